@@ -1,0 +1,38 @@
+# Every target does what it needs first. PYTHON is the interpreter the environment is made with.
+PYTHON ?= python3
+VENV ?= .venv
+PIP_OPTIONS ?=
+BIN = $(VENV)/bin
+
+.PHONY: install demo test test-slow test-min check clean
+
+install: $(VENV)/installed
+
+$(VENV)/installed: setup.cfg constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --constraint constraints.txt --editable '.[test]'
+	touch $@
+
+demo: install  ## train a sentence-level and a document-level model and compare them, in runs/demo
+	rm -rf runs/demo
+	$(BIN)/docmt demo runs/demo
+
+test: install check  ## lint and the fast tests
+	$(BIN)/python -m pytest
+
+test-slow: install  ## minutes of training
+	$(BIN)/python -m pytest -m slow
+
+test-min:  ## the fast tests on the lowest versions that setup.cfg allows
+	$(PYTHON) -m venv .venv-min
+	$(PYTHON) tests/lower_bounds.py setup.cfg > .venv-min/lowest.txt
+	.venv-min/bin/python -m pip install $(PIP_OPTIONS) --constraint .venv-min/lowest.txt --editable '.[test]'
+	.venv-min/bin/python -m pip list
+	.venv-min/bin/python -m pytest
+
+check: install  ## style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+clean:
+	rm -rf $(VENV) .venv-min build dist runs *.egg-info

@@ -1,0 +1,1 @@
+"""Training recipes, one file per published system."""

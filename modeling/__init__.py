@@ -1,0 +1,1 @@
+"""Architectures: the files that travel to a Hub repository."""
