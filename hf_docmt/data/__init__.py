@@ -1,0 +1,1 @@
+"""Documents, readers, views, collators and batches."""

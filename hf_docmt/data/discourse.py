@@ -1,0 +1,173 @@
+"""The built-in discourse corpus: English-German documents that cannot be translated one sentence at a time.
+
+A grammar (`discourse_scene.py`) and a lexicon of our own write the documents, deterministic by seed and of any size:
+about 200 English and 220 German word types, five words a sentence. Four phenomena need context. What a model gets that
+sees the current sentence only is known (`CHANCE`), because suite items come in groups with the same current sentence
+and the same candidates, each candidate being the right one in one item of the group:
+
+- pronoun (1/3): *it* is er, sie or es by the gender of its antecedent, 0 to 4 or more sentences back, with nouns of
+  other classes and genders in between; what is said of *it* tells the class of noun that is meant. Every class has as
+  many nouns of each gender. At distance 0 the antecedent is in the sentence itself, and no context is needed.
+- deixis (1/2): *you* is du or Sie. The greeting in the first sentence fixes it on both sides; afterwards only the
+  German sentences that address somebody show it.
+- lex_cohesion (1/2): a term with two German names keeps the one that was used first. A fair coin chooses it and the
+  English side is the same for both, so the clue is in the target context only: a model with source context stays at
+  chance, and the first use in a document cannot be predicted by any model.
+- ellipsis (1/4): "So did Anna." takes its German verb from the sentence before.
+"""
+
+import json
+import os
+import random
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from .discourse_scene import Scene
+from .discourse_suites import make_suites
+
+CHANCE = {"pronoun": 1 / 3, "deixis": 1 / 2, "lex_cohesion": 1 / 2, "ellipsis": 1 / 4}
+SPLITS = ("train", "validation", "test")
+
+# Shares in which kinds of sentences are drawn, and distances of antecedents (far ones are seldom there to draw).
+_MIX = {
+    "pronoun": 0.38,
+    "pronoun_within": 0.09,
+    "mention": 0.08,
+    "address": 0.14,
+    "first_term": 0.07,
+    "same_term": 0.25,
+    "ellipsis": 0.03,
+    "action": 0.01,
+}
+_DISTANCE_WEIGHTS = {1: 1.0, 2: 2.0, 3: 3.0}  # 0.5 beyond
+_ATTEMPTS = 100
+
+__all__ = ["CHANCE", "SPLITS", "make_corpus", "make_suites", "write_corpus"]
+
+
+def make_corpus(
+    seed: int = 0,
+    train: int = 2000,
+    validation: int = 200,
+    test: int = 200,
+    sentences: tuple[int, int] = (6, 10),
+) -> dict[str, list[dict]]:
+    """Rows of the document contract for each split, no document twice; `sentences` is the range of document lengths.
+
+    The n-th document of a split does not depend on how many there are. Column `phenomena` says for every sentence what
+    it is: greeting, mention, action, or a phenomenon with the distance of its nearest clue, such as "pronoun-2" (none
+    where there is no clue: the first "lex_cohesion"). ValueError for sizes below 0 and impossible ranges.
+    """
+    sizes = dict(zip(SPLITS, (train, validation, test)))
+    for split, size in sizes.items():
+        if not isinstance(size, int) or size < 0:
+            raise ValueError(f"{split}: got {size!r} documents, expected an integer of 0 or more")
+    shortest, longest = _checked_range(sentences)
+    seen: set[tuple[str, ...]] = set()
+    corpus = {}
+    for split in reversed(SPLITS):  # the small parts first: they stay as they are when train grows
+        names = (f"{seed}/{split}/{number}" for number in range(1, sizes[split] + 1))
+        corpus[split] = [_new_row(name, shortest, longest, seen) for name in names]
+    return {split: corpus[split] for split in SPLITS}
+
+
+def write_corpus(
+    folder: str | Path,
+    *,
+    seed: int = 0,
+    train: int = 2000,
+    validation: int = 200,
+    test: int = 200,
+    sentences: tuple[int, int] = (6, 10),
+    suite_items: int = 30,
+) -> Path:
+    """Write the splits (JSON lines) and the suites into a new folder; returns it.
+
+    Files: train.jsonl, validation.jsonl, test.jsonl; pronoun.json (ContraPro format) with its documents.jsonl;
+    deixis.json, lex_cohesion.json, ellipsis.json (Voita format), `suite_items` items per distance and answer.
+    The folder appears when it is complete. ValueError if it exists and is not empty.
+    """
+    folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder} exists and is not an empty folder; give another one or remove it first")
+    corpus = make_corpus(seed, train, validation, test, sentences)
+    suites = make_suites(seed, suite_items)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as unfinished:
+        part = Path(unfinished) / folder.name
+        part.mkdir()
+        for split, rows in corpus.items():
+            _write_lines(part / f"{split}.jsonl", rows)
+        _write_lines(part / "documents.jsonl", suites.pop("documents"))
+        for name, items in suites.items():
+            (part / f"{name}.json").write_text(json.dumps(items, ensure_ascii=False, indent=1), encoding="utf-8")
+        os.replace(part, folder)
+    return folder
+
+
+def _checked_range(sentences: tuple[int, int]) -> tuple[int, int]:
+    match sentences:
+        case (int(shortest), int(longest)) if 1 <= shortest <= longest:
+            return shortest, longest
+    raise ValueError(f"sentences: got {sentences!r}, expected (shortest, longest) with 1 <= shortest <= longest")
+
+
+def _new_row(name: str, shortest: int, longest: int, seen: set[tuple[str, ...]]) -> dict:
+    for attempt in range(_ATTEMPTS):
+        rng = random.Random(f"{name}/{attempt}")
+        scene = _document(rng, rng.randint(shortest, longest))
+        text = tuple(s.en + "\t" + s.de for s in scene.sentences)
+        if text not in seen:
+            seen.add(text)
+            return scene.row("discourse-" + name.replace("/", "-"))
+    raise ValueError(f"no new document of {shortest} to {longest} sentences found; ask for fewer or longer documents")
+
+
+def _document(rng: random.Random, length: int) -> Scene:
+    scene = Scene(rng)
+    scene.greet(scene.draw_noun())
+    while len(scene.sentences) < length:
+        free = len(scene.free_classes())
+        possible = {
+            "pronoun": bool(scene.antecedents()),
+            "pronoun_within": free > 1,
+            "mention": free > 1,
+            "first_term": "term" not in scene.clues,
+            "same_term": "term" in scene.clues,
+            "ellipsis": length - len(scene.sentences) > 1,
+        }
+        kinds = [kind for kind in _MIX if possible.get(kind, True)]
+        _add(scene, rng.choices(kinds, [_MIX[kind] for kind in kinds])[0], free)
+    return scene
+
+
+def _add(scene: Scene, kind: str, free: int) -> None:
+    """A sentence of this kind (an ellipsis after its action), half of those that can take one noun more taking it."""
+    more = free > 1 and scene.rng.random() < 0.5
+    match kind:
+        case "pronoun":
+            choices = scene.antecedents()
+            weights = [_DISTANCE_WEIGHTS.get(distance, 0.5) for distance, _ in choices]
+            scene.pronoun(scene.rng.choices(choices, weights)[0][1])
+        case "pronoun_within":
+            noun = scene.draw_noun()
+            nouns = [noun, scene.draw_noun(without=noun.kind)] if more else [noun]
+            scene.pronoun_within(nouns, scene.rng.choice(nouns))
+        case "mention":
+            scene.pair() if more else scene.mention()
+        case "address":
+            scene.address(scene.draw_noun() if more else None)
+        case "action":
+            scene.act()
+        case "ellipsis":
+            scene.act()
+            scene.ellipsis()
+        case "first_term" if more:
+            scene.name_term(twice=True)
+        case "first_term" | "same_term":
+            scene.name_term()
+
+
+def _write_lines(path: Path, rows: Iterable[dict]) -> None:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")

@@ -1,0 +1,204 @@
+"""The document contract: rows of `doc_id` and `translation`, in order, every sentence in every language.
+
+A row is `{"doc_id": "talk-1", "translation": [{"en": "Hello.", "de": "Hallo."}, ...]}`, its features are
+`doc_id: string`, `translation: List(Translation([source, target]))`, and further columns are allowed. Input that is
+only to be translated has one language in each sentence. Sentences may be empty strings; a document has at least one.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from datasets import Dataset, Features, List, Translation, Value, concatenate_datasets
+
+ROWS_PER_TABLE = 1000
+
+
+class DataError(ValueError):
+    """Document data that cannot be used as it is; the message says where, what and the remedy."""
+
+
+def make_documents(rows: Iterable[dict], source_lang: str, target_lang: str | None = None) -> Dataset:
+    """Check rows of the document contract and put them in a `Dataset`; DataError names the first bad document.
+
+    Without `target_lang` the documents have the source side only. Columns besides `doc_id` and `translation` are kept.
+    """
+    located = ((f"document {number}", row) for number, row in enumerate(rows, 1))
+    return collect_documents(located, source_lang, target_lang)
+
+
+def collect_documents(located_rows: Iterable[tuple[str, dict]], source_lang: str, target_lang: str | None) -> Dataset:
+    """As `make_documents`, from pairs of (place for messages, such as "a.jsonl, line 3"; row)."""
+    languages = checked_languages(source_lang, target_lang)
+    features = Features({"doc_id": Value("string"), "translation": List(Translation(languages))})
+    extras: dict[str, list] = {}
+    tables = []
+    rows = _checked_rows(located_rows, languages, extras)
+    while some := list(islice(rows, ROWS_PER_TABLE)):
+        tables.append(Dataset(pa.Table.from_pylist(some, schema=features.arrow_schema)))
+    if not tables:
+        raise DataError("no documents: the input is empty; give at least one document")
+    documents = concatenate_datasets(tables) if len(tables) > 1 else tables[0]
+    for name, values in extras.items():
+        values.extend([None] * (len(documents) - len(values)))
+        try:
+            documents = documents.add_column(name, values)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            raise DataError(
+                f"column {name!r} has values of different types ({error}); give one type or drop it"
+            ) from error
+    return documents
+
+
+def make_row(
+    place: str, doc_id: str, source: Sequence[str], target: Sequence[str] | None, languages: Sequence[str], **columns
+) -> dict:
+    """One row from its two sides; `target` is None where `languages` has the source only. DataError if unequal."""
+    if target is None or len(languages) == 1:
+        return {"doc_id": doc_id, "translation": [{languages[0]: sentence} for sentence in source], **columns}
+    if len(source) != len(target):
+        raise DataError(
+            f"{place}: document {doc_id!r} has {len(source)} source sentences ({languages[0]}) but {len(target)} "
+            f"target sentences ({languages[1]}); the sides must be parallel, use empty sentences for missing ones"
+        )
+    src, tgt = languages
+    return {"doc_id": doc_id, "translation": [{src: s, tgt: t} for s, t in zip(source, target)], **columns}
+
+
+def check_documents(documents: Dataset) -> tuple[str, str | None]:
+    """The languages (source, target) of a data set that keeps the contract; DataError says what does not.
+
+    The target is None where the sentences have one language only.
+    """
+    for column in ("doc_id", "translation"):
+        if column not in documents.column_names:
+            raise DataError(f"column {column!r} is missing, got {documents.column_names}; see hf_docmt.data.documents")
+    feature = documents.features["translation"]
+    if not isinstance(feature, List) or not isinstance(feature.feature, Translation):
+        raise DataError(
+            f"column 'translation' must be List(Translation([source, target])), got {feature}; build the data set with "
+            "make_documents or cast the column"
+        )
+    languages = list(feature.feature.languages)
+    if len(languages) not in (1, 2):
+        raise DataError(f"documents have a source and at most one target language, got {languages}; select two")
+    _check_values(documents.select_columns(["doc_id", "translation"]).with_format("arrow")[:])
+    return languages[0], languages[1] if len(languages) == 2 else None
+
+
+def checked_languages(source_lang: str | None, target_lang: str | None) -> list[str]:
+    """[source] or [source, target]; DataError for a missing or repeated language."""
+    if not source_lang:
+        raise DataError("source_lang is missing: give a language code such as 'en'")
+    if target_lang == "":
+        raise DataError("target_lang is empty: give a language code such as 'de', or None for the source side only")
+    if source_lang == target_lang:
+        raise DataError(f"source_lang and target_lang are both {source_lang!r}; they name the sides and must differ")
+    return [source_lang] if target_lang is None else [source_lang, target_lang]
+
+
+def sentences(row: dict, lang: str) -> list[str]:
+    """The sentences of one row in one language, in order."""
+    try:
+        return [pair[lang] for pair in row["translation"]]
+    except KeyError as error:
+        known = sorted(row["translation"][0])
+        raise DataError(f"document {row['doc_id']!r} has no language {lang!r}, it has {known}") from error
+
+
+def write_documents(documents: Iterable[dict], path: str | os.PathLike) -> None:
+    """Write rows as JSON lines; the file appears whole or not at all, an older one stays until then."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            for row in documents:
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _checked_rows(located_rows: Iterable[tuple[str, dict]], languages: list[str], extras: dict) -> Iterator[dict]:
+    """The rows with the two columns of the contract; what else they have goes to `extras`, column by column."""
+    first_place: dict[str, str] = {}
+    for count, (place, row) in enumerate(located_rows):
+        doc_id = row.get("doc_id")
+        if not isinstance(doc_id, str) or not doc_id:
+            raise DataError(f"{place}: document id is missing, got {doc_id!r}; give every document a 'doc_id' string")
+        if doc_id in first_place:
+            raise DataError(
+                f"{place}: document id {doc_id!r} was used before, in {first_place[doc_id]}; give each document its own"
+            )
+        first_place[doc_id] = place
+        yield {"doc_id": doc_id, "translation": _checked_sentences(place, row, languages)}
+        for name in row.keys() - {"doc_id", "translation"}:
+            values = extras.setdefault(name, [])
+            values.extend([None] * (count - len(values)))
+            values.append(row[name])
+
+
+def _checked_sentences(place: str, row: dict, languages: list[str]) -> list[dict]:
+    pairs, name = row.get("translation"), row["doc_id"]
+    if not isinstance(pairs, list | tuple):
+        raise DataError(f"{place}: document {name!r} needs 'translation', a list of {{language: sentence}}")
+    if not pairs:
+        raise DataError(f"{place}: document {name!r} is empty; take it out, a document has at least one sentence")
+    for number, pair in enumerate(pairs, 1):
+        for lang in languages:
+            text = pair.get(lang) if isinstance(pair, dict) else None
+            if not isinstance(text, str):
+                have = sorted(pair) if isinstance(pair, dict) else pair
+                raise DataError(
+                    f"{place}: document {name!r}, sentence {number} of {len(pairs)} has no text in {lang!r}, got "
+                    f"{have!r}; an empty sentence is '', and a missing language is given up by leaving it out"
+                )
+            if not text.isascii() and _has_surrogate(text):
+                raise DataError(
+                    f"{place}: document {name!r}, sentence {number} ({lang}) holds half of a surrogate pair, which is "
+                    "not Unicode text; repair the escape (\\uD800 to \\uDFFF)"
+                )
+    return [{lang: pair[lang] for lang in languages} for pair in pairs]
+
+
+def _has_surrogate(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _check_values(table: pa.Table) -> None:
+    """DataError for missing or repeated ids, empty documents and sentences that are null."""
+    ids = table.column("doc_id")
+    if ids.null_count or pc.any(pc.equal(ids, "")).as_py():
+        raise DataError("a document id is missing; give every document a 'doc_id' string")
+    counts = pc.value_counts(ids.combine_chunks())
+    repeated = counts.filter(pc.greater(counts.field("counts"), 1))
+    if len(repeated):
+        raise DataError(f"document id {repeated[0]['values'].as_py()!r} is used more than once; give each its own")
+    translation = table.column("translation")
+    lengths = pc.fill_null(pc.list_value_length(translation), 0)
+    empty = pc.index(lengths, 0).as_py()
+    if empty >= 0:
+        raise DataError(f"document {ids[empty].as_py()!r} is empty; take it out, a document has at least one sentence")
+    pairs = pc.list_flatten(translation)
+    for chunk in pairs.chunks:
+        for field in chunk.type:
+            if chunk.field(field.name).null_count or chunk.null_count:
+                raise DataError(f"a sentence in {field.name!r} is null; an empty sentence is ''")

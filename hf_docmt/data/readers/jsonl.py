@@ -1,0 +1,66 @@
+"""JSON lines, one document a line."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..documents import DataError, make_row
+from .files import parse_json, read_lines, shown
+
+SIDES = ("source", "target")
+KEYS = ("doc_id", "id", "translation", "source", "target", "source_lang", "target_lang")
+
+
+def read_jsonl(languages: list[str], path: str | Path) -> Iterator[tuple[str, dict]]:
+    """Rows of `{"doc_id" or "id", "translation": [{"en": ..., "de": ...}, ...]}`, or of `source` and `target` lists.
+
+    `source_lang` and `target_lang` in a row say which side is which; without them `source` is in the first language
+    asked for. Other keys are kept as columns. Sentences are kept as they are. A blank line is an error, as it may be a
+    lost document.
+    """
+    for number, line in read_lines(path):
+        place = f"{shown(path)}, line {number}"
+        if not line.strip():
+            raise DataError(f"{place}: blank line; every line holds one document, remove it")
+        row = parse_json(line, path, number)
+        if not isinstance(row, dict):
+            raise DataError(f"{place}: a JSON object is needed, got {type(row).__name__}; write one document a line")
+        yield place, _row(place, row, languages)
+
+
+def _row(place: str, row: dict, languages: list[str]) -> dict:
+    doc_id = row.get("doc_id", row.get("id"))
+    if isinstance(doc_id, int) and not isinstance(doc_id, bool):
+        doc_id = str(doc_id)
+    columns = {key: value for key, value in row.items() if key not in KEYS}
+    if "translation" in row:
+        return {"doc_id": doc_id, "translation": row["translation"], **columns}
+    if "source" not in row:
+        raise DataError(f"{place}: neither 'translation' nor 'source' is there, got {sorted(row)}; add one of them")
+    sides = {lang: _side(place, row, name) for name, lang in _side_languages(row, languages).items() if name in row}
+    for lang in languages:
+        if lang not in sides:
+            raise DataError(
+                f"{place}: document {doc_id!r} has no sentences in {lang!r}, it has {sorted(sides)}; correct the "
+                "language, or leave out the target language to read the source side only"
+            )
+    return make_row(
+        place, doc_id, *(sides[lang] for lang in languages), *[None] * (2 - len(languages)), languages, **columns
+    )
+
+
+def _side_languages(row: dict, languages: list[str]) -> dict[str, str]:
+    """Which language stands in `source` and which in `target`."""
+    if "source_lang" not in row and "target_lang" not in row:
+        return dict(zip(SIDES, languages))
+    named = {name: row.get(f"{name}_lang") for name in SIDES}
+    for name, lang in zip(SIDES, languages):
+        if not named[name] and lang not in named.values():
+            named[name] = lang
+    return {name: lang for name, lang in named.items() if lang}
+
+
+def _side(place: str, row: dict, name: str) -> list[str]:
+    side = row[name]
+    if not isinstance(side, list) or not all(isinstance(sentence, str) for sentence in side):
+        raise DataError(f"{place}: {name!r} must be a list of sentences (strings); an empty sentence is ''")
+    return side

@@ -1,0 +1,71 @@
+"""Tab-separated lines: document id, source sentence, target sentence."""
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..documents import DataError, make_row
+from .files import read_lines, shown
+
+COLUMNS = ("doc_id", "source", "target")
+
+
+def read_tsv(languages: list[str], path: str | Path) -> Iterator[tuple[str, dict]]:
+    """Rows; the lines of a document stand together. No quoting: a tab always ends a cell, cells are kept as they are.
+
+    A first line with `doc_id` (or `id`), or with `source` and `target`, is a header; it names the columns, in any
+    order, and others are left out. Without one the columns are doc_id, source, target; the target may be absent where
+    only the source is asked for.
+    """
+    needed = COLUMNS[: 1 + len(languages)]
+    places, closed, columns = None, set(), None
+    doc_id, start, sides = None, 0, ([], [])
+    for number, line in read_lines(path):
+        cells = line.split("\t")
+        if places is None:
+            places, columns, is_header = _places(path, cells, needed)
+            if is_header:
+                continue
+        if len(cells) != columns:
+            raise DataError(
+                f"{shown(path)}, line {number}: {len(cells)} columns, expected {columns}; separate {', '.join(needed)} "
+                "by tabs and take tabs out of sentences"
+            )
+        current = cells[places[0]].strip()
+        if not current:
+            raise DataError(f"{shown(path)}, line {number}: document id is missing; every line needs one")
+        if current != doc_id:
+            if current in closed:
+                raise DataError(
+                    f"{shown(path)}, line {number}: document {current!r} begins again after {doc_id!r}; put its lines "
+                    "together or give the second part its own id"
+                )
+            if doc_id is not None:
+                yield _row(path, start, doc_id, sides, languages)
+            closed.add(current)
+            doc_id, start, sides = current, number, ([], [])
+        for side, place in zip(sides, places[1:]):
+            side.append(cells[place])
+    if doc_id is None:
+        raise DataError(f"{shown(path)}: a header and no sentences; add lines of {', '.join(needed)}")
+    yield _row(path, start, doc_id, sides, languages)
+
+
+def _places(path: str | Path, cells: list[str], needed: tuple[str, ...]) -> tuple[list[int], int, bool]:
+    """Where the needed columns are, how many columns a line has, and whether this first line is a header."""
+    names = [cell.strip().lower() for cell in cells]
+    names = ["doc_id" if name == "id" else name for name in names]
+    if "doc_id" not in names and not {"source", "target"} <= set(names):
+        columns = min(max(len(cells), len(needed)), len(COLUMNS))
+        return list(range(len(needed))), columns, False
+    for name in needed:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=1)
+            hint = f" (is {close[0]!r} meant?)" if close else ""
+            raise DataError(f"{shown(path)}, line 1: the header {names} has no column {name!r}{hint}; name it so")
+    return [names.index(name) for name in needed], len(cells), True
+
+
+def _row(path: str | Path, start: int, doc_id: str, sides: tuple[list, list], languages: list[str]) -> tuple[str, dict]:
+    place = f"{shown(path)}, line {start}"
+    return place, make_row(place, doc_id, sides[0], sides[1], languages)

@@ -1,0 +1,132 @@
+"""Batches with a budget of tokens, for one or many processes."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+
+class TokenBudgetBatchSampler:
+    """Batches (lists of indices) of examples of like length with at most `max_tokens` tokens, padding included.
+
+    `lengths` (examples, 2): source and target tokens of each example, context included; a batch of B rows then costs
+    B * (longest source + longest target). With (examples,) it costs B * longest. An example longer than `max_tokens` is
+    a batch of its own. The batches depend on (seed, epoch) only; each of `world_size` processes gets its own, all the
+    same number, of similar length at the same step and with near-equal tokens in the epoch. For equal numbers a few
+    batches are cut in two; where all have one example, the shortest are given twice. Without `shuffle` the longest come
+    first.
+
+    Use it as `DataLoader(batch_sampler=...)`, which is then complete: with `world_size` set here the loader must not be
+    split among processes again. Call `set_epoch` before each epoch.
+    """
+
+    def __init__(
+        self,
+        lengths: Sequence[int] | np.ndarray,
+        max_tokens: int,
+        *,
+        seed: int = 0,
+        shuffle: bool = True,
+        rank: int = 0,
+        world_size: int = 1,
+    ):
+        lengths = np.asarray(lengths, dtype=np.int64)
+        if lengths.shape[1:] not in ((), (1,), (2,)) or len(lengths) < max(world_size, 1):
+            raise ValueError(
+                f"lengths of shape {lengths.shape} cannot be shared by world_size={world_size} processes; give shape "
+                "(examples,) or (examples, 2) and at least one example a process"
+            )
+        self.lengths = np.maximum(lengths.reshape(len(lengths), -1), 1)  # (N, sides)
+        if max_tokens < 1:
+            raise ValueError(f"max_tokens={max_tokens} must be 1 or more")
+        if not 0 <= rank < world_size:
+            raise ValueError(f"rank={rank} must be from 0 to world_size - 1 = {world_size - 1}")
+        self.max_tokens, self.seed, self.shuffle = max_tokens, seed, shuffle
+        self.rank, self.world_size = rank, world_size
+        self.epoch = 0
+        self._bounds = self._batch_bounds(self.lengths[self._longest_first(np.arange(len(lengths)))])
+        self._taken = self._begin = 0  # batches given out in this epoch; where the next iteration begins
+
+    def __len__(self) -> int:
+        """Batches of this process in an epoch, the same in every epoch."""
+        return -(-(len(self._bounds) - 1) // self.world_size)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        batches = self._epoch_batches()
+        begin, self._begin = self._begin, 0
+        for number in range(begin, len(batches)):
+            self._taken = number + 1
+            yield batches[number].tolist()
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch; a place loaded by `load_state_dict` stays if it is in the same epoch."""
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self._taken = self._begin = 0
+
+    def state_dict(self, taken: int | None = None) -> dict:
+        """Where the epoch stands. `taken`: batches of this epoch that the loop has used, needed with loader workers,
+        which ask for batches ahead of the loop; by default all that were given out."""
+        return {"epoch": self.epoch, "taken": self._taken if taken is None else taken, **self._identity()}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Go on where `state_dict` stood. ValueError if data, budget, seed or processes are not the same."""
+        for name, value in self._identity().items():
+            if state.get(name) != value:
+                raise ValueError(
+                    f"the saved state has {name}={state.get(name)!r}, this sampler {value!r}; resume with the same "
+                    "data and settings, or start the epoch anew"
+                )
+        self.epoch = state["epoch"]
+        self._taken = self._begin = state["taken"]
+
+    def _identity(self) -> dict:
+        names = ("max_tokens", "seed", "shuffle", "world_size")
+        return {"examples": len(self.lengths), "tokens": int(self.lengths.sum())} | {n: getattr(self, n) for n in names}
+
+    def _longest_first(self, order: np.ndarray) -> np.ndarray:
+        """`order` sorted by the longer side, all tokens, source tokens; rows equal in all stay in order, so that every
+        order has the same lengths in the same places."""
+        lengths = self.lengths[order]
+        return order[np.lexsort((-lengths[:, 0], -lengths.sum(axis=1), -lengths.max(axis=1)))]
+
+    def _batch_bounds(self, descending: np.ndarray) -> list[int]:
+        """Borders of the batches in `descending` (N, sides), the lengths of all examples, longest first."""
+        bounds = [0]
+        while (start := bounds[-1]) < len(descending):
+            most = max(1, self.max_tokens // int(descending[start].sum()))  # the first row alone allows no more
+            longest = np.maximum.accumulate(descending[start : start + most])  # (rows, sides)
+            cost = longest.sum(axis=1) * np.arange(1, len(longest) + 1)
+            bounds.append(start + max(1, int(np.searchsorted(cost, self.max_tokens, side="right"))))
+        while (len(bounds) - 1) % self.world_size:
+            sizes = np.diff(bounds)
+            largest = int(sizes.argmax())
+            if sizes[largest] == 1:
+                break
+            bounds.insert(largest + 1, bounds[largest] + int(sizes[largest]) // 2)
+        return bounds
+
+    def _epoch_batches(self) -> list[np.ndarray]:
+        """The batches of this process, in the order of this epoch."""
+        random = np.random.default_rng([self.seed, self.epoch])
+        order = random.permutation(len(self.lengths)) if self.shuffle else np.arange(len(self.lengths))
+        order = self._longest_first(order)
+        batches = [order[start:stop] for start, stop in zip(self._bounds, self._bounds[1:])]
+        missing = -len(batches) % self.world_size
+        batches += batches[len(batches) - missing :]
+        steps = [batches[start : start + self.world_size] for start in range(0, len(batches), self.world_size)]
+        share = self._share(steps)
+        if self.shuffle:
+            share = [share[number] for number in random.permutation(len(share))]
+        return share
+
+    def _share(self, steps: list[list[np.ndarray]]) -> list[np.ndarray]:
+        """This process's batch of every step: the process with the fewest tokens so far takes the largest batch."""
+        if self.world_size == 1:
+            return [step[0] for step in steps]
+        totals, share = np.zeros(self.world_size, dtype=np.int64), []
+        for step in steps:
+            tokens = np.array([self.lengths[batch].sum() for batch in step])
+            ranks, largest_first = np.argsort(totals, kind="stable"), np.argsort(-tokens, kind="stable")
+            totals[ranks] += tokens[largest_first]
+            share.append(step[largest_first[int(np.flatnonzero(ranks == self.rank)[0])]])
+        return share

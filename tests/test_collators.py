@@ -1,0 +1,198 @@
+"""The collator against a slow, obvious reading of the batch's definition, in a Trainer and under loader workers."""
+
+import pickle
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models
+from torch.utils.data import DataLoader
+from transformers import MarianConfig, MarianMTModel, PreTrainedTokenizerFast, Seq2SeqTrainer, Seq2SeqTrainingArguments
+
+from hf_docmt.data.collators import SegmentCollator
+
+PAD, UNK, BOS, EOS, SEP, BOD = range(6)
+SPECIAL = ["<pad>", "<unk>", "<s>", "</s>", "<sep>", "<bod>"]
+
+
+def tokenizer_without(*missing):
+    names = dict(zip(("pad_token", "unk_token", "bos_token", "eos_token", "sep_token"), SPECIAL))
+    words = Tokenizer(models.WordLevel({w: n for n, w in enumerate(SPECIAL) if w not in missing}, unk_token="<unk>"))
+    names = {name: token for name, token in names.items() if token not in missing}
+    extra = [] if "<bod>" in missing else ["<bod>"]
+    return PreTrainedTokenizerFast(tokenizer_object=words, **names, extra_special_tokens=extra)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return tokenizer_without()
+
+
+def row(source, target, current, document_start=False, index=4):
+    return {
+        "doc_id": "a",
+        "index": index,
+        "source": source,
+        "target": target,
+        "current": current,
+        "document_start": document_start,
+    }
+
+
+A, B, C = [10, 11], [12, 13, 14], [15]
+ROWS = [
+    row([A, B, C], [B, C, A], 2),
+    row([B, C], [A, []], 1, True, 1),
+    row([[]], [C], 0, True, 0),
+    row([A, B, []], [C, B, []], 1),
+    row([A, B, []], [C, B, A], 0, True, 0),
+]
+
+
+def reference(rows, context_sides, discount, use_bod, multiple=1, decoder_start=BOS):
+    """One row at a time, one token at a time."""
+    built = []
+    for item in rows:
+        source, target, weights = [], [], []
+        if use_bod and item["document_start"]:
+            source.append(BOD)
+        for number, sentence in enumerate(item["source"]):
+            source += sentence + [EOS if number == len(item["source"]) - 1 else SEP]
+        sentences = list(enumerate(item["target"]))
+        if context_sides == "source" and item["current"] is not None:
+            sentences = [sentences[item["current"]]]
+        if use_bod and item["document_start"] and sentences[0][0] == 0:
+            target.append(BOD)
+            weights.append(1.0 if item["current"] in (None, 0) else discount)
+        for number, sentence in sentences:
+            tokens = sentence + [EOS if number == sentences[-1][0] else SEP]
+            target += tokens
+            weights += [1.0 if item["current"] in (None, number) else discount] * len(tokens)
+        built.append((source, target, weights))
+
+    def padded(rows, value):
+        width = max(map(len, rows))
+        while width % multiple:
+            width += 1
+        return torch.tensor([row + [value] * (width - len(row)) for row in rows])
+
+    batch = {
+        "input_ids": padded([source for source, _, _ in built], PAD),
+        "attention_mask": padded([[1] * len(source) for source, _, _ in built], 0),
+        "decoder_input_ids": padded([[decoder_start] + target[:-1] for _, target, _ in built], PAD),
+        "decoder_attention_mask": padded([[1] * len(target) for _, target, _ in built], 0),
+        "labels": padded([target for _, target, _ in built], -100),
+    }
+    has_context = any(item["current"] is not None and len(item["target"]) > 1 for item in rows)
+    if discount != 1 and context_sides == "both" and has_context:
+        batch["label_weights"] = padded([weights for _, _, weights in built], 0.0)
+    return batch
+
+
+@pytest.mark.parametrize("context_sides", ["both", "source"])
+@pytest.mark.parametrize("discount", [1.0, 0.5, 0.0])
+@pytest.mark.parametrize("use_bod", [False, True])
+@pytest.mark.parametrize("multiple", [None, 8])
+def test_batch_is_the_definition(tokenizer, context_sides, discount, use_bod, multiple):
+    settings = {"context_sides": context_sides, "context_discount": discount, "use_bod": use_bod}
+    collator = SegmentCollator(tokenizer, decoder_start_token_id=BOS, pad_to_multiple_of=multiple, **settings)
+    chunks = [row([A, B], [B, C], None, True, 0), row([C], [C], None)]
+    for rows in (ROWS, ROWS[::-1], ROWS[2:3], chunks, ROWS + chunks):
+        expected = reference(rows, context_sides, discount, use_bod, multiple or 1)
+        batch = collator(rows)
+        assert batch.keys() == expected.keys()
+        for name, tensor in expected.items():
+            assert batch[name].dtype == tensor.dtype and torch.equal(batch[name], tensor), name
+
+
+def test_written_out(tokenizer):
+    collator = SegmentCollator(tokenizer, decoder_start_token_id=PAD, context_discount=0.25, use_bod=True)
+    batch = collator([row([A, C], [C, A, B], 1, True, 1)])
+    assert batch["input_ids"].tolist() == [[BOD, 10, 11, SEP, 15, EOS]]
+    assert batch["labels"].tolist() == [[BOD, 15, SEP, 10, 11, SEP, 12, 13, 14, EOS]]
+    assert batch["decoder_input_ids"].tolist() == [[PAD, BOD, 15, SEP, 10, 11, SEP, 12, 13, 14]]
+    assert batch["label_weights"].tolist() == [[0.25, 0.25, 0.25, 1, 1, 1, 0.25, 0.25, 0.25, 0.25]]
+
+
+def test_row_alone_equals_row_in_a_batch(tokenizer):
+    collator = SegmentCollator(tokenizer, decoder_start_token_id=BOS, context_discount=0.3, use_bod=True)
+    together = collator(ROWS)
+    for number, item in enumerate(ROWS):
+        for name, tensor in collator([item]).items():
+            width = tensor.shape[1]
+            assert torch.equal(together[name][number, :width], tensor[0]), name
+
+
+def test_discounted_loss_as_defined(tokenizer):
+    """Sum of weight times token loss, by the number of target tokens: Lupo et al.'s normalisation."""
+    collator = SegmentCollator(tokenizer, decoder_start_token_id=BOS, context_discount=0.01)
+    batch = collator(ROWS[:2])
+    losses = torch.arange(1.0, batch["labels"].numel() + 1).reshape(batch["labels"].shape)
+    loss = (losses * batch["label_weights"]).sum() / (batch["labels"] != -100).sum()
+    expected = 0.0
+    for line, item in enumerate(ROWS[:2]):
+        place = 0
+        for number, sentence in enumerate(item["target"]):
+            for _ in range(len(sentence) + 1):
+                expected += losses[line, place].item() * (1 if number == item["current"] else 0.01)
+                place += 1
+    assert loss.item() == pytest.approx(expected / (9 + 4))
+
+
+def test_tokenizer_without_separator():
+    collator = SegmentCollator(tokenizer_without("<sep>", "<bod>"), decoder_start_token_id=PAD)
+    assert collator([row([A], [B], 0)])["labels"].tolist() == [[*B, EOS]]
+    with pytest.raises(ValueError, match="sep_token"):
+        collator([row([A, B], [B, C], 1)])
+
+
+@pytest.mark.parametrize(
+    "missing, settings, words",
+    [
+        (["<pad>"], {}, "no pad_token"),
+        (["</s>"], {}, "no eos_token"),
+        (["<bod>"], {"use_bod": True}, "no '<bod>'"),
+        ([], {"context_sides": "target"}, "context_sides='target'.*both, source"),
+        ([], {"context_discount": 1.5}, "context_discount=1.5"),
+    ],
+)
+def test_bad_settings(missing, settings, words):
+    with pytest.raises(ValueError, match=words):
+        SegmentCollator(tokenizer_without(*missing), decoder_start_token_id=BOS, **settings)
+
+
+def test_loader_workers_and_pickle(tokenizer):
+    collator = SegmentCollator(tokenizer, decoder_start_token_id=BOS, context_discount=0.5, use_bod=True)
+    assert torch.equal(pickle.loads(pickle.dumps(collator))(ROWS)["labels"], collator(ROWS)["labels"])
+    loader = DataLoader(
+        ROWS, batch_size=2, collate_fn=collator, num_workers=1, multiprocessing_context="forkserver", timeout=120
+    )
+    for number, batch in enumerate(loader):
+        for name, tensor in collator(ROWS[2 * number : 2 * number + 2]).items():
+            assert torch.equal(batch[name], tensor)
+
+
+def trainer(tokenizer, folder, **arguments):
+    sizes = {"d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8}
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
+    tokens = {"pad_token_id": PAD, "eos_token_id": EOS, "decoder_start_token_id": PAD, "forced_eos_token_id": None}
+    model = MarianMTModel(MarianConfig(vocab_size=20, max_position_embeddings=32, **sizes, **heads, **tokens))
+    settings = {"max_steps": 2, "per_device_train_batch_size": 2, "report_to": [], "save_strategy": "no"}
+    settings |= {"use_cpu": True, "disable_tqdm": True, "logging_strategy": "no"}
+    return Seq2SeqTrainer(
+        model,
+        Seq2SeqTrainingArguments(str(folder), **settings, **arguments),
+        train_dataset=ROWS,
+        eval_dataset=ROWS,
+        data_collator=SegmentCollator(tokenizer, decoder_start_token_id=PAD),
+    )
+
+
+def test_unmodified_seq2seq_trainer(tokenizer, tmp_path):
+    run = trainer(tokenizer, tmp_path, remove_unused_columns=False)
+    assert run.train().global_step == 2
+    assert run.evaluate()["eval_loss"] > 0
+
+
+def test_trainer_that_drops_the_keys(tokenizer, tmp_path):
+    with pytest.raises(ValueError, match="remove_unused_columns=False"):
+        trainer(tokenizer, tmp_path).train()
