@@ -1,0 +1,130 @@
+"""The architectures, by name: configuration, model, and how their batches are made. The one place that lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """One architecture; classes are imported when they are first asked for."""
+
+    name: str
+    config_path: str
+    model_path: str
+
+    @cached_property
+    def config_class(self) -> type:
+        return load(self.config_path)
+
+    @cached_property
+    def model_class(self) -> type:
+        return load(self.model_path)
+
+    def view(self, config) -> str:
+        """How documents are cut for a model of this configuration: `sentence`, `window` or `chunk`."""
+        if config.view == "window" and not config.past_context and not config.future_context:
+            return "sentence"
+        return config.view
+
+    def examples(self, documents, tokenizer, config, view: str | None = None):
+        """Documents as training examples (see `hf_docmt.data.views.Examples`)."""
+        from hf_docmt.data.views import Examples
+
+        view = view or self.view(config)
+        around = view == "window"
+        return Examples(
+            documents,
+            tokenizer,
+            source_lang=config.source_lang,
+            target_lang=config.target_lang,
+            view=view,
+            past_context=config.past_context if around else 0,
+            future_context=config.future_context if around else 0,
+            max_target_tokens=config.chunk_tokens,
+            context_sides=config.context_sides,
+        )
+
+    def collator(self, config, tokenizer, context_discount: float = 1.0) -> Callable:
+        """What turns examples into a batch for a model of this configuration."""
+        from hf_docmt.data.collators import SegmentCollator
+
+        return SegmentCollator(
+            tokenizer,
+            decoder_start_token_id=config.decoder_start_token_id,
+            context_sides=config.context_sides,
+            context_discount=context_discount,
+            use_bod=config.use_bod,
+        )
+
+    def reach(self, config) -> str:
+        """In words, the context a model of this configuration sees."""
+        if config.view == "chunk":
+            return f"chunks of up to {config.chunk_tokens} target tokens, source and target"
+        if not config.past_context and not config.future_context:
+            return "none: sentence level"
+        sides = "source and target" if config.context_sides == "both" else "source"
+        return f"{config.past_context} past and {config.future_context} future sentences, {sides}"
+
+
+ARCHITECTURES = {
+    "concat": Architecture(
+        "concat",
+        "hf_docmt.modeling.configuration_concat:ConcatConfig",
+        "hf_docmt.modeling.modeling_concat:ConcatForConditionalGeneration",
+    ),
+}
+
+
+def get(name: str) -> Architecture:
+    """The architecture of that name; `ValueError` with the nearest name for an unknown one."""
+    if name not in ARCHITECTURES:
+        near = get_close_matches(name, ARCHITECTURES, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"unknown architecture {name!r}: expected one of {', '.join(ARCHITECTURES)}.{hint}")
+    return ARCHITECTURES[name]
+
+
+def for_config(config) -> Architecture:
+    """The architecture of a configuration, by its `model_type` (classes loaded from the Hub are not the local ones)."""
+    return get(config.model_type.removeprefix("docmt-"))
+
+
+def load_model(path: str | Path):
+    """Model and tokenizer from a folder or the Hub, as `(model, tokenizer)`, the model in evaluation mode.
+
+    `ValueError` for a checkpoint of another kind or one that cannot be read.
+    """
+    from safetensors import SafetensorError
+    from transformers import AutoConfig, AutoTokenizer
+
+    for architecture in ARCHITECTURES.values():
+        register(architecture)
+    if Path(path).exists() and not (Path(path) / "config.json").exists():
+        raise ValueError(f"{path} holds no model: config.json is missing. Give the folder that training wrote.")
+    try:
+        config = AutoConfig.from_pretrained(path)
+        architecture = for_config(config)
+        model = architecture.model_class.from_pretrained(path, config=config)
+        return model.eval(), AutoTokenizer.from_pretrained(path)
+    except (SafetensorError, OSError) as error:
+        raise ValueError(f"cannot load a model from {path}: {error}. Copy or train the checkpoint again.") from error
+
+
+def register(architecture: Architecture) -> None:
+    """Make the transformers Auto classes know an architecture."""
+    from transformers import AutoConfig, AutoModelForSeq2SeqLM
+
+    config_class = architecture.config_class
+    AutoConfig.register(config_class.model_type, config_class, exist_ok=True)
+    AutoModelForSeq2SeqLM.register(config_class, architecture.model_class, exist_ok=True)
+
+
+def load(path: str):
+    module, name = path.split(":")
+    return getattr(import_module(module), name)

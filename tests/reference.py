@@ -1,0 +1,100 @@
+"""The Transformer of Vaswani et al. (2017) in its slowest, most obvious form: one row, one head, no padding, no cache.
+
+The formulas are written out here; only the weights are those of the model under test, so that gradients can be
+compared, too.
+"""
+
+import math
+
+import torch
+from torch.nn import functional as F
+from transformers.activations import ACT2FN
+
+
+def sine_vector(position: float, dim: int, formula: str = "sinusoidal") -> torch.Tensor:
+    """Section 3.5, number by number: sines first, then cosines."""
+    half = dim // 2
+    steps = half if formula == "sinusoidal" else half - 1
+    angles = [position / 10000 ** (j / steps) for j in range(half)]
+    return torch.tensor([math.sin(angle) for angle in angles] + [math.cos(angle) for angle in angles])
+
+
+def position_vector(model, position: int, side: str) -> torch.Tensor:
+    config = model.config
+    if config.position_type == "learned":
+        table = dict(model.named_parameters())[f"model.{side}.embed_positions.weight"]
+        return table[position + config.position_offset]
+    return sine_vector(position + config.position_offset, config.d_model, config.position_type)
+
+
+def reference_row(model, source: list[int], target: list[int], source_added=None, target_added=None) -> torch.Tensor:
+    """Logits (T, V) of one row. `added[i]` (length, D) is added to the input of layer i (None = nothing)."""
+    if source_added is None:
+        source_added = [torch.stack([position_vector(model, t, "encoder") for t in range(len(source))])]
+    if target_added is None:
+        target_added = [torch.stack([position_vector(model, t, "decoder") for t in range(len(target))])]
+    memory = reference_stack(model, "encoder", source, source_added)
+    states = reference_stack(model, "decoder", target, target_added, memory)
+    return states @ model.lm_head.weight.T + model.final_logits_bias[0]
+
+
+def reference_stack(model, side: str, ids: list[int], added: list, memory=None) -> torch.Tensor:
+    """Encoder or decoder: ids of length T -> (T, D)."""
+    config, weights = model.config, weights_of(model)
+    heads = getattr(config, f"{side}_attention_heads")
+    states = torch.stack([weights[f"model.{side}.embed_tokens.weight"][id] for id in ids])  # (T, D)
+    states = states * (math.sqrt(config.d_model) if config.scale_embedding else 1) + added[0]
+    if config.layernorm_embedding:
+        states = norm(weights, f"model.{side}.layernorm_embedding", states)
+    for number in range(getattr(config, f"{side}_layers")):
+        name = f"model.{side}.layers.{number}"
+        if number > 0 and len(added) > 1:
+            states = states + added[number]
+        for step in ("self_attn", "encoder_attn", "final") if memory is not None else ("self_attn", "final"):
+            layer_norm = f"{name}.{step}_layer_norm"
+            inputs = norm(weights, layer_norm, states) if config.normalize_before else states
+            if step == "final":
+                outputs = feed_forward(weights, name, inputs, config.activation_function)
+            elif step == "encoder_attn":
+                outputs = attention(weights, f"{name}.encoder_attn", inputs, memory, heads)
+            else:
+                outputs = attention(weights, f"{name}.self_attn", inputs, inputs, heads, causal=memory is not None)
+            states = states + outputs
+            if not config.normalize_before:
+                states = norm(weights, layer_norm, states)
+    return norm(weights, f"model.{side}.layer_norm", states) if config.normalize_before else states
+
+
+def weights_of(model) -> dict[str, torch.Tensor]:
+    """Parameters by all their names, tied ones several times."""
+    return dict(model.named_parameters(remove_duplicate=False))
+
+
+def linear(weights, name: str, states: torch.Tensor) -> torch.Tensor:
+    return states @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+
+
+def norm(weights, name: str, states: torch.Tensor) -> torch.Tensor:
+    mean, variance = states.mean(-1, keepdim=True), states.var(-1, unbiased=False, keepdim=True)
+    return (states - mean) / (variance + 1e-5).sqrt() * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+
+def feed_forward(weights, name: str, states: torch.Tensor, activation: str) -> torch.Tensor:
+    return linear(weights, f"{name}.fc2", ACT2FN[activation](linear(weights, f"{name}.fc1", states)))
+
+
+def attention(weights, name: str, states, memory, heads: int, causal: bool = False) -> torch.Tensor:
+    """Section 3.2, query by query and head by head: (T, D) and (S, D) -> (T, D)."""
+    query, key, value = (
+        linear(weights, f"{name}.{part}_proj", x).split(states.shape[1] // heads, dim=1)
+        for part, x in (("q", states), ("k", memory), ("v", memory))
+    )
+    rows = []
+    for place in range(len(states)):
+        seen = place + 1 if causal else len(memory)
+        parts = []
+        for q, k, v in zip(query, key, value):
+            scores = k[:seen] @ q[place] / math.sqrt(q.shape[1])  # (S,)
+            parts.append(F.softmax(scores, dim=0) @ v[:seen])
+        rows.append(torch.cat(parts))
+    return linear(weights, f"{name}.out_proj", torch.stack(rows))

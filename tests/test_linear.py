@@ -1,0 +1,200 @@
+"""Packed linear layers: nn.Linear's results, and never those of weights that are gone."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from battery import logits
+from tiny_models import EOS, build
+from torch import nn
+
+from hf_docmt.modeling.linear import Linear
+
+BATCH = {"input_ids": torch.tensor([[7, 8, 9, EOS]]), "decoder_input_ids": torch.tensor([[2, 9, 8]])}
+
+
+def plain(layer: nn.Linear, states: torch.Tensor) -> torch.Tensor:
+    return states @ layer.weight.T + (layer.bias if layer.bias is not None else 0)
+
+
+def check(layer: nn.Linear, states: torch.Tensor, packed: bool = True) -> None:
+    """The result is that of the weights as they are now, and it came from where it should."""
+    with torch.no_grad():
+        torch.testing.assert_close(layer(states), plain(layer, states), atol=1e-5, rtol=1e-5)
+    assert ("_packed" in layer.__dict__) == packed
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("shape", [(1, 24), (3, 5, 24), (2, 1, 1, 24), (300, 24)])
+def test_is_nn_linear(shape, bias):
+    layer, states = Linear(24, 40, bias=bias), torch.randn(shape)
+    check(layer, states)
+    found = layer(states)
+    torch.testing.assert_close(found, plain(layer, states), atol=1e-5, rtol=1e-5)
+    found.sum().backward()
+    assert layer.weight.grad is not None
+    assert layer(torch.empty(0, 24)).shape == (0, 40)
+
+
+def test_packed_only_where_there_is_nothing_to_learn():
+    layer, states = Linear(8, 8), torch.randn(2, 8)
+    layer(states)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        assert layer(states).dtype == torch.bfloat16
+    with torch.no_grad():
+        Linear.forward(layer.double(), states.double())
+    assert "_packed" not in layer.__dict__
+    check(layer.float(), states)
+
+
+def test_another_bias():
+    layer, states, bias = Linear(8, 6, bias=False), torch.randn(3, 8), torch.randn(6)
+    for grad in (True, False):
+        with torch.set_grad_enabled(grad):
+            torch.testing.assert_close(layer(states, bias), plain(layer, states) + bias, atol=1e-5, rtol=1e-5)
+
+
+def test_bf16_weights():
+    layer, states = Linear(64, 32), torch.randn(4, 64)
+    exact = plain(layer, states).detach()
+    with torch.no_grad():
+        found = layer.bfloat16()(states.bfloat16())
+    assert found.dtype == torch.bfloat16 and "_packed" in layer.__dict__
+    torch.testing.assert_close(found.float(), exact, atol=0.05, rtol=0.05)
+
+
+def double_in_place(layer):
+    with torch.no_grad():
+        layer.weight.mul_(2)
+
+
+def new_bias_values(layer):
+    with torch.no_grad():
+        layer.bias.copy_(torch.randn_like(layer.bias))
+
+
+def other_parameter(layer):
+    layer.weight = nn.Parameter(torch.randn_like(layer.weight))
+
+
+def other_state(layer):
+    layer.load_state_dict(Linear(24, 40).state_dict())
+
+
+def other_state_assigned(layer):
+    layer.load_state_dict(Linear(24, 40).state_dict(), assign=True)
+
+
+def other_data(layer):
+    layer.weight.data = torch.randn_like(layer.weight)
+
+
+def there_and_back(layer):
+    layer.bfloat16().float()
+
+
+def training_step(layer, **settings):
+    optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1, **settings)
+    layer(torch.randn(2, 24)).square().sum().backward()
+    optimizer.step()
+
+
+def fused_training_step(layer):
+    training_step(layer, fused=True)
+
+
+def fused_training_step_after_a_look(layer):
+    optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1, fused=True)
+    layer(torch.randn(2, 24)).square().sum().backward()
+    with torch.no_grad():
+        layer(torch.randn(2, 24))
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+CHANGES = (
+    double_in_place,
+    new_bias_values,
+    other_parameter,
+    other_state,
+    other_state_assigned,
+    other_data,
+    there_and_back,
+    training_step,
+    fused_training_step,
+    fused_training_step_after_a_look,
+)
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_follows_the_weights(change):
+    layer, states = Linear(24, 40), torch.randn(3, 24)
+    check(layer, states)
+    before = layer.weight.detach().clone(), layer.bias.detach().clone()
+    change(layer)
+    layer.zero_grad()
+    assert not torch.equal(before[0], layer.weight) or not torch.equal(before[1], layer.bias)
+    check(layer, states)
+
+
+def test_weights_at_an_old_address():
+    layer, states = Linear(24, 40), torch.randn(3, 24)
+    layer.weight = nn.Parameter(torch.randn(40, 24))
+    check(layer, states)
+    address = layer.weight.data_ptr()
+    layer.weight = None
+    kept = []
+    for _ in range(50):
+        kept.append(torch.randn(40, 24))
+        if kept[-1].data_ptr() == address:
+            break
+    layer.weight = nn.Parameter(kept[-1])
+    check(layer, states)
+
+
+def test_model_follows_a_fused_training_step():
+    """Projections that are packed together, too."""
+    model = build(past_context=1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, fused=True)
+    before = logits(model, BATCH)
+    for _ in range(2):
+        model(**BATCH, labels=BATCH["decoder_input_ids"]).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        found = logits(model, BATCH)
+        torch.testing.assert_close(found, model(**BATCH).logits.detach(), atol=1e-5, rtol=1e-5)
+        assert (found - before).abs().max() > 1e-3
+        before = found
+
+
+def test_copies_and_pickles_are_made_without_it():
+    model = build(past_context=1)
+    expected = logits(model, BATCH)
+    packed = [name for name, module in model.named_modules() if "_packed" in module.__dict__]
+    assert "lm_head" in packed and "model.decoder.layers.1.self_attn" in packed
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert not any("_packed" in module.__dict__ for module in other.modules())
+        assert torch.equal(logits(other, BATCH), expected)
+        with torch.no_grad():
+            other.lm_head.weight.mul_(3)
+        assert torch.equal(logits(model, BATCH), expected)
+    assert not any("packed" in name for name in model.state_dict())
+
+
+def test_inference_mode():
+    model = build(past_context=1)
+    expected = model(**BATCH).logits.detach()
+    with torch.inference_mode():
+        torch.testing.assert_close(model(**BATCH).logits, expected, atol=1e-5, rtol=1e-5)
+        made_inside = build(past_context=1)
+        torch.testing.assert_close(made_inside(**BATCH).logits, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_compiled():
+    layer, states = Linear(8, 6), torch.randn(3, 8)
+    compiled = torch.compile(layer, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(states), plain(layer, states))
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(states), plain(layer, states))
+    assert "_packed" not in layer.__dict__

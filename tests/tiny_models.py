@@ -1,0 +1,83 @@
+"""Models, a tokenizer and documents small enough for tests, built in code."""
+
+import random
+
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+from hf_docmt import registry
+from hf_docmt.data.documents import make_documents
+
+SPECIAL = ("<pad>", "<unk>", "<s>", "</s>", "<sep>", "<bod>")
+PAD, UNK, BOS, EOS, SEP, BOD = range(6)
+WORDS = tuple(f"w{number}" for number in range(6, 30))  # word w7 has id 7
+SIZES = {
+    "vocab_size": len(SPECIAL) + len(WORDS),
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 20,
+    "max_position_embeddings": 64,
+    "dropout": 0.0,
+    "init_std": 0.3,
+    "source_lang": "en",
+    "target_lang": "de",
+}
+
+
+def word_tokenizer() -> PreTrainedTokenizerFast:
+    """One token for every word of `WORDS`, no subwords."""
+    backend = Tokenizer(models.WordLevel({token: id for id, token in enumerate(SPECIAL + WORDS)}, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    backend.post_processor = processors.TemplateProcessing("$A </s>", special_tokens=[("</s>", EOS)])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        pad_token="<pad>",
+        unk_token="<unk>",
+        bos_token="<s>",
+        eos_token="</s>",
+        sep_token="<sep>",
+        extra_special_tokens=["<bod>"],
+        split_special_tokens=True,
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def build(architecture: str = "concat", seed: int = 0, **fields):
+    """A model with random weights, in evaluation mode."""
+    arch = registry.get(architecture)
+    torch.manual_seed(seed)
+    return perturb(arch.model_class(arch.config_class(**SIZES | fields)))
+
+
+@torch.no_grad()
+def perturb(model):
+    """Random values where the initial ones are zeros or ones, and ends often enough to be generated."""
+    for name, parameter in model.named_parameters():
+        if "norm" in name or name.endswith("bias"):
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+        if name.endswith(("shared.weight", "embed_tokens.weight")):
+            parameter.mul_(1.5 / parameter.norm(dim=1, keepdim=True).clamp(min=0.1))  # no word wins by its length
+    model.final_logits_bias.normal_(std=0.2)
+    model.final_logits_bias[0, [PAD, UNK, BOS, BOD]] -= 5
+    model.final_logits_bias[0, EOS] += 1
+    return model.eval()
+
+
+def random_text(lengths: list[int], seed: int = 0) -> list[str]:
+    """Sentences of so many words each."""
+    draw = random.Random(seed)
+    return [" ".join(draw.choices(WORDS, k=length)) for length in lengths]
+
+
+def documents_of(*documents: tuple[list[str], list[str]]):
+    """Pairs of source and target sentences as the documents of a corpus."""
+    rows = [
+        {"doc_id": f"d{number}", "translation": [{"en": en, "de": de} for en, de in zip(source, target)]}
+        for number, (source, target) in enumerate(documents)
+    ]
+    return make_documents(rows, "en", "de")
