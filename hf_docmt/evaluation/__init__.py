@@ -1,0 +1,1 @@
+"""Scores: corpus metrics, contrastive suites and the report."""

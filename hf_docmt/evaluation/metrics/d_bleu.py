@@ -1,0 +1,18 @@
+"""d-BLEU: BLEU with documents as segments, the sentences joined by a space, through sacrebleu."""
+
+import evaluate
+
+from hf_docmt.evaluation.metrics.segments import bleu, metric_info, score_documents
+
+_CITATION = "Matt Post (2018), A Call for Clarity in Reporting BLEU Scores, WMT."
+
+
+class DocumentBleu(evaluate.Metric):
+    """d-BLEU: BLEU with documents as segments, the sentences joined by a space, through sacrebleu."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        return metric_info(__doc__, _CITATION)
+
+    def _compute(self, predictions, references, lowercase=False, tokenize=None, target_lang=None) -> dict:
+        found, fields = score_documents(bleu(lowercase, tokenize, target_lang), predictions, references)
+        return fields | {"brevity_penalty": found.bp, "length_ratio": found.ratio, "precisions": list(found.precisions)}

@@ -1,0 +1,96 @@
+"""What report.json may hold: keys, types, finite numbers."""
+
+import math
+from difflib import get_close_matches
+
+FORMAT = 1
+TASKS = ("translation", "contrastive")
+
+_TEXT, _NUMBER, _COUNT = (str,), (int, float), (int,)
+_OPTIONAL_TEXT, _OPTIONAL_COUNT = (str, type(None)), (int, type(None))
+_REPORT = {
+    "format": _COUNT,
+    "package": _TEXT,
+    "version": _TEXT,
+    "commit": _OPTIONAL_TEXT,
+    "model": (dict,),
+    "data": (dict,),
+    "results": (list,),
+}
+_REPORT_OPTIONAL = {"training": (dict,)}
+_MODEL = {"name": _TEXT}
+_MODEL_OPTIONAL = {"architecture": _OPTIONAL_TEXT, "parameters": _OPTIONAL_COUNT, "config": (dict,)}
+_RESULT = {
+    "task": _TEXT,
+    "dataset": _TEXT,
+    "split": _TEXT,
+    "metric": _TEXT,
+    "value": _NUMBER,
+    "signature": _TEXT,
+    "n": _COUNT,
+    "strategy": _OPTIONAL_TEXT,
+    "beams": _OPTIONAL_COUNT,
+    "breakdown": (dict,),
+    "details": (dict,),
+}
+
+
+def validate_report(report: dict) -> None:
+    """ValueError naming the place unless `report` has exactly the keys and types of the format, all numbers finite."""
+    _check_keys(report, _REPORT, _REPORT_OPTIONAL, "report")
+    if report["format"] != FORMAT:
+        raise ValueError(f"report: format {report['format']}, this version reads format {FORMAT}; update hf-docmt")
+    _check_keys(report["model"], _MODEL, _MODEL_OPTIONAL, "model")
+    _check_values(report, "report")
+    for number, result in enumerate(report["results"]):
+        check_result(result, f"results[{number}]")
+
+
+def check_result(result: dict, place: str) -> None:
+    """ValueError naming the place unless `result` is an entry that `results` of a report may have."""
+    _check_keys(result, _RESULT, {}, place)
+    if result["task"] not in TASKS:
+        raise ValueError(f"{place}: task {result['task']!r}, expected one of {', '.join(TASKS)}")
+    for label, part in result["breakdown"].items():
+        if not isinstance(part, dict) or not {"value", "n"} <= set(part):
+            raise ValueError(f"{place}.breakdown[{label!r}]: expected an object with value and n, got {part!r}")
+        _check_types(part, {"value": _NUMBER, "n": _COUNT}, f"{place}.breakdown[{label!r}]")
+    _check_values(result, place)
+
+
+def _check_keys(found: dict, required: dict, optional: dict, place: str) -> None:
+    if not isinstance(found, dict):
+        raise ValueError(f"{place}: expected an object, got {type(found).__name__}")
+    allowed = required | optional
+    for key in found:
+        if key not in allowed:
+            close = get_close_matches(str(key), allowed, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(allowed)}"
+            raise ValueError(f"{place}: unknown key {key!r}{hint}")
+    missing = [key for key in required if key not in found]
+    if missing:
+        raise ValueError(f"{place}: missing {', '.join(missing)}")
+    _check_types(found, allowed, place)
+
+
+def _check_types(found: dict, types: dict, place: str) -> None:
+    for key, expected in types.items():
+        if key in found and (not isinstance(found[key], expected) or isinstance(found[key], bool)):
+            names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in expected)
+            raise ValueError(f"{place}.{key}: expected {names}, got {found[key]!r}")
+
+
+def _check_values(value: object, place: str) -> None:
+    """ValueError where something below `value` is not plain JSON or not finite."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            if not isinstance(key, str):
+                raise ValueError(f"{place}: key {key!r} is not text")
+            _check_values(part, f"{place}.{key}")
+    elif isinstance(value, list | tuple):
+        for number, part in enumerate(value):
+            _check_values(part, f"{place}[{number}]")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{place}: {value} is not a score; a report holds finite numbers only")
+    elif not isinstance(value, str | int | float | type(None)):
+        raise ValueError(f"{place}: {type(value).__name__} cannot be written as JSON")

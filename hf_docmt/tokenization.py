@@ -1,0 +1,133 @@
+"""Tokenizers: joint subword vocabularies trained from text, and pretrained ones taken over for documents."""
+
+import copy
+import json
+from collections.abc import Iterable, Iterator
+
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>", "<sep>", "<bod>")
+SEP, BOD = "<sep>", "<bod>"
+KINDS = ("bpe", "unigram")
+TRAINER_STEP = 1e-4  # between the scores that the unigram trainer gives to bytes it has no use for
+BYTES = pre_tokenizers.ByteLevel.alphabet()  # one printable character for each of the 256 bytes
+
+
+def train_tokenizer(
+    texts: Iterable[str], model: str = "bpe", vocab_size: int = 32000, lowercase: bool = False
+) -> PreTrainedTokenizerFast:
+    """Train one vocabulary for source and target sentences together.
+
+    Byte-level BPE (Sennrich et al. 2016, section 3.2; bytes as in Radford et al. 2019, section 2.2) or a byte-level
+    unigram model (Kudo 2018, section 3.2). `decode(encode(x)) == x` for every text after the only normalisation,
+    Unicode NFC (and lower case where asked for): white space is kept as it stands, no character is ever `<unk>`.
+    A sentence is read as if a space stood before it, so that a word has the same tokens at its start and in its
+    middle; decoding takes that space away. Special tokens are `SPECIAL_TOKENS`, ids 0 to 5; their names inside a text
+    are read as ordinary characters. `encode` ends in `</s>` unless `add_special_tokens=False`.
+
+    `vocab_size` counts special tokens and bytes; a small corpus gives fewer. The same texts give the same vocabulary
+    in every process. Departure: unigram scores are rounded to 4 decimals for that.
+
+    Raises ValueError for an unknown `model`, a `vocab_size` below 263, texts without a character or not strings.
+    """
+    if model not in KINDS:
+        raise ValueError(f"model: got {model!r}, expected one of {', '.join(KINDS)}")
+    smallest = len(SPECIAL_TOKENS) + len(BYTES)
+    if vocab_size <= smallest:
+        raise ValueError(
+            f"vocab_size: got {vocab_size}, expected more than {smallest} ({len(SPECIAL_TOKENS)} special tokens and "
+            f"{len(BYTES)} bytes); ask for a larger vocabulary"
+        )
+    backend = _untrained(model, lowercase)
+    backend.train_from_iterator(_checked(texts), _trainer(model, vocab_size))
+    if model == "unigram":
+        _fix_order(backend)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        pad_token="<pad>",
+        unk_token="<unk>",
+        bos_token="<s>",
+        eos_token="</s>",
+        sep_token=SEP,
+        extra_special_tokens=[BOD],
+        split_special_tokens=True,
+        clean_up_tokenization_spaces=False,
+        model_input_names=["input_ids", "attention_mask"],
+    )
+
+
+def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedTokenizerBase, int]:
+    """Copy a pretrained tokenizer and give it `<sep>` and `<bod>`; also return how many embedding rows its ids need.
+
+    Everything else stays: vocabulary, ids, padding and end tokens. A model whose embedding table already has more rows
+    keeps them. Names of special tokens inside a text are read as ordinary characters from now on. Adapting twice
+    changes nothing. Raises ValueError where the tokenizer has no padding or end token, or two vocabularies.
+    """
+    if getattr(tokenizer, "separate_vocabs", False):
+        raise ValueError("tokenizer: got separate vocabularies of source and target, expected a joint one")
+    for name in ("pad_token", "eos_token"):
+        if getattr(tokenizer, name, None) is None:
+            raise ValueError(
+                f"{type(tokenizer).__name__}: got no {name}, expected one; set tokenizer.{name} to one of its tokens"
+            )
+    adapted = copy.deepcopy(tokenizer)
+    adapted.add_special_tokens({"sep_token": SEP})
+    if BOD not in adapted.all_special_tokens:
+        adapted.add_special_tokens({"extra_special_tokens": [BOD]}, replace_extra_special_tokens=False)
+    for name, value in (("split_special_tokens", True), ("clean_up_tokenization_spaces", False)):
+        setattr(adapted, name, value)
+        adapted.init_kwargs[name] = value  # what save_pretrained writes
+    return adapted, max(adapted.get_vocab().values()) + 1
+
+
+def _untrained(model: str, lowercase: bool) -> Tokenizer:
+    """The steps around the vocabulary: normalise, split into words of byte characters, join, add `</s>`."""
+    backend = Tokenizer(models.BPE() if model == "bpe" else models.Unigram())
+    steps = [normalizers.NFC(), *([normalizers.Lowercase()] if lowercase else []), normalizers.Prepend(" ")]
+    backend.normalizer = normalizers.Sequence(steps)
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+    eos = ("</s>", SPECIAL_TOKENS.index("</s>"))
+    backend.post_processor = processors.TemplateProcessing("$A </s>", "$A </s> $B </s>", special_tokens=[eos])
+    return backend
+
+
+def _trainer(model: str, vocab_size: int) -> trainers.Trainer:
+    common = {
+        "vocab_size": vocab_size,
+        "special_tokens": list(SPECIAL_TOKENS),
+        "initial_alphabet": BYTES,
+        "show_progress": False,
+    }
+    if model == "bpe":
+        return trainers.BpeTrainer(**common)
+    return trainers.UnigramTrainer(**common, unk_token="<unk>", max_piece_length=32)
+
+
+def _checked(texts: Iterable[str]) -> Iterator[str]:
+    if isinstance(texts, str):
+        raise ValueError("texts: got one string, expected an iterable of sentences; pass [text]")
+    characters = 0
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(f"texts: got {type(text).__name__} as number {number}, expected str")
+        characters += len(text.strip())
+        yield text
+    if not characters:
+        raise ValueError("texts: got no character, expected sentences to train on; check that the files are not empty")
+
+
+def _fix_order(backend: Tokenizer) -> None:
+    """Remove from a trained unigram model what depends on hash order and thread timing.
+
+    The trainer sums in hash order (differences of 1e-14) and gives bytes that it did not need a score just above the
+    lowest, in hash order. Here scores are rounded, those bytes share the lowest score, and ties are in character order.
+    """
+    vocab = json.loads(backend.to_str())["model"]["vocab"]
+    special, learned = vocab[: len(SPECIAL_TOKENS)], vocab[len(SPECIAL_TOKENS) :]
+    lowest = min(score for _, score in learned)
+    spare = lowest + TRAINER_STEP * len(BYTES)
+    learned = [(p, round(lowest if len(p) == 1 and score <= spare else score, 4)) for p, score in learned]
+    learned.sort(key=lambda entry: (-entry[1], entry[0]))
+    backend.model = models.Unigram([tuple(entry) for entry in special] + learned, SPECIAL_TOKENS.index("<unk>"))

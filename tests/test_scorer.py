@@ -1,0 +1,281 @@
+"""Contrastive scores: equal to scoring one candidate at a time, batches, shared sources, ties, breakdown, bad input."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from hf_docmt import registry
+from hf_docmt.data.collators import SegmentCollator
+from hf_docmt.evaluation.scorer import contrastive_result, judge, score_suite
+from hf_docmt.evaluation.suites import SuiteItem
+from hf_docmt.tokenization import train_tokenizer
+
+WORDS = "der die das Hund Katze Haus schläft sitzt ist rot groß hier dort heute nie immer und oder aber Sie".split()
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer([" ".join(WORDS)] * 3, vocab_size=300)
+
+
+def text(seed, words):
+    generator = torch.Generator().manual_seed(seed)
+    return " ".join(WORDS[place] for place in torch.randint(len(WORDS), (words,), generator=generator))
+
+
+def item(number, context=2, candidates=3, index=None, **changes):
+    """An item whose sentences are of many lengths, some of them empty."""
+    given = {
+        "item_id": f"suite:{number}",
+        "source": tuple(text(10 * number + i, (number + 3 * i) % 7) for i in range(context)) + (text(number, 3),),
+        "target_context": tuple(text(50 * number + i, (number + i) % 5) for i in range(context)),
+        "candidates": tuple(text(90 * number + i, 2 + (number + i) % 4) for i in range(candidates)),
+        "correct": number % candidates,
+        "phenomenon": "it:er" if number % 2 else "it:sie",
+        "distance": number % 6,
+        "index": index,
+    }
+    return SuiteItem(**{**given, **changes})
+
+
+ITEMS = [item(number, context=number % 4, candidates=2 + number % 3) for number in range(1, 15)]
+ITEMS += [item(20, index=9), item(21, context=3, candidates=2)]
+
+
+class FakeModel(nn.Module):
+    """Logits from a hash-like embedding of all target tokens so far and of the whole source; nothing is shared."""
+
+    def __init__(self, size):
+        super().__init__()
+        generator = torch.Generator().manual_seed(1)
+        self.target = nn.Parameter(torch.randn(size, 16, generator=generator))
+        self.source = nn.Parameter(torch.randn(size, 16, generator=generator))
+        self.out = nn.Parameter(torch.randn(16, size, generator=generator))
+        self.dropout = nn.Dropout(0.5)
+        self.shapes = []
+
+    def forward(self, input_ids, attention_mask, decoder_input_ids, decoder_attention_mask):
+        self.shapes.append((tuple(input_ids.shape), tuple(decoder_input_ids.shape)))
+        order = 1 + torch.arange(input_ids.shape[1])[None, :, None]
+        source = (self.source[input_ids] * attention_mask[..., None] * order.cos()).sum(1, keepdim=True)
+        target = self.target[decoder_input_ids].cumsum(dim=1)
+        return SimpleNamespace(logits=self.dropout(torch.tanh(source + target)) @ self.out)
+
+
+@pytest.fixture(scope="module")
+def fake(tokenizer):
+    return FakeModel(len(tokenizer)).train()
+
+
+def concat(tokenizer, **changes):
+    torch.manual_seed(0)
+    architecture = registry.get("concat")
+    sizes = {"d_model": 16, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "vocab_size": len(tokenizer), "init_std": 0.3}
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_layers": 2, "decoder_layers": 2}
+    return architecture.model_class(architecture.config_class(**{**sizes, **heads, **changes})).eval()
+
+
+def one_at_a_time(model, tokenizer, item, past, future, normalization, use_bod=False, source_only=False):
+    """The definition: each candidate alone, in its window, token by token."""
+    special = {name: tokenizer.convert_tokens_to_ids(name) for name in ("<s>", "</s>", "<sep>", "<bod>")}
+
+    def ids(sentence):
+        return tokenizer(sentence, add_special_tokens=False)["input_ids"]
+
+    def joined(sentences, start):
+        tokens = [special["<bod>"]] if start and use_bod else []
+        for sentence in sentences:
+            tokens += ids(sentence) + [special["<sep>"]]
+        return tokens[:-1] + [special["</s>"]]
+
+    past = min(past, len(item.source) - 1)
+    starts = (len(item.source) - 1 if item.index is None else item.index) == past
+    source = list(item.source)[len(item.source) - 1 - past :] + [""] * future
+    context = list(item.target_context)[len(item.target_context) - past :]
+    scores = []
+    for candidate in item.candidates:
+        target = joined([*context, candidate] + [""] * future, starts)
+        first = len(joined([*context, "x"], starts)) - len(ids("x")) - 1 if context else 0
+        if source_only:
+            target, first = joined([candidate], starts and not context), 0
+        last = len(target) - future
+        with torch.no_grad():
+            tokens = torch.tensor([joined(source, starts)])
+            decoder = torch.tensor([[special["<s>"], *target[:-1]]])
+            logits = model(
+                input_ids=tokens,
+                attention_mask=torch.ones_like(tokens),
+                decoder_input_ids=decoder,
+                decoder_attention_mask=torch.ones_like(decoder),
+            ).logits[0]
+        logs = [math.log(torch.softmax(logits[t].double(), 0)[target[t]].item()) for t in range(first, last)]
+        scores.append(sum(logs) if normalization == "sum" else sum(logs) / len(logs))
+    return scores
+
+
+def assert_equal_scores(found, expected):
+    assert [len(row) for row in found] == [len(row) for row in expected]
+    for row, other in zip(found, expected):
+        assert row == pytest.approx(other, abs=1e-4, rel=1e-5)
+
+
+@pytest.mark.parametrize("normalization", ["sum", "mean"])
+@pytest.mark.parametrize(("past", "future"), [(0, 0), (2, 0), (3, 1)])
+def test_equals_one_candidate_at_a_time(fake, tokenizer, past, future, normalization):
+    collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_discount=0.0)
+    found = score_suite(
+        fake,
+        tokenizer,
+        ITEMS,
+        collate=collate,
+        past_context=past,
+        future_context=future,
+        normalization=normalization,
+        batch_tokens=300,
+    )
+    assert fake.training  # left as it was, yet scored without dropout
+    fake.eval()
+    expected = [one_at_a_time(fake, tokenizer, one, past, future, normalization) for one in ITEMS]
+    fake.train()
+    assert_equal_scores(found, expected)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"past_context": 2},
+        {"past_context": 3, "segment_encoding": "learned", "persistent": True},
+        {"past_context": 3, "segment_encoding": "shift", "segment_shift": 5, "future_context": 1},
+        {"past_context": 2, "segment_encoding": "sinusoidal", "pse_dim": 4, "context_sides": "source"},
+        {"past_context": 1, "use_bod": True},
+        {},
+    ],
+    ids=str,
+)
+def test_architecture_equals_one_candidate_at_a_time(tokenizer, settings):
+    """With the architecture's own collator; each source is encoded once for its candidates."""
+    model = concat(tokenizer, **settings)
+    config = model.config
+    encoded = []
+    model.get_encoder().register_forward_hook(lambda module, inputs, output: encoded.append(len(output[0])))
+    items = ITEMS[::3]
+    found = score_suite(
+        model,
+        tokenizer,
+        items,
+        collate=registry.get("concat").collator(config, tokenizer, context_discount=0.0),
+        past_context=config.past_context,
+        future_context=config.future_context,
+    )
+    assert sum(encoded) == len(items)
+    source_only = config.context_sides == "source"
+    expected = [
+        one_at_a_time(
+            model, tokenizer, one, config.past_context, config.future_context, "sum", config.use_bod, source_only
+        )
+        for one in items
+    ]
+    assert_equal_scores(found, expected)
+
+
+def test_batches(fake, tokenizer):
+    """Many items a batch, within the budget; the scores do not depend on it."""
+    collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_discount=0.0)
+    found = {}
+    for budget in (1, 200, 100000):
+        fake.shapes.clear()
+        found[budget] = score_suite(fake, tokenizer, ITEMS, collate=collate, past_context=3, batch_tokens=budget)
+        sizes = [source[0] * source[1] + target[0] * target[1] for source, target in fake.shapes]
+        if budget == 1:
+            assert len(fake.shapes) == len(ITEMS)
+        elif budget == 200:
+            several = [size for size, (source, _) in zip(sizes, fake.shapes) if source[0] > 4]
+            assert len(fake.shapes) < len(ITEMS) and several and max(several) <= budget
+        else:
+            assert len(fake.shapes) == len({len(one.candidates) for one in ITEMS})
+    assert_equal_scores(found[200], found[1])
+    assert_equal_scores(found[100000], found[1])
+
+
+def test_equal_candidates_are_scored_once(fake, tokenizer):
+    double = SuiteItem("double", ("das Haus", "die Katze"), ("das",), ("der Hund", "nie", "der Hund"), 2, "p", None)
+    collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_discount=0.0)
+    fake.shapes.clear()
+    (scores,) = score_suite(fake, tokenizer, [double], collate=collate, past_context=1)
+    assert [target[0] for _, target in fake.shapes] == [2]
+    assert scores[0] == scores[2] != scores[1]
+    assert not judge([double], [scores]).right[0]
+
+
+def judged(*rows):
+    items, scores = [], []
+    for number, (phenomenon, distance, labels, correct, row) in enumerate(rows, 1):
+        candidates = tuple("abcd"[: len(row)])
+        items.append(SuiteItem(f"i{number}", ("s",), (), candidates, correct, phenomenon, distance, labels))
+        scores.append(row)
+    return judge(items, scores)
+
+
+def test_judge_by_hand():
+    verdict = judged(
+        ("it:er", 0, {"intrasegmental": "yes"}, 0, [-1.0, -2.0, -3.0]),
+        ("it:er", 4, {"intrasegmental": "no"}, 0, [-2.0, -1.0, -3.0]),
+        ("it:es", 4, {"intrasegmental": "no"}, 2, [-2.0, -3.0, -1.0]),
+        ("it:es", 7, {}, 1, [-2.0, -2.0]),  # a tie is wrong
+        ("it:es", None, {}, 1, [-math.inf, -5.0]),
+    )
+    assert verdict.right == (True, False, True, False, True)
+    assert (verdict.accuracy, verdict.n) == (60.0, 5)
+    assert verdict.breakdown == {
+        "distance=0": {"value": 100.0, "n": 1},
+        "distance=>3": {"value": pytest.approx(100 / 3), "n": 3},
+        "intrasegmental=no": {"value": 50.0, "n": 2},
+        "intrasegmental=yes": {"value": 100.0, "n": 1},
+        "phenomenon=it:er": {"value": 50.0, "n": 2},
+        "phenomenon=it:er distance=0": {"value": 100.0, "n": 1},
+        "phenomenon=it:er distance=>3": {"value": 0.0, "n": 1},
+        "phenomenon=it:es": {"value": pytest.approx(200 / 3), "n": 3},
+        "phenomenon=it:es distance=>3": {"value": 50.0, "n": 2},
+    }
+
+
+def test_judge_bad_scores():
+    with pytest.raises(ValueError, match="item i2: NaN in its scores"):
+        judged(("p", 1, {}, 0, [-1.0, -2.0]), ("p", 1, {}, 0, [-1.0, math.nan]))
+    items = [item(1), item(2)]
+    with pytest.raises(ValueError, match="1 rows of scores for 2 items"):
+        judge(items, [[1.0, 2.0, 3.0]])
+    with pytest.raises(ValueError, match="item suite:2: 2 scores for 3 candidates"):
+        judge(items, [[1.0, 2.0, 3.0], [1.0, 2.0]])
+    with pytest.raises(ValueError, match="0 rows of scores for 0 items"):
+        judge([], [])
+
+
+def test_broken_weights_name_the_item(tokenizer):
+    model = FakeModel(len(tokenizer))
+    nn.init.constant_(model.out, math.nan)
+    collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_discount=0.0)
+    with pytest.raises(ValueError, match="item suite:1: NaN"):
+        judge(ITEMS, score_suite(model, tokenizer, ITEMS, collate=collate, past_context=1))
+
+
+def test_bad_arguments(fake, tokenizer):
+    collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_discount=0.0)
+    with pytest.raises(ValueError, match="unknown normalization 'max': expected sum or mean"):
+        score_suite(fake, tokenizer, ITEMS, collate=collate, normalization="max")
+    with pytest.raises(ValueError, match="no items"):
+        score_suite(fake, tokenizer, [], collate=collate)
+
+
+def test_result_of_the_report():
+    verdict = judged(("p", 1, {}, 0, [-1.0, -2.0]), ("p", 2, {}, 0, [-2.0, -1.0]))
+    result = contrastive_result(verdict, dataset="deixis", split="test", normalization="mean", past_context=3)
+    assert (result["task"], result["metric"], result["value"], result["n"]) == ("contrastive", "accuracy", 50.0, 2)
+    assert result["signature"].startswith(
+        "logprob:mean|tokens:current|target-context:reference|past:3|future:0|ties:wrong"
+    )
+    assert result["breakdown"]["distance=2"] == {"value": 0.0, "n": 1}
+    assert "phenomenon=p distance=2" not in result["breakdown"]  # with one phenomenon it says the same
