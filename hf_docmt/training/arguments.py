@@ -1,0 +1,76 @@
+"""From a recipe to the arguments of the trainer."""
+
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+from transformers import Seq2SeqTrainingArguments
+
+from hf_docmt.training.recipe import Recipe
+
+
+@dataclass
+class DocMTArguments(Seq2SeqTrainingArguments):
+    """`Seq2SeqTrainingArguments` with token-budget batches, two learning rates and the averaging of checkpoints."""
+
+    max_tokens: int = 8000  # source and target tokens of one batch, padding included
+    new_learning_rate: float | None = None  # of the trainer's `new_parameters`
+    average: int = 4  # checkpoints kept after the best one, to be averaged with it
+    remove_unused_columns: bool = False  # the collator needs what examples hold
+    label_names: list[str] | None = field(default_factory=lambda: ["labels"])  # label_weights are not always there
+    use_cache: bool = True  # the trainer writes it into the model's config
+    restore_callback_states_from_checkpoint: bool = True  # patience goes on counting where it was
+
+    def __post_init__(self):
+        self.use_cpu = self.use_cpu or not torch.accelerator.is_available()  # else processes on a CPU are not joined
+        super().__post_init__()
+        self._n_gpu = min(self.n_gpu, 1)  # one device a process: no DataParallel, which would cut batches in pieces
+
+
+def training_arguments(recipe: Recipe) -> DocMTArguments:
+    """Arguments for `DocMTTrainer`: checkpoints go to `<output_dir>/checkpoints`, one at every validation.
+
+    Label smoothing stays 0 here because the model's own loss applies it (`config.label_smoothing`), and batch sizes
+    are not used because batches are made by token budget. Raises `ValueError` where the tracker is not installed.
+    """
+    training = recipe.training
+    if training.report_to != "none" and find_spec(training.report_to) is None:
+        raise ValueError(
+            f"training.report_to: {training.report_to} is not installed; install it with pip install "
+            "'hf-docmt[tracking]', or set none"
+        )
+    interval = "epoch" if training.eval_steps is None else "steps"
+    return DocMTArguments(
+        output_dir=str(Path(recipe.output_dir) / "checkpoints"),
+        run_name=Path(recipe.output_dir).name,
+        seed=recipe.seed,
+        max_tokens=training.max_tokens,
+        gradient_accumulation_steps=training.accumulation,
+        max_steps=training.max_steps or -1,
+        num_train_epochs=training.epochs or 1,
+        learning_rate=training.learning_rate,
+        new_learning_rate=training.new_learning_rate,
+        lr_scheduler_type=training.scheduler,
+        warmup_steps=training.warmup_steps,
+        adam_beta1=training.adam_betas[0],
+        adam_beta2=training.adam_betas[1],
+        adam_epsilon=training.adam_epsilon,
+        weight_decay=training.weight_decay,
+        max_grad_norm=training.clip or 0.0,
+        bf16=training.bf16,
+        eval_strategy=interval,
+        eval_steps=training.eval_steps,
+        save_strategy=interval,
+        save_steps=training.eval_steps or 500,
+        average=training.average,
+        load_best_model_at_end=True,
+        metric_for_best_model="eval_loss",
+        greater_is_better=False,
+        logging_steps=training.log_steps,
+        report_to=training.report_to,
+        project="docmt",
+        dataloader_num_workers=training.workers,
+        dataloader_pin_memory=torch.cuda.is_available(),
+        ddp_find_unused_parameters=False,
+    )

@@ -1,0 +1,96 @@
+"""Checkpoints of a run: which are complete, which are kept, and the mean of their weights."""
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+COMPLETE = ".complete"  # written last: without it a checkpoint was cut off while being saved
+
+
+def checkpoint_steps(folder: str | Path) -> list[int]:
+    """Updates after which a complete checkpoint was saved in `folder`, in order."""
+    marks = Path(folder).glob(f"checkpoint-*/{COMPLETE}")
+    return sorted(int(mark.parent.name.removeprefix("checkpoint-")) for mark in marks)
+
+
+def checkpoint_path(folder: str | Path, step: int) -> Path:
+    """The folder of one checkpoint, named as transformers names it."""
+    return Path(folder) / f"checkpoint-{step}"
+
+
+def steps_to_average(steps: Sequence[int], best: int | None, following: int) -> list[int]:
+    """The best checkpoint and the `following` ones after it, as many as there are; without a best one the last."""
+    if best is None:
+        return list(steps[-1:])
+    return [step for step in steps if step >= best][: following + 1]
+
+
+def remove_others(folder: str | Path, best: int | None, following: int) -> None:
+    """Delete the checkpoints that neither averaging nor resuming needs: all but those to average and the last."""
+    steps = checkpoint_steps(folder)
+    kept = {*steps_to_average(steps, best, following), *steps[-1:]}
+    for step in steps:
+        if step not in kept:
+            shutil.rmtree(checkpoint_path(folder, step))
+
+
+@contextmanager
+def being_written(folder: str | Path) -> Iterator[None]:
+    """Turn the ways in which a write can fail inside into an `OSError` that says what to do."""
+    try:
+        yield
+    except (OSError, SafetensorError, RuntimeError) as error:  # RuntimeError: how torch.save reports a full disk
+        raise OSError(
+            f"{folder} could not be written ({error}); complete checkpoints are intact: free space or correct the "
+            "permissions, then resume the run"
+        ) from error
+
+
+def read_weights(folder: str | Path) -> dict[str, torch.Tensor]:
+    """All tensors of a saved model by name, from one safetensors file or several with an index.
+
+    Raises `ValueError` for a folder without weights and for a corrupt or truncated file.
+    """
+    folder = Path(folder)
+    names = [WEIGHTS]
+    if (folder / INDEX).is_file():
+        names = sorted(set(json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"].values()))
+    weights = {}
+    for name in names:
+        if not (folder / name).is_file():
+            raise ValueError(f"{folder}: no {name} there; expected the folder of a saved model, copy it again")
+        try:
+            weights.update(load_file(folder / name))
+        except SafetensorError as error:
+            raise ValueError(
+                f"{folder / name}: corrupt or truncated safetensors file ({error}); copy or download it again, "
+                "or use another checkpoint"
+            ) from error
+    return weights
+
+
+def average_weights(folders: Iterable[str | Path]) -> dict[str, torch.Tensor]:
+    """Mean of the weights of several checkpoints (Vaswani et al. 2017, section 6.1), summed in double precision.
+
+    One checkpoint at a time is in memory. Tensors that are not floating point are taken from the first one. Raises
+    `ValueError` where checkpoints do not hold the same tensors.
+    """
+    folders = [Path(folder) for folder in folders]
+    if not folders:
+        raise ValueError("no checkpoint to average; train at least until the first validation")
+    first = read_weights(folders[0])
+    total = {name: tensor.double() for name, tensor in first.items() if tensor.is_floating_point()}
+    for folder in folders[1:]:
+        weights = read_weights(folder)
+        if {name: tensor.shape for name, tensor in weights.items()} != {n: t.shape for n, t in first.items()}:
+            raise ValueError(f"{folder}: not the same tensors as in {folders[0]}; average checkpoints of one run only")
+        for name, tensor in total.items():
+            tensor += weights[name]
+    return first | {name: (tensor / len(folders)).to(first[name].dtype) for name, tensor in total.items()}

@@ -1,0 +1,110 @@
+"""What training starts from: a new model, or a trained one with the mechanism added (two-stage training)."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+from hf_docmt import registry
+from hf_docmt.data.documents import sentences
+from hf_docmt.tokenization import adapt_tokenizer, train_tokenizer
+from hf_docmt.training.recipe import Recipe, TokenizerRecipe, config_fields
+
+CONVERTER = "hf_docmt.hub.convert:convert_sentence_model"
+
+
+def load_origin(folder: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Model and tokenizer of `init_from`: a folder with a model of this package, or of Marian, BART, mBART, M2M-100.
+
+    Raises `ValueError` for a folder without a model, a checkpoint of another architecture and weights that cannot be
+    read.
+    """
+    place = Path(folder) / "config.json"
+    if not place.is_file():
+        raise ValueError(f"init_from: {folder} has no config.json; give the folder of a trained model")
+    try:
+        found = json.loads(place.read_text(encoding="utf-8"))["model_type"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"init_from: {place} does not describe a model ({error!r}); copy the folder again") from error
+    ours = [f"docmt-{name}" for name in registry.ARCHITECTURES]
+    try:
+        return registry.load_model(folder) if found in ours else registry.load(CONVERTER)(folder)
+    except ValueError as error:
+        raise ValueError(f"init_from: {error} (models of this package: {', '.join(ours)})") from error
+
+
+def new_tokenizer(recipe: TokenizerRecipe, documents: Dataset, languages: tuple[str, str]) -> PreTrainedTokenizerBase:
+    """The tokenizer that the recipe names, with `<sep>` and `<bod>`, or one trained on both sides of the documents."""
+    if recipe.path is not None:
+        if not Path(recipe.path).is_dir():
+            raise ValueError(f"tokenizer.path: no folder {recipe.path}; give the folder of a saved tokenizer")
+        return adapt_tokenizer(AutoTokenizer.from_pretrained(recipe.path))[0]
+    texts = (text for row in documents for lang in languages for text in sentences(row, lang))
+    return train_tokenizer(texts, recipe.model, recipe.vocab_size, recipe.lowercase)
+
+
+def model_config(
+    recipe: Recipe, tokenizer: PreTrainedTokenizerBase, origin: PreTrainedConfig | None = None
+) -> PreTrainedConfig:
+    """The config that the recipe describes; what it does not name comes from the config of `init_from`, if any."""
+    values = _token_ids(tokenizer)
+    if origin is not None:
+        values = {name: getattr(origin, name) for name in config_fields(recipe.architecture) if hasattr(origin, name)}
+    values |= recipe.model
+    values |= {"source_lang": recipe.data.source_lang, "target_lang": recipe.data.target_lang}
+    values |= {"label_smoothing": recipe.training.label_smoothing}
+    return registry.get(recipe.architecture).config_class(**values)
+
+
+def build_model(
+    config: PreTrainedConfig, origin: PreTrainedModel | None = None
+) -> tuple[PreTrainedModel, frozenset[str]]:
+    """A model of this config, with the weights of `origin` where they have the same name, and the names of the others.
+
+    Raises `ValueError` where a weight of `origin` has no place in the model.
+    """
+    model = registry.for_config(config).model_class(config)
+    if origin is None:
+        return model, frozenset()
+    theirs, ours = origin.state_dict(), model.state_dict()
+    lost = [name for name in theirs if name not in ours]
+    if lost:
+        raise ValueError(
+            f"init_from: the checkpoint has weights that this model has not ({_some(lost)}); it has another "
+            "architecture or another segment_encoding: use those of the checkpoint, or start from another one"
+        )
+    pairs = {name: (tensor.shape, ours[name].shape) for name, tensor in theirs.items()}
+    other = [
+        f"{name} {_size(there)} there, {_size(here)} here" for name, (there, here) in pairs.items() if there != here
+    ]
+    if other:
+        raise ValueError(
+            f"init_from: the checkpoint has weights of other sizes ({_some(other)}); leave sizes out of the model "
+            "section, they follow from the checkpoint"
+        )
+    model.load_state_dict(theirs, strict=False)
+    model.generation_config = copy.deepcopy(origin.generation_config)
+    return model, frozenset(name for name, _ in model.named_parameters() if name not in theirs)
+
+
+def _token_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    names = ("pad", "unk", "bos", "eos", "sep")
+    values = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in names}
+    start = values["pad_token_id"] if values["bos_token_id"] is None else values["bos_token_id"]
+    return values | {
+        "bod_token_id": tokenizer.convert_tokens_to_ids("<bod>"),
+        "decoder_start_token_id": start,
+        "vocab_size": max(tokenizer.get_vocab().values()) + 1,
+    }
+
+
+def _size(shape: torch.Size) -> str:
+    return "x".join(map(str, shape))
+
+
+def _some(items: list[str]) -> str:
+    return ", ".join(items[:3]) + (f" and {len(items) - 3} more" if len(items) > 3 else "")

@@ -1,0 +1,214 @@
+"""One training run: from a recipe to a model folder."""
+
+import json
+import math
+import os
+import shutil
+import sys
+import time
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from accelerate import PartialState
+from datasets import Dataset
+from transformers import AutoTokenizer, EarlyStoppingCallback, PreTrainedModel, PreTrainedTokenizerBase, set_seed
+from transformers.trainer_callback import TrainerState
+
+from hf_docmt import registry
+from hf_docmt.data.readers import read_documents
+from hf_docmt.training.arguments import training_arguments
+from hf_docmt.training.averaging import (
+    average_weights,
+    being_written,
+    checkpoint_path,
+    checkpoint_steps,
+    steps_to_average,
+)
+from hf_docmt.training.initial import build_model, load_origin, model_config, new_tokenizer
+from hf_docmt.training.recipe import DecodingRecipe, Recipe, TokenizerRecipe, load_recipe
+from hf_docmt.training.trainer import DocMTTrainer
+
+RECIPE, FACTS = "recipe.yaml", "training.json"
+
+
+def train(recipe: Recipe, resume: bool = False) -> Path:
+    """Train what the recipe says and return its `output_dir`, a model folder.
+
+    The folder holds the model (the mean of the best checkpoint and those after it), the tokenizer, `recipe.yaml`,
+    `training.json` (facts of the run) and `checkpoints`. In a run of several processes (`torchrun`,
+    `accelerate launch`) all of them call this. `resume` goes on after the last complete checkpoint of an interrupted
+    run of the same recipe.
+
+    Raises `ValueError` for an output folder in use, a run that cannot be resumed, and unusable data or checkpoints;
+    `OSError` where a file cannot be written.
+    """
+    output = Path(recipe.output_dir)
+    arguments = training_arguments(recipe)  # joins the group of processes
+    processes = PartialState()
+    if processes.is_main_process:
+        prepare_folder(output, recipe, resume)
+    processes.wait_for_everyone()
+    documents = {part: read_part(recipe, part) for part in ("train", "validation")}
+    model, tokenizer = load_origin(recipe.init_from) if recipe.init_from else (None, None)
+    try:
+        with processes.main_process_first():
+            tokenizer = run_tokenizer(recipe, output, documents["train"], tokenizer)
+        trainer = make_trainer(recipe, arguments, documents, tokenizer, origin=model)
+    except (ValueError, OSError):
+        if processes.is_main_process and not resume:
+            shutil.rmtree(output)  # with what this call has written, so that the next one can start
+        raise
+    before = checkpoint_steps(arguments.output_dir)
+    started = time.monotonic()
+    if not (before and has_ended(last_state(arguments.output_dir))):
+        with redirect_stdout(sys.stderr):  # trackers print
+            trainer.train(resume_from_checkpoint=bool(before))
+    if processes.is_main_process:
+        state = last_state(arguments.output_dir)
+        averaged = save_average(recipe, trainer.accelerator.unwrap_model(trainer.model), state, arguments.output_dir)
+        session = {"seconds": round(time.monotonic() - started, 1), "resumed_from_step": before[-1] if before else None}
+        write_facts(output / FACTS, session | {"averaged_steps": averaged} | training_facts(trainer, state))
+    processes.wait_for_everyone()
+    return output
+
+
+def prepare_folder(output: Path, recipe: Recipe, resume: bool) -> None:
+    """Make the output folder, or check that the run in it is this one and can go on."""
+    if not resume:
+        if output.exists() and (not output.is_dir() or any(output.iterdir())):
+            raise ValueError(
+                f"output_dir: {output} exists and is not an empty folder; choose another one, delete it, or resume the "
+                "run in it"
+            )
+        output.mkdir(parents=True, exist_ok=True)
+        return
+    if (output / FACTS).exists():
+        raise ValueError(f"output_dir: the run in {output} is finished; choose another folder for a new one")
+    if not (output / RECIPE).is_file():
+        raise ValueError(f"output_dir: {output} has no run to resume ({RECIPE} is missing); start without resume")
+    changed = _differences(load_recipe(output / RECIPE).to_dict(), recipe.to_dict())
+    if changed:
+        raise ValueError(
+            f"output_dir: the run in {output} has another recipe: {'; '.join(changed)}; resume with {output / RECIPE}"
+        )
+
+
+def read_part(recipe: Recipe, part: str) -> Dataset:
+    """The documents of `train`, `validation` or `test`."""
+    files = getattr(recipe.data, part)
+    return read_documents(**files, source_lang=recipe.data.source_lang, target_lang=recipe.data.target_lang)
+
+
+def run_tokenizer(
+    recipe: Recipe, output: Path, documents: Dataset, origin: PreTrainedTokenizerBase | None
+) -> PreTrainedTokenizerBase:
+    """The tokenizer of the run: saved in the output folder by the first process, loaded by all and when resuming.
+
+    The recipe is saved after it: a folder that has the recipe has the whole tokenizer.
+    """
+    if not (output / RECIPE).exists():
+        languages = (recipe.data.source_lang, recipe.data.target_lang)
+        tokenizer = origin or new_tokenizer(recipe.tokenizer or TokenizerRecipe(), documents, languages)
+        tokenizer.save_pretrained(output)
+        recipe.save(output / RECIPE)
+    return AutoTokenizer.from_pretrained(output)
+
+
+def make_trainer(recipe, arguments, documents: dict[str, Dataset], tokenizer, origin=None) -> DocMTTrainer:
+    """Config, examples, model and trainer of a run.
+
+    A segment shift that is left open becomes the average length of a source sentence of the training data, in tokens
+    with the separator, rounded up.
+    """
+    config = model_config(recipe, tokenizer, origin and origin.config)
+    architecture = registry.for_config(config)
+    examples = {part: architecture.examples(rows, tokenizer, config) for part, rows in documents.items()}
+    if getattr(config, "segment_encoding", None) == "shift" and config.segment_shift is None:
+        config.segment_shift = math.ceil(examples["train"].mean_source_length)
+    set_seed(recipe.seed)
+    model, new_parameters = build_model(config, origin)
+    if recipe.training.new_learning_rate is not None and not new_parameters:
+        raise ValueError(
+            "training.new_learning_rate: the checkpoint of init_from has all parameters of this model, so that none is "
+            "new; leave it out"
+        )
+    _set_decoding(model, recipe.decoding)
+    patience = recipe.training.patience
+    return DocMTTrainer(
+        model=model,
+        args=arguments,
+        train_dataset=examples["train"],
+        eval_dataset=examples["validation"],
+        data_collator=architecture.collator(config, tokenizer, context_discount=recipe.training.context_discount),
+        processing_class=tokenizer,
+        new_parameters=new_parameters,
+        callbacks=[EarlyStoppingCallback(patience)] if patience else None,
+    )
+
+
+def last_state(checkpoints: str | Path) -> TrainerState:
+    """What the trainer knew when it saved the last complete checkpoint."""
+    folder = checkpoint_path(checkpoints, checkpoint_steps(checkpoints)[-1])
+    return TrainerState.load_from_json(str(folder / "trainer_state.json"))
+
+
+def has_ended(state: TrainerState) -> bool:
+    """Whether training had come to its end, by the number of updates or by patience, when the state was saved."""
+    return state.stateful_callbacks["TrainerControl"]["args"]["should_training_stop"]
+
+
+def save_average(recipe: Recipe, model: PreTrainedModel, state: TrainerState, checkpoints: str) -> list[int]:
+    """Save the mean of the best checkpoint and those after it as the run's model; returns their steps."""
+    steps = steps_to_average(checkpoint_steps(checkpoints), state.best_global_step, recipe.training.average)
+    weights = average_weights(checkpoint_path(checkpoints, step) for step in steps)
+    model.load_state_dict(weights, strict=False)
+    with being_written(recipe.output_dir):
+        model.save_pretrained(recipe.output_dir)
+    return steps
+
+
+def training_facts(trainer: DocMTTrainer, state: TrainerState) -> dict[str, Any]:
+    """What a model card and a report say about the training."""
+    arguments, lengths = trainer.args, trainer.train_dataset.lengths
+    updates = math.ceil(len(trainer.get_train_dataloader()) / arguments.gradient_accumulation_steps)
+    return {
+        "steps": state.global_step,
+        "epochs": round(state.epoch, 3),
+        "best_step": state.best_global_step,
+        "best_validation_loss": state.best_metric,
+        "parameters": trainer.model.num_parameters(),
+        "tokens_per_update": round(float(lengths.sum()) / updates),
+        "processes": arguments.world_size,
+        "device": arguments.device.type,
+        "precision": "bf16" if arguments.bf16 else "fp32",
+        "losses": [[log["step"], log["loss"]] for log in state.log_history if "loss" in log],
+        "validation_losses": [[log["step"], log["eval_loss"]] for log in state.log_history if "eval_loss" in log],
+    }
+
+
+def write_facts(path: Path, facts: dict[str, Any]) -> None:
+    """Write `training.json`, one fact a line. It is the last file of a run: where it is, the run is finished."""
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in facts.items())
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+    os.replace(partial, path)
+
+
+def _set_decoding(model: PreTrainedModel, decoding: DecodingRecipe) -> None:
+    """What `translate_documents` and `generate` do unless they are told otherwise."""
+    model.config.strategy = decoding.strategy
+    model.generation_config.num_beams = decoding.num_beams
+    if decoding.num_beams > 1:
+        model.generation_config.length_penalty = decoding.length_penalty
+
+
+def _differences(there: dict, here: dict, place: str = "") -> list[str]:
+    changed = []
+    for key in sorted(there.keys() | here.keys()):
+        old, new, where = there.get(key), here.get(key), f"{place}{key}"
+        if isinstance(old, dict) and isinstance(new, dict):
+            changed += _differences(old, new, f"{where}.")
+        elif old != new:
+            changed.append(f"{where} is {old!r} there, {new!r} here")
+    return changed

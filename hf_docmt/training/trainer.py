@@ -1,0 +1,174 @@
+"""The trainer: batches by token budget, two learning rates, exact resuming, validation loss per token."""
+
+import math
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object
+from torch.utils.data import DataLoader
+from tqdm.auto import tqdm
+from transformers import PrinterCallback, ProgressCallback, Seq2SeqTrainer
+from transformers.trainer_utils import EvalLoopOutput
+
+from hf_docmt.data.sampling import TokenBudgetBatchSampler
+from hf_docmt.training.averaging import COMPLETE, being_written, checkpoint_path, checkpoint_steps, remove_others
+
+
+class DocMTTrainer(Seq2SeqTrainer):
+    """`Seq2SeqTrainer` for documents, configured by `DocMTArguments`.
+
+    Datasets are `Examples` (they know the length of every example), the collator makes the batch, and the loss is the
+    model's own, divided by the number of target tokens of the whole update: all accumulated batches of all processes.
+    `new_parameters` are names of parameters that learn at `args.new_learning_rate`.
+
+    Resuming (`train(resume_from_checkpoint=True)`) takes the last complete checkpoint and gives the same losses as
+    training without a break; a run killed while it saves loses that checkpoint only.
+    """
+
+    def __init__(self, *args, new_parameters: Iterable[str] = (), **kwargs):
+        super().__init__(*args, **kwargs)
+        self.new_parameters = frozenset(new_parameters)
+        unknown = self.new_parameters - {name for name, _ in self.model.named_parameters()}
+        if unknown:
+            raise ValueError(
+                f"new_parameters: {sorted(unknown)} are no parameters of this model; see named_parameters()"
+            )
+        for printing in (ProgressCallback, PrinterCallback):
+            self.remove_callback(printing)
+        self.add_callback(ProgressOnStderr)
+
+    def get_train_dataloader(self) -> DataLoader:
+        """Batches of this process; the sampler shares them out, so accelerate must not do it again."""
+        sampler = TokenBudgetBatchSampler(
+            self.train_dataset.side_lengths,
+            self.args.max_tokens,
+            seed=self.args.seed,
+            rank=self.args.process_index,
+            world_size=self.args.world_size,
+        )
+        return self._loader(self.train_dataset, sampler)
+
+    def get_eval_dataloader(self, eval_dataset=None) -> DataLoader:
+        """Batches of this process, every example once over all of them, so that their number may differ by one."""
+        if self.compute_metrics is not None:
+            return super().get_eval_dataloader(eval_dataset)
+        dataset = self.eval_dataset if eval_dataset is None else eval_dataset
+        batches = list(TokenBudgetBatchSampler(dataset.side_lengths, self.args.max_tokens, shuffle=False))
+        return self._loader(dataset, batches[self.args.process_index :: self.args.world_size])
+
+    def _loader(self, dataset, batch_sampler) -> DataLoader:
+        return EpochDataLoader(
+            dataset,
+            batch_sampler=batch_sampler,
+            collate_fn=self.data_collator,
+            num_workers=self.args.dataloader_num_workers,
+            pin_memory=self.args.dataloader_pin_memory,
+        )
+
+    def create_optimizer(self, model=None) -> torch.optim.Optimizer:
+        """AdamW with one group for each of: learning rate (old, new), weight decay (no biases and norms, others)."""
+        if self.optimizer is None:
+            model = self.model if model is None else model
+            kind, options = self.get_optimizer_cls_and_kwargs(self.args, model)
+            self.optimizer = kind(self._parameter_groups(model), **options)
+        return self.optimizer
+
+    def _parameter_groups(self, model: torch.nn.Module) -> list[dict[str, Any]]:
+        decayed = set(self.get_decay_parameter_names(model))
+        rates = {False: self.args.learning_rate, True: self.args.new_learning_rate or self.args.learning_rate}
+        groups = {}
+        for name, parameter in model.named_parameters():
+            if parameter.requires_grad:
+                key = (name in self.new_parameters, name in decayed)
+                groups.setdefault(key, []).append(parameter)
+        return [
+            {"params": groups[new, decay], "lr": rates[new], "weight_decay": self.args.weight_decay if decay else 0.0}
+            for new, decay in sorted(groups)
+        ]
+
+    def evaluation_loop(
+        self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"
+    ):
+        """Loss per target token of the whole set: the sum over all batches of all processes by their token count.
+
+        The loop of transformers gives every batch the same weight; it is used where predictions are asked for.
+        """
+        if not prediction_loss_only:
+            return super().evaluation_loop(
+                dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix
+            )
+        self.model.eval()
+        self.callback_handler.eval_dataloader = dataloader
+        loss, tokens = 0.0, 0
+        for batch in dataloader:
+            batch = self._prepare_inputs(batch)
+            with torch.no_grad(), self.accelerator.autocast():
+                loss += self.model(**batch, num_items_in_batch=1).loss.item()
+            tokens += int((batch["labels"] != -100).sum())
+            self.control = self.callback_handler.on_prediction_step(self.args, self.state, self.control)
+        totals = gather_object([(loss, tokens)])
+        mean = sum(loss for loss, _ in totals) / max(sum(tokens for _, tokens in totals), 1)
+        if not math.isfinite(mean):
+            raise ValueError(
+                f"validation loss is {mean} after {self.state.global_step} updates, training has diverged; lower the "
+                "learning rate, warm up longer or clip gradients"
+            )
+        return EvalLoopOutput(None, None, {f"{metric_key_prefix}_loss": mean}, len(dataloader.dataset))
+
+    def train(self, resume_from_checkpoint: str | bool | None = None, **kwargs):
+        """As `Seq2SeqTrainer.train`; `True` is the last checkpoint that was saved completely."""
+        if resume_from_checkpoint is True:
+            steps = checkpoint_steps(self.args.output_dir)
+            if not steps:
+                raise ValueError(f"{self.args.output_dir}: no complete checkpoint to resume from; start the run anew")
+            resume_from_checkpoint = str(checkpoint_path(self.args.output_dir, steps[-1]))
+        return super().train(resume_from_checkpoint, **kwargs)
+
+    def _issue_warnings_after_load(self, load_result) -> None:
+        """Tied weights are saved once; their other names are no missing keys."""
+        load_result.missing_keys[:] = [
+            name for name in load_result.missing_keys if name not in self.model.all_tied_weights_keys
+        ]
+        super()._issue_warnings_after_load(load_result)
+
+    def _save_checkpoint(self, model, trial) -> None:
+        """Save, then mark as complete, then delete what is no longer needed: a failure leaves the former ones."""
+        folder = checkpoint_path(self.args.output_dir, self.state.global_step)
+        if self.args.should_save:
+            (folder / COMPLETE).unlink(missing_ok=True)
+        with being_written(folder):
+            super()._save_checkpoint(model, trial)
+        self.accelerator.wait_for_everyone()
+        if self.args.should_save:
+            (folder / COMPLETE).touch()
+            remove_others(self.args.output_dir, self.state.best_global_step, self.args.average)
+
+
+class EpochDataLoader(DataLoader):
+    """A loader that tells its batch sampler the epoch, as the trainer and accelerate ask for it."""
+
+    def set_epoch(self, epoch: int) -> None:
+        if hasattr(self.batch_sampler, "set_epoch"):
+            self.batch_sampler.set_epoch(epoch)
+
+
+class ProgressOnStderr(ProgressCallback):
+    """Progress bars on a terminal, and the losses as lines; all on standard error, standard output is for results."""
+
+    def on_train_begin(self, args, state, control, **kwargs) -> None:
+        if state.is_world_process_zero:
+            self.training_bar = tqdm(total=state.max_steps, dynamic_ncols=True, disable=None)  # None: if no terminal
+        self.current_step = 0
+
+    def on_prediction_step(self, args, state, control, **kwargs) -> None:
+        if sys.stderr.isatty():
+            super().on_prediction_step(args, state, control, **kwargs)
+
+    def on_log(self, args, state, control, logs: Mapping[str, float] | None = None, **kwargs) -> None:
+        if state.is_world_process_zero and self.training_bar is not None:
+            shown = [name for name in ("loss", "eval_loss", "learning_rate") if name in (logs or {})]
+            if shown:
+                text = "  ".join(f"{name} {logs[name]:.4g}" for name in shown)
+                tqdm.write(f"step {state.global_step}  {text}", file=sys.stderr)
