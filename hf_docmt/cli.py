@@ -1,0 +1,252 @@
+"""The command `docmt`: results to standard output, logs and progress to standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Document-level machine translation: train, translate, score.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with everything that is known.")]
+Lang = Annotated[str | None, typer.Option(help="Language code, for example en; default: that of the model.")]
+
+
+def main() -> None:
+    """Run the command; what the user can mend ends with one line on standard error and exit code 1."""
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        print(f"docmt: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+@app.command()
+def demo(
+    folder: Annotated[str, typer.Argument(help="New folder for corpus, models, report and card.")] = "runs/demo",
+    seed: Annotated[int, typer.Option(help="Seed of corpus and training.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Train a sentence-level and a document-level model on the built-in corpus and compare them."""
+    from hf_docmt.demo import run_demo
+
+    quiet()
+    show(run_demo(folder, seed=seed), as_json, "table")
+
+
+@app.command()
+def corpus(
+    folder: Annotated[str, typer.Argument(help="New folder for documents and contrastive suites.")],
+    seed: int = 0,
+    train: Annotated[int, typer.Option(help="Number of documents.")] = 2000,
+    validation: int = 200,
+    test: int = 200,
+    shortest: Annotated[int, typer.Option(help="Sentences of the shortest document.")] = 6,
+    longest: Annotated[int, typer.Option(help="Sentences of the longest document.")] = 10,
+    suite_items: Annotated[int, typer.Option(help="Suite items for each distance and answer.")] = 30,
+) -> None:
+    """Write the built-in English-German discourse corpus: documents and contrastive suites."""
+    from hf_docmt.data.discourse import write_corpus
+
+    written = write_corpus(
+        folder,
+        seed=seed,
+        train=train,
+        validation=validation,
+        test=test,
+        sentences=(shortest, longest),
+        suite_items=suite_items,
+    )
+    for file in sorted(written.iterdir()):
+        print(file)
+
+
+@app.command()
+def train(
+    recipe: Annotated[str, typer.Argument(help="YAML file; see examples/recipes.")],
+    overrides: Annotated[list[str] | None, typer.Argument(help="key=value, such as training.max_steps=100.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run of this recipe.")] = False,
+) -> None:
+    """Train the model of a recipe; prints the folder of the trained model."""
+    from accelerate import PartialState
+
+    from hf_docmt.training.recipe import load_recipe
+    from hf_docmt.training.run import train as run
+
+    quiet()
+    folder = run(load_recipe(recipe, overrides or ()), resume=resume)
+    if PartialState().is_main_process:
+        print(folder)
+
+
+@app.command()
+def translate(
+    model: Annotated[str, typer.Argument(help="Model folder or Hub name.")],
+    input: Annotated[str, typer.Argument(help="File of documents, or - for standard input.")] = "-",
+    output: Annotated[str, typer.Option("-o", "--output", help="File to write, or -.")] = "-",
+    format: Annotated[str, typer.Option(help="Format of the input: auto, jsonl, lines, text, tsv, dtag, ...")] = "auto",
+    strategy: Annotated[str | None, typer.Option(help="sentence, sliding, sequential or full.")] = None,
+    beams: Annotated[int | None, typer.Option(help="Beam size; default: the model's.")] = None,
+    length_penalty: Annotated[float | None, typer.Option(help="Exponent of the length in beam scores.")] = None,
+    batch_size: Annotated[int, typer.Option(help="Segments translated at once.")] = 16,
+    source_lang: Lang = None,
+) -> None:
+    """Translate documents, N sentences in, N out: JSON lines, or plain lines where the input is plain text."""
+    from hf_docmt.data.readers import detect_format, read_documents
+    from hf_docmt.inference.corpus import PLAIN, check_output, count_repairs, translate_corpus, write_translations
+
+    check_output(output)
+    loaded, tokenizer = load(model)
+    pairs = format in ("dtag", "blank", "voita")
+    files = {"source" if pairs else "path": input}
+    format = detect_format(files) if format == "auto" else format
+    documents = read_documents(format, source_lang=source_lang or loaded.config.source_lang or "source", **files)
+    options = {"num_beams": beams, "length_penalty": length_penalty}
+    rows = translate_corpus(
+        loaded,
+        tokenizer,
+        documents,
+        strategy=strategy,
+        batch_size=batch_size,
+        **{name: value for name, value in options.items() if value is not None},
+    )
+    write_translations(rows, output, plain=format in PLAIN)
+    sentences = sum(len(row["translation"]) for row in rows)
+    repairs = ", ".join(f"{count} {kind}" for kind, count in sorted(count_repairs(rows).items())) or "none"
+    print(f"{len(rows)} documents, {sentences} sentences, repairs: {repairs}", file=sys.stderr)
+
+
+@app.command()
+def evaluate(
+    translations: Annotated[str, typer.Argument(help="JSON lines of docmt translate, or plain lines.")],
+    reference: Annotated[str, typer.Argument(help="Reference documents, or plain lines.")],
+    format: Annotated[str, typer.Option(help="Format of the reference.")] = "auto",
+    source_lang: Lang = None,
+    target_lang: Lang = None,
+    output: Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score translations: s-BLEU, d-BLEU, chrF and TER, each with its signature."""
+    from hf_docmt.evaluation.corpus import evaluate_files
+    from hf_docmt.evaluation.report import write_report
+
+    report = evaluate_files(translations, reference, format, source_lang, target_lang)
+    if output:
+        write_report(report, output)
+    show_report(report, as_json)
+
+
+@app.command()
+def contrast(
+    model: Annotated[str, typer.Argument(help="Model folder or Hub name.")],
+    suites: Annotated[list[str], typer.Argument(help="Suite files in ContraPro or Voita format.")],
+    documents: Annotated[str | None, typer.Option(help="JSON lines with the contexts of a ContraPro suite.")] = None,
+    normalization: Annotated[str, typer.Option(help="sum or mean of the tokens' log-probabilities.")] = "sum",
+    output: Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Contrastive accuracy by forced decoding, by phenomenon and distance; ties count as wrong."""
+    from hf_docmt.evaluation.corpus import contrast_files
+    from hf_docmt.evaluation.report import write_report
+
+    loaded, tokenizer = load(model)
+    report = contrast_files(loaded, tokenizer, suites, name=model, documents=documents, normalization=normalization)
+    if output:
+        write_report(report, output)
+    show_report(report, as_json)
+
+
+@app.command()
+def export(
+    model: Annotated[str, typer.Argument(help="Model folder.")],
+    folder: Annotated[str, typer.Argument(help="New folder to write: code, weights, tokenizer and card.")],
+    report: Annotated[str | None, typer.Option(help="report.json that the card is made from.")] = None,
+    repo_id: Annotated[str | None, typer.Option(help="Name on the Hub, for the card's example.")] = None,
+    license: Annotated[str | None, typer.Option(help="Licence of the weights.")] = None,
+) -> None:
+    """Write a folder for the Hub, with a model card made from a report."""
+    from hf_docmt.evaluation.report import read_report
+    from hf_docmt.hub.publish import export_model
+
+    loaded, tokenizer = load(model)
+    facts = read_report(report) if report else None
+    print(export_model(loaded, tokenizer, folder, facts, repo_id=repo_id, license=license))
+
+
+@app.command()
+def info(
+    target: Annotated[str, typer.Argument(help="Model folder, Hub name or recipe.")], as_json: AsJson = False
+) -> None:
+    """Show architecture, parameters and context reach of a model or a recipe."""
+    from hf_docmt.info import describe, render
+
+    facts = describe(target)
+    print(json.dumps(facts, indent=1) if as_json else render(facts))
+
+
+bench = typer.Typer(help="Speed, measured side by side with transformers' MarianMTModel.", no_args_is_help=True)
+app.add_typer(bench, name="bench")
+
+
+@bench.command("decode")
+def decode_bench(
+    repeats: Annotated[int, typer.Option(help="Measurements of each case, of which the median counts.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Sentences a second of generate(), Transformer-base, same weights on both sides."""
+    from hf_docmt.bench.decode import bench_decode
+
+    show_bench(bench_decode(repeats=repeats), as_json)
+
+
+@bench.command("train")
+def train_bench(
+    repeats: Annotated[int, typer.Option(help="Rounds, of which the median counts.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Target tokens a second in training, against fixed-size random batches in Seq2SeqTrainer."""
+    from hf_docmt.bench.train import bench_train
+
+    show_bench(bench_train(repeats=repeats), as_json)
+
+
+def load(name: str):
+    """Model and tokenizer of a folder or Hub name."""
+    from hf_docmt import registry
+
+    quiet()
+    return registry.load_model(name)
+
+
+def quiet() -> None:
+    """No progress bars for loading and saving, which take a moment."""
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+
+
+def show(result: dict, as_json: bool, text: str) -> None:
+    print(json.dumps({key: value for key, value in result.items() if key != text}) if as_json else result[text])
+
+
+def show_report(report: dict, as_json: bool) -> None:
+    from hf_docmt.evaluation.report import format_table
+
+    print(json.dumps(report, ensure_ascii=False) if as_json else format_table(report))
+
+
+def show_bench(result: dict, as_json: bool) -> None:
+    from hf_docmt.bench.measure import format_bench
+
+    print(json.dumps(result) if as_json else format_bench(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""The whole road on the built-in corpus: documents, training, translation, scores, card, Hub folder."""
+
+import json
+import time
+from importlib.resources import files
+from pathlib import Path
+
+from hf_docmt import registry
+from hf_docmt.data.discourse import CHANCE, write_corpus
+from hf_docmt.data.documents import sentences
+from hf_docmt.data.readers import read_documents
+from hf_docmt.evaluation.corpus import contrast, describe_model
+from hf_docmt.evaluation.metrics import score_translations
+from hf_docmt.evaluation.report import align_columns, build_report, write_report
+from hf_docmt.hub.publish import export_model
+from hf_docmt.inference.corpus import count_repairs, translate_corpus, write_translations
+from hf_docmt.training.recipe import load_recipe
+from hf_docmt.training.run import FACTS, train
+
+SYSTEMS = {"sentence": "demo_sentence.yaml", "concat": "demo_concat4.yaml"}
+DOCUMENTS = {"train": 4000, "validation": 100, "test": 100}
+
+
+def run_demo(folder: str | Path, seed: int = 1, documents: dict | None = None, overrides: tuple[str, ...] = ()) -> dict:
+    """Train a sentence-level and a concatenation model (k = 4) equally, compare them, and write the latter for the Hub.
+
+    `folder` is new; it gets `corpus`, `models`, `reports` and `hub` (the folder that loads with
+    `trust_remote_code=True`). `documents` are corpus sizes, `overrides` go to both recipes. Returns the comparison:
+    `rows`, `table` (text), `seconds`, `hub`.
+    """
+    started = time.monotonic()
+    folder = Path(folder)
+    if folder.exists() and any(folder.iterdir()):
+        raise ValueError(f"{folder} exists and is not an empty folder; give another one or remove it")
+    corpus = write_corpus(folder / "corpus", seed=seed, **(documents or DOCUMENTS))
+    reports = {}
+    for name, recipe_file in SYSTEMS.items():
+        recipe = load_recipe(
+            files("hf_docmt.recipes").joinpath(recipe_file),
+            (
+                f"seed={seed}",
+                f"output_dir={folder / 'models' / name}",
+                f"data.train.path={corpus / 'train.jsonl'}",
+                f"data.validation.path={corpus / 'validation.jsonl'}",
+                *overrides,
+            ),
+        )
+        reports[name] = report_on(name, train(recipe), corpus, folder)
+    model, tokenizer = registry.load_model(folder / "models" / "concat")
+    hub = export_model(model, tokenizer, folder / "hub", reports["concat"], license="apache-2.0")
+    rows = comparison(reports)
+    seconds = round(time.monotonic() - started, 1)
+    table = align_columns([["", "chance", *SYSTEMS], *[[shown(cell) for cell in row] for row in rows]])
+    note = f"\n{seconds:.0f} seconds. The document-level model, for the Hub: {hub}"
+    return {"rows": rows, "table": table + note, "seconds": seconds, "hub": str(hub)}
+
+
+def report_on(name: str, model_folder: Path, corpus: Path, folder: Path) -> dict:
+    """Translate the test part with a trained model, score it and the suites, and write its report."""
+    model, tokenizer = registry.load_model(model_folder)
+    documents = read_documents("jsonl", path=corpus / "test.jsonl", source_lang="en", target_lang="de")
+    strategy = model.default_strategy()
+    rows = translate_corpus(model, tokenizer, documents, batch_size=64, num_beams=1)
+    (folder / "reports").mkdir(exist_ok=True)
+    write_translations(rows, folder / "reports" / f"{name}.jsonl")
+    results = score_translations(
+        [row["translation"] for row in rows],
+        [sentences(row, "de") for row in documents],
+        dataset="built-in discourse corpus",
+        split="test",
+        target_lang="de",
+        strategy=strategy,
+        beams=1,
+        details={"repairs": count_repairs(rows)},
+    )
+    results += contrast(model, tokenizer, [corpus / f"{suite}.json" for suite in CHANCE])
+    report = build_report(
+        model=describe_model(name, model),
+        data={"corpus": "built-in discourse corpus", "source_lang": "en", "target_lang": "de"},
+        training=json.loads((model_folder / FACTS).read_text(encoding="utf-8")),
+        results=results,
+    )
+    write_report(report, folder / "reports" / f"{name}.json")
+    return report
+
+
+def comparison(reports: dict[str, dict]) -> list[list]:
+    """Rows [what, chance, value of each system]: corpus scores, then accuracy by phenomenon and distance."""
+    found = {name: {result_key(result): result for result in report["results"]} for name, report in reports.items()}
+    first = next(iter(found.values()))
+    rows = []
+    for key, result in first.items():
+        chance = CHANCE.get(result["dataset"])
+        rows.append([key, chance and 100 * chance, *(results[key]["value"] for results in found.values())])
+        for label in [label for label in result["breakdown"] if label.startswith("distance")]:
+            values = [results[key]["breakdown"][label]["value"] for results in found.values()]
+            rows.append([f"  {label}", None, *values])
+    return rows
+
+
+def result_key(result: dict) -> str:
+    return result["metric"] if result["task"] == "translation" else f"accuracy {result['dataset']}"
+
+
+def shown(cell) -> str:
+    return "" if cell is None else cell if isinstance(cell, str) else f"{cell:.1f}"

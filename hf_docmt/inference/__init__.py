@@ -1,0 +1,1 @@
+"""Translation of corpora with a trained model."""

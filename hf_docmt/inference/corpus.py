@@ -1,0 +1,86 @@
+"""Translation of files: documents in, JSON lines or plain lines out."""
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from datasets import Dataset
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from hf_docmt.data.documents import check_documents, sentences
+
+PLAIN = ("lines", "text")  # input formats that are answered with plain lines
+
+
+def translate_corpus(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    documents: Dataset,
+    *,
+    strategy: str | None = None,
+    batch_size: int = 16,
+    **generate_kwargs,
+) -> list[dict]:
+    """Rows `{"doc_id", "source", "translation", "repairs"}`, in the order of the documents.
+
+    `source` and `translation` are lists of equal length; `repairs` says what had to be translated again or in parts,
+    see `translate_documents`. Further arguments go to `generate`.
+    """
+    lang, _ = check_documents(documents)
+    sources = [sentences(row, lang) for row in documents]
+    translations, repairs = model.translate_documents(
+        sources, tokenizer, strategy=strategy, batch_size=batch_size, return_report=True, **generate_kwargs
+    )
+    return [
+        {"doc_id": doc_id, "source": source, "translation": translation, "repairs": repaired}
+        for doc_id, source, translation, repaired in zip(documents["doc_id"], sources, translations, repairs)
+    ]
+
+
+def count_repairs(rows: list[dict]) -> dict[str, int]:
+    """Number of repairs of each kind."""
+    counts: dict[str, int] = {}
+    for row in rows:
+        for repair in row["repairs"]:
+            counts[repair["kind"]] = counts.get(repair["kind"], 0) + 1
+    return counts
+
+
+def check_output(path: str | Path) -> None:
+    """Raise `ValueError` before hours of work where the file could not be written."""
+    folder = Path(path).parent
+    if str(path) != "-" and not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise ValueError(f"cannot write {path}: {folder} is no folder that can be written to; make it first")
+
+
+def write_translations(rows: list[dict], path: str | Path, plain: bool = False) -> None:
+    """Write JSON lines, or with `plain` the translations one a line, to a file or `-` (standard output).
+
+    The file appears when it is complete; one that was there before stays until then. Raises `OSError`.
+    """
+    lines = plain_lines(rows) if plain else (json.dumps(row, ensure_ascii=False) for row in rows)
+    if str(path) == "-":
+        for line in lines:
+            sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+        return
+    path = Path(path)
+    handle, partial = tempfile.mkstemp(dir=path.parent or ".", prefix=f".{path.name}-", text=True)
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.writelines(line + "\n" for line in lines)
+        os.chmod(partial, 0o644)
+        os.replace(partial, path)
+    except BaseException:
+        os.unlink(partial)
+        raise
+
+
+def plain_lines(rows: list[dict]) -> Iterator[str]:
+    """One line a sentence; a line break inside a translation becomes a blank, so that lines keep their number."""
+    for row in rows:
+        for sentence in row["translation"]:
+            yield " ".join(sentence.splitlines())

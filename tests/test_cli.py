@@ -1,0 +1,178 @@
+"""The command `docmt`: results on standard output, clear errors with exit code 1, nothing half-written."""
+
+import io
+import json
+import resource
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from hf_docmt import cli
+from hf_docmt.modeling.configuration_concat import ConcatConfig
+from hf_docmt.modeling.modeling_concat import ConcatForConditionalGeneration
+from hf_docmt.tokenization import train_tokenizer
+
+DOCUMENTS = [
+    {"doc_id": "a", "translation": [{"en": "The lamp is old.", "de": "Die Lampe ist alt."}, {"en": "", "de": ""}]},
+    {"doc_id": "b", "translation": [{"en": "It is new.", "de": "Sie ist neu."}]},
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A folder with a tiny random concatenation model and its tokenizer."""
+    folder = tmp_path_factory.mktemp("model")
+    texts = [text for document in DOCUMENTS for pair in document["translation"] for text in pair.values()]
+    tokenizer = train_tokenizer(texts, "bpe", 270)
+    torch.manual_seed(0)
+    config = ConcatConfig(
+        vocab_size=len(tokenizer), d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32, past_context=1, source_lang="en",
+        target_lang="de", init_std=0.3,
+    )  # fmt: skip
+    model = ConcatForConditionalGeneration(config)
+    model.generation_config.max_new_tokens = 12
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def documents(tmp_path):
+    path = tmp_path / "documents.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in DOCUMENTS), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Call the command; returns (exit code, standard output, standard error)."""
+
+    def call(*arguments, stdin=None):
+        monkeypatch.setattr(sys, "argv", ["docmt", *map(str, arguments)])
+        if stdin is not None:
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin.encode()))))
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as end:
+            code = end.code or 0
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def test_help_answers_quickly():
+    """`docmt --help` takes well under a second of processor time: heavy libraries stay out of it."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([sys.executable, "-m", "hf_docmt", "--help"], capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0 and "translate" in done.stdout
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1.0
+
+
+def test_translate_keeps_documents_and_sentences(run, model, documents, tmp_path):
+    output = tmp_path / "out.jsonl"
+    code, out, err = run("translate", model, documents, "-o", output, "--strategy", "sequential", "--beams", 2)
+    assert (code, out) == (0, "") and "2 documents, 3 sentences" in err
+    rows = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    assert [row["doc_id"] for row in rows] == ["a", "b"]
+    assert [len(row["translation"]) for row in rows] == [len(row["source"]) for row in rows] == [2, 1]
+    assert rows[0]["translation"][1] == ""
+
+
+def test_translate_plain_lines_in_a_pipe(run, model):
+    code, out, _ = run("translate", model, "-", "--strategy", "sentence", stdin="The lamp is old.\n\nIt is new.\n")
+    assert code == 0
+    lines = out.split("\n")
+    assert len(lines) == 4 and lines[1] == "" and lines[3] == ""
+
+
+def test_evaluate_writes_a_report(run, documents, tmp_path):
+    rows = [{"doc_id": row["doc_id"], "translation": [pair["de"] for pair in row["translation"]]} for row in DOCUMENTS]
+    (tmp_path / "out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)))
+    languages = ("--source-lang", "en", "--target-lang", "de")
+    code, out, _ = run(
+        "evaluate", tmp_path / "out.jsonl", documents, *languages, "-o", tmp_path / "report.json", "--json"
+    )
+    assert code == 0
+    report = json.loads(out)
+    assert report == json.loads((tmp_path / "report.json").read_text())
+    chrf = [result for result in report["results"] if result["metric"] == "chrF"]
+    assert chrf[0]["value"] == pytest.approx(100) and "version:" in chrf[0]["signature"]
+
+
+def test_evaluate_names_documents_that_are_missing(run, documents, tmp_path):
+    (tmp_path / "out.jsonl").write_text(json.dumps({"doc_id": "a", "translation": ["x", ""]}) + "\n")
+    languages = ("--source-lang", "en", "--target-lang", "de")
+    code, _, err = run("evaluate", tmp_path / "out.jsonl", documents, *languages)
+    assert code == 1 and "1 documents" in err and "not translated: b" in err
+    code, _, err = run("evaluate", tmp_path / "out.jsonl", documents)
+    assert code == 1 and "--target-lang" in err
+
+
+def test_evaluate_plain_lines_of_different_number(run, tmp_path):
+    (tmp_path / "a.txt").write_text("eins\nzwei\n")
+    (tmp_path / "b.txt").write_text("eins\n")
+    code, _, err = run("evaluate", tmp_path / "a.txt", tmp_path / "b.txt")
+    assert code == 1 and "2" in err and "1" in err
+
+
+def test_corpus_contrast_export_info(run, model, tmp_path):
+    """The road from corpus to Hub folder by commands alone."""
+    assert run("corpus", tmp_path / "c", "--train", 2, "--validation", 1, "--test", 1, "--suite-items", 1)[0] == 0
+    suite = tmp_path / "c" / "ellipsis.json"
+    code, out, _ = run("contrast", model, suite, "-o", tmp_path / "report.json")
+    assert code == 0 and "accuracy" in out
+    code, out, _ = run("export", model, tmp_path / "hub", "--report", tmp_path / "report.json", "--license", "mit")
+    assert code == 0 and "model-index" in (tmp_path / "hub" / "README.md").read_text()
+    code, out, _ = run("info", model, "--json")
+    assert code == 0 and json.loads(out)["architecture"] == "concat"
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (("translate", "nowhere", "-"), ("nowhere",)),
+        (("translate", "{model}", "absent.jsonl"), ("absent.jsonl",)),
+        (("translate", "{model}", "{documents}", "--strategy", "slidng"), ("slidng", "sliding")),
+        (("translate", "{model}", "{documents}", "--format", "jsnl"), ("jsnl", "jsonl")),
+        (("translate", "{model}", "{documents}", "-o", "no/such/folder/out"), ("no/such/folder",)),
+        (("contrast", "{model}", "absent.json"), ("absent.json",)),
+        (("train", "absent.yaml"), ("absent.yaml",)),
+        (("corpus", "{model}"), ("not an empty folder",)),
+        (("export", "{model}", "{model}"), ("not an empty folder",)),
+    ],
+)
+def test_errors_are_one_line_and_exit_code_one(run, model, documents, arguments, words):
+    filled = [str(argument).format(model=model, documents=documents) for argument in arguments]
+    code, out, err = run(*filled)
+    assert code == 1 and out == ""
+    assert err.startswith("docmt: ") and "Traceback" not in err
+    for word in words:
+        assert word in err
+
+
+def test_broken_weights_are_told(run, model, documents, tmp_path):
+    for file in model.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:200])
+    code, _, err = run("translate", tmp_path, documents)
+    assert code == 1 and "cannot load" in err
+
+
+def test_a_failed_write_keeps_the_old_file(run, model, documents, tmp_path, monkeypatch):
+    output = tmp_path / "out.jsonl"
+    output.write_text("precious\n")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("hf_docmt.inference.corpus.os.replace", full)
+    code, _, err = run("translate", model, documents, "-o", output)
+    assert code == 1 and "No space left" in err
+    assert output.read_text() == "precious\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["documents.jsonl", "out.jsonl"]
