@@ -5,6 +5,7 @@ from torch import nn
 
 ONEDNN = torch.backends.mkldnn.is_available()
 PACKED_TYPES = (torch.float32, torch.bfloat16)
+SMALLEST = 2**17  # elements of an fp32 matrix from which on packing pays
 ROWS = 4  # the number of rows that the packed layout is chosen for; others run well on it, too
 
 
@@ -29,7 +30,7 @@ class Linear(nn.Linear):
 
 
 def can_pack(weight: torch.Tensor, hidden_states: torch.Tensor) -> bool:
-    """Whether the packed product applies: inference on a CPU in the weights' own fp32 or bf16, not traced."""
+    """Whether the packed product applies: inference on a CPU in the weights' own type, not small, not traced."""
     return (
         ONEDNN
         and not torch.is_grad_enabled()
@@ -39,6 +40,7 @@ def can_pack(weight: torch.Tensor, hidden_states: torch.Tensor) -> bool:
         and not torch.compiler.is_compiling()
         and not weight.is_inference()
         and not torch.is_autocast_enabled("cpu")
+        and (weight.numel() >= SMALLEST or weight.dtype is torch.bfloat16)
         and weight.grad is None  # a fused optimizer will change the weights without a trace
         and hidden_states.numel() > 0
     )

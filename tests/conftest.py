@@ -11,8 +11,11 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import pytest
 import torch
 
+from hf_docmt.modeling import linear
+
 pytest.register_assert_rewrite("battery")
 torch.set_num_threads(1)
+linear.SMALLEST = 0  # the tiny models of the tests take the packed path, too
 
 
 @pytest.fixture(autouse=True)

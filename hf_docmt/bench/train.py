@@ -66,7 +66,8 @@ def bench_train(
         models = build_pair(sizes, vocab_size, seed, label_smoothing=SMOOTHING, **fields)
         results.append(compare(name, rows, tokenizer, models, max_tokens, repeats))
     checks = [check_at_least(f"{row['case']}: ratio", row["ratio"], TARGET) for row in results]
-    setting = {"documents": str(documents), "max_tokens": max_tokens, "label_smoothing": SMOOTHING, "repeats": repeats}
+    origin = f"{documents} of the built-in corpus" if isinstance(documents, int) else str(documents)
+    setting = {"documents": origin, "max_tokens": max_tokens, "label_smoothing": SMOOTHING, "repeats": repeats}
     return bench_result(results, checks, **setting, vocab_size=vocab_size, seed=seed, sizes=dict(sizes))
 
 
