@@ -211,6 +211,7 @@ class Translator:
                 for walk in active:
                     first, end = max(0, place - past), min(len(walk.units), place + 1 + future)
                     job = self.window_job(walk, place, first, end, future)
+                    job.length = len(walk.units[place].ids)
                     if self.config.context_sides == "both":
                         job.prefix += [token for unit in walk.units[first:place] for token in (*unit.target, self.sep)]
                     jobs.append(job)
@@ -251,8 +252,10 @@ class Translator:
     def window_job(self, walk: Walk, place: int, first: int, end: int, future: int) -> "Job":
         """The window of the unit at `place`; future sentences that the document has not are empty ones."""
         job = self.job(walk, first, end, padding=future - (end - place - 1))
-        if self.config.context_sides == "source" and place > 0:
-            job.prefix = []  # the target is the current sentence, which does not start the document
+        if self.config.context_sides == "source":
+            job.length = len(walk.units[place].ids)
+            if place > 0:
+                job.prefix = []  # the target is the current sentence, which does not start the document
         return job
 
     def job(self, walk: Walk, first: int, end: int, padding: int = 0) -> "Job":
@@ -262,7 +265,7 @@ class Translator:
             source += [*unit.ids, self.sep]
         source = source[:-1] + [self.sep] * padding + [self.eos]
         prefix = [self.config.bod_token_id] if self.config.use_bod and first == 0 else []
-        return Job(prefix + source, list(prefix), end - first + padding)
+        return Job(prefix + source, list(prefix), end - first + padding, len(source))
 
     def decode(self, jobs: list["Job"], stop_at_sep: bool = False) -> list["Output"]:
         """Outputs of independent jobs, in their order; longest together, in batches."""
@@ -276,7 +279,7 @@ class Translator:
                 start_id = self.config.decoder_start_token_id
                 prompts = [[start_id, *job.prefix] for job in batch]
                 inputs |= pad_left(prompts, self.config.pad_token_id, self.model.device)
-            for row, output in zip(rows, self.run(inputs, max(len(job.source) for job in batch), stop_at_sep)):
+            for row, output in zip(rows, self.run(inputs, max(job.length for job in batch), stop_at_sep)):
                 outputs[row] = output
         return outputs
 
@@ -310,11 +313,12 @@ class Translator:
 
 @dataclass
 class Job:
-    """Source segment, forced target prefix, and how many sentences the source has."""
+    """Source segment, forced target prefix, sentences in the source, and source tokens of what is to be generated."""
 
     source: list[int]
     prefix: list[int]
     sentences: int
+    length: int
 
 
 @dataclass
@@ -338,11 +342,10 @@ class PrefixState:
         with torch.no_grad():
             self.encoder_outputs = model.get_encoder()(**source, return_dict=True)
         self.source_mask = source["attention_mask"]
-        self.ids = torch.full((len(jobs), 1), config.decoder_start_token_id, device=model.device)  # first in every row
-        self.mask = torch.ones_like(self.ids)
+        prompt = [[config.decoder_start_token_id, *job.prefix] for job in jobs]
+        target = pad_left(prompt, config.decoder_start_token_id, model.device)  # or generate puts one more in front
+        self.ids, self.mask = target["decoder_input_ids"], target["decoder_attention_mask"]
         self.cache = None
-        if any(job.prefix for job in jobs):
-            self.append([job.prefix for job in jobs])
 
     def inputs(self) -> dict:
         self.cache = self.cache if self.cache is not None else self.model.new_cache()
@@ -358,9 +361,6 @@ class PrefixState:
         """Append the chosen sentences; of the cache only the prompt stays, which all beams of a row share."""
         rows = torch.arange(0, self.ids.shape[0] * beams, beams, device=self.ids.device)
         self.cache.keep(rows, self.ids.shape[1])
-        self.append(tokens)
-
-    def append(self, tokens: list[list[int]]) -> None:
         new = pad_left(tokens, self.model.config.pad_token_id, self.ids.device)
         self.ids = torch.cat([self.ids, new["decoder_input_ids"]], dim=1)
         self.mask = torch.cat([self.mask, new["decoder_attention_mask"]], dim=1)

@@ -13,7 +13,7 @@ import torch
 
 from hf_docmt.modeling import linear
 
-pytest.register_assert_rewrite("battery")
+pytest.register_assert_rewrite("battery", "scripted_model")
 torch.set_num_threads(1)
 linear.SMALLEST = 0  # the tiny models of the tests take the packed path, too
 

@@ -163,13 +163,14 @@ def test_padding_on_the_left_of_the_target():
 
 
 def test_labels_are_shifted():
-    model = backbone()
+    model = backbone(pad_token_id=1)
     labels = torch.tensor([[9, 8, 7, 20, 3], [14, 15, 16, 17, 3], [18, 3, -100, -100, -100]])
-    inputs = torch.tensor([[2, 9, 8, 7, 20], [2, 14, 15, 16, 17], [2, 18, 3, PAD, PAD]])
+    inputs = torch.tensor([[2, 9, 8, 7, 20], [2, 14, 15, 16, 17], [2, 18, 3, 1, 1]])
     source = {name: BATCH[name] for name in ("input_ids", "attention_mask")}
     implicit = model(**source, labels=labels)
     explicit = model(**source, labels=labels, decoder_input_ids=inputs)
     assert torch.equal(implicit.logits, explicit.logits) and torch.equal(implicit.loss, explicit.loss)
+    assert implicit.past_key_values is None and model(**source, decoder_input_ids=inputs).past_key_values is not None
 
 
 def test_smoothing_in_training_only():

@@ -226,3 +226,8 @@ def test_bf16_weights():
         ids = ids[: ids.index(EOS) + 1] if EOS in ids else ids
         total = sum(float(scores[row, place, token]) for place, token in enumerate(ids))
         assert abs(total / len(ids) - float(found.sequences_scores[row])) < 0.05
+
+
+def test_other_cache_kinds_are_refused(model):
+    with pytest.raises(ValueError, match="cache_implementation must be 'dynamic'"):
+        model.generate(**INPUTS, **SETTINGS, cache_implementation="static")

@@ -9,6 +9,7 @@ from battery import logits
 from tiny_models import EOS, build
 from torch import nn
 
+from hf_docmt.modeling import linear
 from hf_docmt.modeling.linear import Linear
 
 BATCH = {"input_ids": torch.tensor([[7, 8, 9, EOS]]), "decoder_input_ids": torch.tensor([[2, 9, 8]])}
@@ -46,6 +47,12 @@ def test_packed_only_where_there_is_nothing_to_learn():
         Linear.forward(layer.double(), states.double())
     assert "_packed" not in layer.__dict__
     check(layer.float(), states)
+
+
+def test_small_fp32_weights_are_not_packed(monkeypatch):
+    monkeypatch.setattr(linear, "SMALLEST", 64)
+    check(Linear(8, 8), torch.randn(2, 8))
+    check(Linear(8, 7), torch.randn(2, 8), packed=False)
 
 
 def test_another_bias():

@@ -6,7 +6,14 @@ import pytest
 import torch
 from tiny_models import BOD, EOS, PAD, SEP, build
 
-from hf_docmt.modeling.segments import sentence_count, sentence_index, sentence_numbers, sinusoid, token_positions
+from hf_docmt.modeling.segments import (
+    is_right_padded,
+    sentence_count,
+    sentence_index,
+    sentence_numbers,
+    sinusoid,
+    token_positions,
+)
 
 # Sentences of 3, 4 and 3 tokens with their separators; one of 2 and an empty one; a sentence alone.
 IDS = torch.tensor(
@@ -72,6 +79,19 @@ def test_positions():
     mask = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 0, 1, 1], [1, 1, 1, 0, 0]])
     assert token_positions((3, 5), IDS.device, mask).tolist() == [[0, 0, 0, 1, 2], [0, 1, 1, 2, 3], [0, 1, 2, 2, 2]]
     assert token_positions((3, 2), IDS.device, mask, past_length=3).tolist() == [[1, 2], [2, 3], [2, 2]]
+
+
+@pytest.mark.parametrize(
+    ("mask", "expected"),
+    [
+        ([[1, 1, 1], [1, 0, 0]], True),
+        ([[1, 1, 1], [0, 1, 1]], False),
+        ([[1, 1, 1], [1, 0, 1]], False),
+        ([[1, 1, 1], [0, 0, 0]], False),
+    ],
+)
+def test_padding_on_the_right(mask, expected):
+    assert is_right_padded(torch.tensor(mask)) is expected
 
 
 def test_shifted_positions():
