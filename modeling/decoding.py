@@ -115,8 +115,8 @@ class SharedSources:
     def _prepare_cache_for_generation(self, generation_config, model_kwargs, *args):
         if generation_config.cache_implementation not in (None, "dynamic"):
             raise ValueError(
-                f"cache_implementation must be 'dynamic' or None, got {generation_config.cache_implementation!r}: other "
-                "caches cannot hold one row of source keys for several beams."
+                f"cache_implementation must be 'dynamic' or None, got {generation_config.cache_implementation!r}: "
+                "other caches cannot hold one row of source keys for several beams."
             )
         own = model_kwargs.get("past_key_values") is None and generation_config.cache_implementation is None
         if own and generation_config.use_cache:
