@@ -2,8 +2,13 @@
 
 import json
 import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from importlib.resources import files
+from multiprocessing import get_context
 from pathlib import Path
+
+import torch
 
 from hf_docmt import registry
 from hf_docmt.data.discourse import CHANCE, write_corpus
@@ -25,27 +30,21 @@ def run_demo(folder: str | Path, seed: int = 1, documents: dict | None = None, o
     """Train a sentence-level and a concatenation model (k = 4) equally, compare them, and write the latter for the Hub.
 
     `folder` is new; it gets `corpus`, `models`, `reports` and `hub` (the folder that loads with
-    `trust_remote_code=True`). `documents` are corpus sizes, `overrides` go to both recipes. Returns the comparison:
-    `rows`, `table` (text), `seconds`, `hub`.
+    `trust_remote_code=True`). `documents` are corpus sizes, `overrides` go to both recipes. The systems are trained
+    side by side, each in a process with its share of the cores. Returns the comparison: `rows`, `table` (text),
+    `seconds`, `hub`.
     """
     started = time.monotonic()
     folder = Path(folder)
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(f"{folder} exists and is not an empty folder; give another one or remove it")
-    corpus = write_corpus(folder / "corpus", seed=seed, **(documents or DOCUMENTS))
-    reports = {}
-    for name, recipe_file in SYSTEMS.items():
-        recipe = load_recipe(
-            files("hf_docmt.recipes").joinpath(recipe_file),
-            (
-                f"seed={seed}",
-                f"output_dir={folder / 'models' / name}",
-                f"data.train.path={corpus / 'train.jsonl'}",
-                f"data.validation.path={corpus / 'validation.jsonl'}",
-                *overrides,
-            ),
-        )
-        reports[name] = report_on(name, train(recipe), corpus, folder)
+    write_corpus(folder / "corpus", seed=seed, **(documents or DOCUMENTS))
+    threads = max(1, torch.get_num_threads() // len(SYSTEMS))
+    with ProcessPoolExecutor(
+        len(SYSTEMS), get_context("spawn"), initializer=torch.set_num_threads, initargs=(threads,)
+    ) as processes:
+        work = partial(run_system, folder=folder, seed=seed, overrides=overrides)
+        reports = dict(zip(SYSTEMS, processes.map(work, SYSTEMS)))
     model, tokenizer = registry.load_model(folder / "models" / "concat")
     hub = export_model(model, tokenizer, folder / "hub", reports["concat"], license="apache-2.0")
     rows = comparison(reports)
@@ -55,13 +54,29 @@ def run_demo(folder: str | Path, seed: int = 1, documents: dict | None = None, o
     return {"rows": rows, "table": table + note, "seconds": seconds, "hub": str(hub)}
 
 
+def run_system(name: str, folder: Path, seed: int, overrides: tuple[str, ...]) -> dict:
+    """Train one system on the corpus in the folder; returns its report."""
+    corpus = folder / "corpus"
+    recipe = load_recipe(
+        files("hf_docmt.recipes").joinpath(SYSTEMS[name]),
+        (
+            f"seed={seed}",
+            f"output_dir={folder / 'models' / name}",
+            f"data.train.path={corpus / 'train.jsonl'}",
+            f"data.validation.path={corpus / 'validation.jsonl'}",
+            *overrides,
+        ),
+    )
+    return report_on(name, train(recipe), corpus, folder)
+
+
 def report_on(name: str, model_folder: Path, corpus: Path, folder: Path) -> dict:
     """Translate the test part with a trained model, score it and the suites, and write its report."""
     model, tokenizer = registry.load_model(model_folder)
     documents = read_documents("jsonl", path=corpus / "test.jsonl", source_lang="en", target_lang="de")
     strategy = model.default_strategy()
     rows = translate_corpus(model, tokenizer, documents, batch_size=64, num_beams=1)
-    (folder / "reports").mkdir(exist_ok=True)
+    (folder / "reports").mkdir(parents=True, exist_ok=True)
     write_translations(rows, folder / "reports" / f"{name}.jsonl")
     results = score_translations(
         [row["translation"] for row in rows],

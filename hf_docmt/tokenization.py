@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast, RobertaTokenizer
 
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>", "<sep>", "<bod>")
 SEP, BOD = "<sep>", "<bod>"
@@ -61,8 +61,9 @@ def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedToken
     """Copy a pretrained tokenizer and give it `<sep>` and `<bod>`; also return how many embedding rows its ids need.
 
     Everything else stays: vocabulary, ids, padding and end tokens. A model whose embedding table already has more rows
-    keeps them. Names of special tokens inside a text are read as ordinary characters from now on. Adapting twice
-    changes nothing. Raises ValueError where the tokenizer has no padding or end token, or two vocabularies.
+    keeps them. Names of special tokens inside a text are read as ordinary characters from now on, where the vocabulary
+    can. BART's tokenizer comes back as a plain `PreTrainedTokenizerFast`. Adapting twice changes nothing. Raises
+    ValueError where the tokenizer has no padding or end token, or two vocabularies.
     """
     if getattr(tokenizer, "separate_vocabs", False):
         raise ValueError("tokenizer: got separate vocabularies of source and target, expected a joint one")
@@ -78,6 +79,13 @@ def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedToken
     for name, value in (("split_special_tokens", True), ("clean_up_tokenization_spaces", False)):
         setattr(adapted, name, value)
         adapted.init_kwargs[name] = value  # what save_pretrained writes
+    if isinstance(adapted, RobertaTokenizer):  # BART's; loaded again, it would end with its separator
+        adapted = PreTrainedTokenizerFast(
+            tokenizer_object=adapted.backend_tokenizer,
+            **adapted.special_tokens_map,
+            split_special_tokens=True,
+            clean_up_tokenization_spaces=False,
+        )
     return adapted, max(adapted.get_vocab().values()) + 1
 
 

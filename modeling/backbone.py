@@ -25,7 +25,7 @@ from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 from .configuration_docmt import DocMTConfig
 from .decoding import DecodingCache, SharedSources
 from .generation_docmt import DocumentTranslation
-from .linear import Linear, can_pack, packed_linear
+from .linear import Linear, can_pack, is_plain, packed_linear
 from .loss import weighted_cross_entropy
 from .segments import is_right_padded, sinusoid, token_positions
 
@@ -70,7 +70,11 @@ class Attention(nn.Module):
             sources = key_value_states.shape[0]
             query = self.heads(self.q_proj(hidden_states).view(sources, -1, hidden_states.shape[-1]))
             key, value = self.source_projections(key_value_states, past_key_values)
-        attend = ALL_ATTENTION_FUNCTIONS.get_interface(self.config._attn_implementation, eager_attention)
+        implementation = self.config._attn_implementation
+        if key_value_states is not None and "flash" in implementation and attention_mask is not None:
+            implementation = "sdpa"  # flash would take the mask of the keys for one of the queries, too
+            attention_mask = attention_mask[:, None, None, :].bool()  # (B, 1, 1, S)
+        attend = ALL_ATTENTION_FUNCTIONS.get_interface(implementation, eager_attention)
         dropout = self.dropout if self.training else 0.0
         output, weights = attend(
             self, query, key, value, attention_mask, dropout=dropout, scaling=self.scaling, **kwargs
@@ -82,7 +86,7 @@ class Attention(nn.Module):
 
     def self_projections(self, hidden_states: torch.Tensor):
         linears = (self.q_proj, self.k_proj, self.v_proj)
-        if can_pack(self.q_proj.weight, hidden_states):
+        if all(is_plain(linear) for linear in linears) and can_pack(self.q_proj.weight, hidden_states):
             weights, biases = [linear.weight for linear in linears], [linear.bias for linear in linears]
             projected = packed_linear(self, weights, biases, hidden_states).chunk(3, dim=-1)
         else:
@@ -237,6 +241,19 @@ class Stack(DocMTPreTrainedModel):
             hidden_states = self.layernorm_embedding(hidden_states)
         return nn.functional.dropout(hidden_states, p=self.config.dropout, training=self.training)
 
+    def positions(self, input_ids, attention_mask=None, past_length: int = 0) -> torch.Tensor:
+        """Positions of ids (B, T), (B or 1, T); ValueError where the table of learned ones has no row for them."""
+        positions = token_positions(input_ids.shape, input_ids.device, attention_mask, past_length)
+        limit = self.config.max_position_embeddings
+        if self.config.position_type == "learned" and past_length + input_ids.shape[1] > limit:
+            length = int(positions.max()) + 1  # without padding on the left
+            if length > limit:
+                raise ValueError(
+                    f"sequence of {length} tokens, but the model has learned positions for {limit}: give shorter "
+                    "segments or a lower max_new_tokens."
+                )
+        return positions
+
     def position_encoding(self, positions: torch.Tensor) -> torch.Tensor:
         """Positions (B or 1, T) from 0 -> their encodings, (B or 1, T, D)."""
         positions = positions + self.config.position_offset
@@ -263,15 +280,16 @@ class Encoder(Stack):
     @capture_outputs
     def forward(self, input_ids=None, attention_mask=None, **kwargs) -> BaseModelOutput:
         """`input_ids` (B, S), `attention_mask` (B, S), 1 = token -> `last_hidden_state` (B, S, D)."""
-        hidden_states, layer_inputs = self.embed(input_ids)
+        padded_left = attention_mask is not None and not is_right_padded(attention_mask)
+        positions = self.positions(input_ids, attention_mask if padded_left else None)
+        hidden_states, layer_inputs = self.embed(input_ids, positions)
         attention_mask = self.mask(hidden_states, attention_mask)
         for layer in self.layers:
             hidden_states = layer(hidden_states, attention_mask, **layer_inputs, **kwargs)
         return BaseModelOutput(last_hidden_state=self.finish(hidden_states))
 
-    def embed(self, input_ids: torch.Tensor) -> tuple[torch.Tensor, dict]:
-        """Ids (B, S) -> states (B, S, D), and what is handed to every layer."""
-        positions = token_positions(input_ids.shape, input_ids.device)
+    def embed(self, input_ids: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, dict]:
+        """Ids (B, S) and positions (B or 1, S) -> states (B, S, D), and what is handed to every layer."""
         return self.embed_inputs(input_ids, self.position_encoding(positions)), {}
 
     def mask(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None):
@@ -316,7 +334,7 @@ class Decoder(Stack):
         past_length = past_key_values.get_seq_length() if past_key_values is not None else 0
         if attention_mask is not None and not past_length and is_right_padded(attention_mask):
             attention_mask = None  # causality hides padding on the right from every token before it
-        positions = token_positions(input_ids.shape, input_ids.device, attention_mask, past_length)
+        positions = self.positions(input_ids, attention_mask, past_length)
         hidden_states, layer_inputs = self.embed(input_ids, positions, **(embed_inputs or {}))
         causal_mask, source_mask = self.mask(
             hidden_states, attention_mask, encoder_hidden_states, encoder_attention_mask, past_key_values
@@ -467,9 +485,19 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, S
     def set_input_embeddings(self, value: nn.Embedding) -> None:
         self.model.set_input_embeddings(value)
 
+    def set_output_embeddings(self, value: nn.Linear) -> None:
+        """Take over the weights; the layer stays one that can add a bias."""
+        self.lm_head = Linear(value.in_features, value.out_features, bias=False, device="meta")
+        self.lm_head.weight = value.weight
+
     def resize_token_embeddings(self, new_num_tokens=None, pad_to_multiple_of=None, mean_resizing=True) -> nn.Embedding:
-        """As in transformers; the logits' bias grows with zeros."""
+        """As in transformers, for the tables of both sides; the logits' bias grows with zeros."""
         embeddings = super().resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
+        decoder, size = self.model.decoder, embeddings.num_embeddings
+        if decoder.embed_tokens.num_embeddings != size:
+            decoder.embed_tokens = self._get_resized_embeddings(decoder.embed_tokens, size, mean_resizing=mean_resizing)
+            if self.config.tie_word_embeddings:
+                self.lm_head.weight = decoder.embed_tokens.weight
         added = embeddings.num_embeddings - self.final_logits_bias.shape[1]
         self.final_logits_bias = nn.functional.pad(self.final_logits_bias, (0, added))  # added < 0 cuts
         return embeddings

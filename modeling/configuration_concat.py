@@ -77,6 +77,11 @@ class ConcatConfig(DocMTConfig):
                 f"one-hot segment embeddings of {self.pse_dim or self.d_model} dimensions cannot number "
                 f"{self.window_size} sentences: raise pse_dim."
             )
+        if self.segment_encoding == "learned" and not self.tie_word_embeddings:
+            raise ValueError(
+                "segment_encoding='learned' has one table for encoder and decoder, which transformers shares only with "
+                "tie_word_embeddings=True, got False: use 'sinusoidal' or 'onehot'."
+            )
         if self.persistent and self.segment_encoding == "none":
             raise ValueError("persistent=True needs a segment_encoding other than 'none'.")
 

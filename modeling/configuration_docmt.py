@@ -65,6 +65,11 @@ class DocMTConfig(PreTrainedConfig):
         super().__post_init__(**kwargs)
         self.one_of("strategy", (None, "sentence", "sliding", "sequential", "full"))
         self.one_of("position_type", ("sinusoidal", "sinusoidal_t2t", "learned"))
+        if self.share_encoder_decoder_embeddings and not self.tie_word_embeddings:
+            raise ValueError(
+                "share_encoder_decoder_embeddings=True needs tie_word_embeddings=True, got False: transformers then "
+                "ties no weights at all. Set both to the same value."
+            )
         for side in ("encoder", "decoder"):
             heads = getattr(self, f"{side}_attention_heads")
             if heads < 1 or self.d_model % heads:

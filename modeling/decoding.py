@@ -80,8 +80,10 @@ class DecodingCache(EncoderDecoderCache):
     def batch_repeat_interleave(self, repeats: int) -> None:
         self.self_attention_cache.batch_repeat_interleave(repeats)
 
-    def keep(self, rows: torch.LongTensor, length: int) -> None:
-        """Of the beams keep these rows, one for every source, and of them the first `length` tokens."""
+    def keep(self, sources: int, length: int) -> None:
+        """Of the rows keep the first beam of every source, and of it the first `length` tokens."""
+        keys = self.self_attention_cache.layers[0].keys
+        rows = torch.arange(0, keys.shape[0], keys.shape[0] // sources, device=keys.device)
         self.self_attention_cache.batch_select_indices(rows)
         self.self_attention_cache.crop(length - self.get_seq_length())
 

@@ -1,8 +1,10 @@
 """Translation of whole documents: strategies that walk a document, N sentences in, N out."""
 
+import copy
 from dataclasses import dataclass, field
 
 import torch
+from transformers import StoppingCriteria, StoppingCriteriaList
 
 STRATEGIES = ("sentence", "sliding", "sequential", "full")
 
@@ -50,11 +52,13 @@ class DocumentTranslation:
         separators than its source, its sentences are translated again: by `sequential` after `full`, by `sentence`
         after `sliding`. Separators in the translation of a sentence alone are taken out.
 
-        `generate_kwargs` go to `generate`. With `return_report`, a second list holds for every document its repairs:
+        `generate_kwargs` go to `generate`; without `max_new_tokens` a sentence may get twice its source tokens and 32
+        more. With `return_report`, a second list holds for every document its repairs:
         dicts with `sentence` (index), `kind` (`split`, `separators`, `length` = stopped at `max_new_tokens`) and
         `detail`. Raises `ValueError` for an unknown strategy or documents that are not lists of strings.
         """
         strategy = strategy or self.default_strategy()
+        documents = list(documents)
         check_arguments(documents, strategy, batch_size, max_sentence_tokens, generate_kwargs)
         if strategy == "full" and getattr(self.config, "context_sides", "both") == "source":
             raise ValueError(
@@ -78,7 +82,8 @@ class DocumentTranslation:
             return self.config.strategy
         if getattr(self.config, "view", "window") == "chunk":
             return "full"
-        return "sliding" if self.config.past_context or self.config.future_context else "sentence"
+        around = getattr(self.config, "past_context", 0) or getattr(self.config, "future_context", 0)
+        return "sliding" if around else "sentence"
 
 
 def check_arguments(documents, strategy, batch_size, max_sentence_tokens, generate_kwargs) -> None:
@@ -98,6 +103,8 @@ def check_arguments(documents, strategy, batch_size, max_sentence_tokens, genera
         )
     if generate_kwargs.get("num_return_sequences", 1) != 1:
         raise ValueError("translate_documents returns one translation a sentence: leave num_return_sequences at 1.")
+    if "max_length" in generate_kwargs:
+        raise ValueError("max_length counts the forced prefix, too: give max_new_tokens instead.")
 
 
 def make_walk(document: list[str], tokenizer, limit: int) -> Walk:
@@ -116,13 +123,24 @@ def make_walk(document: list[str], tokenizer, limit: int) -> Walk:
 
 def split_sentence(text: str, tokenizer, limit: int) -> list[list[int]]:
     """Ids of a sentence, cut at the blank nearest to its middle (or in the middle) until every part fits."""
-    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    text = text.strip()
+    ids = token_ids(text, tokenizer)
     if len(ids) <= limit or len(text) < 2:
         return [ids]
     middle = len(text) // 2
     blanks = [place for place, character in enumerate(text) if character.isspace() and 0 < place < len(text) - 1]
     cut = min(blanks, key=lambda place: abs(place - middle), default=middle)
-    return split_sentence(text[:cut], tokenizer, limit) + split_sentence(text[cut:].lstrip(), tokenizer, limit)
+    return split_sentence(text[:cut], tokenizer, limit) + split_sentence(text[cut:], tokenizer, limit)
+
+
+def token_ids(text: str, tokenizer) -> list[int]:
+    """Ids of a text as training sees them: what looks like a special token is read as text, or is unknown."""
+    ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    unknown = tokenizer.unk_token_id
+    if unknown is None:
+        return ids
+    special = {token for token in tokenizer.all_special_ids if token != unknown}
+    return [unknown if token in special else token for token in ids]
 
 
 def finish_walk(walk: Walk, tokenizer) -> list[str]:
@@ -139,11 +157,23 @@ class Translator:
 
     def __init__(self, model, tokenizer, batch_size: int, generate_kwargs: dict):
         self.model, self.config, self.batch_size = model, model.config, batch_size
-        self.generate_kwargs = generate_kwargs
+        settings = generate_kwargs.pop("generation_config", None) or model.generation_config
+        self.settings = copy.deepcopy(settings)
+        self.settings.update(return_dict_in_generate=False, num_return_sequences=1)
+        self.generate_kwargs = {**generate_kwargs, "return_dict_in_generate": False}
+        self.past, self.future = (getattr(self.config, f"{side}_context", 0) for side in ("past", "future"))
+        self.sides = getattr(self.config, "context_sides", "both")
         self.sep = getattr(model.config, "sep_token_id", None)
         self.eos = model.generation_config.eos_token_id
         if isinstance(self.eos, list):
             self.eos = self.eos[0]
+        start = self.setting("decoder_start_token_id")
+        self.start = self.config.decoder_start_token_id if start is None else start
+
+    def setting(self, name: str):
+        """What `generate` will take for this: the argument, or the generation configuration's."""
+        value = self.generate_kwargs.get(name)
+        return getattr(self.settings, name, None) if value is None else value
 
     # Strategies
 
@@ -152,7 +182,7 @@ class Translator:
 
     def sliding(self, walks: list[Walk]) -> None:
         places = [(walk, place) for walk in walks for place in range(len(walk.units))]
-        self.windows(places, self.config.past_context, self.config.future_context)
+        self.windows(places, self.past, self.future)
 
     def windows(self, places: list[tuple[Walk, int]], past: int, future: int) -> None:
         """Translate whole windows, keep the current sentence; one alone where the separators do not match."""
@@ -162,7 +192,7 @@ class Translator:
             jobs.append(self.window_job(walk, place, first, end, future))
             firsts.append(first)
         again = []
-        alone = past == future == 0 or self.config.context_sides == "source"
+        alone = past == future == 0 or self.sides == "source"
         for (walk, place), first, job, output in zip(places, firsts, jobs, self.decode(jobs)):
             sentences = split_at(output.ids, self.sep)
             expected = 1 if alone else job.sentences
@@ -190,18 +220,20 @@ class Translator:
                 for unit, target in zip(walk.units[first:end], sentences):
                     unit.target = target
             else:
+                remedy = "translated again by strategy sequential"
                 for place in range(first, end):
-                    self.note_separators(
-                        walk, place, end - first, len(sentences), "translated again by strategy sequential"
-                    )
+                    if output.finished:
+                        self.note_separators(walk, place, end - first, len(sentences), remedy)
+                    else:
+                        self.note_length(walk, place, output, remedy)
                 again.append((walk, first, end))
         self.prefixed(again)
 
     def sequential(self, walks: list[Walk]) -> None:
-        if self.config.view == "chunk":
+        if getattr(self.config, "view", "window") == "chunk":
             self.prefixed([(walk, *part) for walk in walks for part in self.parts(walk)])
             return
-        past, future = self.config.past_context, self.config.future_context
+        past, future = self.past, self.future
         walks = sorted(walks, key=lambda walk: -len(walk.units))
         for start in range(0, len(walks), self.batch_size):
             group = walks[start : start + self.batch_size]
@@ -212,7 +244,7 @@ class Translator:
                     first, end = max(0, place - past), min(len(walk.units), place + 1 + future)
                     job = self.window_job(walk, place, first, end, future)
                     job.length = len(walk.units[place].ids)
-                    if self.config.context_sides == "both":
+                    if self.sides == "both":
                         job.prefix += [token for unit in walk.units[first:place] for token in (*unit.target, self.sep)]
                     jobs.append(job)
                 for walk, output in zip(active, self.decode(jobs, stop_at_sep=True)):
@@ -224,14 +256,14 @@ class Translator:
         parts = sorted(parts, key=lambda part: part[1] - part[2])
         for start in range(0, len(parts), self.batch_size):
             group = parts[start : start + self.batch_size]
-            state = PrefixState(self.model, [self.job(*part) for part in group])
+            state = PrefixState(self.model, self.start, [self.job(*part) for part in group])
             for step in range(group[0][2] - group[0][1]):
                 active = [row for row, (_, first, end) in enumerate(group) if first + step < end]
                 state.select(active)
                 group = [group[row] for row in active]
                 lengths = [len(walk.units[first + step].ids) for walk, first, _ in group]
-                outputs = self.run(state.inputs(), max(lengths), stop_at_sep=True)
-                state.extend([[*output.ids, self.sep] for output in outputs], self.beams)
+                outputs = self.run(state.inputs(), lengths, stop_at_sep=True, use_cache=True)
+                state.extend([[*output.ids, self.sep] for output in outputs])
                 for (walk, first, _), output in zip(group, outputs):
                     walk.units[first + step].target = output.ids
                     self.note_length(walk, first + step, output)
@@ -239,20 +271,26 @@ class Translator:
     def parts(self, walk: Walk) -> list[tuple[int, int]]:
         """A document in parts: windows side by side, or chunks of about equal length in source tokens."""
         size = len(walk.units)
-        if self.config.view != "chunk":
-            step = self.config.past_context + 1 + self.config.future_context
+        if getattr(self.config, "view", "window") != "chunk":
+            step = self.past + 1 + self.future
             return [(first, min(first + step, size)) for first in range(0, size, step)]
-        ends = torch.tensor([len(unit.ids) + 1 for unit in walk.units]).cumsum(0)
-        count = -(-int(ends[-1]) // self.config.chunk_tokens) if size else 0
-        cuts = sorted({int((ends <= ends[-1] * k / count).sum()) for k in range(1, count)} | {0, size})
-        return list(zip(cuts, cuts[1:]))
+        lengths = [len(unit.ids) + 1 for unit in walk.units]
+        ends = torch.tensor(lengths).cumsum(0)
+        limit = max(self.config.chunk_tokens, *lengths) if size else 0
+        count = -(-int(ends[-1]) // limit) if size else 0
+        while True:
+            cuts = sorted({int((ends <= ends[-1] * k / count).sum()) for k in range(1, count)} | {0, size})
+            parts = list(zip(cuts, cuts[1:]))
+            if all(sum(lengths[first:end]) <= limit for first, end in parts):
+                return parts
+            count += 1
 
     # Decoding
 
     def window_job(self, walk: Walk, place: int, first: int, end: int, future: int) -> "Job":
         """The window of the unit at `place`; future sentences that the document has not are empty ones."""
         job = self.job(walk, first, end, padding=future - (end - place - 1))
-        if self.config.context_sides == "source":
+        if self.sides == "source":
             job.length = len(walk.units[place].ids)
             if place > 0:
                 job.prefix = []  # the target is the current sentence, which does not start the document
@@ -264,7 +302,7 @@ class Translator:
         for unit in walk.units[first:end]:
             source += [*unit.ids, self.sep]
         source = source[:-1] + [self.sep] * padding + [self.eos]
-        prefix = [self.config.bod_token_id] if self.config.use_bod and first == 0 else []
+        prefix = [self.config.bod_token_id] if getattr(self.config, "use_bod", False) and first == 0 else []
         return Job(prefix + source, list(prefix), end - first + padding, len(source))
 
     def decode(self, jobs: list["Job"], stop_at_sep: bool = False) -> list["Output"]:
@@ -276,28 +314,39 @@ class Translator:
             batch = [jobs[row] for row in rows]
             inputs = pad_right([job.source for job in batch], self.config.pad_token_id, self.model.device)
             if any(job.prefix for job in batch):
-                start_id = self.config.decoder_start_token_id
-                prompts = [[start_id, *job.prefix] for job in batch]
+                prompts = [[self.start, *job.prefix] for job in batch]
                 inputs |= pad_left(prompts, self.config.pad_token_id, self.model.device)
-            for row, output in zip(rows, self.run(inputs, max(job.length for job in batch), stop_at_sep)):
+            for row, output in zip(rows, self.run(inputs, [job.length for job in batch], stop_at_sep)):
                 outputs[row] = output
         return outputs
 
-    @property
-    def beams(self) -> int:
-        return self.generate_kwargs.get("num_beams") or self.model.generation_config.num_beams or 1
-
-    def run(self, inputs: dict, source_length: int, stop_at_sep: bool) -> list["Output"]:
+    def run(self, inputs: dict, lengths: list[int], stop_at_sep: bool, **options) -> list["Output"]:
+        """Outputs of one batch whose rows have so many source tokens to translate."""
         stops = [self.eos, self.sep] if stop_at_sep else [self.eos]
-        options = {"max_new_tokens": 2 * source_length + 32, **self.generate_kwargs, "eos_token_id": stops}
-        options["forced_eos_token_id"] = None  # an end that is forced at the last token would hide what is cut off
-        sequences = self.model.generate(**inputs, **options)
         prompt = inputs["decoder_input_ids"].shape[1] if "decoder_input_ids" in inputs else 1
+        options |= {"generation_config": self.settings, "eos_token_id": stops}
+        options["forced_eos_token_id"] = None  # an end that is forced at the last token would hide what is cut off
+        options |= self.length_limit(lengths, prompt)
+        sequences = self.model.generate(**inputs, **self.generate_kwargs | options)
         outputs = []
-        for row in sequences[:, prompt:].tolist():
+        for row, limit in zip(sequences[:, prompt:].tolist(), self.limits(lengths)):
             end = next((place for place, token in enumerate(row) if token in stops), None)
-            outputs.append(Output(row[:end], end is not None))
+            outputs.append(Output(row[: limit if end is None else end], end is not None))
         return outputs
+
+    def limits(self, lengths: list[int]) -> list[int]:
+        """New tokens that each row may get: what was asked for, or twice its source tokens and 32."""
+        asked = self.setting("max_new_tokens")
+        return [2 * length + 32 if asked is None else asked for length in lengths]
+
+    def length_limit(self, lengths: list[int], prompt: int) -> dict:
+        """Arguments of `generate` that end every row at its own limit, and all where learned positions end."""
+        limits = self.limits(lengths)
+        longest = max(limits)
+        if getattr(self.config, "position_type", None) == "learned":
+            longest = max(1, min(longest, self.config.max_position_embeddings - prompt))
+        criteria = [*(self.generate_kwargs.get("stopping_criteria") or []), RowLimits(limits, prompt)]
+        return {"max_new_tokens": longest, "stopping_criteria": StoppingCriteriaList(criteria)}
 
     # Repairs
 
@@ -305,9 +354,11 @@ class Translator:
         detail = f"{got} sentences for {expected}: {remedy}"
         walk.repairs.append({"sentence": walk.units[place].sentence, "kind": "separators", "detail": detail})
 
-    def note_length(self, walk: Walk, place: int, output: "Output") -> None:
+    def note_length(
+        self, walk: Walk, place: int, output: "Output", remedy: str = "raise max_new_tokens if more is right"
+    ) -> None:
         if not output.finished:
-            detail = f"stopped after {len(output.ids)} tokens without an end: raise max_new_tokens"
+            detail = f"stopped after {len(output.ids)} tokens without an end: {remedy}"
             walk.repairs.append({"sentence": walk.units[place].sentence, "kind": "length", "detail": detail})
 
 
@@ -329,6 +380,17 @@ class Output:
     finished: bool
 
 
+class RowLimits(StoppingCriteria):
+    """Ends each row (and all its beams) after its own number of new tokens, so that no other row changes it."""
+
+    def __init__(self, limits: list[int], prompt: int):
+        self.ends = torch.tensor(limits) + prompt
+
+    def __call__(self, input_ids: torch.Tensor, scores, **kwargs) -> torch.Tensor:
+        ends = self.ends.to(input_ids.device).repeat_interleave(input_ids.shape[0] // len(self.ends))
+        return input_ids.shape[1] >= ends
+
+
 class PrefixState:
     """Encoder states and the decoder's cache of a growing target prefix, rows = parts of documents.
 
@@ -336,14 +398,14 @@ class PrefixState:
     and positions count tokens only, so rows of different length keep their cache without being moved.
     """
 
-    def __init__(self, model, jobs: list[Job]):
+    def __init__(self, model, start: int, jobs: list[Job]):
         self.model, config = model, model.config
         source = pad_right([job.source for job in jobs], config.pad_token_id, model.device)
         with torch.no_grad():
             self.encoder_outputs = model.get_encoder()(**source, return_dict=True)
         self.source_mask = source["attention_mask"]
-        prompt = [[config.decoder_start_token_id, *job.prefix] for job in jobs]
-        target = pad_left(prompt, config.decoder_start_token_id, model.device)  # or generate puts one more in front
+        prompt = [[start, *job.prefix] for job in jobs]
+        target = pad_left(prompt, start, model.device)  # or generate puts one more in front
         self.ids, self.mask = target["decoder_input_ids"], target["decoder_attention_mask"]
         self.cache = None
 
@@ -357,10 +419,9 @@ class PrefixState:
             "past_key_values": self.cache,
         }
 
-    def extend(self, tokens: list[list[int]], beams: int) -> None:
+    def extend(self, tokens: list[list[int]]) -> None:
         """Append the chosen sentences; of the cache only the prompt stays, which all beams of a row share."""
-        rows = torch.arange(0, self.ids.shape[0] * beams, beams, device=self.ids.device)
-        self.cache.keep(rows, self.ids.shape[1])
+        self.cache.keep(self.ids.shape[0], self.ids.shape[1])
         new = pad_left(tokens, self.model.config.pad_token_id, self.ids.device)
         self.ids = torch.cat([self.ids, new["decoder_input_ids"]], dim=1)
         self.mask = torch.cat([self.mask, new["decoder_attention_mask"]], dim=1)

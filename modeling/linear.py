@@ -29,6 +29,11 @@ class Linear(nn.Linear):
         return {name: value for name, value in self.__dict__.items() if name != "_packed"}
 
 
+def is_plain(module: nn.Module) -> bool:
+    """Whether a module is a `Linear` as it was built: no adapter around it, no hooks that a call would run."""
+    return type(module) is Linear and not (module._forward_hooks or module._forward_pre_hooks)
+
+
 def can_pack(weight: torch.Tensor, hidden_states: torch.Tensor) -> bool:
     """Whether the packed product applies: inference on a CPU in the weights' own type, not small, not traced."""
     return (
@@ -52,15 +57,22 @@ def packed_linear(
     """Products with several matrices, side by side: (..., D) and (D_i, D) each -> (..., sum of D_i).
 
     The packed matrices are kept on `owner`, as long as no weight or bias was replaced or changed in place, and until
-    `owner` runs without them (which training does). The tensors are kept, too, so that no other takes their address.
+    `owner` runs without them (which training does). Changes through `.data`, of which torch keeps no count, are seen by
+    a sample of the values. The tensors are kept, too, so that no other takes their address.
     """
     tensors = [tensor for tensor in (*weights, *biases) if tensor is not None]
     key = [(tensor.data_ptr(), tensor._version) for tensor in tensors]
     packed = owner.__dict__.get("_packed")
-    if packed is None or packed[0] != key:
+    if packed is None or packed[0] != key or not all(torch.equal(now, then) for now, then in packed[4]):
         weight = weights[0] if len(weights) == 1 else torch.cat(weights)
         bias = biases[0] if len(biases) == 1 else torch.cat(biases)
         kept = [tensor.detach() for tensor in tensors]
-        packed = (key, torch.ops.mkldnn._reorder_linear_weight(weight.detach(), ROWS), bias, kept)
+        samples = [(some, some.clone()) for some in map(sample, kept)]
+        packed = (key, torch.ops.mkldnn._reorder_linear_weight(weight.detach(), ROWS), bias, kept, samples)
         owner.__dict__["_packed"] = packed
     return torch.ops.mkldnn._linear_pointwise(hidden_states, packed[1], packed[2], "none", [], "")
+
+
+def sample(tensor: torch.Tensor) -> torch.Tensor:
+    """A view of some sixteen values spread over a tensor."""
+    return tensor.view(-1)[:: max(1, tensor.numel() // 15)]

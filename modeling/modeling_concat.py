@@ -8,7 +8,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from .backbone import Decoder, DecoderLayer, DocMTForConditionalGeneration, DocMTModel, Encoder, EncoderLayer
 from .configuration_concat import ConcatConfig
-from .segments import sentence_count, sentence_index, sentence_numbers, sinusoid, token_positions
+from .segments import sentence_count, sentence_index, sentence_numbers, sinusoid
 
 
 class SegmentEncoding(nn.Module):
@@ -34,7 +34,13 @@ class SegmentEncoding(nn.Module):
         """
         config = self.config
         if config.segment_encoding == "shift":
-            added = again = encode(positions + (config.segment_shift or 0) * index)
+            if config.segment_shift is None:
+                raise ValueError(
+                    "segment_shift is not set: set config.segment_shift to a number of positions, such as the average "
+                    "length of a source sentence of the training data (hf_docmt's Examples.mean_source_length, rounded "
+                    "up), which training by recipe finds by itself."
+                )
+            added = again = encode(positions + config.segment_shift * index)
         elif config.pse_dim:
             fused = sinusoid(positions + config.position_offset, config.d_model - self.dim, config.position_type)
             segments = self.segments(numbers)
@@ -87,14 +93,13 @@ class ConcatEncoder(Encoder):
             self.segment_encoding = SegmentEncoding(config)
             self.post_init()
 
-    def embed(self, input_ids):
+    def embed(self, input_ids, positions):
         if self.config.segment_encoding == "none":
-            return super().embed(input_ids)
+            return super().embed(input_ids, positions)
         index = sentence_index(input_ids, self.config.sep_token_id)
         count = sentence_count(input_ids, self.config.sep_token_id)
         self.check_count(count)
         numbers = sentence_numbers(index, count, self.config.past_context, self.config.future_context)
-        positions = token_positions(input_ids.shape, input_ids.device)
         added, again = self.segment_encoding(positions, index, numbers, self.position_encoding)
         return self.embed_inputs(input_ids, added), {"segment_encoding": again}
 
@@ -111,8 +116,7 @@ class ConcatEncoder(Encoder):
             )
 
     def forward(self, input_ids=None, attention_mask=None, **kwargs):
-        kwargs.pop("return_dict", None)
-        outputs = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs)
+        outputs = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs | {"return_dict": True})
         count = sentence_count(input_ids, self.config.sep_token_id)
         return ConcatEncoderOutput(**outputs, sentence_count=count)
 

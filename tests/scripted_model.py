@@ -36,7 +36,7 @@ class Scripted(DocumentTranslation):
     def new_cache(self):
         return self
 
-    def keep(self, rows, length):
+    def keep(self, sources, length):
         """As a cache it is asked to keep the first beam of every row."""
 
     def batch_select_indices(self, rows):
@@ -45,6 +45,8 @@ class Scripted(DocumentTranslation):
     def generate(self, attention_mask, eos_token_id, max_new_tokens, input_ids=None, encoder_outputs=None, **options):
         prompts, prompt_mask = (options.pop(f"decoder_{name}", None) for name in ("input_ids", "attention_mask"))
         assert not self.training
+        settings, (limits,) = options.pop("generation_config"), options.pop("stopping_criteria")
+        assert settings.num_return_sequences == 1 and not options.pop("return_dict_in_generate")
         ids = encoder_outputs.last_hidden_state[..., 0].long() if input_ids is None else input_ids
         if prompts is None:
             prompts = torch.full((len(ids), 1), BOS)
@@ -54,7 +56,8 @@ class Scripted(DocumentTranslation):
         for source, mask, prompt, kept in zip(ids, attention_mask, prompts, prompt_mask):
             source, prompt = source[mask.bool()].tolist(), prompt[kept.bool()].tolist()
             self.calls[-1].append((source, prompt, max_new_tokens, options))
-            new.append(self.answer(source, prompt.count(SEP), eos_token_id)[:max_new_tokens])
+            limit = int(limits.ends[len(new)]) - prompts.shape[1]
+            new.append(self.answer(source, prompt.count(SEP), eos_token_id)[: min(limit, max_new_tokens)])
         width = max(map(len, new))
         new = torch.tensor([row + [PAD] * (width - len(row)) for row in new], dtype=torch.long).view(len(new), width)
         return torch.cat([prompts, new], dim=1)

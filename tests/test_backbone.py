@@ -13,6 +13,7 @@ from transformers import (
     MBartConfig,
     MBartForConditionalGeneration,
 )
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from hf_docmt.modeling.backbone import DocMTForConditionalGeneration
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
@@ -101,7 +102,6 @@ def test_generation_of_marian(marian, settings):
         {"position_offset": 2},
         {"position_type": "sinusoidal_t2t", "position_offset": 2},
         {"position_type": "learned", "position_offset": 2},
-        {"tie_word_embeddings": False},
         {"share_encoder_decoder_embeddings": False},
         {"share_encoder_decoder_embeddings": False, "tie_word_embeddings": False},
         {"encoder_layers": 1, "decoder_layers": 3, "encoder_attention_heads": 8, "decoder_attention_heads": 1},
@@ -128,12 +128,62 @@ def _gradients(found, expected, parameters):
 
 def test_embeddings_are_tied_as_asked():
     tables = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
-    for share in (True, False):
-        for tie in (True, False):
-            model = backbone(share_encoder_decoder_embeddings=share, tie_word_embeddings=tie)
-            encoder, decoder = (model.model.get_parameter(name) for name in tables)
-            assert (encoder is decoder) == (share and tie)
-            assert (model.lm_head.weight is decoder) == tie
+    for share, tie in ((True, True), (False, True), (False, False)):
+        model = backbone(share_encoder_decoder_embeddings=share, tie_word_embeddings=tie)
+        encoder, decoder = (model.model.get_parameter(name) for name in tables)
+        assert (encoder is decoder) == share
+        assert (model.lm_head.weight is decoder) == tie
+        model.resize_token_embeddings(40)
+        assert model(**BATCH).logits.shape[-1] == 40
+        encoder, decoder = (model.model.get_parameter(name) for name in tables)
+        assert len(encoder) == len(decoder) == 40 and (encoder is decoder) == share
+        assert (model.lm_head.weight is decoder) == tie
+    with pytest.raises(ValueError, match="needs tie_word_embeddings=True, got False"):
+        backbone(share_encoder_decoder_embeddings=True, tie_word_embeddings=False)
+
+
+def test_padding_of_the_source_on_the_left():
+    model = backbone()
+    left = {
+        "input_ids": torch.tensor([[0, 0, 6, EOS], [7, 8, 9, EOS]]),
+        "attention_mask": torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1]]),
+        "decoder_input_ids": torch.tensor([[2, 9], [2, 9]]),
+    }
+    alone = model(input_ids=torch.tensor([[6, EOS]]), decoder_input_ids=torch.tensor([[2, 9]])).logits
+    torch.testing.assert_close(model(**left).logits[:1], alone, atol=1e-5, rtol=1e-5)
+
+
+def test_more_tokens_than_learned_positions():
+    model = backbone(position_type="learned", max_position_embeddings=8)
+    ids = torch.tensor([[7] * 8 + [EOS]])
+    with pytest.raises(ValueError, match="sequence of 9 tokens, but the model has learned positions for 8"):
+        model(input_ids=ids, decoder_input_ids=torch.tensor([[2, 9]]))
+    with pytest.raises(ValueError, match="sequence of 9 tokens"):
+        model(input_ids=torch.tensor([[7, EOS]]), decoder_input_ids=ids)
+    padded = torch.tensor([[0, 0, *[7] * 7, EOS]])
+    model(input_ids=padded, attention_mask=(padded != 0).long(), decoder_input_ids=torch.tensor([[2, 9]]))
+
+
+def test_flash_attention_to_a_padded_source(monkeypatch):
+    """Flash kernels take a mask of keys (B, S) for one of queries, too, so cross-attention must not hand them one."""
+    model, found = backbone(), []
+
+    def flash(module, query, key, value, attention_mask, **kwargs):
+        if attention_mask is not None:
+            assert query.shape[2] == key.shape[2] == attention_mask.shape[1]
+            attention_mask = attention_mask[:, None, None, :].bool()
+        return ALL_ATTENTION_FUNCTIONS["sdpa"](module, query, key, value, attention_mask, **kwargs)
+
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS._local_mapping, "flash_attention_2", flash)
+    inputs = {"input_ids": torch.tensor([[7, 8, 9, EOS], [6, EOS, 0, 0]])}
+    inputs["attention_mask"] = (inputs["input_ids"] != 0).long()
+    for implementation in ("sdpa", "flash_attention_2"):
+        for module in model.modules():
+            if hasattr(module, "config"):
+                module.config._attn_implementation = implementation
+        options = {"num_beams": 3, "max_new_tokens": 5, "no_repeat_ngram_size": 2, "do_sample": False}
+        found.append(model.generate(**inputs, **options))
+    assert torch.equal(*found)
 
 
 @pytest.mark.parametrize("before", [False, True])

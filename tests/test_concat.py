@@ -18,7 +18,6 @@ WINDOW_CASES = {
     "none": WINDOW,
     "shift": WINDOW | {"segment_encoding": "shift", "segment_shift": 5},
     "shift_persistent": WINDOW | {"segment_encoding": "shift", "segment_shift": 5, "persistent": True},
-    "shift_unset": WINDOW | {"segment_encoding": "shift"},
     **{
         "_".join([encoding] + ["persistent"] * persistent + ["pse"] * bool(pse)): WINDOW
         | {"segment_encoding": encoding, "persistent": persistent, "pse_dim": pse}
@@ -27,6 +26,7 @@ WINDOW_CASES = {
         for pse in (0, 4)
     },
 }
+UNTIED = {"share_encoder_decoder_embeddings": False, "tie_word_embeddings": False}
 FUTURE_CASES = {
     "future": {"past_context": 1, "future_context": 1},
     "future_shift": {"past_context": 1, "future_context": 1, "segment_encoding": "shift", "segment_shift": 4},
@@ -203,6 +203,12 @@ def test_more_sentences_than_the_table_has(encoding):
         model(input_ids=torch.tensor([[7, SEP, 8, SEP, 9, EOS]]), decoder_input_ids=torch.tensor([[2, 7]]))
 
 
+def test_shift_that_was_not_set():
+    model = build(**WINDOW, segment_encoding="shift")
+    with pytest.raises(ValueError, match="segment_shift is not set: .*mean_source_length"):
+        model(input_ids=torch.tensor([[7, SEP, 8, EOS]]), decoder_input_ids=torch.tensor([[2, 7]]))
+
+
 def test_cache_without_sentences():
     model = build(**WINDOW, segment_encoding="sinusoidal")
     inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]])}
@@ -240,6 +246,8 @@ def test_states_without_the_number_of_sentences():
         ({"segment_encoding": "shift", "position_type": "learned"}, "defined for sinusoidal positions"),
         ({"segment_encoding": "learned", "pse_dim": 4, "position_type": "learned"}, "defined for sinusoidal positions"),
         ({"segment_encoding": "onehot", "pse_dim": 2, "past_context": 3}, "2 dimensions cannot number 4 sentences"),
+        ({"segment_encoding": "learned"} | UNTIED, "use 'sinusoidal' or 'onehot'"),
+        ({"tie_word_embeddings": False}, "share_encoder_decoder_embeddings=True needs tie_word_embeddings=True"),
         ({"persistent": True}, "persistent=True needs a segment_encoding other than 'none'"),
     ],
 )

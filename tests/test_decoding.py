@@ -79,7 +79,7 @@ def test_kept_rows():
     for number, layer in enumerate(states):
         cache.self_attention_cache.update(*layer, number)
         cache.cross_attention_cache.update(*source, number)
-    cache.keep(torch.tensor([0, 3]), 2)
+    cache.keep(sources=2, length=2)
     assert cache.get_seq_length() == 2
     for number, layer in enumerate(states):
         kept = cache.self_attention_cache.layers[number]

@@ -1,6 +1,8 @@
 """The document contract: what is kept, what is refused and what the message says."""
 
 import json
+import os
+import threading
 
 import pytest
 from datasets import Dataset, List, Translation
@@ -51,7 +53,7 @@ def test_other_columns_are_kept_and_filled():
 
 
 def test_column_of_mixed_types():
-    with pytest.raises(DataError, match="column 'genre' has values of different types"):
+    with pytest.raises(DataError, match="column 'genre' has values that make no column"):
         make_documents([row("a", genre="news"), row("b", genre=["x"])], "en", "de")
 
 
@@ -142,3 +144,34 @@ def test_write_is_atomic(tmp_path):
         write_documents(breaks(), path)
     assert path.read_bytes() == written
     assert [file.name for file in path.parent.iterdir()] == ["documents.jsonl"]
+
+
+def test_link_and_pipe_stay_what_they_are(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    write_documents([{"doc_id": "a"}], tmp_path / "link")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text() == '{"doc_id": "a"}\n'
+    os.mkfifo(tmp_path / "pipe")
+    reader = threading.Thread(target=lambda: got.append((tmp_path / "pipe").read_text()))
+    got = []
+    reader.start()
+    write_documents([{"doc_id": "b"}], tmp_path / "pipe")
+    reader.join()
+    assert got == ['{"doc_id": "b"}\n'] and (tmp_path / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"doc_id": "\ud800"}, "half of a surrogate pair"),
+        ({"doc_id": "a", "year": 2**70}, "column 'year' has values that make no column"),
+        ({"doc_id": "a", "note": "\ud800"}, "column 'note' has values that make no column"),
+    ],
+)
+def test_values_that_cannot_be_kept(row, message):
+    with pytest.raises(DataError, match=message):
+        make_documents([{"translation": [{"en": "a", "de": "b"}]} | row], "en", "de")
+
+
+def test_other_columns_keep_their_order():
+    row = {"doc_id": "a", "zz": 1, "translation": [{"en": "a", "de": "b"}], "bb": 1, "aa": 1}
+    assert make_documents([row], "en", "de").column_names == ["doc_id", "translation", "zz", "bb", "aa"]

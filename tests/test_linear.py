@@ -120,8 +120,14 @@ def fused_training_step_after_a_look(layer):
     optimizer.zero_grad()
 
 
+def moving_average(layer):
+    """As averages of weights are kept: through `.data`, of which torch keeps no count."""
+    layer.weight.data.mul_(0.5).add_(torch.randn(40, 24), alpha=0.5)
+
+
 CHANGES = (
     double_in_place,
+    moving_average,
     new_bias_values,
     other_parameter,
     other_state,
@@ -143,6 +149,21 @@ def test_follows_the_weights(change):
     layer.zero_grad()
     assert not torch.equal(before[0], layer.weight) or not torch.equal(before[1], layer.bias)
     check(layer, states)
+
+
+def test_what_stands_around_a_projection_is_called():
+    """Hooks, and adapters as peft puts them in place of q_proj, also where weights could be packed."""
+    attention = build().model.encoder.layers[0].self_attn
+    states, calls = torch.randn(1, 3, attention.q_proj.in_features), []
+    with torch.no_grad():
+        before = attention(states)[0]
+        assert "_packed" in attention.__dict__
+        attention.q_proj.register_forward_hook(lambda *_: calls.append(1))
+        torch.testing.assert_close(attention(states)[0], before)
+        attention.k_proj = nn.Sequential(attention.k_proj, Linear(16, 16))
+        adapted = attention(states)[0]
+    assert calls == [1, 1] and not torch.allclose(adapted, before, atol=1e-4)
+    torch.testing.assert_close(adapted, attention(states)[0])
 
 
 def test_weights_at_an_old_address():

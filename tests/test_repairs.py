@@ -37,7 +37,8 @@ def test_chunk_with_other_separators_is_translated_in_order(fault):
     model = Faulty(**CHUNK)
     (found,), (report,) = model.translate_documents([DOCUMENT], word_tokenizer(), return_report=True)
     assert found == TRANSLATION
-    assert [(repair["sentence"], repair["kind"]) for repair in report] == [(0, "separators"), (1, "separators")]
+    kind = "separators" if fault[-1] == EOS else "length"
+    assert [(repair["sentence"], repair["kind"]) for repair in report] == [(0, kind), (1, kind)]
     assert "translated again by strategy sequential" in report[0]["detail"]
     assert model.sources.count(source) == 3 and model.prompts[-1] == prefix("w18 w19")
 
@@ -68,7 +69,8 @@ def test_translation_without_end_is_reported(strategy, fields):
         [document], word_tokenizer(), strategy, max_new_tokens=3, return_report=True
     )
     assert found == ["w18 w19 w20"]
-    assert [(repair["sentence"], repair["kind"]) for repair in report if repair["kind"] == "length"] == [(0, "length")]
+    times = 2 if strategy == "full" else 1  # the chunk, then its sentence
+    assert [(repair["sentence"], repair["kind"]) for repair in report] == [(0, "length")] * times
     assert "stopped after 3 tokens without an end" in report[-1]["detail"]
 
 
@@ -167,3 +169,27 @@ def test_training_mode_is_restored_after_an_error():
     with pytest.raises(KeyError):
         model.translate_documents([DOCUMENT], lambda *_, **__: {}["input_ids"])
     assert model.training
+
+
+def test_blanks_around_a_sentence_that_is_split():
+    model = Scripted()
+    (found,), (report,) = model.translate_documents(
+        [["  w6w7w8   "]], word_tokenizer(), max_sentence_tokens=1, return_report=True
+    )
+    assert all(source != [EOS] for source in model.sources) and len(found) == 1
+
+
+def test_name_of_a_special_token_in_a_sentence_is_no_token():
+    model = Scripted()
+    model.translate_documents([["w6 <sep> w7 </s>"]], word_tokenizer())
+    (source,) = model.sources
+    assert source.count(SEP) == 0 and source.count(EOS) == 1
+
+
+def test_documents_may_come_from_a_generator():
+    assert Scripted().translate_documents((document for document in [["w6 w7"]]), word_tokenizer()) == [["w18 w19"]]
+
+
+def test_max_length_is_refused():
+    with pytest.raises(ValueError, match="give max_new_tokens instead"):
+        Scripted().translate_documents([["w6"]], word_tokenizer(), max_length=9)

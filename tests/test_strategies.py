@@ -1,9 +1,13 @@
 """Strategies with real models, against documents translated one sentence at a time without batches and caches."""
 
+import copy
+
 import pytest
 import torch
 from tiny_models import BOD, BOS, EOS, PAD, SEP, UNK, build, random_text, word_tokenizer
-from transformers import LogitsProcessor
+from transformers import GenerationConfig, LogitsProcessor
+
+from hf_docmt.modeling.generation_docmt import Translator, Unit, Walk
 
 DOCUMENTS = [random_text(lengths, seed) for seed, lengths in enumerate([[3, 1, 2, 4, 2], [1, 2], [4, 3, 2], [2]])]
 WINDOW = {"past_context": 2, "segment_encoding": "learned", "persistent": True}
@@ -82,10 +86,15 @@ class Slow:
         return [self.tokenizer.decode(ids, skip_special_tokens=True) for ids in target]
 
     def chunk(self, source: list[list[int]], place: int) -> tuple[int, int]:
-        """First sentence and end of the part: as many equal shares of the tokens as the limit asks for."""
+        """First sentence and end of the part: equal shares of the tokens, the fewest of which none passes the limit."""
         ends = [sum(len(ids) + 1 for ids in source[: number + 1]) for number in range(len(source))]
-        shares = -(-ends[-1] // self.config.chunk_tokens)
-        cuts = {sum(end <= ends[-1] * share / shares for end in ends) for share in range(shares + 1)}
+        limit = max(self.config.chunk_tokens, *(len(ids) + 1 for ids in source))
+        for shares in range(-(-ends[-1] // limit), len(source) + 1):
+            cuts = {sum(end <= ends[-1] * share / shares for end in ends) for share in range(shares + 1)}
+            borders = [0, *ends]
+            sizes = [borders[end] - borders[first] for first, end in zip(sorted(cuts), sorted(cuts)[1:])]
+            if max(sizes) <= limit:
+                break
         return max(cut for cut in cuts if cut <= place), min(cut for cut in cuts if cut > place)
 
 
@@ -160,3 +169,67 @@ def test_context_reaches_the_translation():
     assert sliding[0][1:] == sliding[1][1:] and sliding[0][0] != sliding[1][0]
     sequential = model.translate_documents(documents, word_tokenizer(), "sequential", **settings(BEAMS[0]))
     assert sequential[0][1:] != sequential[1][1:]
+
+
+SETTINGS = {"max_new_tokens": 5, "no_repeat_ngram_size": 2}
+SHORT = [["w6 w7", "w8", "w9 w10 w11"], ["w12 w13", "w14"]]
+
+
+@pytest.mark.parametrize("strategy", ["sentence", "sliding", "sequential", "full"])
+def test_settings_in_a_generation_config_are_those_of_arguments(model, strategy):
+    """Beams, number of tokens and start token, from wherever `generate` takes them; a second sequence is not asked."""
+    if strategy == "full" and model.config.context_sides == "source":
+        pytest.skip("refused: it writes the current sentence only")
+    found = []
+    arguments = SETTINGS | {"num_beams": 3, "decoder_start_token_id": 7}
+    found.append(model.translate_documents(SHORT, word_tokenizer(), strategy, **arguments))
+    config = GenerationConfig.from_dict(model.generation_config.to_dict() | arguments | {"num_return_sequences": 2})
+    found.append(model.translate_documents(SHORT, word_tokenizer(), strategy, generation_config=config))
+    own = copy.deepcopy(model.generation_config)
+    model.generation_config = config
+    found.append(model.translate_documents(SHORT, word_tokenizer(), strategy))
+    model.generation_config = own
+    assert found[0] == found[1] == found[2]
+    assert found[0] != model.translate_documents(SHORT, word_tokenizer(), strategy, **SETTINGS | {"num_beams": 3})
+
+
+def test_sequential_on_chunks_without_a_cache():
+    """Asking for no cache changes speed only."""
+    model = build(**CHUNK)
+    found = [
+        model.translate_documents(SHORT, word_tokenizer(), "sequential", use_cache=use_cache, **SETTINGS)
+        for use_cache in (True, False)
+    ]
+    assert found[0] == found[1]
+
+
+def test_length_of_a_sentence_does_not_depend_on_the_batch():
+    """A model that never ends writes twice the source, its end mark counted, and 32 tokens for each sentence."""
+    model = build()
+    model.final_logits_bias[:, EOS] = -1e9
+    documents = [["w6"], [" ".join(["w7"] * 20)]]
+    for beams in (1, 3):
+        together, reports = model.translate_documents(documents, word_tokenizer(), num_beams=beams, return_report=True)
+        alone = [model.translate_documents([document], word_tokenizer(), num_beams=beams)[0] for document in documents]
+        assert together == alone
+        assert [report[0]["detail"].split(" without")[0] for report in reports] == [
+            "stopped after 36 tokens",
+            "stopped after 74 tokens",
+        ]
+
+
+def test_no_part_of_a_document_passes_the_limit():
+    model = build(view="chunk", chunk_tokens=12)
+    translator = Translator(model, word_tokenizer(), 4, {})
+    for lengths in ([5, 5, 5], [1, 9, 1, 9, 1], [11] * 4, [20, 1, 1], [3]):
+        parts = translator.parts(Walk(len(lengths), [Unit(i, [7] * n) for i, n in enumerate(lengths)], []))
+        assert [place for first, end in parts for place in range(first, end)] == list(range(len(lengths)))
+        limit = max(12, max(lengths) + 1)
+        assert all(sum(lengths[first:end]) + end - first <= limit for first, end in parts)
+
+
+def test_learned_positions_end_a_translation():
+    model = build(position_type="learned", max_position_embeddings=8)
+    model.final_logits_bias[:, EOS] = -1e9
+    (found,), (report,) = model.translate_documents([["w6 w7"]], word_tokenizer(), return_report=True)
+    assert len(found[0].split()) == 7 and report[0]["kind"] == "length"

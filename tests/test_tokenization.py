@@ -9,7 +9,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, BartTokenizer, PreTrainedTokenizerFast
 
 from hf_docmt.tokenization import SPECIAL_TOKENS, adapt_tokenizer, train_tokenizer
 
@@ -248,3 +248,14 @@ def test_marian_tokenizer_is_adapted(marian_tokenizer, tmp_path):
     assert loaded.encode(text) == bare + [0]
     assert (loaded.sep_token_id, loaded.convert_tokens_to_ids("<bod>")) == (before, before + 1)
     assert loaded.encode("a <sep> b") == adapted.encode("a <sep> b")
+
+
+def test_bart_tokenizer_ends_with_its_end_token_when_loaded_again(tmp_path):
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", "Ġ", *"abcdefghijklmnopqrstuvwxyz", "<mask>"]
+    bart = BartTokenizer(vocab={token: number for number, token in enumerate(tokens)}, merges=[])
+    adapted, rows = adapt_tokenizer(bart)
+    adapted.save_pretrained(tmp_path)
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    assert loaded("the dog")["input_ids"] == bart("the dog")["input_ids"]
+    assert (loaded.sep_token, loaded.eos_token, rows) == ("<sep>", "</s>", len(tokens) + 2)
+    assert loaded("a <sep> b", add_special_tokens=False)["input_ids"].count(loaded.sep_token_id) == 0

@@ -48,9 +48,9 @@ def collect_documents(located_rows: Iterable[tuple[str, dict]], source_lang: str
         values.extend([None] * (len(documents) - len(values)))
         try:
             documents = documents.add_column(name, values)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
             raise DataError(
-                f"column {name!r} has values of different types ({error}); give one type or drop it"
+                f"column {name!r} has values that make no column ({error}); give them one type or drop it"
             ) from error
     return documents
 
@@ -113,13 +113,21 @@ def sentences(row: dict, lang: str) -> list[str]:
 
 def write_documents(documents: Iterable[dict], path: str | os.PathLike) -> None:
     """Write rows as JSON lines; the file appears whole or not at all, an older one stays until then."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    write_lines((json.dumps(row, ensure_ascii=False) for row in documents), path)
+
+
+def write_lines(lines: Iterable[str], path: str | os.PathLike) -> None:
+    """Write lines to a file that appears when it is complete; a pipe or device gets them as they come. `OSError`."""
+    path = Path(path).resolve()  # a link stays, what it points to is replaced
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(line + "\n" for line in lines)
+        return
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            for row in documents:
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            file.writelines(line + "\n" for line in lines)
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except BaseException:
@@ -144,9 +152,11 @@ def _checked_rows(located_rows: Iterable[tuple[str, dict]], languages: list[str]
             raise DataError(
                 f"{place}: document id {doc_id!r} was used before, in {first_place[doc_id]}; give each document its own"
             )
+        if _has_surrogate(doc_id):
+            raise DataError(f"{place}: document id {doc_id!r} holds half of a surrogate pair; give it another one")
         first_place[doc_id] = place
         yield {"doc_id": doc_id, "translation": _checked_sentences(place, row, languages)}
-        for name in row.keys() - {"doc_id", "translation"}:
+        for name in [name for name in row if name not in ("doc_id", "translation")]:
             values = extras.setdefault(name, [])
             values.extend([None] * (count - len(values)))
             values.append(row[name])

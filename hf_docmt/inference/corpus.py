@@ -3,14 +3,13 @@
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.data.documents import check_documents, sentences
+from hf_docmt.data.documents import check_documents, sentences, write_lines
 
 PLAIN = ("lines", "text")  # input formats that are answered with plain lines
 
@@ -59,7 +58,7 @@ def check_output(path: str | Path) -> None:
 def write_translations(rows: list[dict], path: str | Path, plain: bool = False) -> None:
     """Write JSON lines, or with `plain` the translations one a line, to a file or `-` (standard output).
 
-    The file appears when it is complete; one that was there before stays until then. Raises `OSError`.
+    A file appears when it is complete; one that was there before stays until then. Raises `OSError`.
     """
     lines = plain_lines(rows) if plain else (json.dumps(row, ensure_ascii=False) for row in rows)
     if str(path) == "-":
@@ -67,16 +66,7 @@ def write_translations(rows: list[dict], path: str | Path, plain: bool = False) 
             sys.stdout.write(line + "\n")
         sys.stdout.flush()
         return
-    path = Path(path)
-    handle, partial = tempfile.mkstemp(dir=path.parent or ".", prefix=f".{path.name}-", text=True)
-    try:
-        with open(handle, "w", encoding="utf-8") as file:
-            file.writelines(line + "\n" for line in lines)
-        os.chmod(partial, 0o644)
-        os.replace(partial, path)
-    except BaseException:
-        os.unlink(partial)
-        raise
+    write_lines(lines, path)
 
 
 def plain_lines(rows: list[dict]) -> Iterator[str]:

@@ -171,4 +171,4 @@ class ProgressOnStderr(ProgressCallback):
             shown = [name for name in ("loss", "eval_loss", "learning_rate") if name in (logs or {})]
             if shown:
                 text = "  ".join(f"{name} {logs[name]:.4g}" for name in shown)
-                tqdm.write(f"step {state.global_step}  {text}", file=sys.stderr)
+                tqdm.write(f"{args.run_name}  step {state.global_step}  {text}", file=sys.stderr)

@@ -3,6 +3,7 @@
 import gzip
 import json
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,6 +60,10 @@ def parse_json(text: str, path: str | Path, line: int = 1):
             f"{shown(path)}, line {line + error.lineno - 1}, column {error.colno}: broken JSON ({error.msg}); "
             "repair or remove what stands there"
         ) from error
+    except (RecursionError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{shown(path)}, line {line}: JSON that cannot be read ({error}); simplify it") from error
 
 
 @contextmanager
@@ -74,7 +79,7 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         try:
             yield file
-        except (gzip.BadGzipFile, EOFError) as error:
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise DataError(f"{path}: broken or truncated gzip file ({error}); fetch it again") from error
 
 

@@ -13,9 +13,9 @@ COLUMNS = ("doc_id", "source", "target")
 def read_tsv(languages: list[str], path: str | Path) -> Iterator[tuple[str, dict]]:
     """Rows; the lines of a document stand together. No quoting: a tab always ends a cell, cells are kept as they are.
 
-    A first line with `doc_id` (or `id`), or with `source` and `target`, is a header; it names the columns, in any
-    order, and others are left out. Without one the columns are doc_id, source, target; the target may be absent where
-    only the source is asked for.
+    A first line that begins with `doc_id` (or `id`), or has all names or `source` and `target`, is a header; it names
+    the columns, in any order, and others are left out. Without one the columns are doc_id, source, target; the target
+    may be absent where only the source is asked for.
     """
     needed = COLUMNS[: 1 + len(languages)]
     places, closed, columns = None, set(), None
@@ -55,7 +55,7 @@ def _places(path: str | Path, cells: list[str], needed: tuple[str, ...]) -> tupl
     """Where the needed columns are, how many columns a line has, and whether this first line is a header."""
     names = [cell.strip().lower() for cell in cells]
     names = ["doc_id" if name == "id" else name for name in names]
-    if "doc_id" not in names and not {"source", "target"} <= set(names):
+    if names[0] != "doc_id" and not set(needed) <= set(names) and not {"source", "target"} <= set(names):
         columns = min(max(len(cells), len(needed)), len(COLUMNS))
         return list(range(len(needed))), columns, False
     for name in needed:
