@@ -93,14 +93,15 @@ def translate(
     output: Annotated[str, typer.Option("-o", "--output", help="File to write, or -.")] = "-",
     format: Annotated[str, typer.Option(help="Format of the input: auto, jsonl, lines, text, tsv, dtag, ...")] = "auto",
     strategy: Annotated[str | None, typer.Option(help="sentence, sliding, sequential or full.")] = None,
-    beams: Annotated[int | None, typer.Option(help="Beam size; default: the model's.")] = None,
+    beams: Annotated[int | None, typer.Option(min=1, help="Beam size; default: the model's.")] = None,
     length_penalty: Annotated[float | None, typer.Option(help="Exponent of the length in beam scores.")] = None,
-    batch_size: Annotated[int, typer.Option(help="Segments translated at once.")] = 16,
+    batch_size: Annotated[int, typer.Option(min=1, help="Segments translated at once.")] = 16,
     source_lang: Lang = None,
 ) -> None:
     """Translate documents, N sentences in, N out: JSON lines, or plain lines where the input is plain text."""
     from hf_docmt.data.readers import detect_format, read_documents
-    from hf_docmt.inference.corpus import PLAIN, check_output, count_repairs, translate_corpus, write_translations
+    from hf_docmt.evaluation.corpus import count_repairs
+    from hf_docmt.inference.corpus import PLAIN, check_output, translate_corpus, write_translations
 
     check_output(output)
     loaded, tokenizer = load(model)
@@ -126,18 +127,25 @@ def translate(
 @app.command()
 def evaluate(
     translations: Annotated[str, typer.Argument(help="JSON lines of docmt translate, or plain lines.")],
-    reference: Annotated[str, typer.Argument(help="Reference documents, or plain lines.")],
+    reference: Annotated[str, typer.Argument(help="Reference documents, the target file of a pair, or plain lines.")],
     format: Annotated[str, typer.Option(help="Format of the reference.")] = "auto",
     source_lang: Lang = None,
     target_lang: Lang = None,
+    name: Annotated[str | None, typer.Option(help="Name of the system; default: that of the file.")] = None,
+    strategy: Annotated[str | None, typer.Option(help="How it was translated, for the report.")] = None,
+    beams: Annotated[int | None, typer.Option(help="Beam size it was translated with, for the report.")] = None,
     output: Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Score translations: s-BLEU, d-BLEU, chrF and TER, each with its signature."""
     from hf_docmt.evaluation.corpus import evaluate_files
     from hf_docmt.evaluation.report import write_report
+    from hf_docmt.inference.corpus import check_output
 
-    report = evaluate_files(translations, reference, format, source_lang, target_lang)
+    check_output(output or "-")
+    report = evaluate_files(
+        translations, reference, format, source_lang, target_lang, name=name, strategy=strategy, beams=beams
+    )
     if output:
         write_report(report, output)
     show_report(report, as_json)
@@ -149,15 +157,21 @@ def contrast(
     suites: Annotated[list[str], typer.Argument(help="Suite files in ContraPro or Voita format.")],
     documents: Annotated[str | None, typer.Option(help="JSON lines with the contexts of a ContraPro suite.")] = None,
     normalization: Annotated[str, typer.Option(help="sum or mean of the tokens' log-probabilities.")] = "sum",
+    context: Annotated[
+        int | None, typer.Option(help="Sentences before the current one; default: the model's windows, 3 for chunks.")
+    ] = None,
     output: Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Contrastive accuracy by forced decoding, by phenomenon and distance; ties count as wrong."""
     from hf_docmt.evaluation.corpus import contrast_files
     from hf_docmt.evaluation.report import write_report
+    from hf_docmt.inference.corpus import check_output
 
+    check_output(output or "-")
     loaded, tokenizer = load(model)
-    report = contrast_files(loaded, tokenizer, suites, name=model, documents=documents, normalization=normalization)
+    options = {"documents": documents, "normalization": normalization, "context": context}
+    report = contrast_files(loaded, tokenizer, suites, name=model, **options)
     if output:
         write_report(report, output)
     show_report(report, as_json)
@@ -167,17 +181,18 @@ def contrast(
 def export(
     model: Annotated[str, typer.Argument(help="Model folder.")],
     folder: Annotated[str, typer.Argument(help="New folder to write: code, weights, tokenizer and card.")],
-    report: Annotated[str | None, typer.Option(help="report.json that the card is made from.")] = None,
+    report: Annotated[list[str] | None, typer.Option(help="Report for the card; may be repeated.")] = None,
+    dataset: Annotated[list[str] | None, typer.Option(help="Training data on the Hub; may be repeated.")] = None,
     repo_id: Annotated[str | None, typer.Option(help="Name on the Hub, for the card's example.")] = None,
     license: Annotated[str | None, typer.Option(help="Licence of the weights.")] = None,
 ) -> None:
     """Write a folder for the Hub, with a model card made from a report."""
-    from hf_docmt.evaluation.report import read_report
-    from hf_docmt.hub.publish import export_model
+    from hf_docmt.hub.publish import collect_reports, export_model
 
     loaded, tokenizer = load(model)
-    facts = read_report(report) if report else None
-    print(export_model(loaded, tokenizer, folder, facts, repo_id=repo_id, license=license))
+    facts = collect_reports(report or (), model, repo_id)
+    card = {"repo_id": repo_id, "license": license, "datasets": dataset or ()}
+    print(export_model(loaded, tokenizer, folder, facts, **card))
 
 
 @app.command()

@@ -75,8 +75,7 @@ def of_model(target: str | Path) -> tuple[PreTrainedConfig, dict[str, Any]]:
     folder = Path(target)
     if folder.exists() and not (folder / "config.json").is_file():
         raise ValueError(f"{target} holds no model: config.json is missing; give a model folder or a recipe (.yaml)")
-    for architecture in registry.ARCHITECTURES.values():
-        registry.register(architecture)
+    registry.register_all()
     try:
         config = AutoConfig.from_pretrained(target)
         registry.for_config(config)

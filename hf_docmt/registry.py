@@ -103,17 +103,29 @@ def load_model(path: str | Path):
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoTokenizer
 
-    for architecture in ARCHITECTURES.values():
-        register(architecture)
+    register_all()
     if Path(path).exists() and not (Path(path) / "config.json").exists():
         raise ValueError(f"{path} holds no model: config.json is missing. Give the folder that training wrote.")
     try:
         config = AutoConfig.from_pretrained(path)
         architecture = for_config(config)
-        model = architecture.model_class.from_pretrained(path, config=config)
-        return model.eval(), AutoTokenizer.from_pretrained(path)
-    except (SafetensorError, OSError) as error:
+        model, found = architecture.model_class.from_pretrained(path, config=config, output_loading_info=True)
+        tokenizer = AutoTokenizer.from_pretrained(path)
+    except (SafetensorError, OSError, RuntimeError) as error:
         raise ValueError(f"cannot load a model from {path}: {error}. Copy or train the checkpoint again.") from error
+    wrong = sorted([*found["missing_keys"], *found["unexpected_keys"]])
+    if wrong:
+        raise ValueError(
+            f"cannot load a model from {path}: {len(wrong)} weights are missing or have no place in a model of its "
+            f"config.json ({', '.join(wrong[:3])}{', ...' * (len(wrong) > 3)}). Copy or train the checkpoint again."
+        )
+    return model.eval(), tokenizer
+
+
+def register_all() -> None:
+    """Make the transformers Auto classes know all architectures, so that their folders need no code of their own."""
+    for architecture in ARCHITECTURES.values():
+        register(architecture)
 
 
 def register(architecture: Architecture) -> None:

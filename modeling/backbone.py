@@ -128,13 +128,15 @@ class Layer(GradientCheckpointingLayer):
         if self.normalize_before:
             hidden_states = norm(hidden_states)
         hidden_states = function(hidden_states)
-        hidden_states = nn.functional.dropout(hidden_states, p=self.dropout, training=self.training)
+        if self.training:
+            hidden_states = nn.functional.dropout(hidden_states, p=self.dropout)
         hidden_states = residual + hidden_states
         return hidden_states if self.normalize_before else norm(hidden_states)
 
     def feed_forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
         hidden_states = self.activation_fn(self.fc1(hidden_states))
-        hidden_states = nn.functional.dropout(hidden_states, p=self.activation_dropout, training=self.training)
+        if self.training:
+            hidden_states = nn.functional.dropout(hidden_states, p=self.activation_dropout)
         return self.fc2(hidden_states)
 
 

@@ -159,21 +159,16 @@ class Translator:
         self.model, self.config, self.batch_size = model, model.config, batch_size
         settings = generate_kwargs.pop("generation_config", None) or model.generation_config
         self.settings = copy.deepcopy(settings)
+        self.generate_kwargs = self.settings.update(**generate_kwargs)  # what no configuration holds
         self.settings.update(return_dict_in_generate=False, num_return_sequences=1)
-        self.generate_kwargs = {**generate_kwargs, "return_dict_in_generate": False}
         self.past, self.future = (getattr(self.config, f"{side}_context", 0) for side in ("past", "future"))
         self.sides = getattr(self.config, "context_sides", "both")
         self.sep = getattr(model.config, "sep_token_id", None)
         self.eos = model.generation_config.eos_token_id
         if isinstance(self.eos, list):
             self.eos = self.eos[0]
-        start = self.setting("decoder_start_token_id")
+        start = self.settings.decoder_start_token_id
         self.start = self.config.decoder_start_token_id if start is None else start
-
-    def setting(self, name: str):
-        """What `generate` will take for this: the argument, or the generation configuration's."""
-        value = self.generate_kwargs.get(name)
-        return getattr(self.settings, name, None) if value is None else value
 
     # Strategies
 
@@ -262,7 +257,7 @@ class Translator:
                 state.select(active)
                 group = [group[row] for row in active]
                 lengths = [len(walk.units[first + step].ids) for walk, first, _ in group]
-                outputs = self.run(state.inputs(), lengths, stop_at_sep=True, use_cache=True)
+                outputs = self.run(state.inputs(), lengths, stop_at_sep=True, use_cache=True)  # the state is a cache
                 state.extend([[*output.ids, self.sep] for output in outputs])
                 for (walk, first, _), output in zip(group, outputs):
                     walk.units[first + step].target = output.ids
@@ -320,33 +315,26 @@ class Translator:
                 outputs[row] = output
         return outputs
 
-    def run(self, inputs: dict, lengths: list[int], stop_at_sep: bool, **options) -> list["Output"]:
+    def run(self, inputs: dict, lengths: list[int], stop_at_sep: bool, **settings) -> list["Output"]:
         """Outputs of one batch whose rows have so many source tokens to translate."""
         stops = [self.eos, self.sep] if stop_at_sep else [self.eos]
         prompt = inputs["decoder_input_ids"].shape[1] if "decoder_input_ids" in inputs else 1
-        options |= {"generation_config": self.settings, "eos_token_id": stops}
-        options["forced_eos_token_id"] = None  # an end that is forced at the last token would hide what is cut off
-        options |= self.length_limit(lengths, prompt)
-        sequences = self.model.generate(**inputs, **self.generate_kwargs | options)
-        outputs = []
-        for row, limit in zip(sequences[:, prompt:].tolist(), self.limits(lengths)):
-            end = next((place for place, token in enumerate(row) if token in stops), None)
-            outputs.append(Output(row[: limit if end is None else end], end is not None))
-        return outputs
-
-    def limits(self, lengths: list[int]) -> list[int]:
-        """New tokens that each row may get: what was asked for, or twice its source tokens and 32."""
-        asked = self.setting("max_new_tokens")
-        return [2 * length + 32 if asked is None else asked for length in lengths]
-
-    def length_limit(self, lengths: list[int], prompt: int) -> dict:
-        """Arguments of `generate` that end every row at its own limit, and all where learned positions end."""
-        limits = self.limits(lengths)
+        asked = self.settings.max_new_tokens
+        limits = [2 * length + 32 if asked is None else asked for length in lengths]
         longest = max(limits)
         if getattr(self.config, "position_type", None) == "learned":
             longest = max(1, min(longest, self.config.max_position_embeddings - prompt))
-        criteria = [*(self.generate_kwargs.get("stopping_criteria") or []), RowLimits(limits, prompt)]
-        return {"max_new_tokens": longest, "stopping_criteria": StoppingCriteriaList(criteria)}
+        config = copy.deepcopy(self.settings)
+        # one token more than any row gets: an end that settings force at the last one would hide what is cut off
+        config.update(eos_token_id=stops, max_new_tokens=longest + 1, **settings)
+        others = dict(self.generate_kwargs)
+        criteria = StoppingCriteriaList([*(others.pop("stopping_criteria", None) or []), RowLimits(limits, prompt)])
+        sequences = self.model.generate(**inputs, **others, generation_config=config, stopping_criteria=criteria)
+        outputs = []
+        for row, limit in zip(sequences[:, prompt:].tolist(), limits):
+            end = next((place for place, token in enumerate(row) if token in stops), None)
+            outputs.append(Output(row[: limit if end is None else end], end is not None))
+        return outputs
 
     # Repairs
 

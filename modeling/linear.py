@@ -47,7 +47,7 @@ def can_pack(weight: torch.Tensor, hidden_states: torch.Tensor) -> bool:
         and not torch.is_autocast_enabled("cpu")
         and (weight.numel() >= SMALLEST or weight.dtype is torch.bfloat16)
         and weight.grad is None  # a fused optimizer will change the weights without a trace
-        and hidden_states.numel() > 0
+        and hidden_states.numel() > hidden_states.shape[-1]  # a single row reads weights once, packed or not
     )
 
 

@@ -42,11 +42,14 @@ class Scripted(DocumentTranslation):
     def batch_select_indices(self, rows):
         """As a cache it is asked to keep some rows."""
 
-    def generate(self, attention_mask, eos_token_id, max_new_tokens, input_ids=None, encoder_outputs=None, **options):
+    def generate(self, attention_mask, generation_config, stopping_criteria, input_ids=None, **options):
+        encoder_outputs = options.pop("encoder_outputs", None)
+        eos_token_id, max_new_tokens = generation_config.eos_token_id, generation_config.max_new_tokens - 1
+        assert generation_config.num_return_sequences == 1 and not generation_config.return_dict_in_generate
+        (limits,) = stopping_criteria
+        options["num_beams"] = generation_config.num_beams
         prompts, prompt_mask = (options.pop(f"decoder_{name}", None) for name in ("input_ids", "attention_mask"))
         assert not self.training
-        settings, (limits,) = options.pop("generation_config"), options.pop("stopping_criteria")
-        assert settings.num_return_sequences == 1 and not options.pop("return_dict_in_generate")
         ids = encoder_outputs.last_hidden_state[..., 0].long() if input_ids is None else input_ids
         if prompts is None:
             prompts = torch.full((len(ids), 1), BOS)

@@ -75,7 +75,7 @@ def rows(card):
 
 
 def test_header_is_what_the_hub_reads():
-    found = header(make_card(REPORT, config=config(), license="apache-2.0"))
+    found = header(make_card(REPORT, config=config(), license="apache-2.0", datasets=["org/talks"]))
     assert set(found) == HEADER_KEYS
     assert found["language"] == ["en", "de"]
     assert (found["license"], found["library_name"], found["pipeline_tag"]) == (
@@ -84,7 +84,7 @@ def test_header_is_what_the_hub_reads():
         "translation",
     )
     assert "docmt-concat" in found["tags"]
-    assert found["metrics"] == ["accuracy", "bleu"] and found["datasets"] == ["contrapro", "small-docs"]
+    assert found["metrics"] == ["accuracy", "bleu"] and found["datasets"] == ["org/talks"]
 
 
 def test_results_come_back_from_the_header():

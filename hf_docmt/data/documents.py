@@ -119,11 +119,12 @@ def write_documents(documents: Iterable[dict], path: str | os.PathLike) -> None:
 
 def write_lines(lines: Iterable[str], path: str | os.PathLike) -> None:
     """Write lines to a file that appears when it is complete; a pipe or device gets them as they come. `OSError`."""
-    path = Path(path).resolve()  # a link stays, what it points to is replaced
+    path = Path(path)
     if path.exists() and not path.is_file():
         with path.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(line + "\n" for line in lines)
         return
+    path = path.resolve()  # a link stays, what it points to is replaced
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:

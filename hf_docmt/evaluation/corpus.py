@@ -1,6 +1,6 @@
 """From files to reports: scores of translated documents, contrastive accuracy of a model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hf_docmt import registry
@@ -12,6 +12,9 @@ from hf_docmt.evaluation.report import build_report
 from hf_docmt.evaluation.scorer import contrastive_result, judge, score_suite
 from hf_docmt.evaluation.suites import read_suite
 
+PAIRS = ("dtag", "blank", "voita")  # formats of two files without document ids
+CHUNK_CONTEXT = 3  # sentences before the current one that a suite gives a model of chunks, as ContraPro has them
+
 
 def evaluate_files(
     translations: str | Path,
@@ -19,48 +22,77 @@ def evaluate_files(
     format: str = "auto",
     source_lang: str | None = None,
     target_lang: str | None = None,
+    *,
+    name: str | None = None,
+    strategy: str | None = None,
+    beams: int | None = None,
 ) -> dict:
     """The report of translated documents against reference documents with the same ids in any order.
 
-    Plain lines are compared with plain lines, as one document. `DataError` where documents or sentences are missing,
-    or the languages of the reference are not told.
+    Plain lines are compared with plain lines, as one document. Formats of two files (dtag, blank, voita) are given the
+    target file as reference; they have no ids, so documents are matched by their order. `name` (of the system),
+    `strategy` and `beams` are written down. `DataError` where documents or sentences are missing, or the languages of
+    the reference are not told.
     """
     plain = (format if format != "auto" else detect_format({"path": reference})) in ("lines", "text")
     if plain:
+        if detect_format({"path": translations}) == "jsonl":
+            raise DataError(f"{translations} holds JSON lines, {reference} plain lines; give the reference documents")
         sides = [plain_sentences(path) for path in (translations, reference)]
-        hypotheses, references, ids = [sides[0]], [sides[1]], [Path(reference).stem]
+        hypotheses, references, ids, details = [sides[0]], [sides[1]], [Path(reference).stem], {}
     else:
-        hypotheses, references, ids = matched(translations, reference, format, source_lang, target_lang)
+        found = read_translations(translations)
+        details = {"repairs": count_repairs(found.values())}
+        hypotheses, references, ids = matched(found, translations, reference, format, source_lang, target_lang)
     results = score_translations(
-        hypotheses, references, dataset=Path(reference).stem, split="all", target_lang=target_lang, doc_ids=ids
+        hypotheses,
+        references,
+        dataset=Path(reference).stem,
+        split="all",
+        target_lang=target_lang,
+        doc_ids=ids,
+        strategy=strategy,
+        beams=beams,
+        details=details,
     )
-    data = {"translations": str(translations), "reference": str(reference), "documents": len(ids)}
-    return build_report(model={"name": Path(translations).stem}, data=data, results=results)
+    data = {"reference": Path(reference).name, "documents": len(ids)}
+    return build_report(model={"name": name or Path(translations).stem}, data=data, results=results)
 
 
 def plain_sentences(path: str | Path) -> list[str]:
     return sentences(read_documents("lines", source_lang="text", path=path)[0], "text")
 
 
-def matched(translations, reference, format, source_lang, target_lang) -> tuple[list, list, list[str]]:
+def matched(
+    found: dict[str, dict], translations, reference, format, source_lang, target_lang
+) -> tuple[list, list, list[str]]:
     """Hypotheses and references of the same documents, in the order of the reference, and their ids."""
-    if not source_lang or not target_lang:
+    if not target_lang or not (source_lang or format in PAIRS):
         raise DataError("the languages of the reference are needed: give --source-lang and --target-lang")
-    documents = read_documents(format, source_lang=source_lang, target_lang=target_lang, path=reference)
-    found = read_translations(translations)
-    ids = list(documents["doc_id"])
-    lost = [doc_id for doc_id in ids if doc_id not in found]
-    if lost or len(found) != len(ids):
+    if format in PAIRS:
+        documents = read_documents(format, source_lang=target_lang, source=reference)
+        if len(found) != len(documents):
+            raise DataError(
+                f"{translations} has {len(found)} documents, {reference} {len(documents)}; translate them all"
+            )
+        ids = list(found)
+    else:
+        documents = read_documents(format, source_lang=source_lang, target_lang=target_lang, path=reference)
+        ids = list(documents["doc_id"])
+    lost, other = [name for name in ids if name not in found], [name for name in found if name not in set(ids)]
+    if lost or other:
         raise DataError(
             f"{translations} has {len(found)} documents, {reference} {len(ids)}; not translated: "
-            f"{', '.join(lost[:3]) or 'none'}: translate the whole reference and nothing else"
+            f"{', '.join(lost[:3]) or 'none'}; not in the reference: {', '.join(other[:3]) or 'none'}: translate the "
+            "whole reference and nothing else"
         )
-    return [found[doc_id] for doc_id in ids], [sentences(row, target_lang) for row in documents], ids
+    hypotheses = [found[doc_id]["translation"] for doc_id in ids]
+    return hypotheses, [sentences(row, target_lang) for row in documents], ids
 
 
-def read_translations(path: str | Path) -> dict[str, list[str]]:
-    """Translated sentences by document, from the JSON lines that `docmt translate` writes."""
-    found: dict[str, list[str]] = {}
+def read_translations(path: str | Path) -> dict[str, dict]:
+    """Rows by document, from the JSON lines that `docmt translate` writes."""
+    found: dict[str, dict] = {}
     for number, line in read_lines(path):
         row = parse_json(line, path, number)
         doc_id, translation = (row.get("doc_id"), row.get("translation")) if isinstance(row, dict) else (None, None)
@@ -71,8 +103,17 @@ def read_translations(path: str | Path) -> dict[str, list[str]]:
             )
         if doc_id in found:
             raise DataError(f"{path}, line {number}: document {doc_id!r} is there twice; remove one")
-        found[doc_id] = translation
+        found[doc_id] = row
     return found
+
+
+def count_repairs(rows: Iterable[dict]) -> dict[str, int]:
+    """Number of repairs of each kind, in rows as `docmt translate` writes them."""
+    counts: dict[str, int] = {}
+    for row in rows:
+        for repair in row.get("repairs") or []:
+            counts[repair["kind"]] = counts.get(repair["kind"], 0) + 1
+    return counts
 
 
 def contrast_files(
@@ -83,21 +124,32 @@ def contrast_files(
     name: str,
     documents: str | Path | None = None,
     normalization: str = "sum",
+    context: int | None = None,
 ) -> dict:
-    """The report of a model's contrastive accuracy on suite files, with as much context as the model takes."""
-    results = contrast(model, tokenizer, suites, documents=documents, normalization=normalization)
-    data = {"suites": [str(suite) for suite in suites]}
+    """The report of a model's contrastive accuracy on suite files.
+
+    `context` is the number of sentences before the current one, by default those of the model's windows, or 3 for a
+    model of chunks. ValueError: more than a model of windows takes.
+    """
+    results = contrast(model, tokenizer, suites, documents=documents, normalization=normalization, context=context)
+    data = {"suites": [Path(suite).name for suite in suites]}
     return build_report(model=describe_model(name, model), data=data, results=results)
 
 
-def contrast(model, tokenizer, suites, *, documents=None, normalization="sum", split: str = "all") -> list[dict]:
-    """One report result for every suite file."""
+def contrast(
+    model, tokenizer, suites, *, documents=None, normalization="sum", context=None, split: str = "all"
+) -> list[dict]:
+    """One report result for every suite file; see `contrast_files`."""
     config, architecture = model.config, registry.for_config(model.config)
     collate = architecture.collator(config, tokenizer, context_discount=0.0)
-    context = {"past_context": config.past_context, "future_context": config.future_context}
+    window = architecture.view(config) != "chunk"
+    past = (config.past_context if window else CHUNK_CONTEXT) if context is None else context
+    if past < 0 or (window and past > config.past_context):
+        raise ValueError(f"context: got {past}, expected 0 to {config.past_context}, the windows of this model")
+    context = {"past_context": past, "future_context": config.future_context}
     results = []
     for suite in suites:
-        items = read_suite(suite, documents=documents, context=config.past_context)
+        items = read_suite(suite, documents=documents, context=past)
         scores = score_suite(model, tokenizer, items, collate=collate, normalization=normalization, **context)
         verdict = judge(items, scores)
         results.append(
@@ -111,7 +163,7 @@ def describe_model(name: str, model) -> dict:
     config = model.config
     shown = ("d_model", "encoder_layers", "decoder_layers", "past_context", "future_context", "segment_encoding")
     return {
-        "name": str(name),
+        "name": Path(name).name,
         "architecture": registry.for_config(config).name,
         "parameters": model.num_parameters(),
         "config": {field: getattr(config, field) for field in shown if hasattr(config, field)},

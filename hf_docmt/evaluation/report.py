@@ -1,13 +1,13 @@
 """report.json: the one format in which every number is kept, with what it takes to get it again."""
 
 import json
-import os
 import subprocess
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from hf_docmt import __version__
+from hf_docmt.data.documents import write_lines
 from hf_docmt.evaluation.schema import FORMAT, check_result, validate_report
 
 _KEY = ("task", "dataset", "split", "metric", "signature", "strategy", "beams")
@@ -109,14 +109,7 @@ def read_report(path: str | Path) -> dict:
 def write_report(report: dict, path: str | Path) -> None:
     """Write a checked report; a file that was there stays whole until the new one is."""
     validate_report(report)
-    path = Path(path)
-    text = json.dumps(report, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_lines([json.dumps(report, ensure_ascii=False, allow_nan=False, indent=2)], path)
 
 
 def format_table(report: dict) -> str:

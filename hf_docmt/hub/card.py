@@ -1,7 +1,7 @@
 """Model cards made from a saved report."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
 import jinja2
@@ -15,13 +15,19 @@ TEMPLATE = "model_card.md.j2"
 
 
 def make_card(
-    report: dict | None, *, config: PreTrainedConfig, repo_id: str | None = None, license: str | None = None
+    report: dict | None,
+    *,
+    config: PreTrainedConfig,
+    repo_id: str | None = None,
+    license: str | None = None,
+    datasets: Sequence[str] = (),
 ) -> ModelCard:
     """The card of a model: numbers and facts of its report, sizes of its config, nothing else.
 
     A pure function of its arguments: no network, no clock. What is missing reads "not recorded"; the header has
-    `license: unknown` where none is given. `repo_id` is the name in the usage example. Header: language, license,
-    library_name, pipeline_tag, tags, datasets, metrics, model-index, each result with its signature.
+    `license: unknown` where none is given. `repo_id` is the name in the usage example (without it there is a
+    placeholder), `datasets` are names of training data on the Hub. Header: language, license, library_name,
+    pipeline_tag, tags, datasets, metrics, model-index, each result with its signature.
     Raises ValueError for a report that is not of the report format, or an architecture without a text.
     """
     if report is not None:
@@ -34,13 +40,13 @@ def make_card(
         )
     body = _environment().get_template(TEMPLATE)
     name = report["model"].get("name") or repo_id or config.model_type
-    header = _header(report, config, name, license)
+    header = _header(report, config, name, license, datasets)
     facts = {"report": report, "config": config.to_dict(), "license": license, "name": name}
-    text = body.render(architecture=architecture, repo_id=repo_id or name, **facts)
+    text = body.render(architecture=architecture, repo_id=repo_id, **facts)
     return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{text}")
 
 
-def _header(report: dict, config: PreTrainedConfig, name: str, license: str | None) -> ModelCardData:
+def _header(report: dict, config: PreTrainedConfig, name: str, license: str | None, datasets) -> ModelCardData:
     languages = [code for code in (config.source_lang, config.target_lang) if code]
     results = [_eval_result(result) for result in report["results"]]
     return ModelCardData(
@@ -49,7 +55,7 @@ def _header(report: dict, config: PreTrainedConfig, name: str, license: str | No
         library_name="transformers",
         pipeline_tag="translation",
         tags=["translation", "document-level", "hf-docmt", config.model_type],
-        datasets=sorted({result.dataset_type for result in results}) or None,
+        datasets=list(datasets) or None,
         metrics=sorted({result.metric_type for result in results}) or None,
         model_name=name if results else None,
         eval_results=results or None,

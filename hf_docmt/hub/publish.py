@@ -1,14 +1,17 @@
 """From a model to a folder for the Hub, and from there to the Hub."""
 
+import json
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from huggingface_hub import HfApi
 from huggingface_hub.utils import validate_repo_id
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from hf_docmt.evaluation.report import merge_reports, read_report
 from hf_docmt.hub.card import make_card
 
 NEEDED = ("README.md", "config.json", "model.safetensors", "tokenizer_config.json")
@@ -46,6 +49,20 @@ def export_model(
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     return folder
+
+
+def collect_reports(paths: Sequence[str | os.PathLike], model: str | os.PathLike, name: str | None) -> dict | None:
+    """The reports of one model as one, with the facts of its training, under `name` or the name of its folder."""
+    reports = [read_report(path) for path in paths]
+    if not reports:
+        return None
+    for report in reports:
+        report["model"]["name"] = name or Path(model).name
+    merged = merge_reports(*reports)
+    facts = Path(model) / "training.json"
+    if "training" not in merged and facts.is_file():
+        merged["training"] = json.loads(facts.read_text(encoding="utf-8"))
+    return merged
 
 
 def push(folder: str | os.PathLike, repo_id: str, private: bool = False, revision: str | None = None) -> str:

@@ -39,19 +39,14 @@ def translate_corpus(
     ]
 
 
-def count_repairs(rows: list[dict]) -> dict[str, int]:
-    """Number of repairs of each kind."""
-    counts: dict[str, int] = {}
-    for row in rows:
-        for repair in row["repairs"]:
-            counts[repair["kind"]] = counts.get(repair["kind"], 0) + 1
-    return counts
-
-
 def check_output(path: str | Path) -> None:
     """Raise `ValueError` before hours of work where the file could not be written."""
     folder = Path(path).parent
-    if str(path) != "-" and not (folder.is_dir() and os.access(folder, os.W_OK)):
+    if str(path) == "-":
+        return
+    if Path(path).is_dir():
+        raise ValueError(f"cannot write {path}: it is a folder; give the name of a file in it")
+    if not Path(path).exists() and not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise ValueError(f"cannot write {path}: {folder} is no folder that can be written to; make it first")
 
 

@@ -42,6 +42,7 @@ def new_tokenizer(recipe: TokenizerRecipe, documents: Dataset, languages: tuple[
     if recipe.path is not None:
         if not Path(recipe.path).is_dir():
             raise ValueError(f"tokenizer.path: no folder {recipe.path}; give the folder of a saved tokenizer")
+        registry.register_all()
         return adapt_tokenizer(AutoTokenizer.from_pretrained(recipe.path))[0]
     texts = (text for row in documents for lang in languages for text in sentences(row, lang))
     return train_tokenizer(texts, recipe.model, recipe.vocab_size, recipe.lowercase)

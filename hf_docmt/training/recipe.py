@@ -29,9 +29,15 @@ class TokenizerRecipe:
     """A tokenizer to load (`path`), or one trained on both sides of the training data."""
 
     path: str | None = None
-    model: Literal["bpe", "unigram"] = "bpe"
-    vocab_size: int = 32000
+    model: Literal["bpe", "unigram"] | None = None  # null = bpe
+    vocab_size: int | None = None  # null = 32000
     lowercase: bool = False
+
+    def __post_init__(self):
+        if self.path is None:
+            self.model, self.vocab_size = self.model or "bpe", 32000 if self.vocab_size is None else self.vocab_size
+        elif self.model or self.vocab_size or self.lowercase:
+            raise RecipeError("tokenizer: with path its vocabulary is taken as it is; leave the other keys out")
 
 
 @dataclass
@@ -43,6 +49,16 @@ class DataRecipe:
     train: dict[str, Any]
     validation: dict[str, Any]
     test: dict[str, Any] | None = None
+
+    def __post_init__(self):
+        for part in ("train", "validation", "test"):
+            files = getattr(self, part)
+            for name, value in (files or {}).items():
+                several = isinstance(value, list) and value and all(isinstance(item, str) for item in value)
+                if name in ("source_lang", "target_lang"):
+                    raise RecipeError(f"data.{part}.{name}: the languages are the same for all parts; set data.{name}")
+                if not isinstance(value, str) and not several:
+                    raise RecipeError(f"data.{part}.{name}: expected a text or a list of texts, got {value!r}")
 
 
 @dataclass
@@ -83,6 +99,8 @@ class TrainingRecipe:
             self._check(name, lambda value: value > 0, "more than 0")
         for name in ("warmup_steps", "weight_decay", "average", "workers"):
             self._check(name, lambda value: value >= 0, "at least 0")
+        if not all(0 <= beta < 1 for beta in self.adam_betas):
+            raise RecipeError(f"training.adam_betas: expected two numbers in [0, 1), got {list(self.adam_betas)}")
         self._check("label_smoothing", lambda value: 0 <= value < 1, "in [0, 1)")
         self._check("context_discount", lambda value: 0 <= value <= 1, "in [0, 1]")
 
@@ -99,6 +117,15 @@ class DecodingRecipe:
     strategy: Literal["sentence", "sliding", "sequential", "full"] | None = None  # null = the architecture's own
     num_beams: int = 4
     length_penalty: float = 1.0
+
+    def __post_init__(self):
+        if self.num_beams < 1:
+            raise RecipeError(f"decoding.num_beams: expected at least 1, got {self.num_beams}")
+        if self.num_beams == 1 and self.length_penalty != 1:
+            raise RecipeError(
+                f"decoding.length_penalty: it weighs beams, got {self.length_penalty} with num_beams=1; leave it out, "
+                "or raise num_beams"
+            )
 
 
 @dataclass
@@ -120,6 +147,10 @@ class Recipe:
             raise RecipeError("tokenizer: must be null with init_from, whose tokenizer is taken; leave it out")
         if self.training.new_learning_rate is not None and self.init_from is None:
             raise RecipeError("training.new_learning_rate: needs init_from; without it all parameters are new")
+        if self.decoding.strategy == "full" and self.model.get("context_sides") == "source":
+            raise RecipeError(
+                "decoding.strategy: 'full' writes all sentences, but model.context_sides is 'source'; use 'sliding'"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, in the order of the fields, from which `parse_recipe` makes the same recipe."""

@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -124,7 +125,19 @@ class DocMTTrainer(Seq2SeqTrainer):
             if not steps:
                 raise ValueError(f"{self.args.output_dir}: no complete checkpoint to resume from; start the run anew")
             resume_from_checkpoint = str(checkpoint_path(self.args.output_dir, steps[-1]))
+        if resume_from_checkpoint:
+            self._check_processes(resume_from_checkpoint)
         return super().train(resume_from_checkpoint, **kwargs)
+
+    def _check_processes(self, checkpoint: str) -> None:
+        """ValueError for another number of processes than before, with which batches would not go on in place."""
+        mark = Path(checkpoint) / COMPLETE
+        before = int(mark.read_text() or 1) if mark.is_file() else self.args.world_size
+        if before != self.args.world_size:
+            raise ValueError(
+                f"{checkpoint} was written by a run of {before} processes, this one has {self.args.world_size}; resume "
+                f"with {before}"
+            )
 
     def _issue_warnings_after_load(self, load_result) -> None:
         """Tied weights are saved once; their other names are no missing keys."""
@@ -142,7 +155,7 @@ class DocMTTrainer(Seq2SeqTrainer):
             super()._save_checkpoint(model, trial)
         self.accelerator.wait_for_everyone()
         if self.args.should_save:
-            (folder / COMPLETE).touch()
+            (folder / COMPLETE).write_text(str(self.args.world_size))
             remove_others(self.args.output_dir, self.state.best_global_step, self.args.average)
 
 

@@ -32,7 +32,13 @@ def bleu(lowercase: bool, tokenize: str | None, target_lang: str | None) -> sacr
     allowed = sorted(sacrebleu.metrics.BLEU.TOKENIZERS)
     if tokenize is not None and tokenize not in allowed:
         raise ValueError(f"unknown BLEU tokenizer {tokenize!r}: expected one of {', '.join(allowed)}")
-    return sacrebleu.metrics.BLEU(lowercase=lowercase, tokenize=tokenize, trg_lang=target_lang or "")
+    try:
+        return sacrebleu.metrics.BLEU(lowercase=lowercase, tokenize=tokenize, trg_lang=target_lang or "")
+    except (RuntimeError, ImportError) as error:
+        raise ValueError(
+            f"BLEU's tokenizer for {tokenize or target_lang!r} is not installed: {' '.join(str(error).split())}. "
+            "Install it, or name another one, such as 'char'"
+        ) from error
 
 
 def score_sentences(metric: Metric, predictions: list[list[str]], references: list[list[str]]) -> tuple:
