@@ -48,6 +48,7 @@ class Architecture:
             future_context=config.future_context if around else 0,
             max_target_tokens=config.chunk_tokens,
             context_sides=config.context_sides,
+            use_bod=config.use_bod,
         )
 
     def collator(self, config, tokenizer, context_discount: float = 1.0) -> Callable:

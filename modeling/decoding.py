@@ -4,6 +4,8 @@ import torch
 from transformers import DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import DynamicLayer
 
+from .linear import drop_stale
+
 
 class BeamLayer(DynamicLayer):
     """Self-attention keys and values of one layer, written in place and reordered with one copy.
@@ -115,6 +117,7 @@ class SharedSources:
         return input_ids, {**model_kwargs, **shared}
 
     def _prepare_cache_for_generation(self, generation_config, model_kwargs, *args):
+        drop_stale(self)
         if generation_config.cache_implementation not in (None, "dynamic"):
             raise ValueError(
                 f"cache_implementation must be 'dynamic' or None, got {generation_config.cache_implementation!r}: "

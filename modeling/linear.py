@@ -58,12 +58,14 @@ def packed_linear(
 
     The packed matrices are kept on `owner`, as long as no weight or bias was replaced or changed in place, and until
     `owner` runs without them (which training does). Changes through `.data`, of which torch keeps no count, are seen by
-    a sample of the values. The tensors are kept, too, so that no other takes their address.
+    a sample of the values, taken when several tokens go through at once and, by `drop_stale`, when `generate` begins.
+    The tensors are kept, too, so that no other takes their address.
     """
     tensors = [tensor for tensor in (*weights, *biases) if tensor is not None]
     key = [(tensor.data_ptr(), tensor._version) for tensor in tensors]
     packed = owner.__dict__.get("_packed")
-    if packed is None or packed[0] != key or not all(torch.equal(now, then) for now, then in packed[4]):
+    step = hidden_states.dim() > 2 and hidden_states.shape[-2] == 1  # of a decoding that has checked at its beginning
+    if packed is None or packed[0] != key or not (step or is_fresh(packed)):
         weight = weights[0] if len(weights) == 1 else torch.cat(weights)
         bias = biases[0] if len(biases) == 1 else torch.cat(biases)
         kept = [tensor.detach() for tensor in tensors]
@@ -71,6 +73,19 @@ def packed_linear(
         packed = (key, torch.ops.mkldnn._reorder_linear_weight(weight.detach(), ROWS), bias, kept, samples)
         owner.__dict__["_packed"] = packed
     return torch.ops.mkldnn._linear_pointwise(hidden_states, packed[1], packed[2], "none", [], "")
+
+
+def is_fresh(packed: tuple) -> bool:
+    """Whether the weights still have the values that were packed, as far as a sample shows."""
+    return all(torch.equal(now, then) for now, then in packed[4])
+
+
+def drop_stale(model: nn.Module) -> None:
+    """Forget the packed matrices of weights that were changed through `.data`; to be called before decoding."""
+    for module in model.modules():
+        packed = module.__dict__.get("_packed")
+        if packed is not None and not is_fresh(packed):
+            del module.__dict__["_packed"]
 
 
 def sample(tensor: torch.Tensor) -> torch.Tensor:

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from hf_docmt import cli
 from hf_docmt.modeling.configuration_concat import ConcatConfig
@@ -144,6 +145,9 @@ def test_corpus_contrast_export_info(run, model, tmp_path):
         (("train", "absent.yaml"), ("absent.yaml",)),
         (("corpus", "{model}"), ("not an empty folder",)),
         (("export", "{model}", "{model}"), ("not an empty folder",)),
+        (("translate", "{model}", "{documents}", "-o", "{model}"), ("it is a folder",)),
+        (("contrast", "{model}", "absent.json", "-o", "no/such/folder/out"), ("no/such/folder",)),
+        (("evaluate", "{documents}", "{documents}", "-o", "no/such/folder/out"), ("no/such/folder",)),
     ],
 )
 def test_errors_are_one_line_and_exit_code_one(run, model, documents, arguments, words):
@@ -164,6 +168,54 @@ def test_broken_weights_are_told(run, model, documents, tmp_path):
     assert code == 1 and "cannot load" in err
 
 
+@pytest.mark.parametrize("change", ["a weight less", "a table more", "other sizes"])
+def test_checkpoint_that_is_not_that_of_its_config(run, model, documents, tmp_path, change):
+    for file in model.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    if change == "a weight less":
+        weights = load_file(tmp_path / "model.safetensors")
+        weights.pop("model.decoder.layers.0.encoder_attn.q_proj.weight")
+        save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    else:
+        config = json.loads((tmp_path / "config.json").read_text())
+        config |= {"segment_encoding": "learned"} if change == "a table more" else {"d_model": 32}
+        (tmp_path / "config.json").write_text(json.dumps(config))
+    code, out, err = run("translate", tmp_path, documents)
+    assert code == 1 and out == "" and "cannot load a model" in err and "train the checkpoint again" in err
+
+
+def test_evaluate_formats_of_two_files(run, model, tmp_path):
+    """Documents without ids are matched by their order."""
+    (tmp_path / "t.en").write_text("<d>\nThe lamp is old.\nIt is new.\n<d>\nIt is old.\n")
+    (tmp_path / "t.de").write_text("<d>\nDie Lampe ist alt.\nSie ist neu.\n<d>\nSie ist alt.\n")
+    assert run("translate", model, tmp_path / "t.en", "--format", "dtag", "-o", tmp_path / "t.out")[0] == 0
+    arguments = ("evaluate", tmp_path / "t.out", tmp_path / "t.de", "--format", "dtag", "--target-lang", "de")
+    code, out, _ = run(*arguments, "--name", "tiny", "--strategy", "sliding", "--beams", 1, "--json")
+    report = json.loads(out)
+    assert code == 0 and report["model"]["name"] == "tiny" and report["results"][0]["n"] == 3
+    assert {(result["strategy"], result["beams"]) for result in report["results"]} == {("sliding", 1)}
+    assert "repairs" in report["results"][0]["details"]
+    (tmp_path / "t.de").write_text("<d>\nDie Lampe ist alt.\nSie ist neu.\n")
+    code, _, err = run(*arguments)
+    assert code == 1 and "2 documents" in err and "translate them all" in err
+
+
+def test_card_of_several_reports(run, model, documents, tmp_path):
+    """Scores and accuracies come together under the model's name, with the facts of its training, without paths."""
+    run("translate", model, documents, "-o", tmp_path / "out.jsonl")
+    languages = ("--source-lang", "en", "--target-lang", "de")
+    run("evaluate", tmp_path / "out.jsonl", documents, *languages, "-o", tmp_path / "bleu.json")
+    run("corpus", tmp_path / "c", "--train", 2, "--validation", 1, "--test", 1, "--suite-items", 1)
+    run("contrast", model, tmp_path / "c" / "ellipsis.json", "-o", tmp_path / "accuracy.json")
+    (model / "training.json").write_text('{"steps": 77}')
+    reports = ("--report", tmp_path / "bleu.json", "--report", tmp_path / "accuracy.json")
+    code, _, _ = run("export", model, tmp_path / "hub", *reports, "--repo-id", "org/tiny", "--dataset", "org/talks")
+    (model / "training.json").unlink()
+    card = (tmp_path / "hub" / "README.md").read_text()
+    assert code == 0 and "# org/tiny" in card and "| steps | 77 |" in card and "org/talks" in card
+    assert "s-BLEU" in card and "accuracy" in card and str(tmp_path) not in card
+
+
 def test_a_failed_write_keeps_the_old_file(run, model, documents, tmp_path, monkeypatch):
     output = tmp_path / "out.jsonl"
     output.write_text("precious\n")
@@ -171,7 +223,7 @@ def test_a_failed_write_keeps_the_old_file(run, model, documents, tmp_path, monk
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hf_docmt.inference.corpus.os.replace", full)
+    monkeypatch.setattr("hf_docmt.data.documents.os.replace", full)
     code, _, err = run("translate", model, documents, "-o", output)
     assert code == 1 and "No space left" in err
     assert output.read_text() == "precious\n"

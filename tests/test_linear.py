@@ -29,8 +29,9 @@ def check(layer: nn.Linear, states: torch.Tensor, packed: bool = True) -> None:
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(1, 24), (3, 5, 24), (2, 1, 1, 24), (300, 24)])
 def test_is_nn_linear(shape, bias):
+    """One row alone gains nothing from packed weights."""
     layer, states = Linear(24, 40, bias=bias), torch.randn(shape)
-    check(layer, states)
+    check(layer, states, packed=states.numel() > 24)
     found = layer(states)
     torch.testing.assert_close(found, plain(layer, states), atol=1e-5, rtol=1e-5)
     found.sum().backward()
@@ -226,3 +227,17 @@ def test_compiled():
     with torch.no_grad():
         torch.testing.assert_close(compiled(states), plain(layer, states))
     assert "_packed" not in layer.__dict__
+
+
+def test_decoding_with_averaged_weights():
+    """Every weight changed through `.data`, as averages are kept, is seen by the next `generate`."""
+    model = build()
+    inputs = {"input_ids": BATCH["input_ids"], "max_new_tokens": 6, "num_beams": 2, "do_sample": False}
+    settings = inputs | {"return_dict_in_generate": True, "output_scores": True, "no_repeat_ngram_size": 2}
+    model.generate(**settings)
+    with torch.no_grad():
+        for parameter in model.model.decoder.layers.parameters():
+            parameter.data.mul_(0.7)
+    found = torch.stack(model.generate(**settings).scores)
+    expected = torch.stack(copy.deepcopy(model).generate(**settings).scores)
+    torch.testing.assert_close(found, expected)

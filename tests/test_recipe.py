@@ -57,6 +57,12 @@ def test_overrides(mapping):
         ("training.learning_rate=fast", "training.learning_rate: expected a number, got 'fast'"),
         ("training.adam_betas=[0.9]", "training.adam_betas: expected a list of 2"),
         ("training.adam_betas=[0.9, x]", r"training.adam_betas\[1\]: expected a number, got 'x'"),
+        ("training.adam_betas=[2, 3]", r"training.adam_betas: expected two numbers in \[0, 1\), got \[2.0, 3.0\]"),
+        ("decoding.num_beams=0", "decoding.num_beams: expected at least 1, got 0"),
+        ("decoding={num_beams: 1, length_penalty: 0.6}", "decoding.length_penalty: it weighs beams"),
+        ("data.train.path=3", "data.train.path: expected a text or a list of texts, got 3"),
+        ("data.train.path=[1]", r"data.train.path: expected a text or a list of texts, got \[1\]"),
+        ("data.train.source_lang=en", "data.train.source_lang: the languages are the same for all parts"),
         ("model.d_model=big", "model.d_model: expected a whole number, got 'big'"),
         ("model.persistent=1", "model.persistent: expected true or false, got 1"),
         ("model.encoder_attention_heads=3", "model: encoder_attention_heads must divide d_model=16, got 3"),
@@ -110,3 +116,15 @@ def test_training_arguments(mapping):
     assert Path(arguments.output_dir) == Path(recipe.output_dir) / "checkpoints"
     by_epoch = training_arguments(parse_recipe(mapping, ["training.eval_steps=null"]))
     assert by_epoch.eval_strategy == by_epoch.save_strategy == "epoch"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (("tokenizer={path: x, vocab_size: 7}",), "tokenizer: with path its vocabulary is taken as it is"),
+        (("model.context_sides=source", "decoding.strategy=full"), "'full' writes all sentences"),
+    ],
+)
+def test_values_that_contradict(mapping, overrides, message):
+    with pytest.raises(RecipeError, match=message):
+        parse_recipe(mapping, overrides)

@@ -7,6 +7,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from hf_docmt.data.collators import SegmentCollator
 from hf_docmt.data.documents import DataError, make_documents
 from hf_docmt.data.views import Examples, equal_cuts
 from hf_docmt.tokenization import train_tokenizer
@@ -199,3 +200,15 @@ def test_documents_without_a_target_side(documents, tokenizer):
     source_only = make_documents(list(documents), "en")
     with pytest.raises(DataError, match="target_lang='de'"):
         make(source_only, tokenizer)
+
+
+@pytest.mark.parametrize("context_sides", ["both", "source"])
+@pytest.mark.parametrize("view", [{"view": "sentence"}, {"past_context": 2}, {"view": "chunk", "max_target_tokens": 9}])
+def test_lengths_are_those_of_the_batch(documents, tokenizer, view, context_sides):
+    """With the token that opens a document, so that batches keep to their budget."""
+    languages = {"source_lang": "en", "target_lang": "de"}
+    examples = Examples(documents, tokenizer, **languages, **view, context_sides=context_sides, use_bod=True)
+    collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_sides=context_sides, use_bod=True)
+    for number, (source, target) in enumerate(examples.side_lengths.tolist()):
+        batch = collate([examples[number]])
+        assert (batch["input_ids"].shape[1], batch["labels"].shape[1]) == (source, target)

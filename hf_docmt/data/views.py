@@ -34,8 +34,9 @@ class Examples(TorchDataset):
     A chunk has at most `max_target_tokens` target tokens, separators included (Herold and Ney 2023 cut near 1000).
 
     `examples.side_lengths` (examples, 2) int64 is the number of source and target tokens of each, with a separator or
-    end mark after every sentence; with `context_sides="source"` the target side counts the current sentence only, as
-    the collator then takes it. `examples.lengths` (examples,) is their sum.
+    end mark after every sentence and, with `use_bod`, the `<bod>` that opens a document; with `context_sides="source"`
+    the target side counts the current sentence only, as the collator then takes it. `examples.lengths` (examples,) is
+    their sum.
 
     Every sentence is tokenized once. Text that looks like a special token is read as plain text.
     """
@@ -52,6 +53,7 @@ class Examples(TorchDataset):
         future_context: int = 0,
         max_target_tokens: int = 1000,
         context_sides: str = "both",
+        use_bod: bool = False,
     ):
         check_choices(view=(view, VIEWS), context_sides=(context_sides, CONTEXT_SIDES))
         _check_languages(documents, source_lang, target_lang)
@@ -65,7 +67,7 @@ class Examples(TorchDataset):
             TokenizedSentences(_texts(translation, lang), tokenizer, is_target=lang == target_lang)
             for lang in (source_lang, target_lang)
         )
-        self.future_context, self.context_sides = future_context, context_sides
+        self.future_context, self.context_sides, self.use_bod = future_context, context_sides, use_bod
         self._keep_spans(view, past_context, max_target_tokens)
         self.side_lengths = self._token_counts()
         self.lengths = self.side_lengths.sum(axis=1)
@@ -103,6 +105,11 @@ class Examples(TorchDataset):
         if self.context_sides == "source" and self.current[0] >= 0:
             current = self.start + self.current
             target = self.sides[1].starts[current + 1] - self.sides[1].starts[current] + 1
+        if self.use_bod:
+            first = self.document_starts[self.document]
+            source = source + (self.start == first)
+            alone = self.context_sides == "source" and self.current[0] >= 0
+            target = target + (self.start + self.current * alone == first)
         return np.stack([source, target], axis=1)
 
     def _keep_spans(self, view: str, past_context: int, max_target_tokens: int) -> None:
