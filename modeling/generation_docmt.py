@@ -321,19 +321,19 @@ class Translator:
         prompt = inputs["decoder_input_ids"].shape[1] if "decoder_input_ids" in inputs else 1
         asked = self.settings.max_new_tokens
         limits = [2 * length + 32 if asked is None else asked for length in lengths]
-        longest = max(limits)
         if getattr(self.config, "position_type", None) == "learned":
-            longest = max(1, min(longest, self.config.max_position_embeddings - prompt))
+            limits = [max(1, min(limit, self.config.max_position_embeddings - prompt)) for limit in limits]
         config = copy.deepcopy(self.settings)
         # one token more than any row gets: an end that settings force at the last one would hide what is cut off
-        config.update(eos_token_id=stops, max_new_tokens=longest + 1, **settings)
+        config.update(eos_token_id=stops, max_new_tokens=max(limits) + 1, **settings)
         others = dict(self.generate_kwargs)
         criteria = StoppingCriteriaList([*(others.pop("stopping_criteria", None) or []), RowLimits(limits, prompt)])
         sequences = self.model.generate(**inputs, **others, generation_config=config, stopping_criteria=criteria)
         outputs = []
         for row, limit in zip(sequences[:, prompt:].tolist(), limits):
+            row = row[:limit]  # what stands behind it is padding, for which beam search may take the end token
             end = next((place for place, token in enumerate(row) if token in stops), None)
-            outputs.append(Output(row[: limit if end is None else end], end is not None))
+            outputs.append(Output(row[:end], end is not None))
         return outputs
 
     # Repairs

@@ -18,7 +18,7 @@ MODELS = {
         "sentence": {},
         "shift": {"past_context": 2, "segment_encoding": "shift", "segment_shift": 4, "persistent": True},
         "pse": {"past_context": 1, "future_context": 1, "segment_encoding": "learned", "pse_dim": 4, "use_bod": True},
-        "source": {"past_context": 1, "context_sides": "source", "tie_word_embeddings": False},
+        "source": {"past_context": 1, "context_sides": "source", "share_encoder_decoder_embeddings": False},
         "chunk": {"view": "chunk", "segment_encoding": "sinusoidal", "persistent": True, "normalize_before": True},
     }
 }
