@@ -134,6 +134,10 @@ def evaluate(
     name: Annotated[str | None, typer.Option(help="Name of the system; default: that of the file.")] = None,
     strategy: Annotated[str | None, typer.Option(help="How it was translated, for the report.")] = None,
     beams: Annotated[int | None, typer.Option(help="Beam size it was translated with, for the report.")] = None,
+    by: Annotated[str, typer.Option(help="Also by index, length, domain; with commas.")] = "",
+    domains: Annotated[str | None, typer.Option(help="Regular expression: the domain in a document's id.")] = None,
+    align: Annotated[bool, typer.Option("--align", help="Cut free text where the reference's sentences end.")] = False,
+    discourse: Annotated[str, typer.Option(help="Also pronouns, formality, connectives, terms; with commas.")] = "",
     output: Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -144,7 +148,18 @@ def evaluate(
 
     check_output(output or "-")
     report = evaluate_files(
-        translations, reference, format, source_lang, target_lang, name=name, strategy=strategy, beams=beams
+        translations,
+        reference,
+        format,
+        source_lang,
+        target_lang,
+        name=name,
+        strategy=strategy,
+        beams=beams,
+        by=tuple(filter(None, by.split(","))),
+        domains=domains,
+        align=align,
+        discourse=tuple(filter(None, discourse.split(","))),
     )
     if output:
         write_report(report, output)
@@ -153,28 +168,105 @@ def evaluate(
 
 @app.command()
 def contrast(
-    model: Annotated[str, typer.Argument(help="Model folder or Hub name.")],
-    suites: Annotated[list[str], typer.Argument(help="Suite files in ContraPro or Voita format.")],
+    model: Annotated[str, typer.Argument(help="Model folder or Hub name; with --scores the name of their system.")],
+    suites: Annotated[list[str], typer.Argument(help="Suites of ContraPro, Voita, Lopes or Bawden: files or folders.")],
+    format: Annotated[str, typer.Option(help="contrapro, voita, lopes, bawden or auto.")] = "auto",
     documents: Annotated[str | None, typer.Option(help="JSON lines with the contexts of a ContraPro suite.")] = None,
+    records: Annotated[str | None, typer.Option(help="JSON that belongs to a suite given as text files.")] = None,
     normalization: Annotated[str, typer.Option(help="sum or mean of the tokens' log-probabilities.")] = "sum",
     context: Annotated[
         int | None, typer.Option(help="Sentences before the current one; default: the model's windows, 3 for chunks.")
     ] = None,
+    conditions: Annotated[
+        str, typer.Option(help="Contexts: true, empty, random, wrong-document, with commas.")
+    ] = "true",
+    scores: Annotated[str | None, typer.Option(help="Judge this file of scores instead of a model.")] = None,
+    better: Annotated[str, typer.Option(help="Which scores of that file are better: lower or higher.")] = "lower",
+    write_scores: Annotated[str | None, typer.Option(help="Folder for scores in the published order.")] = None,
     output: Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Contrastive accuracy by forced decoding, by phenomenon and distance; ties count as wrong."""
-    from hf_docmt.evaluation.corpus import contrast_files
+    """Contrastive accuracy by forced decoding, of any translation or language model, or from a file of scores."""
+    from hf_docmt.evaluation.corpus import contrast_files, judge_files
     from hf_docmt.evaluation.report import write_report
     from hf_docmt.inference.corpus import check_output
 
     check_output(output or "-")
-    loaded, tokenizer = load(model)
-    options = {"documents": documents, "normalization": normalization, "context": context}
-    report = contrast_files(loaded, tokenizer, suites, name=model, **options)
+    shared = {"format": format, "documents": documents, "records": records}
+    if scores is not None:
+        if len(suites) != 1:
+            raise ValueError(f"--scores is a file of one suite, got {len(suites)} suites; judge them one by one")
+        report = judge_files(model, suites[0], scores, better=better, **shared)
+    else:
+        system = load_scored(model, context)
+        options = {"normalization": normalization, "scores_folder": write_scores, **shared}
+        report = contrast_files(system, suites, conditions=conditions.split(","), **options)
     if output:
         write_report(report, output)
     show_report(report, as_json)
+
+
+@app.command()
+def cxmi(
+    model: Annotated[str, typer.Argument(help="Model folder or Hub name.")],
+    documents: Annotated[str, typer.Argument(help="Documents with references, JSON lines or TSV.")],
+    source_lang: Lang = None,
+    target_lang: Lang = None,
+    context: Annotated[int | None, typer.Option(help="Sentences before the current one; default: the model's.")] = None,
+    output: Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What context adds to the log-probability of references, in nats a sentence (Fernandes et al. 2021)."""
+    from pathlib import Path
+
+    from hf_docmt.data.readers import read_documents
+    from hf_docmt.evaluation.corpus import cxmi_files
+    from hf_docmt.evaluation.report import write_report
+    from hf_docmt.inference.corpus import check_output
+
+    check_output(output or "-")
+    system = load_scored(model, context)
+    config = system.model.config
+    languages = {
+        "source_lang": source_lang or getattr(config, "source_lang", None),
+        "target_lang": target_lang or getattr(config, "target_lang", None),
+    }
+    if not all(languages.values()):
+        raise ValueError("the languages of the documents are needed: give --source-lang and --target-lang")
+    report = cxmi_files(system, read_documents(path=documents, **languages), dataset=Path(documents).stem, **languages)
+    if output:
+        write_report(report, output)
+    show_report(report, as_json)
+
+
+@app.command()
+def compare(
+    reports: Annotated[list[str], typer.Argument(help="Reports of several systems.")],
+    name: Annotated[list[str] | None, typer.Option(help="Names of the systems, in the order of the reports.")] = None,
+    baseline: Annotated[str | None, typer.Option(help="System that the others are tested against.")] = None,
+    breakdown: Annotated[str, typer.Option(help="none, all, or what to break down by, such as distance.")] = "none",
+    may_differ: Annotated[
+        list[str] | None, typer.Option(help="Keys of the signature, strategy or beams that a row may mix.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="randomisation, bootstrap or sacrebleu-bootstrap.")] = "randomisation",
+    samples: Annotated[int, typer.Option(min=1, help="Random samples of a test.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of a test.")] = 1,
+    format: Annotated[str, typer.Option(help="text, markdown, latex or json.")] = "text",
+    picture: Annotated[str | None, typer.Option(help="Also draw a picture: a file ending in .png or .svg.")] = None,
+    picture_of: Annotated[str, typer.Option(help="distance (accuracies), index or length (scores).")] = "distance",
+) -> None:
+    """Several systems in one table, each figure with its signature and interval, significant differences marked."""
+    from hf_docmt.analysis.plots import draw_accuracy_by_distance, draw_scores
+    from hf_docmt.evaluation.comparison import compare_reports
+    from hf_docmt.evaluation.tables import format_comparison
+
+    options = {"names": name, "may_differ": tuple(may_differ or ())}
+    test = {"baseline": baseline, "method": method, "samples": samples, "seed": seed}
+    print(format_comparison(compare_reports(reports, breakdown=breakdown, **options, **test), format))
+    if picture and picture_of == "distance":
+        draw_accuracy_by_distance(compare_reports(reports, breakdown="distance", **options), picture)
+    elif picture:
+        draw_scores(compare_reports(reports, breakdown=picture_of, **options), picture, axis=picture_of)
 
 
 @app.command()
@@ -238,6 +330,25 @@ def load(name: str):
 
     quiet()
     return registry.load_model(name)
+
+
+def load_scored(name: str, context: int | None):
+    """The system of a folder or Hub name, reading so many sentences of context; its name is that of the folder."""
+    from pathlib import Path
+
+    from hf_docmt.evaluation.corpus import CHUNK_CONTEXT
+    from hf_docmt.evaluation.systems import load_system
+    from hf_docmt.evaluation.systems.loading import kind_of
+
+    quiet()
+    if context is None and kind_of(name) == "docmt":
+        system = load_system(name)
+        if system.model.config.view == "chunk":
+            system.past_context = CHUNK_CONTEXT
+    else:
+        system = load_system(name, **({} if context is None else {"past_context": context}))
+    system.name = Path(name).name
+    return system
 
 
 def quiet() -> None:

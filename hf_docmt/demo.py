@@ -14,9 +14,10 @@ from hf_docmt import registry
 from hf_docmt.data.discourse import CHANCE, write_corpus
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import read_documents
-from hf_docmt.evaluation.corpus import contrast, count_repairs, describe_model
+from hf_docmt.evaluation.corpus import contrast, count_repairs
 from hf_docmt.evaluation.metrics import score_translations
 from hf_docmt.evaluation.report import align_columns, build_report, write_report
+from hf_docmt.evaluation.systems import DocMTSystem
 from hf_docmt.hub.publish import export_model
 from hf_docmt.inference.corpus import translate_corpus, write_translations
 from hf_docmt.training.recipe import load_recipe
@@ -88,9 +89,11 @@ def report_on(name: str, model_folder: Path, corpus: Path, folder: Path) -> dict
         beams=1,
         details={"repairs": count_repairs(rows)},
     )
-    results += contrast(model, tokenizer, [corpus / f"{suite}.json" for suite in CHANCE])
+    system = DocMTSystem(model, tokenizer, name)
+    accuracies = contrast(system, [corpus / f"{suite}.json" for suite in CHANCE])
+    results += [result for result in accuracies if result["metric"] == "accuracy"]
     report = build_report(
-        model=describe_model(name, model),
+        model=system.describe(),
         data={"corpus": "built-in discourse corpus", "source_lang": "en", "target_lang": "de"},
         training=json.loads((model_folder / FACTS).read_text(encoding="utf-8")),
         results=results,

@@ -228,3 +228,61 @@ def test_a_failed_write_keeps_the_old_file(run, model, documents, tmp_path, monk
     assert code == 1 and "No space left" in err
     assert output.read_text() == "precious\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["documents.jsonl", "out.jsonl"]
+
+
+def test_contrast_scores_go_out_and_come_back(run, model, tmp_path):
+    """Scores written in the published order are judged to the same accuracy; conditions of context side by side."""
+    run("corpus", tmp_path / "c", "--train", 2, "--validation", 1, "--test", 1, "--suite-items", 2)
+    suite = tmp_path / "c" / "ellipsis.json"
+    options = ("--conditions", "true,empty", "--write-scores", tmp_path / "scores", "--json")
+    code, out, _ = run("contrast", model, suite, *options)
+    results = json.loads(out)["results"]
+    assert code == 0 and len(results) == 2 and "context:empty" in results[1]["signature"]
+    file = tmp_path / "scores" / "ellipsis.true.scores"
+    code, out, _ = run("contrast", "theirs", suite, "--scores", file, "--json")
+    (judged,) = json.loads(out)["results"]
+    assert code == 0 and judged["value"] == results[0]["value"] and judged["signature"].startswith("scores:file")
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+    code, _, err = run("contrast", "theirs", suite, "--scores", file)
+    assert code == 1 and "ellipsis.true.scores" in err
+
+
+def test_compare_two_systems(run, model, documents, tmp_path):
+    """Reports of two systems in one table, tested against each other, as text, Markdown and picture."""
+    run("corpus", tmp_path / "c", "--train", 2, "--validation", 1, "--test", 1, "--suite-items", 2)
+    suite = tmp_path / "c" / "deixis.json"
+    for name, context in (("without", 0), ("with", 1)):
+        run("contrast", model, suite, "--context", context, "-o", tmp_path / f"{name}.json")
+    reports = (tmp_path / "without.json", tmp_path / "with.json", "--name", "without", "--name", "with")
+    options = ("--may-differ", "past", "--breakdown", "distance", "--baseline", "without")
+    code, out, _ = run("compare", *reports, *options, "--picture", tmp_path / "distance.png")
+    assert code == 0 and "distance=1" in out and "past:0/1" in out
+    assert (tmp_path / "distance.png").read_bytes()[:4] == b"\x89PNG"
+    code, out, _ = run("compare", *reports, "--format", "markdown")
+    assert code == 0 and out.startswith("|")
+    code, _, err = run("compare", tmp_path / "with.json", documents)
+    assert code == 1 and "documents.jsonl" in err
+
+
+def test_evaluate_parts_alignment_and_discourse(run, documents, tmp_path):
+    rows = [{"doc_id": row["doc_id"], "translation": [pair["de"] for pair in row["translation"]]} for row in DOCUMENTS]
+    for row, document in zip(rows, DOCUMENTS):
+        row["source"] = [pair["en"] for pair in document["translation"]]
+        row["translation"] = [" ".join(row["translation"])]  # free text, not a sentence for each
+    (tmp_path / "out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    languages = ("--source-lang", "en", "--target-lang", "de", "--json")
+    code, _, err = run("evaluate", tmp_path / "out.jsonl", documents, *languages)
+    assert code == 1 and "document 'a': 1 translated sentences for 2" in err
+    options = ("--align", "--by", "index,domain", "--domains", "[ab]")
+    code, out, _ = run("evaluate", tmp_path / "out.jsonl", documents, *languages, *options)
+    found = {result["metric"]: result for result in json.loads(out)["results"]}
+    assert code == 0 and found["under-translation"]["value"] == 0 and found["chrF"]["value"] == pytest.approx(100)
+    assert {"index=1", "domain=a", "domain=b"} <= set(found["chrF"]["breakdown"])
+    code, _, err = run("evaluate", tmp_path / "out.jsonl", documents, *languages, "--discourse", "metaphors")
+    assert code == 1 and "unknown discourse measure 'metaphors'" in err
+
+
+def test_cxmi_of_a_model(run, model, documents):
+    code, out, _ = run("cxmi", model, documents, "--json")
+    (result,) = json.loads(out)["results"]
+    assert code == 0 and (result["metric"], result["n"]) == ("CXMI", 2) and "past:1" in result["signature"]

@@ -22,6 +22,7 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "training": {"data", "registry", "tokenization"},
     "inference": {"data", "registry"},
     "evaluation": {"data", "registry"},
+    "analysis": {"data", "registry"},
     "hub": {"registry", "tokenization", "evaluation.report"},
 }
 COMMANDS = {"cli", "demo", "info", "bench", "__main__"}  # parts of the command line import everything

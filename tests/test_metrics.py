@@ -2,10 +2,13 @@
 
 import importlib.metadata
 
+import numpy as np
 import pytest
 import sacrebleu
+from sacrebleu.metrics import BLEU, CHRF, TER
 
 from hf_docmt.evaluation.metrics import METRICS, load_metric, score_translations
+from hf_docmt.evaluation.statistics import column_sums, scorer, segment_statistics
 
 HYPOTHESES = [
     ["Der Hund schläft .", "Er träumt von einem Knochen", ""],
@@ -104,6 +107,87 @@ def test_score_translations_makes_report_results():
     assert all(result["task"] == "translation" and result["details"]["repairs"] == 2 for result in results)
     assert [result["n"] for result in results] == [5, 2, 5, 5]
     assert "precisions" in results[0]["details"]
+
+
+LONG = [HYPOTHESES * 4, REFERENCES * 4]  # eight documents, two of them twice, an empty one between them
+LONG = [[*side[:3], [], *side[3:]] for side in LONG]
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_scores_follow_from_column_sums(name):
+    """The corpus score of any documents is that of the sums of their rows, to the last bit."""
+    (result,) = score_translations(*LONG, dataset="d", split="s", metrics=[name], samples=0)
+    statistics = result["details"]["statistics"]
+    assert statistics["unit"] == "document" and statistics["ids"] == [str(n) for n in range(1, 10)]
+    rows = np.array(statistics["rows"])
+    assert rows.shape == (9, {"chrF": 18, "TER": 2}.get(name, 10)) and not rows[3].any()
+    score = scorer(name, rows.shape[1])
+    assert score(rows.sum(0, keepdims=True)).tolist() == [result["value"]]
+    for chosen in ([0], [1, 2], [0, 0, 5, 8]):
+        (part,) = score_translations(
+            *[[side[n] for n in chosen] for side in LONG], dataset="d", split="s", metrics=[name], samples=0
+        )
+        assert score(rows[chosen].sum(0, keepdims=True)).tolist() == [part["value"]]
+
+
+@pytest.mark.parametrize("metric", [BLEU(), CHRF(), TER()], ids=["BLEU", "chrF", "TER"])
+def test_segment_statistics_are_those_of_sacrebleu(metric):
+    rows = segment_statistics(metric, *FLAT)
+    assert metric._compute_score_from_stats(column_sums(rows)).score == metric.corpus_score(FLAT[0], [FLAT[1]]).score
+
+
+def test_column_sums():
+    assert column_sums([[1, 2], [3, 5]]) == [4, 7] and column_sums([], 3) == [0, 0, 0]
+
+
+def test_statistics_by_hand():
+    (result,) = score_translations(
+        [["a b c x"], ["E", "f"]],
+        [["a b c d"], ["e", "f g"]],
+        dataset="d",
+        split="s",
+        metrics=["TER"],
+        doc_ids=["p", "q"],
+    )
+    assert result["details"]["statistics"] == {"unit": "document", "ids": ["p", "q"], "rows": [[1, 4], [1, 3]]}
+
+
+def test_interval_over_documents():
+    sides = [[[sentence] for sentence in side] for side in FLAT]
+    first, second = (
+        score_translations(*sides, dataset="d", split="s", metrics=["chrF"], samples=200, seed=seed)[0]
+        for seed in (1, 2)
+    )
+    low, high = first["details"]["interval"]
+    assert low < first["value"] < high and [low, high] != second["details"]["interval"]
+    assert first["details"]["resampling"] == {"unit": "document", "samples": 200, "seed": 1}
+    for options in ({"samples": 0}, {"metrics": ["TER"], "samples": 9}):
+        sides = LONG if not options["samples"] else [[sum(side, [])] for side in LONG]  # one document has no interval
+        assert "interval" not in score_translations(*sides, dataset="d", split="s", **options)[0]["details"]
+
+
+def test_an_alignment_stands_in_the_signature():
+    results = score_translations(HYPOTHESES, REFERENCES, dataset="d", split="s", alignment="aligned:x|tokens:words")
+    assert all(result["signature"].startswith("aligned:x|tokens:words|segments:") for result in results)
+
+
+def test_breakdown():
+    """Parts are corpus scores of their sentences; d-BLEU has no places in a document."""
+    results = score_translations(
+        HYPOTHESES, REFERENCES, dataset="d", split="s", by=["index", "domain"], doc_ids=["a1", "b1"], domains="[a-z]"
+    )
+    for name, result in zip(METRICS, results):
+        labels = ["domain=a", "domain=b"]
+        labels = labels if name == "d-BLEU" else ["index=1", "index=2", "index=3", *labels]
+        assert list(result["breakdown"]) == labels
+    chrf, ter = results[2]["breakdown"], results[3]["breakdown"]
+    first = [[document[0] for document in side] for side in (HYPOTHESES, REFERENCES)]
+    assert chrf["index=1"]["value"] == sacrebleu.corpus_chrf(first[0], [first[1]]).score and chrf["index=1"]["n"] == 2
+    assert ter["domain=a"]["value"] == sacrebleu.corpus_ter(HYPOTHESES[0], [REFERENCES[0]]).score
+    assert len(ter["index=2"]["interval"]) == 2 and "interval" not in ter["index=3"]
+    document = [[" ".join(side[1])] for side in (HYPOTHESES, REFERENCES)]
+    expected = {"value": sacrebleu.corpus_bleu(document[0], [document[1]]).score, "n": 1}
+    assert results[1]["breakdown"]["domain=b"] == expected
 
 
 def test_another_number_of_sentences_is_an_error():

@@ -1,4 +1,4 @@
-"""Contrastive scores: equal to scoring one candidate at a time, batches, shared sources, ties, breakdown, bad input."""
+"""Contrastive scores: equal to scoring one candidate at a time, batches, shared sources, bad input."""
 
 import math
 from types import SimpleNamespace
@@ -9,7 +9,8 @@ from torch import nn
 
 from hf_docmt import registry
 from hf_docmt.data.collators import SegmentCollator
-from hf_docmt.evaluation.scorer import contrastive_result, judge, score_suite
+from hf_docmt.evaluation.judgement import judge
+from hf_docmt.evaluation.scorer import score_suite
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.tokenization import train_tokenizer
 
@@ -210,50 +211,6 @@ def test_equal_candidates_are_scored_once(fake, tokenizer):
     assert not judge([double], [scores]).right[0]
 
 
-def judged(*rows):
-    items, scores = [], []
-    for number, (phenomenon, distance, labels, correct, row) in enumerate(rows, 1):
-        candidates = tuple("abcd"[: len(row)])
-        items.append(SuiteItem(f"i{number}", ("s",), (), candidates, correct, phenomenon, distance, labels))
-        scores.append(row)
-    return judge(items, scores)
-
-
-def test_judge_by_hand():
-    verdict = judged(
-        ("it:er", 0, {"intrasegmental": "yes"}, 0, [-1.0, -2.0, -3.0]),
-        ("it:er", 4, {"intrasegmental": "no"}, 0, [-2.0, -1.0, -3.0]),
-        ("it:es", 4, {"intrasegmental": "no"}, 2, [-2.0, -3.0, -1.0]),
-        ("it:es", 7, {}, 1, [-2.0, -2.0]),  # a tie is wrong
-        ("it:es", None, {}, 1, [-math.inf, -5.0]),
-    )
-    assert verdict.right == (True, False, True, False, True)
-    assert (verdict.accuracy, verdict.n) == (60.0, 5)
-    assert verdict.breakdown == {
-        "distance=0": {"value": 100.0, "n": 1},
-        "distance=>3": {"value": pytest.approx(100 / 3), "n": 3},
-        "intrasegmental=no": {"value": 50.0, "n": 2},
-        "intrasegmental=yes": {"value": 100.0, "n": 1},
-        "phenomenon=it:er": {"value": 50.0, "n": 2},
-        "phenomenon=it:er distance=0": {"value": 100.0, "n": 1},
-        "phenomenon=it:er distance=>3": {"value": 0.0, "n": 1},
-        "phenomenon=it:es": {"value": pytest.approx(200 / 3), "n": 3},
-        "phenomenon=it:es distance=>3": {"value": 50.0, "n": 2},
-    }
-
-
-def test_judge_bad_scores():
-    with pytest.raises(ValueError, match="item i2: NaN in its scores"):
-        judged(("p", 1, {}, 0, [-1.0, -2.0]), ("p", 1, {}, 0, [-1.0, math.nan]))
-    items = [item(1), item(2)]
-    with pytest.raises(ValueError, match="1 rows of scores for 2 items"):
-        judge(items, [[1.0, 2.0, 3.0]])
-    with pytest.raises(ValueError, match="item suite:2: 2 scores for 3 candidates"):
-        judge(items, [[1.0, 2.0, 3.0], [1.0, 2.0]])
-    with pytest.raises(ValueError, match="0 rows of scores for 0 items"):
-        judge([], [])
-
-
 def test_broken_weights_name_the_item(tokenizer):
     model = FakeModel(len(tokenizer))
     nn.init.constant_(model.out, math.nan)
@@ -268,14 +225,3 @@ def test_bad_arguments(fake, tokenizer):
         score_suite(fake, tokenizer, ITEMS, collate=collate, normalization="max")
     with pytest.raises(ValueError, match="no items"):
         score_suite(fake, tokenizer, [], collate=collate)
-
-
-def test_result_of_the_report():
-    verdict = judged(("p", 1, {}, 0, [-1.0, -2.0]), ("p", 2, {}, 0, [-2.0, -1.0]))
-    result = contrastive_result(verdict, dataset="deixis", split="test", normalization="mean", past_context=3)
-    assert (result["task"], result["metric"], result["value"], result["n"]) == ("contrastive", "accuracy", 50.0, 2)
-    assert result["signature"].startswith(
-        "logprob:mean|tokens:current|target-context:reference|past:3|future:0|ties:wrong"
-    )
-    assert result["breakdown"]["distance=2"] == {"value": 0.0, "n": 1}
-    assert "phenomenon=p distance=2" not in result["breakdown"]  # with one phenomenon it says the same

@@ -1,18 +1,32 @@
 """From files to reports: scores of translated documents, contrastive accuracy of a model."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
-from hf_docmt import registry
+from datasets import Dataset
+
 from hf_docmt.data.documents import DataError, sentences
 from hf_docmt.data.readers import detect_format, read_documents
 from hf_docmt.data.readers.files import parse_json, read_lines
+from hf_docmt.evaluation.alignment import align_documents, alignment_results
+from hf_docmt.evaluation.context_use import (
+    context_results,
+    cxmi_result,
+    items_of_documents,
+    pointwise_cxmi,
+    token_gains,
+)
+from hf_docmt.evaluation.discourse import connective_result, pronoun_f1, term_consistency
+from hf_docmt.evaluation.judgement import file_result, judge
 from hf_docmt.evaluation.metrics import score_translations
 from hf_docmt.evaluation.report import build_report
-from hf_docmt.evaluation.scorer import contrastive_result, judge, score_suite
-from hf_docmt.evaluation.suites import read_suite
+from hf_docmt.evaluation.score_files import read_scores, write_scores
+from hf_docmt.evaluation.suites import average_results, check_language, read_suite
+from hf_docmt.evaluation.systems.interface import System
 
 PAIRS = ("dtag", "blank", "voita")  # formats of two files without document ids
+DISCOURSE = {"pronouns": "pronoun", "formality": "formality", "connectives": None, "terms": None}
 CHUNK_CONTEXT = 3  # sentences before the current one that a suite gives a model of chunks, as ContraPro has them
 
 
@@ -26,37 +40,77 @@ def evaluate_files(
     name: str | None = None,
     strategy: str | None = None,
     beams: int | None = None,
+    by: Sequence[str] = (),
+    domains: str | None = None,
+    align: bool = False,
+    discourse: Sequence[str] = (),
 ) -> dict:
     """The report of translated documents against reference documents with the same ids in any order.
 
     Plain lines are compared with plain lines, as one document. Formats of two files (dtag, blank, voita) are given the
     target file as reference; they have no ids, so documents are matched by their order. `name` (of the system),
-    `strategy` and `beams` are written down. `DataError` where documents or sentences are missing, or the languages of
-    the reference are not told.
+    `strategy` and `beams` are written down. `by` and `domains` ask for parts of the scores (see `breakdowns`), `align`
+    cuts translations with other sentences than the reference (see `alignment`), `discourse` names measures of
+    `DISCOURSE`, which need the `source` that JSON lines of `docmt translate` hold. `DataError` where documents or
+    sentences are missing, or the languages of the reference are not told; `ValueError` for an unknown measure.
     """
+    for measure in discourse:
+        if measure not in DISCOURSE:
+            raise ValueError(f"unknown discourse measure {measure!r}: expected some of {', '.join(DISCOURSE)}")
     plain = (format if format != "auto" else detect_format({"path": reference})) in ("lines", "text")
     if plain:
         if detect_format({"path": translations}) == "jsonl":
             raise DataError(f"{translations} holds JSON lines, {reference} plain lines; give the reference documents")
         sides = [plain_sentences(path) for path in (translations, reference)]
-        hypotheses, references, ids, details = [sides[0]], [sides[1]], [Path(reference).stem], {}
+        hypotheses, references, ids, details, found = [sides[0]], [sides[1]], [Path(reference).stem], {}, {}
     else:
         found = read_translations(translations)
         details = {"repairs": count_repairs(found.values())}
         hypotheses, references, ids = matched(found, translations, reference, format, source_lang, target_lang)
-    results = score_translations(
+    told = {"dataset": Path(reference).stem, "split": "all", "strategy": strategy, "beams": beams}
+    results, signature = [], None
+    if align:
+        alignment = align_documents(hypotheses, references, doc_ids=ids, target_lang=target_lang)
+        hypotheses, signature = alignment.documents, alignment.signature
+        results = alignment_results(alignment, **told)
+    results += score_translations(
         hypotheses,
         references,
-        dataset=Path(reference).stem,
-        split="all",
         target_lang=target_lang,
         doc_ids=ids,
-        strategy=strategy,
-        beams=beams,
         details=details,
+        by=by,
+        domains=domains,
+        alignment=signature,
+        **told,
+    )
+    results += discourse_results(
+        discourse, [found.get(name, {}).get("source") for name in ids], hypotheses, references, ids, told
     )
     data = {"reference": Path(reference).name, "documents": len(ids)}
     return build_report(model={"name": name or Path(translations).stem}, data=data, results=results)
+
+
+def discourse_results(
+    measures: Sequence[str], sources: list, hypotheses, references, ids: list[str], told: dict
+) -> list:
+    """One result for each of these measures of `DISCOURSE`."""
+    lost = [name for name, source in zip(ids, sources) if not isinstance(source, list)]
+    if measures and set(measures) != {"connectives"} and lost:
+        raise DataError(
+            f"document {lost[0]!r} has no 'source' beside its translation, which {', '.join(measures)} need; give the "
+            "JSON lines that docmt translate writes"
+        )
+    results = []
+    for measure in measures:
+        if measure == "connectives":
+            results.append(connective_result(hypotheses, references, doc_ids=ids, **told))
+        elif measure == "terms":
+            results.append(term_consistency(sources, hypotheses, references, doc_ids=ids, **told))
+        else:
+            sides = (sources, hypotheses, references)
+            results.append(pronoun_f1(*sides, phenomenon=DISCOURSE[measure], doc_ids=ids, **told))
+    return results
 
 
 def plain_sentences(path: str | Path) -> list[str]:
@@ -116,55 +170,91 @@ def count_repairs(rows: Iterable[dict]) -> dict[str, int]:
     return counts
 
 
-def contrast_files(
-    model,
-    tokenizer,
-    suites: Sequence[str | Path],
-    *,
-    name: str,
-    documents: str | Path | None = None,
-    normalization: str = "sum",
-    context: int | None = None,
-) -> dict:
-    """The report of a model's contrastive accuracy on suite files.
-
-    `context` is the number of sentences before the current one, by default those of the model's windows, or 3 for a
-    model of chunks. ValueError: more than a model of windows takes.
-    """
-    results = contrast(model, tokenizer, suites, documents=documents, normalization=normalization, context=context)
+def contrast_files(system: System, suites: Sequence[str | Path], **options) -> dict:
+    """The report of a system's contrastive accuracy on suite files; `options` are those of `contrast`."""
+    results = contrast(system, suites, **options)
     data = {"suites": [Path(suite).name for suite in suites]}
-    return build_report(model=describe_model(name, model), data=data, results=results)
+    return build_report(model=system.describe(), data=data, results=results)
 
 
 def contrast(
-    model, tokenizer, suites, *, documents=None, normalization="sum", context=None, split: str = "all"
+    system: System,
+    suites: Sequence[str | Path],
+    *,
+    format: str = "auto",
+    documents: str | Path | None = None,
+    records: str | Path | None = None,
+    normalization: str = "sum",
+    conditions: Sequence[str] = ("true",),
+    scores_folder: str | Path | None = None,
+    split: str = "all",
 ) -> list[dict]:
-    """One report result for every suite file; see `contrast_files`."""
-    config, architecture = model.config, registry.for_config(model.config)
-    collate = architecture.collator(config, tokenizer, context_discount=0.0)
-    window = architecture.view(config) != "chunk"
-    past = (config.past_context if window else CHUNK_CONTEXT) if context is None else context
-    if past < 0 or (window and past > config.past_context):
-        raise ValueError(f"context: got {past}, expected 0 to {config.past_context}, the windows of this model")
-    context = {"past_context": past, "future_context": config.future_context}
+    """Results for every suite and condition of context, and those that join suites (`average_results`).
+
+    Items get as much context as the system reads. `format`, `documents` and `records` go to `read_suite`, `conditions`
+    are those of `with_context`. With a `scores_folder`, the scores under each condition are written there in the
+    published order, lower ones better: `SUITE.true.scores`. ValueError: a suite of other languages than the system's.
+    """
     results = []
     for suite in suites:
-        items = read_suite(suite, documents=documents, context=past)
-        scores = score_suite(model, tokenizer, items, collate=collate, normalization=normalization, **context)
-        verdict = judge(items, scores)
-        results.append(
-            contrastive_result(verdict, dataset=Path(suite).stem, split=split, normalization=normalization, **context)
+        items = read_suite(
+            suite,
+            format,
+            documents=documents,
+            records=records,
+            context=system.past_context,
+            future_context=system.future_context,
         )
-    return results
+        config = getattr(getattr(system, "model", None), "config", None)
+        check_language(items, *(getattr(config, f"{side}_lang", None) for side in ("source", "target")))
+        name, keep = items[0].item_id.rpartition(":")[0], None
+        if scores_folder is not None:
+            keep = partial(_write_scores, Path(scores_folder), name)
+        results += context_results(
+            system, items, dataset=name, split=split, conditions=conditions, normalization=normalization, keep=keep
+        )
+    return results + average_results(results)
 
 
-def describe_model(name: str, model) -> dict:
-    """What a report says about a model."""
-    config = model.config
-    shown = ("d_model", "encoder_layers", "decoder_layers", "past_context", "future_context", "segment_encoding")
-    return {
-        "name": Path(name).name,
-        "architecture": registry.for_config(config).name,
-        "parameters": model.num_parameters(),
-        "config": {field: getattr(config, field) for field in shown if hasattr(config, field)},
-    }
+def _write_scores(folder: Path, name: str, condition: str, items, scores) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    write_scores(folder / f"{name}.{condition}.scores", items, scores)
+
+
+def judge_files(
+    name: str,
+    suite: str | Path,
+    scores: str | Path,
+    *,
+    better: str = "lower",
+    format: str = "auto",
+    documents: str | Path | None = None,
+    records: str | Path | None = None,
+) -> dict:
+    """The report of a system of this name from a file of its scores, one a line in the published order of the suite."""
+    context = 0 if documents is None else CHUNK_CONTEXT  # texts are not needed to judge
+    items = read_suite(suite, format, documents=documents, records=records, context=context)
+    result = file_result(
+        judge(items, read_scores(scores, items, better)),
+        dataset=items[0].item_id.rpartition(":")[0],
+        split="all",
+        better=better,
+    )
+    data = {"suites": [Path(suite).name], "scores": Path(scores).name}
+    return build_report(model={"name": name}, data=data, results=[result, *average_results([result])])
+
+
+def cxmi_files(system: System, documents: Dataset, *, source_lang: str, target_lang: str, dataset: str) -> dict:
+    """The report of what context adds to the log-probability of references: CXMI, with the words that gain most."""
+    items = items_of_documents(
+        documents,
+        source_lang=source_lang,
+        target_lang=target_lang,
+        past_context=system.past_context,
+        future_context=system.future_context,
+    )
+    found = pointwise_cxmi(system, items)
+    result = cxmi_result(system, found, dataset=dataset)
+    result["details"]["gains"] = [list(row) for row in token_gains(found)[:20]]
+    data = {"documents": len(documents), "source_lang": source_lang, "target_lang": target_lang}
+    return build_report(model=system.describe(), data=data, results=[result])

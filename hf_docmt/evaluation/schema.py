@@ -4,7 +4,7 @@ import math
 from difflib import get_close_matches
 
 FORMAT = 1
-TASKS = ("translation", "contrastive")
+TASKS = ("translation", "contrastive", "discourse", "context use")
 
 _TEXT, _NUMBER, _COUNT = (str,), (int, float), (int,)
 _OPTIONAL_TEXT, _OPTIONAL_COUNT = (str, type(None)), (int, type(None))

@@ -9,23 +9,11 @@ import torch
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
-from hf_docmt import __version__
 from hf_docmt.data.sampling import TokenBudgetBatchSampler
 from hf_docmt.data.views import TokenizedSentences
-from hf_docmt.evaluation.report import make_result
 from hf_docmt.evaluation.suites import SuiteItem
 
 NORMALIZATIONS = ("sum", "mean")
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """How often the right candidate won: percent, number of items, each item, and {label: {"value", "n"}}."""
-
-    accuracy: float
-    n: int
-    right: tuple[bool, ...]
-    breakdown: dict[str, dict]
 
 
 def score_suite(
@@ -44,70 +32,74 @@ def score_suite(
     Scored are the tokens of the current sentence and the mark that ends it, given the reference as target context:
     their `sum`, or their `mean`. `collate` is the architecture's collator with `context_discount=0`, whose
     `label_weights` are then 1 on these tokens and 0 on context. An item has as much of its past context as the model
-    takes; future sentences are empty. Equal candidates have equal scores. `batch_tokens` limits the padded source and
-    target tokens of a batch; the items are sorted by length, and each source is encoded once where the model can share
-    it between rows (`per_source_inputs`). ValueError: unknown normalization, nothing to score.
+    takes; future sentences that it has not are empty. Equal candidates have equal scores. `batch_tokens` limits the
+    padded source and target tokens of a batch; the items are sorted by length, and each source is encoded once where
+    the model can share it between rows (`per_source_inputs`). ValueError: unknown normalization, nothing to score.
     """
     if normalization not in NORMALIZATIONS:
         raise ValueError(f"unknown normalization {normalization!r}: expected {' or '.join(NORMALIZATIONS)}")
+    found = token_log_probabilities(
+        model,
+        tokenizer,
+        items,
+        collate=collate,
+        past_context=past_context,
+        future_context=future_context,
+        batch_tokens=batch_tokens,
+    )
+    return [[normalized(tokens, normalization) for tokens in row] for row in found]
+
+
+def normalized(tokens: Sequence[float], normalization: str) -> float:
+    """The score of a candidate from the log-probabilities of its tokens: their `sum` or their `mean`."""
+    return math.fsum(tokens) / (len(tokens) if normalization == "mean" else 1)
+
+
+def token_log_probabilities(
+    model: nn.Module,
+    tokenizer: PreTrainedTokenizerBase,
+    items: Sequence[SuiteItem],
+    *,
+    collate: Callable[[list[dict]], dict[str, torch.Tensor]],
+    past_context: int = 0,
+    future_context: int = 0,
+    batch_tokens: int = 4096,
+) -> list[list[list[float]]]:
+    """As `score_suite`, with the log-probability of every token: [item][candidate][token of the current sentence]."""
     if not items:
         raise ValueError("the suite has no items to score")
     choices = _choices(items, tokenizer, past_context, future_context)
-    scores: list[list[float]] = [[] for _ in items]
+    scores: list[list[list[float]]] = [[] for _ in items]
     was_training = model.training
     model.eval()
     try:
         for batch in _batches(choices, batch_tokens):
             rows = len(choices[batch[0]].examples)
             examples = [example for place in batch for example in choices[place].examples]
-            found = _log_probabilities(model, collate(examples), rows, normalization)  # (items in batch, rows)
-            for place, values in zip(batch, found.tolist()):
+            found = _log_probabilities(model, collate(examples), rows)  # (items in batch) x rows x tokens
+            for place, values in zip(batch, found):
                 scores[place] = [values[row] for row in choices[place].rows]
     finally:
         model.train(was_training)
     return scores
 
 
-def judge(items: Sequence[SuiteItem], scores: Sequence[Sequence[float]]) -> Verdict:
-    """Accuracy in percent, with its breakdown by phenomenon, distance and further labels; a tie counts as wrong.
-
-    ValueError: another number of items or candidates than scores, or a score that is not a number.
-    """
-    if len(items) != len(scores) or not items:
-        raise ValueError(f"{len(scores)} rows of scores for {len(items)} items; one row for each item is needed")
-    groups: dict[str, list[bool]] = defaultdict(list)
-    several, right = len({item.phenomenon for item in items}) > 1, []
-    for item, row in zip(items, scores):
-        if len(row) != len(item.candidates):
-            raise ValueError(f"item {item.item_id}: {len(row)} scores for {len(item.candidates)} candidates")
-        if any(math.isnan(score) for score in row):
-            raise ValueError(f"item {item.item_id}: NaN in its scores {list(row)}; check the model's weights")
-        wrong = [score for place, score in enumerate(row) if place != item.correct]
-        right.append(row[item.correct] > max(wrong))
-        for label in _labels(item, crossed=several):
-            groups[label].append(right[-1])
-    breakdown = {label: {"value": _percent(groups[label]), "n": len(groups[label])} for label in sorted(groups)}
-    return Verdict(_percent(right), len(right), tuple(right), breakdown)
-
-
-def contrastive_result(
-    verdict: Verdict, *, dataset: str, split: str, normalization: str, past_context: int, future_context: int = 0
-) -> dict:
-    """The verdict as an entry of a report, its signature saying how the scores were made."""
-    signature = (
-        f"logprob:{normalization}|tokens:current|target-context:reference|past:{past_context}|future:{future_context}|"
-        f"ties:wrong|version:{__version__}"
-    )
-    return make_result(
-        task="contrastive",
-        dataset=dataset,
-        split=split,
-        metric="accuracy",
-        value=verdict.accuracy,
-        signature=signature,
-        n=verdict.n,
-        breakdown=verdict.breakdown,
-    )
+def scored_token_ids(
+    tokenizer: PreTrainedTokenizerBase,
+    items: Sequence[SuiteItem],
+    *,
+    collate: Callable[[list[dict]], dict[str, torch.Tensor]],
+    past_context: int = 0,
+    future_context: int = 0,
+) -> list[list[list[int]]]:
+    """The tokens that `token_log_probabilities` scores: ids by [item][candidate][token]."""
+    found = []
+    for choice in _choices(items, tokenizer, past_context, future_context):
+        batch = collate(choice.examples)
+        labels = batch["labels"]
+        ids = [row[chosen].tolist() for row, chosen in zip(labels, _scored(labels, batch.get("label_weights")))]
+        found.append([ids[row] for row in choice.rows])
+    return found
 
 
 @dataclass(frozen=True)
@@ -120,21 +112,24 @@ class _Choice:
 def _choices(
     items: Sequence[SuiteItem], tokenizer: PreTrainedTokenizerBase, past_context: int, future_context: int
 ) -> list[_Choice]:
-    sources = _tokenize((text for item in items for text in item.source), tokenizer, is_target=False)
-    texts = (text for item in items for text in (*item.target_context, *item.candidates))
+    texts = (text for item in items for text in (*item.source, *item.source_after))
+    sources = _tokenize(texts, tokenizer, is_target=False)
+    texts = (text for item in items for text in (*item.target_context, *item.candidates, *item.target_after))
     targets = _tokenize(texts, tokenizer, is_target=True)
     choices = []
     for item in items:
         past = min(past_context, len(item.source) - 1)
-        missing = [[] for _ in range(future_context)]
-        source = [sources[text] for text in item.source[len(item.source) - 1 - past :]] + missing
+        missing = [[] for _ in range(future_context)]  # what the item has not is empty
+        after = ([sources[text] for text in item.source_after] + missing)[:future_context]
+        target_after = ([targets[text] for text in item.target_after] + missing)[:future_context]
+        source = [sources[text] for text in item.source[len(item.source) - 1 - past :]] + after
         context = [targets[text] for text in item.target_context[len(item.target_context) - past :]]
         candidates = [tuple(targets[text]) for text in item.candidates]
         different = list(dict.fromkeys(candidates))
         index = len(item.source) - 1 if item.index is None else item.index
         place = {"doc_id": item.item_id, "index": index, "current": past, "document_start": index == past}
         examples = [
-            {**place, "source": source, "target": [*context, list(candidate), *missing]} for candidate in different
+            {**place, "source": source, "target": [*context, list(candidate), *target_after]} for candidate in different
         ]
         longest = sum(map(len, source + context)) + max(map(len, different)) + 2 * len(source)
         choices.append(_Choice(examples, [different.index(candidate) for candidate in candidates], longest))
@@ -160,19 +155,21 @@ def _batches(choices: list[_Choice], batch_tokens: int) -> Iterator[list[int]]:
 
 
 @torch.inference_mode()
-def _log_probabilities(model: nn.Module, batch: dict, rows: int, normalization: str) -> torch.Tensor:
-    """Scores of a batch whose rows stand in groups of `rows` with one source: (B,) as (B / rows, rows), fp32."""
+def _log_probabilities(model: nn.Module, batch: dict, rows: int) -> list[list[list[float]]]:
+    """Of a batch whose rows stand in groups of `rows` with one source: groups x rows x scored tokens, in fp32."""
     device = next(model.parameters()).device
     batch = {name: value.to(device) for name, value in batch.items()}
     labels = batch.pop("labels")  # (B, T)
-    scored = (labels != -100).float()
-    scored = scored * batch.pop("label_weights", scored)
+    scored = _scored(labels, batch.pop("label_weights", None))
     logits = model(**_share_sources(model, batch, rows)).logits.float()  # (B, T, V)
-    losses = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").view_as(scored)
-    found = -(losses * scored).sum(dim=1)
-    if normalization == "mean":
-        found = found / scored.sum(dim=1)
-    return found.view(-1, rows)
+    found = -nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").view_as(labels)
+    values = [row[chosen].tolist() for row, chosen in zip(found.cpu(), scored.cpu())]
+    return [values[first : first + rows] for first in range(0, len(values), rows)]
+
+
+def _scored(labels: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
+    """(B, T) bool: labels that are tokens, and of weight other than 0 where weights are given."""
+    return labels != -100 if weights is None else (labels != -100) & (weights != 0)
 
 
 def _share_sources(model: nn.Module, batch: dict, rows: int) -> dict:
@@ -184,19 +181,3 @@ def _share_sources(model: nn.Module, batch: dict, rows: int) -> dict:
     encoder_inputs = {name: value for name, value in batch.items() if name in shared}
     encoder_outputs = model.get_encoder()(input_ids=batch.pop("input_ids"), **encoder_inputs)
     return {**batch, "encoder_outputs": encoder_outputs}
-
-
-def _labels(item: SuiteItem, crossed: bool) -> list[str]:
-    """What an item counts for in the breakdown; distances above 3 are one class, as in ContraPro.
-
-    `crossed`: each distance within a phenomenon, too.
-    """
-    labels = [f"phenomenon={item.phenomenon}", *(f"{name}={value}" for name, value in item.labels.items())]
-    if item.distance is not None:
-        distance = f"distance={item.distance if item.distance <= 3 else '>3'}"
-        labels += [distance, f"phenomenon={item.phenomenon} {distance}"] if crossed else [distance]
-    return labels
-
-
-def _percent(right: Sequence[bool]) -> float:
-    return 100.0 * sum(right) / len(right)

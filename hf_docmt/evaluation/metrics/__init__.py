@@ -6,8 +6,11 @@ from pathlib import Path
 
 import evaluate
 
+from hf_docmt.evaluation.breakdowns import Domains, break_down, check_axes, document_labels, sentence_labels
 from hf_docmt.evaluation.metrics.segments import check_aligned
 from hf_docmt.evaluation.report import make_result
+from hf_docmt.evaluation.resampling import document_details
+from hf_docmt.evaluation.statistics import column_sums
 
 METRICS = ("s-BLEU", "d-BLEU", "chrF", "TER")
 
@@ -16,7 +19,8 @@ def load_metric(name: str) -> evaluate.Metric:
     """The metric module of that name, loaded from the package's own path; nothing is fetched.
 
     `compute(predictions=…, references=…)` takes documents, each a list of sentences, and returns `score` (percent),
-    `signature`, `n` (segments scored) and what the metric knows besides. ValueError: unknown name.
+    `signature`, `n` (segments scored), `statistics` (of each document, the sufficient statistics of each segment) and
+    what the metric knows besides. ValueError: unknown name.
     """
     if name not in METRICS:
         close = get_close_matches(name.lower(), [metric.lower() for metric in METRICS], n=1)
@@ -40,32 +44,51 @@ def score_translations(
     beams: int | None = None,
     doc_ids: Sequence[str] | None = None,
     details: dict | None = None,
+    by: Sequence[str] = (),
+    domains: Domains | None = None,
+    alignment: str | None = None,
+    samples: int = 1000,
+    seed: int = 1,
 ) -> list[dict]:
     """One report result per metric for translated documents, each a list of sentences.
 
     `target_lang` and `tokenize` choose BLEU's tokenizer (None: sacrebleu's for the language, else 13a); `lowercase`
-    is for BLEU and chrF, TER is always sacrebleu's case-insensitive one. `details` are added to every result.
-    ValueError: another number of documents, or of sentences in a document, on the two sides.
+    is for BLEU and chrF, TER is always sacrebleu's case-insensitive one. `details` are added to every result, with
+    `statistics` of each document, from which significance tests are made, and the 95 % `interval` from `samples` draws
+    of documents (none for 0 samples, or one document). `by` asks for a breakdown by `index`, `length` or `domain` (see
+    `breakdowns`); d-BLEU has none by index. `alignment` is the signature of an alignment that made the hypotheses.
+    ValueError: another number of documents, or of sentences in a document, on the two sides; an unknown axis.
     """
     check_aligned(hypotheses, references, doc_ids)
+    check_axes(by, domains)
+    ids = list(doc_ids) if doc_ids is not None else [str(number) for number in range(1, len(references) + 1)]
+    lengths = [len(document) for document in references]
     options = {"lowercase": lowercase, "tokenize": tokenize, "target_lang": target_lang}
     accepted = {"s-BLEU": options, "d-BLEU": options, "chrF": {"lowercase": lowercase}, "TER": {}}
     results = []
     for name in metrics:
-        metric = load_metric(name)
-        found = metric.compute(predictions=hypotheses, references=references, **accepted[name])
+        found = load_metric(name).compute(predictions=hypotheses, references=references, **accepted[name])
+        value, signature, n, rows = (found.pop(key) for key in ("score", "signature", "n", "statistics"))
+        sums = [column_sums(document, len(next(filter(None, rows))[0])) for document in rows]
+        labels = (document_labels if name == "d-BLEU" else sentence_labels)(ids, lengths, by, domains)
         results.append(
             make_result(
                 task="translation",
                 dataset=dataset,
                 split=split,
                 metric=name,
-                value=found.pop("score"),
-                signature=found.pop("signature"),
-                n=found.pop("n"),
+                value=value,
+                signature=f"{alignment}|{signature}" if alignment else signature,
+                n=n,
                 strategy=strategy,
                 beams=beams,
-                details={**(details or {}), **found},
+                breakdown=_parts(name, rows, labels, ids, samples, seed),
+                details={**(details or {}), **found, **document_details(name, ids, sums, samples, seed)},
             )
         )
     return results
+
+
+def _parts(name: str, rows: list, labels: list[list[str]], ids: list[str], samples: int, seed: int) -> dict:
+    groups = [doc_id for doc_id, document in zip(ids, rows) for _ in document]
+    return break_down(name, [row for document in rows for row in document], labels, groups, samples, seed)

@@ -1,18 +1,22 @@
 """What the metric modules share: documents become sacrebleu segments, and the signature says how."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import datasets
 import evaluate
 import sacrebleu.metrics
 from sacrebleu.metrics.base import Metric
 
+from hf_docmt.evaluation.statistics import segment_statistics
+
 _INPUTS = """
 Args:
     predictions: translated documents, each a list of sentences.
     references: their references, the same number of sentences in every document.
 Returns:
-    score in percent, signature, n (number of segments), and details of the metric.
+    score in percent, signature, n (number of segments), statistics (of each document, the sufficient statistics of its
+    segments), and details of the metric.
 """
 
 
@@ -43,16 +47,14 @@ def bleu(lowercase: bool, tokenize: str | None, target_lang: str | None) -> sacr
 
 def score_sentences(metric: Metric, predictions: list[list[str]], references: list[list[str]]) -> tuple:
     """(score object, fields every module returns) with one segment per sentence."""
-    check_aligned(predictions, references)
-    hypotheses = [sentence for document in predictions for sentence in document]
-    return _score(metric, hypotheses, [sentence for document in references for sentence in document], "sentence")
+    return _score(metric, predictions, references, "sentence")
 
 
 def score_documents(metric: Metric, predictions: list[list[str]], references: list[list[str]]) -> tuple:
     """(score object, fields every module returns) with one segment per document, sentences joined by a space."""
     check_aligned(predictions, references)
-    hypotheses = [" ".join(document) for document in predictions]
-    return _score(metric, hypotheses, [" ".join(document) for document in references], "document|joiner:space")
+    hypotheses = [[" ".join(document)] for document in predictions]
+    return _score(metric, hypotheses, [[" ".join(document)] for document in references], "document|joiner:space")
 
 
 def check_aligned(
@@ -77,7 +79,17 @@ def check_aligned(
             )
 
 
-def _score(metric: Metric, hypotheses: list[str], references: list[str], segments: str) -> tuple:
-    found = metric.corpus_score(hypotheses, [references])
-    signature = f"segments:{segments}|{metric.get_signature()}"
-    return found, {"score": float(found.score), "signature": signature, "n": len(hypotheses)}
+def _score(metric: Metric, predictions: list[list[str]], references: list[list[str]], segments: str) -> tuple:
+    """The corpus score of the segments of all documents, from the sums of their statistics."""
+    check_aligned(predictions, references)
+    flat = [[segment for document in side for segment in document] for side in (predictions, references)]
+    rows = segment_statistics(metric, *flat)
+    found = metric._aggregate_and_compute(rows)  # what corpus_score does with them
+    ends = list(accumulate(len(document) for document in predictions))
+    fields = {
+        "score": float(found.score),
+        "signature": f"segments:{segments}|{metric.get_signature()}",
+        "n": len(rows),
+        "statistics": [rows[end - len(document) : end] for end, document in zip(ends, predictions)],
+    }
+    return found, fields

@@ -1,0 +1,144 @@
+"""Scores by place in the document, by length of the document and by domain, as parts of a result."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from hf_docmt.evaluation.resampling import bootstrap_interval
+from hf_docmt.evaluation.statistics import column_sums, scorer
+from hf_docmt.evaluation.suites import SuiteItem
+
+AXES = ("index", "length", "domain")
+INDEX_BOUNDS = (1, 2, 3, 5, 10, 20, 50)  # last place of each bucket, the first sentence of a document having place 1
+LENGTH_BOUNDS = (1, 10, 20, 50, 100)  # sentences of the longest document of each bucket
+
+Domains = Mapping[str, str] | str
+
+
+def break_down(
+    metric: str,
+    rows: Sequence[Sequence[float]],
+    labels: Sequence[Sequence[str]],
+    groups: Sequence[str],
+    samples: int = 1000,
+    seed: int = 1,
+) -> dict[str, dict]:
+    """{label: {"value", "n", "interval"}} from the sufficient statistics of single sentences, documents or items.
+
+    Every row counts for all its labels; a value follows from the sums of the rows with that label, so values of corpus
+    scores are corpus scores, not means. `groups` tells the document of every row: the 95 % interval comes from
+    `samples` draws of documents that have the label, and is left out where there are fewer than 2 or `samples` is 0.
+    Labels stand in the order in which they are met first within their axis, buckets by their bounds.
+    """
+    if not len(rows) == len(labels) == len(groups):
+        raise ValueError(f"{len(rows)} rows of statistics, {len(labels)} of labels, {len(groups)} groups; give as many")
+    score, parts = scorer(metric, len(rows[0]) if rows else 2), {}
+    places: dict[str, list[int]] = {}
+    for number, found in enumerate(labels):
+        for label in found:
+            places.setdefault(label, []).append(number)
+    for label in sorted(places, key=_order):
+        by_group: dict[str, list] = {}
+        for number in places[label]:
+            by_group.setdefault(groups[number], []).append(rows[number])
+        sums = np.array([column_sums(found) for found in by_group.values()], float)
+        parts[label] = {"value": float(score(sums.sum(0, keepdims=True))[0]), "n": len(places[label])}
+        interval = bootstrap_interval(sums, score, samples, seed) if samples else None
+        if interval:
+            parts[label]["interval"] = list(interval)
+    return parts
+
+
+def document_labels(
+    doc_ids: Sequence[str], lengths: Sequence[int], by: Sequence[str] = AXES, domains: Domains | None = None
+) -> list[list[str]]:
+    """Labels of every document: `length=11-20` (sentences), `domain=news`, as far as `by` asks for them.
+
+    `domains` is {doc_id: domain}, or a regular expression that matches the beginning of every doc_id, whose first
+    group, or the whole match if it has none, is the domain. ValueError: unknown axis, a document without a domain.
+    """
+    check_axes(by, domains)
+    labels = [[f"length={bucket(length, LENGTH_BOUNDS)}"] if "length" in by else [] for length in lengths]
+    if "domain" in by:
+        for found, doc_id in zip(labels, doc_ids):
+            found.append(f"domain={domain_of(doc_id, domains)}")
+    return labels
+
+
+def sentence_labels(
+    doc_ids: Sequence[str], lengths: Sequence[int], by: Sequence[str] = AXES, domains: Domains | None = None
+) -> list[list[str]]:
+    """Labels of every sentence of all documents: those of its document, and its place in it, `index=4-5`."""
+    labels = []
+    for found, length in zip(document_labels(doc_ids, lengths, by, domains), lengths):
+        for place in range(1, length + 1):
+            labels.append(([f"index={bucket(place, INDEX_BOUNDS)}"] if "index" in by else []) + found)
+    return labels
+
+
+def item_labels(
+    items: Sequence[SuiteItem], by: Sequence[str] = ("index",), domains: Domains | None = None
+) -> list[list[str]]:
+    """Labels of suite items by the place of the current sentence and by the domain of the group.
+
+    An item that does not know its place or its group has no label there; a suite does not tell how long documents are.
+    """
+    check_axes(by, domains)
+    if "length" in by:
+        raise ValueError("a suite does not tell the length of its documents: break accuracies down by index or domain")
+    labels: list[list[str]] = [[] for _ in items]
+    for found, item in zip(labels, items):
+        if "index" in by and item.index is not None:
+            found.append(f"index={bucket(item.index + 1, INDEX_BOUNDS)}")
+        if "domain" in by and item.group is not None:
+            found.append(f"domain={domain_of(item.group, domains)}")
+    return labels
+
+
+def check_axes(by: Sequence[str], domains: Domains | None) -> None:
+    """ValueError: an axis that is not known, or domains asked for and not told."""
+    for axis in by:
+        if axis not in AXES:
+            raise ValueError(f"unknown breakdown {axis!r}: expected some of {', '.join(AXES)}")
+    if "domain" in by and not domains:
+        raise ValueError(
+            "a breakdown by domain needs the domains: a mapping from doc_id, or a regular expression that finds the "
+            r"domain at the beginning of a doc_id, such as '([a-z]+)-'"
+        )
+    if isinstance(domains, str):
+        try:
+            re.compile(domains)
+        except re.error as error:
+            raise ValueError(f"{domains!r} is no regular expression: {error}") from error
+
+
+def domain_of(doc_id: str, domains: Domains) -> str:
+    if not isinstance(domains, str):
+        if doc_id not in domains:
+            raise ValueError(f"document {doc_id!r} has no domain: give one for every document, {len(domains)} are told")
+        return domains[doc_id]
+    found = re.match(domains, doc_id)
+    domain = found and (found.group(1) if found.re.groups else found.group())
+    if not domain:
+        raise ValueError(f"document {doc_id!r}: {domains!r} finds no domain at its beginning; change the expression")
+    return domain
+
+
+def bucket(number: int, bounds: Sequence[int]) -> str:
+    """The bucket of a number: `4-5` with the bounds (…, 3, 5, …), `3` alone, `>50` beyond the last one, `0` for 0."""
+    if number == 0:
+        return "0"
+    place = bisect_left(bounds, number)
+    if place == len(bounds):
+        return f">{bounds[-1]}"
+    first = bounds[place - 1] + 1 if place else 1
+    return str(first) if first == bounds[place] else f"{first}-{bounds[place]}"
+
+
+def _order(label: str) -> tuple:
+    """Axes in their order, buckets by their numbers, domains by their names."""
+    axis, _, place = label.partition("=")
+    number = re.match(r">?(\d+)", place) if axis in AXES[:2] else None
+    return (AXES.index(axis), (int(number.group(1)), place.startswith(">")) if number else (0, False), place)

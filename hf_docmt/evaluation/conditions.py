@@ -1,0 +1,106 @@
+"""Other contexts in the place of the true one: none, random sentences, those of another document."""
+
+import random
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
+
+from hf_docmt.evaluation.suites import SuiteItem
+
+CONDITIONS = ("true", "empty", "random", "wrong-document")
+
+
+def with_context(items: Sequence[SuiteItem], condition: str, seed: int = 0) -> list[SuiteItem]:
+    """The items with their context replaced on both sides, source and translation; all else stays.
+
+    `true`: as they are. `empty`: without past and future sentences; the current one keeps its place in the document.
+    `random`: every context sentence is drawn, with its translation, from all context sentences of other documents.
+    `wrong-document`: the whole context of an item of another document with as many sentences before and after, by a
+    random derangement: every context is used once. A document is the item's `group`; items without one are of the same
+    document where their contexts are the same.
+    ValueError: an unknown condition, no other document to draw from (naming the item).
+    """
+    if condition not in CONDITIONS:
+        raise ValueError(f"unknown context {condition!r}: expected one of {', '.join(CONDITIONS)}")
+    if condition == "true":
+        return list(items)
+    if condition == "empty":
+        return [_with(item, (), ()) for item in items]
+    draw = random.Random(seed)
+    return _random(items, draw) if condition == "random" else _wrong(items, draw)
+
+
+def _random(items: Sequence[SuiteItem], draw: random.Random) -> list[SuiteItem]:
+    pools: dict[Hashable, list[tuple[str, str]]] = defaultdict(list)
+    for item in items:
+        pools[_document(item)] += [*_before(item), *_after(item)]
+    pool = [(document, pair) for document, pairs in pools.items() for pair in dict.fromkeys(pairs)]
+    documents = {document for document, _ in pool}
+    found = []
+    for item in items:
+        own = _document(item)
+        if (_before(item) or _after(item)) and not documents - {own}:
+            raise ValueError(f"{item.where}: no other document has context to draw from; give items of several")
+        foreign = (pair for document, pair in _endless(pool, draw) if document != own)
+        before, after = ([next(foreign) for _ in side] for side in (_before(item), _after(item)))
+        found.append(_with(item, before, after))
+    return found
+
+
+def _endless(pool: list, draw: random.Random) -> Iterator:
+    while True:
+        yield draw.choice(pool)
+
+
+def _wrong(items: Sequence[SuiteItem], draw: random.Random) -> list[SuiteItem]:
+    """Items of one size in order of their documents, each getting the context some places further on.
+
+    With a step from the size of the largest document to the number of items less that size nobody gets its own.
+    """
+    sizes: dict[tuple[int, int], dict[Hashable, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for place, item in enumerate(items):
+        sizes[len(_before(item)), len(_after(item))][_document(item)].append(place)
+    found = list(items)
+    for size, documents in sizes.items():
+        if size == (0, 0):
+            continue
+        groups = list(documents.values())
+        draw.shuffle(groups)
+        for group in groups:
+            draw.shuffle(group)
+        order, largest = [place for group in groups for place in group], max(map(len, groups))
+        if 2 * largest > len(order):
+            place = max(groups, key=len)[0]
+            raise ValueError(
+                f"{items[place].where}: {largest} of {len(order)} items with {size[0]} sentences before and {size[1]} "
+                "after are of its document, so that they cannot all get the context of another; give more items, or "
+                "leave such items out"
+            )
+        step = draw.randint(largest, len(order) - largest)
+        for number, place in enumerate(order):
+            other = items[order[(number + step) % len(order)]]
+            found[place] = _with(items[place], _before(other), _after(other))
+    return found
+
+
+def _document(item: SuiteItem) -> Hashable:
+    return (item.source[:-1], item.source_after) if item.group is None else item.group
+
+
+def _before(item: SuiteItem) -> list[tuple[str, str]]:
+    return list(zip(item.source[:-1], item.target_context, strict=True))
+
+
+def _after(item: SuiteItem) -> list[tuple[str, str]]:
+    return list(zip(item.source_after, item.target_after, strict=True))
+
+
+def _with(item: SuiteItem, before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]]) -> SuiteItem:
+    return replace(
+        item,
+        source=(*(source for source, _ in before), item.source[-1]),
+        target_context=tuple(target for _, target in before),
+        source_after=tuple(source for source, _ in after),
+        target_after=tuple(target for _, target in after),
+        index=len(item.source) - 1 if item.index is None else item.index,
+    )

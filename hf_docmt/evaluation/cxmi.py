@@ -1,0 +1,134 @@
+"""Conditional cross-mutual information: what context adds to the log-probability of reference translations."""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from hf_docmt import __version__
+from hf_docmt.evaluation.conditions import with_context
+from hf_docmt.evaluation.report import make_result
+from hf_docmt.evaluation.scorer import NORMALIZATIONS, normalized
+from hf_docmt.evaluation.significance import bootstrap_interval
+from hf_docmt.evaluation.statistics import document_statistics, scorer
+from hf_docmt.evaluation.suites import SuiteItem, labels_of
+from hf_docmt.evaluation.systems.interface import System
+
+
+@dataclass(frozen=True)
+class PointwiseCXMI:
+    """What context adds to the log-probability of each token of a reference translation, in nats."""
+
+    item_id: str
+    tokens: tuple[str, ...]  # of the current sentence, its end mark last
+    with_context: tuple[float, ...]
+    without_context: tuple[float, ...]
+    group: str | None = None
+    labels: dict = field(default_factory=dict)
+
+    @property
+    def gains(self) -> tuple[float, ...]:
+        """P-CXMI of every token (Fernandes et al. 2023): log q(y_t | x, C) - log q(y_t | x)."""
+        return tuple(given - alone for given, alone in zip(self.with_context, self.without_context))
+
+    def gain(self, normalization: str = "sum") -> float:
+        """P-CXMI of the sentence: the sum of its tokens' (or their `mean`)."""
+        return normalized(self.gains, normalization)
+
+
+def pointwise_cxmi(system: System, items: Sequence[SuiteItem]) -> list[PointwiseCXMI]:
+    """The right candidate of every item, forced with its context (gold target context) and with none.
+
+    Meant for one model that was trained with and without context (Fernandes et al. 2021); with others the
+    difference also holds how foreign a missing context is to the model. ValueError names an item with scores that are
+    not finite.
+    """
+    given = [replace(item, candidates=(item.candidates[item.correct],), correct=0) for item in items]
+    found = []
+    with_it, without, texts = (
+        system.token_log_probabilities(given),
+        system.token_log_probabilities(with_context(given, "empty")),
+        system.token_texts(given),
+    )
+    for item, (full,), (alone,), (tokens,) in zip(given, with_it, without, texts):
+        if len(full) != len(alone) or not all(map(math.isfinite, [*full, *alone])):
+            raise ValueError(
+                f"{item.where}: log-probabilities {full} with context and {alone} without; expected as many, all "
+                "finite: check the model's weights and separator"
+            )
+        found.append(PointwiseCXMI(item.item_id, tuple(tokens), tuple(full), tuple(alone), item.group, labels_of(item)))
+    return found
+
+
+def cxmi_result(
+    system: System,
+    found: Sequence[PointwiseCXMI],
+    *,
+    dataset: str,
+    split: str = "all",
+    normalization: str = "sum",
+    samples: int = 1000,
+    seed: int = 1,
+) -> dict:
+    """CXMI of a system as a report result: the mean of its sentences' P-CXMI, in nats, with a bootstrap interval.
+
+    Fernandes et al. (2021): a sentence counts by the `sum` over its tokens, N is the number of sentences;
+    their released code takes each sentence's `mean` over tokens instead. Documents are resampled.
+    """
+    if normalization not in NORMALIZATIONS or not found:
+        raise ValueError(
+            f"normalization {normalization!r} and {len(found)} sentences: expected {' or '.join(NORMALIZATIONS)}, and "
+            "at least one sentence"
+        )
+    parts: dict[str, list[PointwiseCXMI]] = defaultdict(list)
+    for one in found:
+        for name, value in one.labels.items():
+            parts[f"{name}={value}"].append(one)
+    whole = _part(found, normalization, samples, seed)
+    signature = (
+        f"unit:nats|sentence:{normalization}|tokens:current|target-context:{system.target_context}|"
+        f"without:empty|past:{system.past_context}|future:{system.future_context}|version:{__version__}"
+    )
+    return make_result(
+        task="context use",
+        dataset=dataset,
+        split=split,
+        metric="CXMI",
+        value=whole["value"],
+        signature=signature,
+        n=whole["n"],
+        breakdown={
+            label: _part(some, normalization, samples, seed)
+            for label, some in sorted(parts.items())
+            if len(some) < len(found)
+        },
+        details={"statistics": document_statistics(*_rows(found, normalization))}
+        | {key: value for key, value in whole.items() if key == "interval"},
+    )
+
+
+def token_gains(found: Sequence[PointwiseCXMI], least: int = 5) -> list[tuple[str, float, int]]:
+    """(token, mean P-CXMI, how often) of tokens seen at least so often, those that profit most first."""
+    gains: dict[str, list[float]] = defaultdict(list)
+    for one in found:
+        for token, gain in zip(one.tokens, one.gains):
+            gains[token.strip()].append(gain)
+    means = [(token, math.fsum(some) / len(some), len(some)) for token, some in gains.items() if len(some) >= least]
+    return sorted(means, key=lambda row: (-row[1], row[0]))
+
+
+def _rows(found: Sequence[PointwiseCXMI], normalization: str) -> tuple[list[str], list[list[float]]]:
+    """Documents, and [sum of P-CXMI, sentences] of each; an item without a document stands alone."""
+    documents: dict[str, list[float]] = defaultdict(list)
+    for one in found:
+        documents[one.item_id if one.group is None else one.group].append(one.gain(normalization))
+    return list(documents), [[math.fsum(gains), len(gains)] for gains in documents.values()]
+
+
+def _part(found: Sequence[PointwiseCXMI], normalization: str, samples: int, seed: int) -> dict:
+    rows = np.array(_rows(found, normalization)[1])
+    interval = bootstrap_interval(rows, scorer("CXMI", 2, scale=1.0), samples, seed)
+    part = {"value": float(rows[:, 0].sum() / rows[:, 1].sum()), "n": len(found)}
+    return part if interval is None else part | {"interval": list(interval)}

@@ -1,0 +1,21 @@
+"""Discourse metrics of translated documents: pronouns, forms of address, ctxpro, connectives, terms."""
+
+from hf_docmt.evaluation.discourse.connectives import connective_result, connective_table, count_connectives
+from hf_docmt.evaluation.discourse.consistency import term_consistency
+from hf_docmt.evaluation.discourse.ctxpro import ctxpro_result, judge_outputs, read_ctxpro, source_documents
+from hf_docmt.evaluation.discourse.pronouns import pronoun_f1
+from hf_docmt.evaluation.discourse.tagging import SpacyTagger, load_tagger
+
+__all__ = [
+    "SpacyTagger",
+    "connective_result",
+    "connective_table",
+    "count_connectives",
+    "ctxpro_result",
+    "judge_outputs",
+    "load_tagger",
+    "pronoun_f1",
+    "read_ctxpro",
+    "source_documents",
+    "term_consistency",
+]

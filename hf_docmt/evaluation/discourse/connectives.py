@@ -1,0 +1,91 @@
+"""Counts of connectives: does a system write as many as the reference? (Fei et al. 2022, Table 4)"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from hf_docmt import __version__
+from hf_docmt.evaluation.discourse.sides import Documents, check_sides
+from hf_docmt.evaluation.discourse.words import checked_phrases, folded, phrase_pattern
+from hf_docmt.evaluation.report import make_result
+from hf_docmt.evaluation.statistics import document_statistics
+
+CONJUNCTIONS = ("and", "but", "or", "because", "so", "yet", "then")  # those of the paper
+
+
+def count_connectives(documents: Documents, connectives: Sequence[str] = CONJUNCTIONS) -> dict[str, int]:
+    """How often each connective, a word or phrase, stands in the documents.
+
+    Case is folded, and only whole words count, but for scripts without blanks. What is found first from the left is
+    counted, of two at one place the longer one: with `so` and `so that` in the list, *so that* is no *so*. A phrase
+    does not reach over the end of a sentence. ValueError: no connectives, or two that are the same but for case.
+    """
+    names = checked_phrases(connectives, "connectives")
+    pattern = phrase_pattern(names)
+    found = Counter(hit for document in documents for sentence in document for hit in pattern.findall(folded(sentence)))
+    return {name: found[name] for name in names}
+
+
+def connective_table(
+    systems: Mapping[str, Documents], connectives: Sequence[str] = CONJUNCTIONS
+) -> dict[str, dict[str, int]]:
+    """{connective: {system: count}}, the table of the paper; `systems` may have the reference among them."""
+    counts = {name: count_connectives(documents, connectives) for name, documents in systems.items()}
+    return {
+        name: {system: found[name] for system, found in counts.items()}
+        for name in checked_phrases(connectives, "connectives")
+    }
+
+
+def connective_result(
+    hypotheses: Documents,
+    references: Documents,
+    *,
+    dataset: str,
+    split: str,
+    connectives: Sequence[str] = CONJUNCTIONS,
+    systems: Mapping[str, Documents] | None = None,
+    doc_ids: Sequence[str] | None = None,
+    strategy: str | None = None,
+    beams: int | None = None,
+) -> dict:
+    """Number of connectives in percent of the reference's, as a report result, over all and for each of them.
+
+    `n` counts those of the reference; one that it does not have is left out of the breakdown. `details["table"]` has
+    the counts side by side, with those of further `systems`. Statistics: [translation, reference] of each document.
+    ValueError: no connective in the reference.
+    """
+    ids = check_sides(hypotheses, references, doc_ids=doc_ids)
+    for name, documents in (systems or {}).items():
+        if name in ("reference", "hypothesis"):
+            raise ValueError(f"a further system is called {name!r}, which names the other columns; rename it")
+        try:
+            check_sides(documents, references, doc_ids=ids)
+        except ValueError as error:
+            raise ValueError(f"system {name!r}: {error}") from error
+    table = connective_table({"reference": references, "hypothesis": hypotheses, **(systems or {})}, connectives)
+    rows = [
+        [sum(count_connectives([document], connectives).values()) for document in pair]
+        for pair in zip(hypotheses, references)
+    ]
+    found, expected = (sum(column) for column in zip(*rows))
+    if not expected:
+        raise ValueError(
+            f"the references have none of the connectives {', '.join(table)}; give those of their language"
+        )
+    return make_result(
+        task="discourse",
+        dataset=dataset,
+        split=split,
+        metric="connectives",
+        value=100 * found / expected,
+        signature=f"count:{'+'.join(table)}|unit:percent-of-reference|case:folded|match:whole-word,longest-first|version:{__version__}",
+        n=expected,
+        strategy=strategy,
+        beams=beams,
+        breakdown={
+            f"connective={name}": {"value": 100 * counts["hypothesis"] / counts["reference"], "n": counts["reference"]}
+            for name, counts in table.items()
+            if counts["reference"]
+        },
+        details={"table": table, "statistics": document_statistics(ids, rows)},
+    )

@@ -1,0 +1,167 @@
+"""Term and name consistency: does a term that a document repeats keep its translation?"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from hf_docmt import __version__
+from hf_docmt.evaluation.discourse.sides import Documents, check_sides
+from hf_docmt.evaluation.discourse.terms import SHORTEST, Terms, find_terms, listed_terms, stem
+from hf_docmt.evaluation.discourse.words import checked_phrases, folded, phrase_pattern, words
+from hf_docmt.evaluation.report import make_result
+from hf_docmt.evaluation.statistics import document_statistics
+
+SHOWN = 20  # changed terms in the details
+Translations = list[list[dict[str, set[str]]]]  # [document][sentence]: {term: its translations there}
+
+
+def term_consistency(
+    sources: Documents,
+    hypotheses: Documents,
+    references: Documents | None = None,
+    *,
+    dataset: str,
+    split: str,
+    terms: Sequence[str] | None = None,
+    glossary: Mapping[str, Sequence[str]] | None = None,
+    prefix: int | None = 6,
+    max_share: float = 0.02,
+    doc_ids: Sequence[str] | None = None,
+    strategy: str | None = None,
+    beams: int | None = None,
+) -> dict:
+    """Share of repeated source terms that keep their translation, in percent, as a report result.
+
+    A term counts once for each document in which two or more sentences have it; it keeps its translation if one
+    translation stands in all of them. Terms are found by rule (`terms.find_terms`), or those of the list `terms`, or
+    those of the `glossary`, words or phrases with all their allowed translations. So `n` depends on the source alone.
+
+    Alignment: with a glossary, the translations of the term that stand in the sentence. Else one word, that with the
+    highest Dice coefficient 2·n(term, word) / (n(term) + n(word)), n counting sentences of the whole set of scored
+    documents, the alphabetically first of equals; a sentence without words has none. Words are told apart by their
+    first `prefix` characters, so that endings do not matter (None: by all). The coefficients are made from the very
+    translations that are scored, so a small set gives low figures; `details["reference"]` has that of the references
+    by the same method, to compare with. Without a glossary both languages must part words by blanks.
+
+    `details` further has `agreement`, the share of sentences with the most frequent translation of their term in the
+    document, and the first `changed` terms. Statistics: [kept, terms] of each document. ValueError: nothing repeated.
+    """
+    ids = check_sides(hypotheses, hypotheses if references is None else references, sources, doc_ids)
+    if terms is not None and glossary is not None:
+        raise ValueError("terms and a glossary are given; the glossary has terms already, leave one of the two out")
+    if prefix is not None and prefix < 1:
+        raise ValueError(f"prefix is {prefix}, expected a number of characters, 1 or more, or None for whole words")
+    listed = list(glossary) if glossary is not None else terms
+    found = find_terms(sources, max_share, prefix) if listed is None else listed_terms(sources, listed)
+
+    def judge(documents: Documents) -> list[list[_Use]]:
+        return _judge(found, _look_up(found, documents, glossary) if glossary else _associate(found, documents, prefix))
+
+    uses = judge(hypotheses)
+    rows = [[sum(use.kept for use in document), len(document)] for document in uses]
+    flat = [use for document in uses for use in document]
+    if not flat:
+        raise ValueError(
+            f"no term stands in two sentences of one of the {len(ids)} documents; give terms or a glossary that fit "
+            f"the source, or, for terms found by rule, a larger max_share than {max_share:g}"
+        )
+    kinds = {kind: [use for use in flat if (use.term in found.names) == (kind == "name")] for kind in ("name", "word")}
+    return make_result(
+        task="discourse",
+        dataset=dataset,
+        split=split,
+        metric="term consistency",
+        value=_share(flat),
+        signature=_signature(listed, glossary, prefix, max_share),
+        n=len(flat),
+        strategy=strategy,
+        beams=beams,
+        breakdown={f"kind={kind}": {"value": _share(some), "n": len(some)} for kind, some in kinds.items() if some},
+        details={
+            "agreement": 100 * sum(use.most for use in flat) / sum(len(use.translations) for use in flat),
+            "reference": None if references is None else _share(list(chain(*judge(references)))),
+            "changed": [
+                {"document": name, "term": use.term, "translations": [sorted(some) for some in use.translations]}
+                for name, document in zip(ids, uses)
+                for use in document
+                if not use.kept
+            ][:SHOWN],
+            "statistics": document_statistics(ids, rows),
+        },
+    )
+
+
+@dataclass(frozen=True)
+class _Use:
+    """A repeated term of a document: its translations in each of its sentences."""
+
+    term: str
+    translations: list[set[str]]
+
+    @property
+    def most(self) -> int:
+        """The number of sentences with the most frequent translation."""
+        return max(Counter(chain(*self.translations)).values(), default=0)
+
+    @property
+    def kept(self) -> bool:
+        return self.most == len(self.translations)
+
+
+def _judge(found: Terms, translations: Translations) -> list[list[_Use]]:
+    return [
+        [_Use(term, [document[place][term] for place in places]) for term, places in found.repeated(number).items()]
+        for number, document in enumerate(translations)
+    ]
+
+
+def _look_up(found: Terms, documents: Documents, glossary: Mapping[str, Sequence[str]]) -> Translations:
+    """The glossary's translations that stand in the sentence."""
+    patterns = {
+        folded(term): phrase_pattern(checked_phrases(translations, f"glossary, translations of {term!r}"))
+        for term, translations in glossary.items()
+    }
+    return [
+        [{term: set(patterns[term].findall(folded(text))) for term in terms} for terms, text in zip(*sides)]
+        for sides in zip(found.sentences, documents)
+    ]
+
+
+def _associate(found: Terms, documents: Documents, prefix: int | None) -> Translations:
+    """The word of the sentence that is associated best with the term."""
+    targets = [[{stem(word, prefix) for word in words(folded(text))} for text in document] for document in documents]
+    pairs = list(zip(chain(*found.sentences), chain(*targets)))
+    of_term = Counter(term for terms, _ in pairs for term in terms)
+    of_word = Counter(word for _, some in pairs for word in some)
+    joint = Counter((term, word) for terms, some in pairs for term in terms for word in some)
+
+    def best(term: str, some: set[str]) -> set[str]:
+        dice = {word: 2 * joint[term, word] / (of_term[term] + of_word[word]) for word in some}
+        return {min(dice, key=lambda word: (-dice[word], word))} if dice else set()
+
+    return [
+        [{term: best(term, some) for term in terms} for terms, some in zip(*sides)]
+        for sides in zip(found.sentences, targets)
+    ]
+
+
+def _share(uses: Sequence[_Use]) -> float:
+    return 100 * sum(use.kept for use in uses) / len(uses)
+
+
+def _signature(listed: Sequence[str] | None, glossary: Mapping | None, prefix: int | None, max_share: float) -> str:
+    told = sorted(listed if glossary is None else ([term, *glossary[term]] for term in glossary)) if listed else None
+    digest = hashlib.sha256(json.dumps(told, ensure_ascii=False).encode()).hexdigest()[:8]
+    by_rule = f"length>={SHORTEST},sentences<={100 * max_share:g}%"
+    parts = {
+        "terms": f"listed-{len(listed)}-{digest}" if listed else by_rule,
+        "repeated": "2-sentences-of-a-document",
+        "kept": "in-all-sentences",
+        "align": "glossary" if glossary else "dice-over-scored-documents",
+        "prefix": "none" if glossary or prefix is None else prefix,
+        "version": __version__,
+    }
+    return "|".join(f"{name}:{value}" for name, value in parts.items())

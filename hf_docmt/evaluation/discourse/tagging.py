@@ -1,0 +1,76 @@
+"""Part-of-speech tags by spaCy; any function with the same result can stand in its place."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+Token = tuple[str, str]  # (text, fine-grained tag)
+Tagger = Callable[[list[str]], list[list[Token]]]
+
+MODELS = {"en": "en_core_web_sm", "de": "de_core_news_sm"}
+_UNUSED = ("parser", "ner", "lemmatizer")  # parts of the pipelines that have no say in the tags
+
+
+class SpacyTagger:
+    """Tokens and fine-grained tags (`tag_`) of a spaCy pipeline, given by name or folder, loaded when first needed.
+
+    The English pipelines have the tags of the Penn Treebank, the German ones those of STTS. ValueError, with the
+    commands that mend it: spaCy or the pipeline is not installed, or the pipeline gives no tags.
+    """
+
+    def __init__(self, model: str, batch_size: int = 256):
+        self.model, self.batch_size = str(model), batch_size
+
+    @property
+    def name(self) -> str:
+        """Name and version of the pipeline, such as `en_core_web_sm-3.8.0`."""
+        meta = self._pipeline.meta
+        return f"{meta['lang']}_{meta['name']}-{meta['version']}"
+
+    def __call__(self, sentences: list[str]) -> list[list[Token]]:
+        documents = list(self._pipeline.pipe(sentences, batch_size=self.batch_size))
+        if any(map(len, documents)) and not any(document.has_annotation("TAG") for document in documents):
+            raise ValueError(f"the spaCy pipeline {self.model!r} gives no tags; use one that does, such as {_known()}")
+        return [[(token.text, token.tag_) for token in document] for document in documents]
+
+    @cached_property
+    def _pipeline(self):
+        try:
+            import spacy
+        except ImportError as error:
+            raise ValueError(
+                "tagging needs spaCy, which is not installed: pip install 'hf-docmt[discourse]', then "
+                f"python -m spacy download {self.model}"
+            ) from error
+        try:
+            return spacy.load(self.model, exclude=_UNUSED)
+        except OSError as error:
+            raise ValueError(
+                f"the spaCy pipeline {self.model!r} is not installed: python -m spacy download {self.model}"
+            ) from error
+
+
+def load_tagger(lang: str) -> SpacyTagger:
+    """The tagger of Herold and Ney (2023) for English or German; ValueError for another language."""
+    if lang not in MODELS:
+        raise ValueError(f"no spaCy pipeline is set for the language {lang!r}, only for {_known()}; give a tagger")
+    return SpacyTagger(MODELS[lang])
+
+
+def tag(tagger: Tagger, sentences: Sequence[str]) -> list[list[Token]]:
+    """The tokens of every sentence; ValueError if the tagger returns another number of sentences."""
+    found = tagger(list(sentences))
+    if len(found) != len(sentences):
+        raise ValueError(
+            f"the tagger {tagger_name(tagger)} returned {len(found)} sentences for {len(sentences)}; "
+            "it must return a list of (token, tag) for every sentence"
+        )
+    return found
+
+
+def tagger_name(tagger: Tagger) -> str:
+    """How a signature calls a tagger: its `name`, else that of the function or class."""
+    return getattr(tagger, "name", None) or getattr(tagger, "__name__", None) or type(tagger).__name__
+
+
+def _known() -> str:
+    return ", ".join(f"{model} ({lang})" for lang, model in MODELS.items())

@@ -1,0 +1,126 @@
+"""Which results of several systems were measured in the same way, and so may be compared."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+SCORE = ("task", "dataset", "split", "metric")
+SETTINGS = ("strategy", "beams")
+
+
+def group_results(systems: Sequence[str], reports: Sequence[dict], may_differ: Sequence[str]) -> list[dict[str, dict]]:
+    """{system: result} for each score, apart where strategy, beams or signature differ in a key not in `may_differ`.
+
+    Scores in the order of the reports, groups of one score one after the other. ValueError: nothing that two reports
+    have both, a key that no result has, or two results of a system for one place.
+    """
+    _check_common(systems, reports)
+    _check_keys(reports, may_differ)
+    scores: dict[tuple, dict[tuple, dict[str, dict]]] = {}
+    for system, report in zip(systems, reports):
+        for result in report["results"]:
+            key = tuple((name, value) for name, value in settings(result) if name not in may_differ)
+            group = scores.setdefault(_score(result), {}).setdefault(key, {})
+            if system in group:
+                raise ValueError(_twice(system, group[system], result))
+            group[system] = result
+    return [group for groups in scores.values() for group in groups.values()]
+
+
+def settings(result: dict) -> list[tuple[str, str]]:
+    """How a score was measured: strategy and beams where they are told, then the keys and values of its signature."""
+    told = [(name, str(result[name])) for name in SETTINGS if result[name] is not None]
+    parts = [part.partition(":") for part in result["signature"].split("|")]
+    return told + [(name, value) for name, _, value in parts]
+
+
+def footnote(systems: Sequence[str], group: dict[str, dict], may_differ: Sequence[str]) -> str:
+    """The signature of a group, with strategy and beams before it where these may differ.
+
+    Where systems differ, all their values in the order of the columns: `past:0/3`; `-` for a system without any.
+    """
+    told = {system: dict(settings(result)) for system, result in group.items()}
+    keys = dict.fromkeys(key for found in told.values() for key in found)
+    parts = []
+    for key in (key for key in keys if key in may_differ or key not in SETTINGS):
+        values = [told.get(system, {}).get(key, "-") for system in systems]
+        same = {found.get(key) for found in told.values()}
+        value = same.pop() if len(same) == 1 else "/".join(values)
+        parts.append(f"{key}:{value}" if value else key)
+    return "|".join(parts)
+
+
+def score_name(result: dict) -> str:
+    return f"{result['dataset']} {result['metric']}"
+
+
+def notes_apart(groups: Sequence[dict[str, dict]]) -> list[str]:
+    """What keeps systems out of each other's rows: one note for each set of keys that differ."""
+    scores: dict[tuple, list[dict[str, dict]]] = {}
+    for group in groups:
+        scores.setdefault(_score(next(iter(group.values()))), []).append(group)
+    apart: dict[tuple, list[str]] = {}
+    for parts in scores.values():
+        if len({tuple(sorted(group)) for group in parts}) > 1:  # not the same systems in every row
+            first = [next(iter(group.values())) for group in parts]
+            apart.setdefault(_differing(first), []).append(score_name(first[0]))
+    return [
+        f"Rows apart because of different {', '.join(keys) or 'order of the signature'}: {listed(names)}. What may "
+        "differ within a row can be named (may_differ)."
+        for keys, names in apart.items()
+    ]
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Names joined by commas, the later ones only counted."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def check_known(name: str, known: Sequence[str], what: str, where: str) -> None:
+    if name not in known:
+        close = get_close_matches(name, known, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"unknown {what} {name!r}: {where} {', '.join(known)}{hint}")
+
+
+def _score(result: dict) -> tuple:
+    return tuple(result[name] for name in SCORE)
+
+
+def _differing(results: Sequence[dict]) -> tuple[str, ...]:
+    """Keys that do not have the same value in all results."""
+    told = [dict(settings(result)) for result in results]
+    keys = dict.fromkeys(key for found in told for key in found)
+    return tuple(key for key in keys if len({found.get(key) for found in told}) > 1)
+
+
+def _check_common(systems: Sequence[str], reports: Sequence[dict]) -> None:
+    scores = [{_score(result) for result in report["results"]} for report in reports]
+    alone = len(reports) > 1 and len(set().union(*scores)) == sum(map(len, scores))
+    if alone or not any(scores):
+        held = [listed([score_name(result) for result in report["results"]]) or "nothing" for report in reports]
+        found = "; ".join(f"{system} has {names}" for system, names in zip(systems, held))
+        raise ValueError(
+            f"nothing to compare, no task, dataset, split and metric is in two reports: {found}; evaluate the systems "
+            "on the same data"
+        )
+
+
+def _check_keys(reports: Sequence[dict], may_differ: Sequence[str]) -> None:
+    keys = dict.fromkeys(SETTINGS)
+    keys |= {name: None for report in reports for result in report["results"] for name, _ in settings(result)}
+    for name in may_differ:
+        check_known(name, list(keys), "key that may differ", "the reports have")
+
+
+def _twice(system: str, first: dict, second: dict) -> str:
+    keys = _differing([first, second])
+    if not keys:
+        return (
+            f"{system}: two results for {score_name(first)} ({first['split']}) with the same settings; keep the one "
+            "that counts"
+        )
+    return (
+        f"{system}: two results for {score_name(first)} ({first['split']}) that differ only in {', '.join(keys)}, "
+        f"which may differ within a row; do not let {keys[0]} differ, or keep one of the two in the report"
+    )

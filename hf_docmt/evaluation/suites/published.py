@@ -1,0 +1,73 @@
+"""What is published about the suites: counts, the rule for ties, languages."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from hf_docmt.data.documents import DataError
+from hf_docmt.evaluation.suites.items import SuiteItem, labels_of
+
+TIES = {"contrapro": "wrong", "voita": "first", "lopes": "wrong", "bawden": "wrong"}
+DISTANCES = {"0": 2400, "1": 7075, "2": 1510, "3": 573, ">3": 442}  # ContraPro: items at each antecedent distance
+COUNTS = {  # (format, name; None: any): what is counted, by the names of `counts`
+    ("contrapro", None): {"items": 12000, "candidates": 36000} | {f"distance={d}": n for d, n in DISTANCES.items()},
+    ("voita", "deixis_dev"): {"items": 500, "candidates": 1000},
+    ("voita", "deixis_test"): {"items": 2500, "candidates": 5000},
+    ("voita", "lex_cohesion_dev"): {"items": 500, "candidates": 1124},
+    ("voita", "lex_cohesion_test"): {"items": 1500, "candidates": 3428},
+    ("voita", "ellipsis_infl"): {"items": 500, "candidates": 2520},
+    ("voita", "ellipsis_vp"): {"items": 500, "candidates": 5203},
+    ("lopes", None): {"items": 14000, "candidates": 28000}
+    | {f"phenomenon={pronoun}": 3500 for pronoun in ("il", "elle", "ils", "elles")},
+    ("bawden", "anaphora"): {"items": 200, "groups": 50, "kind=correct": 100, "kind=semi-correct": 100},
+    ("bawden", "lexical_choice"): {"items": 200, "groups": 100},
+}
+_CODES = {"eng": "en", "deu": "de", "ger": "de", "fra": "fr", "fre": "fr", "rus": "ru"}
+
+
+def counts(items: Sequence[SuiteItem]) -> dict[str, int]:
+    """How many items, candidates, groups, and items with each label (`phenomenon=il`, `distance=>3`, …) there are."""
+    found = Counter(f"{name}={value}" for item in items for name, value in labels_of(item).items())
+    groups = {item.group for item in items if item.group is not None}
+    candidates = sum(len(item.candidates) for item in items)
+    return {"items": len(items), "candidates": candidates, "groups": len(groups), **found}
+
+
+def counts_note(items: Sequence[SuiteItem], format: str | None, name: str) -> str | None:
+    """What differs from the counts of the suite as published; None if nothing does, or none is known of that name.
+
+    `name` is that of the file without endings, such as `deixis_dev`. ContraPro and Lopes are one suite each, compared
+    under any name. What no item tells (distances, say, where only texts were read) is not compared.
+    """
+    published = COUNTS.get((format, name)) or COUNTS.get((format, None))
+    if published is None:
+        return None
+    found = counts(items)
+    told = {key.partition("=")[0] for key in found}
+    parts = [
+        f"{key} {found.get(key, 0):,} (published {count:,})"
+        for key, count in published.items()
+        if key.partition("=")[0] in told and found.get(key, 0) != count
+    ]
+    return f"{name}: other counts than published: {', '.join(parts)}" if parts else None
+
+
+def check_language(items: Sequence[SuiteItem], source_lang: str | None, target_lang: str | None) -> None:
+    """DataError where a suite is known to be of other languages than a model that translates between these.
+
+    Lopes and Bawden are English-French. The formats of ContraPro and Voita serve other suites, too: there documents,
+    file names, document ids, or a published name with Cyrillic candidates tell. What is not told on either side is not
+    compared; codes such as `de_DE`, `deu_Latn` and `de` are the same language.
+    """
+    for item in items[:1]:
+        model = (source_lang, target_lang)
+        for side, own, other in zip(("source", "target"), item.languages, model):
+            if own and other and _primary(own) != _primary(other):
+                raise DataError(
+                    f"{item.where}: the suite's {side} language is {own!r}, the model's {other!r}; take a suite "
+                    f"from {source_lang} to {target_lang}, or a model of the suite's languages"
+                )
+
+
+def _primary(code: str) -> str:
+    language = code.lower().replace("-", "_").split("_")[0]
+    return _CODES.get(language, language)

@@ -1,0 +1,118 @@
+"""Text files of suites: two sides, parallel by line, a run of lines for each item, further files with its context."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from hf_docmt.data.documents import DataError
+from hf_docmt.data.readers.files import read_lines
+
+Sides = tuple[tuple[str, ...], tuple[str, ...]]  # source and target sentences, as many
+
+
+class Block(NamedTuple):
+    """The lines of one item."""
+
+    place: str  # file and line, for messages
+    line: int  # the first one, from 0
+    source: str
+    candidates: list[str]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The lines of two parallel files."""
+
+    source_path: Path
+    target_path: Path
+    source: list[str]
+    target: list[str]
+
+    def blocks(self, sizes: Sequence[int]) -> Iterator[Block]:
+        """Items of so many lines each, which repeat the source; DataError where a line is empty or it is not so."""
+        if sum(sizes) != len(self.source):
+            raise DataError(
+                f"{self.source_path}: {len(self.source)} lines, expected {sum(sizes)} for {len(sizes)} items, one for "
+                "each candidate; the file is cut or belongs to another suite"
+            )
+        line = 0
+        for size in sizes:
+            for number in range(line, line + size):
+                self._check(number, line)
+            yield Block(f"{self.source_path}, line {line + 1}", line, self.source[line], self.target[line:][:size])
+            line += size
+
+    def equal_blocks(self, size: int) -> Iterator[Block]:
+        """As `blocks`, of the same number of lines each."""
+        if len(self.source) % size:
+            raise DataError(
+                f"{self.source_path}: {len(self.source)} lines, expected a multiple of {size}, the lines of an item; "
+                f"the file is cut, its last whole item ends in line {len(self.source) // size * size}"
+            )
+        return self.blocks([size] * (len(self.source) // size))
+
+    def _check(self, number: int, first: int) -> None:
+        for path, line in ((self.source_path, self.source[number]), (self.target_path, self.target[number])):
+            if not line.strip():
+                raise DataError(f"{path}, line {number + 1}: empty, expected a sentence; the file is cut or altered")
+        if self.source[number] != self.source[first]:
+            raise DataError(
+                f"{self.source_path}, line {number + 1}: {self.source[number]!r} is not line {first + 1} again, which "
+                f"is {self.source[first]!r}; the lines of an item have one source, so some are lost or out of order"
+            )
+
+
+def read_texts(source_path: Path, target_path: Path) -> Texts:
+    """DataError unless both are there and have equally many lines."""
+    source, target = ([line for _, line in read_lines(path)] for path in (source_path, target_path))
+    if len(source) != len(target):
+        cut, full = (source_path, target_path) if len(source) < len(target) else (target_path, source_path)
+        raise DataError(
+            f"{cut}: ends after line {min(len(source), len(target))}, {full} has {max(len(source), len(target))} "
+            "lines; the two are parallel, so one is cut or of another suite"
+        )
+    return Texts(source_path, target_path, source, target)
+
+
+def read_contexts(source_path: Path, target_path: Path, current: Texts, size: int | None = None) -> list[Sides]:
+    """The sentences before every line of `current`, oldest first, from `size` lines for each.
+
+    Without `size` it follows from the number of lines. Where fewer sentences were there, the files have empty lines in
+    their place: those before the first line with text on either side are left out.
+    """
+    texts = read_texts(source_path, target_path)
+    lines, needed = len(texts.source), len(current.source)
+    size = size or max(1, round(lines / needed))
+    if lines != size * needed:
+        short = f"; there is none for line {lines // size + 1}" if lines < size * needed else ""
+        raise DataError(
+            f"{source_path}: {lines} lines, expected {size * needed}, {size} for each of the {needed} lines of "
+            f"{current.source_path}{short}; one of the files is cut or of another suite"
+        )
+    contexts = []
+    for start in range(0, lines, size):
+        pairs = list(zip(texts.source[start : start + size], texts.target[start : start + size]))
+        while pairs and not any(side.strip() for side in pairs[0]):
+            pairs.pop(0)
+        contexts.append((tuple(source for source, _ in pairs), tuple(target for _, target in pairs)))
+    return contexts
+
+
+def context_of(block: Block, contexts: list[Sides], path: Path) -> Sides:
+    """The context that all lines of an item have; DataError where it differs."""
+    found = contexts[block.line]
+    for number in range(block.line, block.line + len(block.candidates)):
+        if contexts[number] != found:
+            raise DataError(
+                f"{path}: the context of line {number + 1} is not that of line {block.line + 1}, {block.place}; the "
+                "candidates of an item share it, so lines are lost or out of order"
+            )
+    return found
+
+
+def nearest(context: Sides, most: int) -> Sides:
+    """The last sentences of a context, at most so many."""
+    source, target = context
+    start = max(0, len(source) - most)
+    return source[start:], target[start:]

@@ -1,0 +1,201 @@
+"""Any encoder-decoder translation model of transformers as a system, sentence by sentence or with joined context."""
+
+import warnings
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.modeling_outputs import BaseModelOutput
+
+from hf_docmt.evaluation.systems.forced import ForcedDecoding, end_tokens, evaluation_mode, model_facts
+from hf_docmt.evaluation.systems.frames import JoinedCollator, frame_of, padded
+from hf_docmt.evaluation.systems.pieces import piece_ids
+from hf_docmt.evaluation.systems.walk import Window, walk_documents
+
+
+class Seq2SeqSystem(ForcedDecoding):
+    """Marian, NLLB, M2M-100, mBART, T5 and the like, with context where they were trained to read it.
+
+    Without context every sentence stands alone. With it, sentences are joined by `separator`, a token or a text (by
+    default the tokenizer's `sep_token`); `context_sides="both"` gives the decoder the translations of the context as
+    a forced prefix (in scoring the references), `"source"` gives it none. `source_prefix` is put before the source,
+    such as T5's task or Marian's `>>fra<<`; `src_lang` and `tgt_lang` are the tokenizer's language codes. Labels are
+    what `tokenizer(text_target=...)` makes of them; language codes in them are given, not scored. Further arguments go
+    to `generate`. ValueError: context without a separator, unknown language codes.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        name: str | None = None,
+        *,
+        past_context: int = 0,
+        future_context: int = 0,
+        context_sides: str = "source",
+        separator: str | None = None,
+        source_prefix: str = "",
+        src_lang: str | None = None,
+        tgt_lang: str | None = None,
+        batch_size: int = 16,
+        batch_tokens: int = 4096,
+        max_new_tokens: int = 256,
+        **generate_kwargs,
+    ):
+        for field, code in (("src_lang", src_lang), ("tgt_lang", tgt_lang)):
+            if code is not None:
+                _set_language(tokenizer, field, code)
+        reach = past_context + future_context
+        collate = JoinedCollator(
+            model,
+            tokenizer,
+            separator=_separator(tokenizer, separator) if reach else (),
+            prefix=tokenizer(source_prefix.strip(), add_special_tokens=False)["input_ids"] if source_prefix else (),
+            context_sides=context_sides if reach else "source",
+        )
+        super().__init__(
+            model,
+            tokenizer,
+            name or model.config._name_or_path or model.config.model_type,
+            collate=collate,
+            past_context=past_context,
+            future_context=future_context,
+            batch_tokens=batch_tokens,
+        )
+        self.settings = {
+            "context_sides": collate.context_sides,
+            "separator": (tokenizer.sep_token if separator is None else separator) if reach else None,
+            "source_prefix": source_prefix or None,
+            "src_lang": src_lang,
+            "tgt_lang": tgt_lang,
+        }
+        self.batch_size = batch_size
+        self.generate_kwargs = {"max_new_tokens": max_new_tokens, **generate_kwargs}
+
+    def translate(self, documents: list[list[str]]) -> list[list[str]]:
+        """Translations of documents, lists of sentences, each as long as the document.
+
+        With target context sentence by sentence, in batches of equal decoder prefix. Warns of translations that did
+        not end before `max_new_tokens`.
+        """
+        with evaluation_mode(self.model):
+            return walk_documents(
+                documents,
+                self._translate_windows,
+                past_context=self.past_context,
+                future_context=self.future_context,
+                target_context=self.collate.context_sides == "both",
+            )
+
+    def describe(self) -> dict:
+        """The `model` section of a report."""
+        return model_facts(self, self.model.config.model_type, **self.settings)
+
+    def scored_model(self) -> nn.Module:
+        return _SharedSources(self.model)
+
+    def _translate_windows(self, windows: list[Window]) -> list[str]:
+        rows = [self._example(window) for window in windows]
+        jobs = [(self.collate.source(row), self.collate.decoder_prefix(row)) for row in rows]
+        order = sorted(range(len(jobs)), key=lambda job: (len(jobs[job][1]), len(jobs[job][0])))
+        found, cut = [""] * len(jobs), 0
+        while order:
+            same = [job for job in order[: self.batch_size] if len(jobs[job][1]) == len(jobs[order[0]][1])]
+            order = order[len(same) :]
+            for job, (ids, ended) in zip(same, self._generate([jobs[job] for job in same])):
+                cut += not ended
+                found[job] = self.tokenizer.decode(ids, skip_special_tokens=True)
+        if cut:
+            warnings.warn(f"{self.name}: {cut} translations did not end before max_new_tokens", stacklevel=2)
+        return found
+
+    def _example(self, window: Window) -> dict:
+        """As a training view has it; the current sentence is still empty on the target side."""
+        after = len(window.source_after)
+        source = [piece_ids(self.tokenizer, text, is_target=False) for text in (*window.source, *window.source_after)]
+        context = [piece_ids(self.tokenizer, text, is_target=True) for text in window.target_context]
+        missing = len(window.source) - 1 - len(context)
+        target = [[]] * missing + context + [[]] * (1 + after)
+        return {"doc_id": window.place, "source": source, "target": target, "current": len(window.source) - 1}
+
+    @torch.inference_mode()
+    def _generate(self, jobs: list[tuple[list[int], list[int]]]) -> list[tuple[list[int], bool]]:
+        """New tokens of each job before the end mark or a separator, and whether that came before the limit.
+
+        At the limit some models (Marian) are made to write an end mark.
+        """
+        sources, prefixes = zip(*jobs)
+        device, separator, ends = self.model.device, self.collate.separator, end_tokens(self.model)
+        settings = {"eos_token_id": [*ends, *separator] if len(separator) == 1 else ends, **self.generate_kwargs}
+        if self.collate.limit is not None:
+            settings["max_new_tokens"] = min(settings["max_new_tokens"], self.collate.limit - len(prefixes[0]))
+        output = self.model.generate(
+            input_ids=padded(sources, self.collate.pad).to(device),
+            attention_mask=padded([[1] * len(source) for source in sources], 0).to(device),
+            decoder_input_ids=torch.tensor(prefixes, device=device),
+            decoder_start_token_id=self.collate.start,  # another one would be put before the prefix
+            **settings,
+        )
+        found = [_until(row, ends, separator) for row in output[:, len(prefixes[0]) :].tolist()]
+        return [(ids, len(ids) + 1 < settings["max_new_tokens"]) for ids in found]
+
+
+class _SharedSources(nn.Module):
+    """The model as the scorer takes it: encoder states of one source are shared by the rows of its candidates."""
+
+    per_source_inputs = ("attention_mask",)
+
+    def __init__(self, model: PreTrainedModel):
+        super().__init__()
+        self.model, self.training = model, model.training
+
+    def get_encoder(self) -> nn.Module:
+        return self.model.get_encoder()
+
+    def forward(self, attention_mask, decoder_input_ids, decoder_attention_mask, input_ids=None, encoder_outputs=None):
+        if encoder_outputs is None:
+            encoder_outputs = self.get_encoder()(input_ids=input_ids, attention_mask=attention_mask)
+        states = encoder_outputs[0]  # (sources, S, D)
+        rows = len(decoder_input_ids) // len(states)
+        return self.model(
+            encoder_outputs=BaseModelOutput(last_hidden_state=states.repeat_interleave(rows, dim=0)),
+            attention_mask=attention_mask.repeat_interleave(rows, dim=0),
+            decoder_input_ids=decoder_input_ids,
+            decoder_attention_mask=decoder_attention_mask,
+            use_cache=False,
+        )
+
+
+def _set_language(tokenizer: PreTrainedTokenizerBase, field: str, code: str) -> None:
+    if not hasattr(tokenizer, field):
+        raise ValueError(
+            f"{field} is {code!r}, but {type(tokenizer).__name__} has no language codes; leave it out, or give the "
+            "model's own mark as source_prefix"
+        )
+    try:
+        setattr(tokenizer, field, code)
+        frame = frame_of(tokenizer, is_target=field == "tgt_lang")
+        known = tokenizer.unk_token_id not in (*frame.before, *frame.after)
+    except KeyError:  # M2M-100 looks codes up in a table
+        known = False
+    if not known:
+        raise ValueError(f"{field}: {code!r} is not a language code of {type(tokenizer).__name__}")
+
+
+def _separator(tokenizer: PreTrainedTokenizerBase, separator: str | None) -> list[int]:
+    text = tokenizer.sep_token if separator is None else separator
+    ids = tokenizer(text, add_special_tokens=False, split_special_tokens=False)["input_ids"] if text else []
+    if not ids:
+        raise ValueError(
+            f"context needs a separator between sentences, got {separator!r} and {type(tokenizer).__name__} with "
+            f"sep_token {tokenizer.sep_token!r}; give a token or text that has tokens"
+        )
+    return ids
+
+
+def _until(ids: list[int], ends: list[int], separator: list[int]) -> list[int]:
+    """The tokens before the first end mark or separator."""
+    for place in range(len(ids)):
+        if ids[place] in ends or (separator and ids[place : place + len(separator)] == separator):
+            return ids[:place]
+    return ids

@@ -1,0 +1,266 @@
+"""ctxpro: reading, the rule by hand and against a second reading, intervals, bad files, the real sets."""
+
+import json
+import math
+import random
+import string
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hf_docmt.evaluation.discourse.ctxpro import (
+    CtxproItem,
+    ctxpro_result,
+    judge_outputs,
+    read_ctxpro,
+    source_documents,
+    wilson_interval,
+)
+from hf_docmt.evaluation.statistics import scorer
+
+CTXPRO = Path(__file__).parents[1] / ".." / "shared" / "data" / "ctxpro_ende"
+
+ENTRIES = [
+    {
+        "expected": "sie",
+        "rule": "ACC.FORM+PLUR",
+        "src segment": "I see you. Really.",
+        "ref segment": "Ich sehe Sie. Wirklich.",
+        "document id": "2016/a",
+        "segment id": 7,
+    },
+    {
+        "expected": "Weißt",
+        "rule": "DO.ELL",
+        "src segment": "Do you?",
+        "ref segment": "Weißt du es?",
+        "document id": "2016/b",
+        "segment id": 3,
+        "ante distance": 5,
+    },
+]
+LINES = ["Hello.<eos> <eos> _ What?<eos> I see you. Really.", "Do you?"]
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a set in the published folders and returns the JSON's path."""
+
+    def write(entries=ENTRIES, lines=LINES, name="aux.en-de.dev"):
+        for folder in ("evalsets", "inputs"):
+            (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / "inputs" / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        path = tmp_path / "evalsets" / f"{name}.json"
+        path.write_text(json.dumps(entries), encoding="utf-8")
+        return path
+
+    return write
+
+
+def item(expected="du", rule="NOM", group="a", distance=None, number=1):
+    return CtxproItem(f"set:{number}", ("Hello.", "You?"), expected, rule, "Du?", distance, group)
+
+
+def right(text, word="du", **options):
+    return judge_outputs([item(word)], [["Hallo.", text]], **options)[0]
+
+
+def test_reading(write):
+    first, second = read_ctxpro(write())
+    assert first.source == ("Hello.", "", "_ What?", "I see you. Really.")
+    assert (first.expected, first.rule, first.reference) == ("sie", "ACC.FORM+PLUR", "Ich sehe Sie. Wirklich.")
+    assert (first.item_id, first.group, first.distance) == ("aux:1", "2016/a", None)
+    assert (second.item_id, second.source, second.distance) == ("aux:2", ("Do you?",), 5)
+
+
+def test_inputs_elsewhere(write, tmp_path):
+    path = write()
+    items = read_ctxpro(path)
+    (tmp_path / "inputs" / "aux.en-de.dev").rename(tmp_path / "texts")
+    assert read_ctxpro(path, tmp_path / "texts") == items
+    with pytest.raises(ValueError, match=r"aux\.en-de\.dev is not there; give the file of inputs"):
+        read_ctxpro(path)
+
+
+def test_source_documents(write):
+    items = read_ctxpro(write())
+    assert source_documents(items) == [["Hello.", "", "_ What?", "I see you. Really."], ["Do you?"]]
+    assert source_documents(items, 1) == [["_ What?", "I see you. Really."], ["Do you?"]]
+    assert source_documents(items, 0) == [["I see you. Really."], ["Do you?"]]
+    with pytest.raises(ValueError, match="context is -1"):
+        source_documents(items, -1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "answer"),
+    [
+        ("Kommst du?", "du", True),
+        ("DU kommst.", "du", True),
+        ("du", "du", True),
+        ("Kommst Du, Anna?", "du", True),
+        ('"Du"', "du", True),
+        ("Wirst du's sehen?", "du", False),  # the apostrophe goes, dus stays
+        ("„Du“ kommst.", "du", False),  # other than ASCII punctuation stays
+        ("Dumm.", "du", False),
+        ("Kommst-du", "du", False),
+        ("Kommst -du", "du", True),
+        ("Sie kommen.", "du", False),
+        ("", "du", False),
+        ("Gibt's das?", "gibt's", True),
+        ("Weißt du?", "Weißt", True),
+        ("Kommst\tdu jetzt", "du", False),  # a blank is meant
+    ],
+)
+def test_rule_by_hand(text, expected, answer):
+    assert right(text, expected) is answer
+
+
+def test_expected_as_written():
+    assert right("Weißt du?", "Weißt", expected="as written") is False
+    assert right("Weißt du?", "weißt", expected="as written") is True
+    assert right("Gibt's das?", "gibt's", expected="as written") is False
+
+
+def test_only_the_last_sentence_counts():
+    assert judge_outputs([item()], [["Du?", "Sie?"]]) == [False]
+    pytest.importorskip("sentencex")
+    split = {"last": "sentence", "target_lang": "de"}
+    assert right("Du kommst. Gut.") and not right("Du kommst. Gut.", **split)
+    assert right("Gut. Du kommst.", **split) and right("Kommst du", **split)
+    assert not right("", **split)
+    assert judge_outputs([item()], [["Kommst", "du jetzt?", ""]], **split) == [True]
+    with pytest.raises(ValueError, match="give target_lang, such as 'de'"):
+        right("du", last="sentence")
+
+
+def test_result_by_hand():
+    items = [item(group="b"), item(rule="ACC", distance=1), item(group="b", distance=4), item(distance=9)]
+    outputs = [["du"], ["Sie"], ["du"], ["du"]]
+    found = ctxpro_result(items, outputs, dataset="aux", split="dev", past_context=3, strategy="sliding", beams=4)
+    assert (found["value"], found["n"], found["task"]) == (75, 4, "discourse")
+    values = {label: (part["value"], part["n"]) for label, part in found["breakdown"].items()}
+    assert values == {"distance=1": (0, 1), "distance=>3": (100, 2), "rule=ACC": (0, 1), "rule=NOM": (100, 3)}
+    assert found["breakdown"]["rule=NOM"]["interval"] == wilson_interval(3, 3)
+    assert found["details"]["statistics"] == {"unit": "document", "ids": ["b", "a"], "rows": [[2, 2], [1, 2]]}
+    assert found["details"]["interval"] == wilson_interval(3, 4)
+    assert found["signature"].startswith(
+        "right:expected-word-in-last-sentence|last:line|case:lc|punctuation:ascii-deleted|expected:normalised|past:3|"
+        "future:0|version:"
+    )
+    assert (found["strategy"], found["beams"]) == ("sliding", 4)
+    pytest.importorskip("sentencex")
+    options = {"last": "sentence", "target_lang": "de", "expected": "as written", "past_context": 3}
+    signature = ctxpro_result(items, outputs, dataset="aux", split="dev", **options)["signature"]
+    assert "|last:sentencex-" in signature and "-de|" in signature and "|expected:as-written|" in signature
+
+
+def test_equals_second_reading():
+    """The published rule, written from its description, on random texts."""
+    rng = random.Random(1)
+    pieces = ["du", "Du", "dir", "sie", "Sie", *[" "] * 9, ".", ",", "'", "-", "…", "“", "ß"]
+    items = [item(rng.choice(["du", "sie", "dir"]), group=str(rng.randrange(20)), number=n) for n in range(500)]
+    outputs = [["".join(rng.choices(pieces, k=rng.randrange(20)))] for _ in items]
+    expected = []
+    for one, (text,) in zip(items, outputs):
+        clean = "".join(letter for letter in text.lower() if letter not in string.punctuation)
+        expected.append(one.expected in clean.split(" "))
+    assert 50 < sum(expected) < 450
+    found = ctxpro_result(items, outputs, dataset="d", split="s", past_context=0)
+    assert judge_outputs(items, outputs) == expected and found["value"] == pytest.approx(100 * np.mean(expected))
+    rows = np.array(found["details"]["statistics"]["rows"])
+    assert scorer(found["metric"], 2)(rows.sum(0, keepdims=True))[0] == pytest.approx(found["value"])
+
+
+@pytest.mark.parametrize(("right", "n"), [(0, 10), (10, 10), (1, 3), (81, 263), (15, 148)])
+def test_wilson_interval(right, n):
+    """The ends are where the normal test of the share is just at its limit: |share - p| = z * sqrt(p * (1 - p) / n)."""
+    low, high = (end / 100 for end in wilson_interval(right, n))
+    assert 0 <= low <= right / n <= high <= 1
+    for end in (low, high):
+        assert abs(right / n - end) == pytest.approx(1.959964 * math.sqrt(end * (1 - end) / n), rel=1e-5)
+
+
+def test_wilson_interval_published():
+    """Newcombe (1998), table I, method 3: 81 of 263 and 0 of 20."""
+    assert wilson_interval(81, 263) == pytest.approx([25.53, 36.62], abs=0.005)
+    assert wilson_interval(0, 20) == pytest.approx([0, 16.11], abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("changes", "lines", "message"),
+    [
+        ({"expected": None}, LINES, r"json, item 2: 'expected' must be of type str, it is missing"),
+        ({"expected": "?!"}, LINES, r"json, item 2: 'expected' is '\?!', which no translation can be searched for"),
+        ({"rule": 3}, LINES, r"json, item 2: 'rule' must be of type str, got 3"),
+        ({"document id": None}, LINES, r"json, item 2: 'document id' must be of type str"),
+        ({"ante distance": "far"}, LINES, r"json, item 2: 'ante distance' must be of type int, got 'far'"),
+        ({}, LINES[:1], r"dev: 1 lines for 2 items in .*json; one of the files is cut or altered"),
+        ({}, [*LINES, ""], r"dev: 3 lines for 2 items"),
+        ({}, LINES[::-1], r"dev, line 1: the last sentence is 'Do you\?', but the item has 'I see you"),
+        ({"src segment": "Did you?"}, LINES, r"dev, line 2: the last sentence is 'Do you\?', but the item has 'Did"),
+    ],
+)
+def test_bad_items_are_named(write, changes, lines, message):
+    with pytest.raises(ValueError, match=message):
+        read_ctxpro(write([ENTRIES[0], ENTRIES[1] | changes], lines))
+
+
+def test_bad_files_are_named(write, tmp_path):
+    for entries, message in (([], "expected a JSON list of at least one item"), ({"a": 1}, "expected a JSON list")):
+        with pytest.raises(ValueError, match=f"json: {message}"):
+            read_ctxpro(write(entries))
+    with pytest.raises(ValueError, match="item 1: 'src segment' must be of type str, it is missing"):
+        read_ctxpro(write(["a"], ["a"]))
+    path = write()
+    path.write_text('[{"expected": "a"},\n', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"json, line 1, column 20: broken JSON"):
+        read_ctxpro(path)
+    with pytest.raises(ValueError, match="does not exist"):
+        read_ctxpro(tmp_path / "nowhere.json")
+
+
+@pytest.mark.parametrize(
+    ("outputs", "options", "message"),
+    [
+        ([["du"]], {}, "1 translated documents for 2 items"),
+        ([["du"], []], {}, r"item set:2: got \[\], expected a list"),
+        ([["du"], "du"], {}, "item set:2: got 'du', expected a list of translated sentences"),
+        ([["du"], ["du"]], {"last": "word"}, "last is 'word', expected 'line' or 'sentence'"),
+        ([["du"], ["du"]], {"expected": "lower"}, "expected is 'lower', expected 'normalised' or 'as written'"),
+    ],
+)
+def test_bad_outputs(outputs, options, message):
+    with pytest.raises(ValueError, match=message):
+        judge_outputs([item(), item(number=2)], outputs, **options)
+
+
+@pytest.mark.skipif(not CTXPRO.is_dir(), reason="the data folder is not there")
+@pytest.mark.parametrize(
+    ("name", "counts", "references"),
+    [
+        # items, documents, sentences, tokens; right references: with the word normalised, as written
+        ("auxiliary", (608, 499, 6072, 38254), (608, 558)),
+        ("formality", (900, 432, 8956, 60275), (899, 899)),
+    ],
+)
+def test_real_sets(name, counts, references):
+    items = read_ctxpro(CTXPRO / "evalsets" / f"{name}.opensubtitles.en-de.dev.json")
+    texts = [sentence for item in items for sentence in item.source]
+    tokens = sum(len(sentence.split()) for sentence in texts)
+    assert (len(items), len({item.group for item in items}), len(texts), tokens) == counts
+    assert all(len(item.source) <= 10 for item in items)
+    rules = Counter(item.rule for item in items)
+    assert (
+        set(rules.values()) == {100} and len(rules) == 9
+        if name == "formality"
+        else set(rules)
+        == {
+            "DO.ELL",
+            "WILL.ELL",
+        }
+    )
+    outputs = [[item.reference] for item in items]
+    found = tuple(sum(judge_outputs(items, outputs, expected=expected)) for expected in ("normalised", "as written"))
+    assert found == references
