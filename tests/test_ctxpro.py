@@ -1,7 +1,6 @@
 """ctxpro: reading, the rule by hand and against a second reading, intervals, bad files, the real sets."""
 
 import json
-import math
 import random
 import string
 from collections import Counter
@@ -16,8 +15,8 @@ from hf_docmt.evaluation.discourse.ctxpro import (
     judge_outputs,
     read_ctxpro,
     source_documents,
-    wilson_interval,
 )
+from hf_docmt.evaluation.judgement import wilson_interval
 from hf_docmt.evaluation.statistics import scorer
 
 CTXPRO = Path(__file__).parents[1] / ".." / "shared" / "data" / "ctxpro_ende"
@@ -171,21 +170,6 @@ def test_equals_second_reading():
     assert judge_outputs(items, outputs) == expected and found["value"] == pytest.approx(100 * np.mean(expected))
     rows = np.array(found["details"]["statistics"]["rows"])
     assert scorer(found["metric"], 2)(rows.sum(0, keepdims=True))[0] == pytest.approx(found["value"])
-
-
-@pytest.mark.parametrize(("right", "n"), [(0, 10), (10, 10), (1, 3), (81, 263), (15, 148)])
-def test_wilson_interval(right, n):
-    """The ends are where the normal test of the share is just at its limit: |share - p| = z * sqrt(p * (1 - p) / n)."""
-    low, high = (end / 100 for end in wilson_interval(right, n))
-    assert 0 <= low <= right / n <= high <= 1
-    for end in (low, high):
-        assert abs(right / n - end) == pytest.approx(1.959964 * math.sqrt(end * (1 - end) / n), rel=1e-5)
-
-
-def test_wilson_interval_published():
-    """Newcombe (1998), table I, method 3: 81 of 263 and 0 of 20."""
-    assert wilson_interval(81, 263) == pytest.approx([25.53, 36.62], abs=0.005)
-    assert wilson_interval(0, 20) == pytest.approx([0, 16.11], abs=0.005)
 
 
 @pytest.mark.parametrize(

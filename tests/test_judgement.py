@@ -291,3 +291,18 @@ def test_counts_of_distance_and_pronoun():
     for (pair, distance), n in expected.items():
         assert verdict.breakdown[f"phenomenon={pair} distance={'>3' if distance == 4 else distance}"]["n"] == n
     assert sum(" distance=" in label for label in verdict.breakdown) == len(expected)
+
+
+@pytest.mark.parametrize(("right", "n"), [(0, 10), (10, 10), (1, 3), (81, 263), (15, 148)])
+def test_wilson_interval_is_where_the_normal_test_is_at_its_limit(right, n):
+    """The ends are where the normal test of the share is just at its limit: |share - p| = z * sqrt(p * (1 - p) / n)."""
+    low, high = (end / 100 for end in wilson_interval(right, n))
+    assert 0 <= low <= right / n <= high <= 1
+    for end in (low, high):
+        assert abs(right / n - end) == pytest.approx(1.959964 * math.sqrt(end * (1 - end) / n), rel=1e-5)
+
+
+def test_wilson_interval_published():
+    """Newcombe (1998), table I, method 3: 81 of 263 and 0 of 20."""
+    assert wilson_interval(81, 263) == pytest.approx([25.53, 36.62], abs=0.005)
+    assert wilson_interval(0, 20) == pytest.approx([0, 16.11], abs=0.005)

@@ -95,7 +95,7 @@ def wilson_interval(right: int, n: int, confidence: float = 0.95) -> list[float]
     share, weight = right / n, z * z / n
     middle = (share + weight / 2) / (1 + weight)
     half = z * math.sqrt(share * (1 - share) / n + weight / (4 * n)) / (1 + weight)
-    return [100 * max(0.0, middle - half), 100 * min(1.0, middle + half)]
+    return [100 * (middle - half) if right else 0.0, 100 * (middle + half) if right < n else 100.0]
 
 
 def _result(verdict: Verdict, made: str, dataset: str, split: str) -> dict:

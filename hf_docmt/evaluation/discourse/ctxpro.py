@@ -1,18 +1,17 @@
 """ctxpro (Wicks and Post 2023): translations that need context, judged by a word that the last sentence must have."""
 
-import math
 import string
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from statistics import NormalDist
 
 from hf_docmt import __version__
 from hf_docmt.data.documents import DataError
 from hf_docmt.data.readers.files import parse_json, read_lines, stem
 from hf_docmt.evaluation.discourse.sides import Documents
+from hf_docmt.evaluation.judgement import wilson_interval
 from hf_docmt.evaluation.report import make_result
 from hf_docmt.evaluation.statistics import document_statistics
 from hf_docmt.evaluation.suites.items import field_of
@@ -141,15 +140,6 @@ def ctxpro_result(
             "statistics": document_statistics(list(groups), [[sum(found), len(found)] for found in groups.values()]),
         },
     )
-
-
-def wilson_interval(right: int, n: int, confidence: float = 0.95) -> list[float]:
-    """[low, high] in percent of a share of right items, by the score interval of Wilson (1927)."""
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    share, extra = right / n, z * z / n
-    middle, half = share + extra / 2, z * math.sqrt(share * (1 - share) / n + extra / (4 * n))
-    low, high = ((middle + sign * half) / (1 + extra) for sign in (-1, 1))
-    return [100 * low if right else 0.0, 100 * high if right < n else 100.0]
 
 
 def _part(right: list[bool]) -> dict:
