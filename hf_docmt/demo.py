@@ -9,6 +9,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import torch
+from transformers.utils.logging import disable_progress_bar
 
 from hf_docmt import registry
 from hf_docmt.data.discourse import CHANCE, write_corpus
@@ -57,6 +58,7 @@ def run_demo(folder: str | Path, seed: int = 1, documents: dict | None = None, o
 
 def run_system(name: str, folder: Path, seed: int, overrides: tuple[str, ...]) -> dict:
     """Train one system on the corpus in the folder; returns its report."""
+    disable_progress_bar()  # of loading and saving, which take a moment
     corpus = folder / "corpus"
     recipe = load_recipe(
         files("hf_docmt.recipes").joinpath(SYSTEMS[name]),
