@@ -25,7 +25,7 @@ from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 from .configuration_docmt import DocMTConfig
 from .decoding import DecodingCache, SharedSources
 from .generation_docmt import DocumentTranslation
-from .linear import Linear, can_pack, is_plain, packed_linear
+from .linear import Linear, can_pack, is_plain, packed_linear, pays
 from .loss import weighted_cross_entropy
 from .segments import is_right_padded, sinusoid, token_positions
 
@@ -86,12 +86,13 @@ class Attention(nn.Module):
 
     def self_projections(self, hidden_states: torch.Tensor):
         linears = (self.q_proj, self.k_proj, self.v_proj)
-        if all(is_plain(linear) for linear in linears) and can_pack(self.q_proj.weight, hidden_states):
-            weights, biases = [linear.weight for linear in linears], [linear.bias for linear in linears]
-            projected = packed_linear(self, weights, biases, hidden_states).chunk(3, dim=-1)
-        else:
+        weights = [linear.weight for linear in linears] if all(is_plain(linear) for linear in linears) else []
+        if not (weights and can_pack(weights[0], hidden_states)):
             self.__dict__.pop("_packed", None)
-            projected = [linear(hidden_states) for linear in linears]
+        elif pays(weights, hidden_states):
+            biases = [linear.bias for linear in linears]
+            return [self.heads(states) for states in packed_linear(self, weights, biases, hidden_states).chunk(3, -1)]
+        projected = [linear(hidden_states) for linear in linears]
         return [self.heads(states) for states in projected]
 
     def source_projections(self, key_value_states: torch.Tensor, past_key_values: DecodingCache | None):

@@ -6,6 +6,7 @@ from torch import nn
 ONEDNN = torch.backends.mkldnn.is_available()
 PACKED_TYPES = (torch.float32, torch.bfloat16)
 SMALLEST = 2**17  # elements of an fp32 matrix from which on packing pays
+LEAST_WORK = 2**22  # elements times rows from which on it pays
 ROWS = 4  # the number of rows that the packed layout is chosen for; others run well on it, too
 
 
@@ -20,9 +21,10 @@ class Linear(nn.Linear):
     def forward(self, hidden_states: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
         """(..., D_in) -> (..., D_out); `bias` (D_out,) takes the place of the layer's own."""
         bias = self.bias if bias is None else bias
-        if can_pack(self.weight, hidden_states):
+        if not can_pack(self.weight, hidden_states):
+            self.__dict__.pop("_packed", None)
+        elif pays([self.weight], hidden_states):
             return packed_linear(self, [self.weight], [bias], hidden_states)
-        self.__dict__.pop("_packed", None)
         return nn.functional.linear(hidden_states, self.weight, bias)
 
     def __getstate__(self):
@@ -35,7 +37,7 @@ def is_plain(module: nn.Module) -> bool:
 
 
 def can_pack(weight: torch.Tensor, hidden_states: torch.Tensor) -> bool:
-    """Whether the packed product applies: inference on a CPU in the weights' own type, not small, not traced."""
+    """Whether the packed product applies: inference on a CPU in the weights' own type, not traced."""
     return (
         ONEDNN
         and not torch.is_grad_enabled()
@@ -45,10 +47,17 @@ def can_pack(weight: torch.Tensor, hidden_states: torch.Tensor) -> bool:
         and not torch.compiler.is_compiling()
         and not weight.is_inference()
         and not torch.is_autocast_enabled("cpu")
-        and (weight.numel() >= SMALLEST or weight.dtype is torch.bfloat16)
         and weight.grad is None  # a fused optimizer will change the weights without a trace
-        and hidden_states.numel() > hidden_states.shape[-1]  # a single row reads weights once, packed or not
     )
+
+
+def pays(weights: list[torch.Tensor], hidden_states: torch.Tensor) -> bool:
+    """Whether packed weights are faster for so many rows: their product takes some 50 microseconds to begin with."""
+    rows = hidden_states.shape[:-1].numel()
+    elements = sum(weight.numel() for weight in weights)
+    if weights[0].dtype is torch.bfloat16:
+        return rows > 1 or elements >= LEAST_WORK
+    return elements >= SMALLEST and rows * elements >= LEAST_WORK
 
 
 def packed_linear(

@@ -29,9 +29,8 @@ def check(layer: nn.Linear, states: torch.Tensor, packed: bool = True) -> None:
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(1, 24), (3, 5, 24), (2, 1, 1, 24), (300, 24)])
 def test_is_nn_linear(shape, bias):
-    """One row alone gains nothing from packed weights."""
     layer, states = Linear(24, 40, bias=bias), torch.randn(shape)
-    check(layer, states, packed=states.numel() > 24)
+    check(layer, states)
     found = layer(states)
     torch.testing.assert_close(found, plain(layer, states), atol=1e-5, rtol=1e-5)
     found.sum().backward()
@@ -54,6 +53,22 @@ def test_small_fp32_weights_are_not_packed(monkeypatch):
     monkeypatch.setattr(linear, "SMALLEST", 64)
     check(Linear(8, 8), torch.randn(2, 8))
     check(Linear(8, 7), torch.randn(2, 8), packed=False)
+
+
+def test_few_rows_pass_packed_weights_by(monkeypatch):
+    """They leave the copy for the many rows that come next, unless the weights are to learn."""
+    monkeypatch.setattr(linear, "LEAST_WORK", 3 * 64)
+    layer = Linear(8, 8)
+    check(layer, torch.randn(2, 8), packed=False)
+    check(layer, torch.randn(3, 8))
+    check(layer, torch.randn(2, 8))
+    layer(torch.randn(2, 8))
+    assert "_packed" not in layer.__dict__
+    with torch.no_grad():
+        layer.bfloat16()(torch.randn(1, 8).bfloat16())
+        assert "_packed" not in layer.__dict__
+        layer(torch.randn(2, 8).bfloat16())
+        assert "_packed" in layer.__dict__
 
 
 def test_another_bias():
