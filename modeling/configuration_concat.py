@@ -1,15 +1,10 @@
 """Configuration of the concatenation architecture."""
 
-from .configuration_docmt import DocMTConfig
+from .configuration_segment import SegmentConfig
 
 
-class ConcatConfig(DocMTConfig):
+class ConcatConfig(SegmentConfig):
     """Concatenation of sentences, with every sentence-position encoding of Lupo et al. (2023).
-
-    `view` says what one sequence is: `window` (the current sentence with `past_context` sentences before and
-    `future_context` after it, sKtoK with K = past_context + 1; no context = the sentence-level model) or `chunk` (a
-    part of a document of at most `chunk_tokens` target tokens, Herold and Ney 2023, section 3.1).
-    `context_sides` is `both`, or `source` for a target that holds the current sentence alone.
 
     `segment_encoding` (section 2.1) is `none`, `shift` (positions jump by `segment_shift` at every new sentence; None
     means the average sentence length of the training data, which training finds and stores), `onehot`, `sinusoidal`
@@ -20,11 +15,6 @@ class ConcatConfig(DocMTConfig):
 
     model_type = "docmt-concat"
 
-    view: str = "window"
-    past_context: int = 0
-    future_context: int = 0
-    chunk_tokens: int = 1000
-    context_sides: str = "both"
     segment_encoding: str = "none"
     segment_shift: int | None = None
     persistent: bool = False
@@ -32,34 +22,18 @@ class ConcatConfig(DocMTConfig):
 
     def __post_init__(self, **kwargs):
         super().__post_init__(**kwargs)
-        self.one_of("view", ("window", "chunk"))
-        self.one_of("context_sides", ("both", "source"))
         self.one_of("segment_encoding", ("none", "shift", "onehot", "sinusoidal", "learned"))
-        for name in ("past_context", "future_context", "pse_dim"):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 0:
-                raise ValueError(f"{name} must be a whole number >= 0, got {getattr(self, name)!r}.")
-        if self.chunk_tokens < 1:
-            raise ValueError(f"chunk_tokens must be >= 1, got {self.chunk_tokens}.")
+        self.whole_number("pse_dim")
         if self.segment_shift is not None and self.segment_shift < 0:
             raise ValueError(f"segment_shift must be >= 0 or null, got {self.segment_shift}.")
-        self._check_view()
         self._check_encoding()
 
-    def _check_view(self) -> None:
-        if self.view == "chunk" and (self.past_context or self.future_context):
-            raise ValueError(
-                f"view='chunk' takes its context from the chunk; got past_context={self.past_context}, "
-                f"future_context={self.future_context}: set both to 0 or use view='window'."
-            )
-        if self.view == "chunk" and self.context_sides == "source":
-            raise ValueError("view='chunk' translates all its sentences; use context_sides='both'.")
+    def _check_encoding(self) -> None:
         if self.view == "chunk" and self.segment_encoding in ("onehot", "learned"):
             raise ValueError(
                 f"segment_encoding={self.segment_encoding!r} numbers the sentences of a window, but view='chunk' has "
                 "no fixed number of them: use 'shift', 'sinusoidal' or 'none'."
             )
-
-    def _check_encoding(self) -> None:
         if self.pse_dim and self.segment_encoding in ("none", "shift"):
             raise ValueError(
                 f"pse_dim={self.pse_dim} fuses a segment embedding with the positions, but segment_encoding is "
@@ -84,11 +58,6 @@ class ConcatConfig(DocMTConfig):
             )
         if self.persistent and self.segment_encoding == "none":
             raise ValueError("persistent=True needs a segment_encoding other than 'none'.")
-
-    @property
-    def window_size(self) -> int:
-        """K, the largest number of sentences of one window."""
-        return self.past_context + 1 + self.future_context
 
 
 ConcatConfig.register_for_auto_class()

@@ -86,5 +86,11 @@ class DocMTConfig(PreTrainedConfig):
         if getattr(self, name) not in allowed:
             raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}, got {getattr(self, name)!r}.")
 
+    def whole_number(self, name: str, least: int = 0) -> None:
+        """Raise `ValueError` unless the field `name` holds a whole number from `least` on."""
+        value = getattr(self, name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
+
 
 __all__ = ["DocMTConfig"]
