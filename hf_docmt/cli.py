@@ -16,6 +16,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with everything that is known.")]
+Conditions = Annotated[str, typer.Option(help="Contexts: true, empty, random, wrong-document, with commas.")]
+Context = Annotated[
+    int | None, typer.Option(help="Sentences before the current one; default: the model's windows, 3 for chunks.")
+]
 Lang = Annotated[str | None, typer.Option(help="Language code, for example en; default: that of the model.")]
 
 
@@ -174,12 +178,9 @@ def contrast(
     documents: Annotated[str | None, typer.Option(help="JSON lines with the contexts of a ContraPro suite.")] = None,
     records: Annotated[str | None, typer.Option(help="JSON that belongs to a suite given as text files.")] = None,
     normalization: Annotated[str, typer.Option(help="sum or mean of the tokens' log-probabilities.")] = "sum",
-    context: Annotated[
-        int | None, typer.Option(help="Sentences before the current one; default: the model's windows, 3 for chunks.")
-    ] = None,
-    conditions: Annotated[
-        str, typer.Option(help="Contexts: true, empty, random, wrong-document, with commas.")
-    ] = "true",
+    context: Context = None,
+    conditions: Conditions = "true",
+    items: Annotated[str | None, typer.Option(help="Only these items of each suite: FIRST-LAST, from 1.")] = None,
     scores: Annotated[str | None, typer.Option(help="Judge this file of scores instead of a model.")] = None,
     better: Annotated[str, typer.Option(help="Which scores of that file are better: lower or higher.")] = "lower",
     write_scores: Annotated[str | None, typer.Option(help="Folder for scores in the published order.")] = None,
@@ -187,12 +188,12 @@ def contrast(
     as_json: AsJson = False,
 ) -> None:
     """Contrastive accuracy by forced decoding, of any translation or language model, or from a file of scores."""
-    from hf_docmt.evaluation.corpus import contrast_files, judge_files
     from hf_docmt.evaluation.report import write_report
+    from hf_docmt.evaluation.suite_files import contrast_files, judge_files
     from hf_docmt.inference.corpus import check_output
 
     check_output(output or "-")
-    shared = {"format": format, "documents": documents, "records": records}
+    shared = {"format": format, "documents": documents, "records": records, "only": item_range(items)}
     if scores is not None:
         if len(suites) != 1:
             raise ValueError(f"--scores is a file of one suite, got {len(suites)} suites; judge them one by one")
@@ -207,12 +208,40 @@ def contrast(
 
 
 @app.command()
+def ctxpro(
+    model: Annotated[str, typer.Argument(help="Model folder or Hub name.")],
+    sets: Annotated[list[str], typer.Argument(help="Evaluation sets, evalsets/NAME.json.")],
+    inputs: Annotated[str | None, typer.Option(help="Source texts of the set; default: inputs/NAME beside it.")] = None,
+    context: Context = None,
+    conditions: Conditions = "true",
+    strategy: Annotated[str | None, typer.Option(help="sentence, sliding, sequential or full.")] = None,
+    beams: Annotated[int | None, typer.Option(min=1, help="Beam size; default: the model's.")] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Segments translated at once.")] = 16,
+    output: Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Generative accuracy on ctxpro's sets: translated, and judged by the word that context asks for."""
+    from hf_docmt.evaluation.generative import ctxpro_files
+    from hf_docmt.evaluation.report import write_report
+    from hf_docmt.inference.corpus import check_output
+
+    check_output(output or "-")
+    options = {"batch_size": batch_size, "strategy": strategy, "num_beams": beams}
+    system = load_scored(model, context, **{name: value for name, value in options.items() if value is not None})
+    told = {"inputs": inputs, "strategy": strategy, "beams": beams}
+    report = ctxpro_files(system, sets, conditions=conditions.split(","), **told)
+    if output:
+        write_report(report, output)
+    show_report(report, as_json)
+
+
+@app.command()
 def cxmi(
     model: Annotated[str, typer.Argument(help="Model folder or Hub name.")],
     documents: Annotated[str, typer.Argument(help="Documents with references, JSON lines or TSV.")],
     source_lang: Lang = None,
     target_lang: Lang = None,
-    context: Annotated[int | None, typer.Option(help="Sentences before the current one; default: the model's.")] = None,
+    context: Context = None,
     output: Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -220,19 +249,13 @@ def cxmi(
     from pathlib import Path
 
     from hf_docmt.data.readers import read_documents
-    from hf_docmt.evaluation.corpus import cxmi_files
     from hf_docmt.evaluation.report import write_report
+    from hf_docmt.evaluation.suite_files import cxmi_files
     from hf_docmt.inference.corpus import check_output
 
     check_output(output or "-")
     system = load_scored(model, context)
-    config = system.model.config
-    languages = {
-        "source_lang": source_lang or getattr(config, "source_lang", None),
-        "target_lang": target_lang or getattr(config, "target_lang", None),
-    }
-    if not all(languages.values()):
-        raise ValueError("the languages of the documents are needed: give --source-lang and --target-lang")
+    languages = languages_of(system, source_lang, target_lang)
     report = cxmi_files(system, read_documents(path=documents, **languages), dataset=Path(documents).stem, **languages)
     if output:
         write_report(report, output)
@@ -298,6 +321,39 @@ def info(
     print(json.dumps(facts, indent=1) if as_json else render(facts))
 
 
+analyze = typer.Typer(help="What a model does with context.", no_args_is_help=True)
+app.add_typer(analyze, name="analyze")
+
+
+@analyze.command()
+def rationales(
+    model: Annotated[str, typer.Argument(help="Model folder or Hub name.")],
+    folder: Annotated[str, typer.Argument(help="Folder with the files highlighted.SPLIT.LANG of SCAT.")],
+    split: Annotated[str, typer.Option(help="Part of SCAT.")] = "train",
+    items: Annotated[str | None, typer.Option(help="Only the examples of these lines: FIRST-LAST, from 1.")] = None,
+    attention: Annotated[str, typer.Option(help="encoder, cross or decoder.")] = "decoder",
+    step: Annotated[str, typer.Option(help="The decoder's step that writes or reads the pronoun.")] = "writes",
+    source_lang: Lang = None,
+    target_lang: Lang = None,
+    output: Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Attention from pronouns against the words that people chose their translation by (Yin et al. 2021)."""
+    from hf_docmt.evaluation.report import write_report
+    from hf_docmt.evaluation.suite_files import rationales_files
+    from hf_docmt.inference.corpus import check_output
+
+    check_output(output or "-")
+    system = load_scored(model, None, attn_implementation="eager")
+    languages = languages_of(system, source_lang, target_lang)
+    report = rationales_files(
+        system, folder, split=split, only=item_range(items), attention=attention, step=step, **languages
+    )
+    if output:
+        write_report(report, output)
+    show_report(report, as_json)
+
+
 bench = typer.Typer(help="Speed, measured side by side with transformers' MarianMTModel.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
 
@@ -332,23 +388,44 @@ def load(name: str):
     return registry.load_model(name)
 
 
-def load_scored(name: str, context: int | None):
+def load_scored(name: str, context: int | None, **options):
     """The system of a folder or Hub name, reading so many sentences of context; its name is that of the folder."""
     from pathlib import Path
 
-    from hf_docmt.evaluation.corpus import CHUNK_CONTEXT
+    from hf_docmt.evaluation.suite_files import CHUNK_CONTEXT
     from hf_docmt.evaluation.systems import load_system
     from hf_docmt.evaluation.systems.loading import kind_of
 
     quiet()
-    if context is None and kind_of(name) == "docmt":
-        system = load_system(name)
-        if system.model.config.view == "chunk":
-            system.past_context = CHUNK_CONTEXT
-    else:
-        system = load_system(name, **({} if context is None else {"past_context": context}))
+    if "strategy" in options and kind_of(name) != "docmt":
+        raise ValueError(f"{name} is no model of this package, which alone have strategies; leave --strategy out")
+    system = load_system(name, **options, **({} if context is None else {"past_context": context}))
+    if context is None and getattr(system.model.config, "view", None) == "chunk":
+        system.past_context = CHUNK_CONTEXT
     system.name = Path(name).name
     return system
+
+
+def languages_of(system, source_lang: str | None, target_lang: str | None) -> dict[str, str]:
+    """The languages that were given, else those of the model."""
+    config = system.model.config
+    languages = {
+        "source_lang": source_lang or getattr(config, "source_lang", None),
+        "target_lang": target_lang or getattr(config, "target_lang", None),
+    }
+    if not all(languages.values()):
+        raise ValueError("the languages of the documents are needed: give --source-lang and --target-lang")
+    return languages
+
+
+def item_range(text: str | None) -> tuple[int, int] | None:
+    """`FIRST-LAST` as two numbers."""
+    if text is None:
+        return None
+    first, dash, last = text.partition("-")
+    if not (dash and first.isdecimal() and last.isdecimal()):
+        raise ValueError(f"--items is {text!r}, expected FIRST-LAST, two numbers such as 1-100")
+    return int(first), int(last)
 
 
 def quiet() -> None:

@@ -15,9 +15,10 @@ from hf_docmt import registry
 from hf_docmt.data.discourse import CHANCE, write_corpus
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import read_documents
-from hf_docmt.evaluation.corpus import contrast, count_repairs
+from hf_docmt.evaluation.corpus import count_repairs
 from hf_docmt.evaluation.metrics import score_translations
 from hf_docmt.evaluation.report import align_columns, build_report, write_report
+from hf_docmt.evaluation.suite_files import contrast
 from hf_docmt.evaluation.systems import DocMTSystem
 from hf_docmt.hub.publish import export_model
 from hf_docmt.inference.corpus import translate_corpus, write_translations

@@ -247,6 +247,66 @@ def test_contrast_scores_go_out_and_come_back(run, model, tmp_path):
     assert code == 1 and "ellipsis.true.scores" in err
 
 
+def test_contrast_of_some_items(run, model, tmp_path):
+    """What is left out by --items is neither scored nor judged."""
+    run("corpus", tmp_path / "c", "--train", 2, "--validation", 1, "--test", 1, "--suite-items", 2)
+    suite, scores = tmp_path / "c" / "ellipsis.json", tmp_path / "scores"
+    code, out, _ = run("contrast", model, suite, "--items", "3-5", "--write-scores", scores, "--json")
+    (part,) = json.loads(out)["results"]
+    assert code == 0 and (part["n"], part["split"]) == (3, "items 3-5")
+    options = ("--scores", scores / "ellipsis.true.scores", "--json")
+    code, out, _ = run("contrast", "theirs", suite, *options, "--items", "3-5")
+    (judged,) = json.loads(out)["results"]
+    assert code == 0 and (judged["value"], judged["split"]) == (part["value"], "items 3-5")
+    code, _, err = run("contrast", "theirs", suite, *options)
+    assert code == 1 and "ellipsis.true.scores" in err
+    for items, words in (("0-2", "items 0-2 of ellipsis"), ("3-900", "give a part of 1-"), ("3", "FIRST-LAST")):
+        code, _, err = run("contrast", model, suite, "--items", items)
+        assert code == 1 and words in err and len(err.splitlines()) == 1
+
+
+def test_ctxpro_of_a_model(run, model, tmp_path):
+    for folder in ("evalsets", "inputs"):
+        (tmp_path / folder).mkdir()
+    item = {"expected": "sie", "rule": "ACC", "src segment": "It is old.", "ref segment": "Sie.", "document id": "a"}
+    suite = tmp_path / "evalsets" / "formality.en-de.json"
+    suite.write_text(json.dumps([item, item | {"document id": "b"}]))
+    (tmp_path / "inputs" / "formality.en-de").write_text("The lamp.<eos> It is old.\nHi.<eos> It is old.\n")
+    options = ("--conditions", "true,empty", "--strategy", "sequential", "--beams", 2)
+    code, out, _ = run("ctxpro", model, suite, *options, "-o", tmp_path / "report.json", "--json")
+    true, empty = json.loads(out)["results"]
+    assert code == 0 and (true["n"], true["strategy"], true["beams"]) == (2, "sequential", 2)
+    assert "past:1|future:0|context:true" in true["signature"] and "difference" in empty["details"]
+    assert json.loads((tmp_path / "report.json").read_text())["model"]["name"] == model.name
+    (tmp_path / "inputs" / "formality.en-de").write_text("It is old.\n")
+    code, _, err = run("ctxpro", model, suite)
+    assert code == 1 and "1 lines for 2 items" in err
+
+
+def test_rationales_of_a_model(run, model, tmp_path):
+    texts = {
+        "context.en": ["The lamp."] * 2,
+        "en": ["<p>It</p> is old.", "<p>It</p> is new."],
+        "context.de": ["Die  <hon>Lampe<hoff> ."] * 2,
+        "de": ["<p>Sie</p> ist alt.", "<p>Sie</p> ist <hon>neu."],
+    }
+    for name, lines in texts.items():
+        (tmp_path / f"highlighted.train.{name}").write_text("".join(f"{line}\n" for line in lines))
+    code, out, _ = run("analyze", "rationales", model, tmp_path, "--json")
+    report = json.loads(out)
+    assert code == 0 and report["data"] == {"lines": 2, "examples": 1, "skipped": {"unclear word border": 1}}
+    share = report["results"][0]
+    assert share["metric"] == "attention on marked words" and 0 < share["value"] < 100 and share["n"] == 1
+    code, out, _ = run("analyze", "rationales", model, tmp_path, "--items", "1-1", "--attention", "decoder", "--json")
+    assert json.loads(out)["results"][0]["split"] == "train, lines 1-1"
+    code, _, err = run("analyze", "rationales", model, tmp_path, "--items", "2-2")
+    assert code == 1 and "no example can be read in lines 2-2" in err
+    code, _, err = run("analyze", "rationales", model, tmp_path, "--target-lang", "fr")
+    assert code == 1 and "highlighted.train.context.fr" in err
+    code, _, err = run("analyze", "rationales", model, tmp_path, "--attention", "all")
+    assert code == 1 and "attention" in err
+
+
 def test_compare_two_systems(run, model, documents, tmp_path):
     """Reports of two systems in one table, tested against each other, as text, Markdown and picture."""
     run("corpus", tmp_path / "c", "--train", 2, "--validation", 1, "--test", 1, "--suite-items", 2)

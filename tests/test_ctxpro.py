@@ -5,6 +5,7 @@ import random
 import string
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from hf_docmt.evaluation.discourse.ctxpro import (
     read_ctxpro,
     source_documents,
 )
+from hf_docmt.evaluation.generative import ctxpro_files
 from hf_docmt.evaluation.judgement import wilson_interval
 from hf_docmt.evaluation.statistics import scorer
 
@@ -146,7 +148,7 @@ def test_result_by_hand():
     assert found["details"]["interval"] == wilson_interval(3, 4)
     assert found["signature"].startswith(
         "right:expected-word-in-last-sentence|last:line|case:lc|punctuation:ascii-deleted|expected:normalised|past:3|"
-        "future:0|version:"
+        "future:0|context:true|version:"
     )
     assert (found["strategy"], found["beams"]) == ("sliding", 4)
     pytest.importorskip("sentencex")
@@ -248,3 +250,48 @@ def test_real_sets(name, counts, references):
     outputs = [[item.reference] for item in items]
     found = tuple(sum(judge_outputs(items, outputs, expected=expected)) for expected in ("normalised", "as written"))
     assert found == references
+
+
+class Answers:
+    """A system that knows the answer where the sentence before the current one says `formal`."""
+
+    name, past_context, future_context, target_context, model = "answers", 1, 0, "none", None
+
+    def translate(self, documents):
+        self.seen = documents
+        return [["-"] * (len(d) - 1) + ["Sie kommen." if "formal" in d[0] else "Du kommst."] for d in documents]
+
+    def describe(self):
+        return {"name": self.name}
+
+
+def test_a_system_with_and_without_its_context(write):
+    """All items ask for `sie`, which only the sentence before tells, not one that is further away."""
+    entries = [ENTRIES[0] | {"document id": f"2016/{number}"} for number in range(6)]
+    path = write(
+        entries, ["Hi.<eos> Be formal.<eos> I see you. Really."] * 5 + ["Be formal.<eos> Hi.<eos> I see you. Really."]
+    )
+    system = Answers()
+    report = ctxpro_files(system, [path], conditions=("true", "empty"), strategy="sliding", beams=2)
+    true, empty = report["results"]
+    assert [true["value"], empty["value"]] == [pytest.approx(100 * 5 / 6), 0]
+    assert system.seen == [["I see you. Really."]] * 6
+    assert "past:1|future:0|context:true" in true["signature"] and "context:empty" in empty["signature"]
+    assert (true["strategy"], true["beams"], true["dataset"]) == ("sliding", 2, "aux")
+    assert empty["details"]["difference"]["value"] == pytest.approx(-100 * 5 / 6)
+    assert report["data"] == {"sets": ["aux.en-de.dev.json"]}
+    (other,) = ctxpro_files(system, [path], conditions=("random",))["results"]
+    assert "context:random, seed 0" in other["signature"]
+    assert {sentence for document in system.seen for sentence in document[:-1]} <= {"Hi.", "Be formal."}
+
+
+def test_bad_sets_for_a_system(write):
+    system, path = Answers(), write()
+    assert read_ctxpro(path)[0].languages == ("en", "de")
+    with pytest.raises(ValueError, match="inputs belong to one set, got 2 sets"):
+        ctxpro_files(system, [path, path], inputs="x")
+    with pytest.raises(ValueError, match="unknown context 'none'"):
+        ctxpro_files(system, [path], conditions=("none",))
+    system.model = SimpleNamespace(config=SimpleNamespace(source_lang="en", target_lang="fr"))
+    with pytest.raises(ValueError, match="target language is 'de', the model's 'fr'"):
+        ctxpro_files(system, [path])

@@ -30,6 +30,11 @@ def with_context(items: Sequence[SuiteItem], condition: str, seed: int = 0) -> l
     return _random(items, draw) if condition == "random" else _wrong(items, draw)
 
 
+def condition_label(condition: str, seed: int) -> str:
+    """What signatures call a condition: one that is drawn has its seed."""
+    return f"{condition}, seed {seed}" if condition in ("random", "wrong-document") else condition
+
+
 def _random(items: Sequence[SuiteItem], draw: random.Random) -> list[SuiteItem]:
     pools: dict[Hashable, list[tuple[str, str]]] = defaultdict(list)
     for item in items:

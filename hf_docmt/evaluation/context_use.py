@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datasets import Dataset
 
 from hf_docmt.data.documents import sentences
-from hf_docmt.evaluation.conditions import CONDITIONS, with_context
+from hf_docmt.evaluation.conditions import CONDITIONS, condition_label, with_context
 from hf_docmt.evaluation.cxmi import PointwiseCXMI, cxmi_result, pointwise_cxmi, token_gains
 from hf_docmt.evaluation.judgement import contrastive_result, judge
 from hf_docmt.evaluation.scorer import NORMALIZATIONS, normalized
@@ -43,7 +43,6 @@ def context_results(
         ]
         if keep is not None:
             keep(condition, given, scores)
-        drawn = condition in ("random", "wrong-document")
         results[condition] = contrastive_result(
             judge(given, scores, ties),
             dataset=dataset,
@@ -52,8 +51,13 @@ def context_results(
             past_context=system.past_context,
             future_context=system.future_context,
             target_context=system.target_context,
-            context=f"{condition}, seed {seed}" if drawn else condition,
+            context=condition_label(condition, seed),
         )
+    return add_differences(results, samples)
+
+
+def add_differences(results: dict[str, dict], samples: int = 1000) -> list[dict]:
+    """The results by condition, with what the others have more than `true` in `details["difference"]`."""
     true = results.get("true")
     if true and len(results) > 1 and len(true["details"]["statistics"]["ids"]) > 1:
         outcomes = compare_systems(results, "true", samples=samples, may_differ=("context",))

@@ -1,33 +1,18 @@
-"""From files to reports: scores of translated documents, contrastive accuracy of a model."""
+"""From files of translated documents to a report of their scores."""
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
-
-from datasets import Dataset
 
 from hf_docmt.data.documents import DataError, sentences
 from hf_docmt.data.readers import detect_format, read_documents
 from hf_docmt.data.readers.files import parse_json, read_lines
 from hf_docmt.evaluation.alignment import align_documents, alignment_results
-from hf_docmt.evaluation.context_use import (
-    context_results,
-    cxmi_result,
-    items_of_documents,
-    pointwise_cxmi,
-    token_gains,
-)
 from hf_docmt.evaluation.discourse import connective_result, pronoun_f1, term_consistency
-from hf_docmt.evaluation.judgement import file_result, judge
 from hf_docmt.evaluation.metrics import score_translations
 from hf_docmt.evaluation.report import build_report
-from hf_docmt.evaluation.score_files import read_scores, write_scores
-from hf_docmt.evaluation.suites import average_results, check_language, read_suite
-from hf_docmt.evaluation.systems.interface import System
 
 PAIRS = ("dtag", "blank", "voita")  # formats of two files without document ids
 DISCOURSE = {"pronouns": "pronoun", "formality": "formality", "connectives": None, "terms": None}
-CHUNK_CONTEXT = 3  # sentences before the current one that a suite gives a model of chunks, as ContraPro has them
 
 
 def evaluate_files(
@@ -168,93 +153,3 @@ def count_repairs(rows: Iterable[dict]) -> dict[str, int]:
         for repair in row.get("repairs") or []:
             counts[repair["kind"]] = counts.get(repair["kind"], 0) + 1
     return counts
-
-
-def contrast_files(system: System, suites: Sequence[str | Path], **options) -> dict:
-    """The report of a system's contrastive accuracy on suite files; `options` are those of `contrast`."""
-    results = contrast(system, suites, **options)
-    data = {"suites": [Path(suite).name for suite in suites]}
-    return build_report(model=system.describe(), data=data, results=results)
-
-
-def contrast(
-    system: System,
-    suites: Sequence[str | Path],
-    *,
-    format: str = "auto",
-    documents: str | Path | None = None,
-    records: str | Path | None = None,
-    normalization: str = "sum",
-    conditions: Sequence[str] = ("true",),
-    scores_folder: str | Path | None = None,
-    split: str = "all",
-) -> list[dict]:
-    """Results for every suite and condition of context, and those that join suites (`average_results`).
-
-    Items get as much context as the system reads. `format`, `documents` and `records` go to `read_suite`, `conditions`
-    are those of `with_context`. With a `scores_folder`, the scores under each condition are written there in the
-    published order, lower ones better: `SUITE.true.scores`. ValueError: a suite of other languages than the system's.
-    """
-    results = []
-    for suite in suites:
-        items = read_suite(
-            suite,
-            format,
-            documents=documents,
-            records=records,
-            context=system.past_context,
-            future_context=system.future_context,
-        )
-        config = getattr(getattr(system, "model", None), "config", None)
-        check_language(items, *(getattr(config, f"{side}_lang", None) for side in ("source", "target")))
-        name, keep = items[0].item_id.rpartition(":")[0], None
-        if scores_folder is not None:
-            keep = partial(_write_scores, Path(scores_folder), name)
-        results += context_results(
-            system, items, dataset=name, split=split, conditions=conditions, normalization=normalization, keep=keep
-        )
-    return results + average_results(results)
-
-
-def _write_scores(folder: Path, name: str, condition: str, items, scores) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    write_scores(folder / f"{name}.{condition}.scores", items, scores)
-
-
-def judge_files(
-    name: str,
-    suite: str | Path,
-    scores: str | Path,
-    *,
-    better: str = "lower",
-    format: str = "auto",
-    documents: str | Path | None = None,
-    records: str | Path | None = None,
-) -> dict:
-    """The report of a system of this name from a file of its scores, one a line in the published order of the suite."""
-    context = 0 if documents is None else CHUNK_CONTEXT  # texts are not needed to judge
-    items = read_suite(suite, format, documents=documents, records=records, context=context)
-    result = file_result(
-        judge(items, read_scores(scores, items, better)),
-        dataset=items[0].item_id.rpartition(":")[0],
-        split="all",
-        better=better,
-    )
-    data = {"suites": [Path(suite).name], "scores": Path(scores).name}
-    return build_report(model={"name": name}, data=data, results=[result, *average_results([result])])
-
-
-def cxmi_files(system: System, documents: Dataset, *, source_lang: str, target_lang: str, dataset: str) -> dict:
-    """The report of what context adds to the log-probability of references: CXMI, with the words that gain most."""
-    items = items_of_documents(
-        documents,
-        source_lang=source_lang,
-        target_lang=target_lang,
-        past_context=system.past_context,
-        future_context=system.future_context,
-    )
-    found = pointwise_cxmi(system, items)
-    result = cxmi_result(system, found, dataset=dataset)
-    result["details"]["gains"] = [list(row) for row in token_gains(found)[:20]]
-    data = {"documents": len(documents), "source_lang": source_lang, "target_lang": target_lang}
-    return build_report(model=system.describe(), data=data, results=[result])

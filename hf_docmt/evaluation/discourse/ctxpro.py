@@ -1,5 +1,6 @@
 """ctxpro (Wicks and Post 2023): translations that need context, judged by a word that the last sentence must have."""
 
+import re
 import string
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from hf_docmt.evaluation.suites.items import field_of
 
 LAST = ("line", "sentence")
 EXPECTED = ("normalised", "as written")
+_LANGUAGES = re.compile(r"\.([a-z]{2,3})-([a-z]{2,3})(?:\.|$)")
 _DELETED = str.maketrans("", "", string.punctuation)
 
 
@@ -32,6 +34,7 @@ class CtxproItem:
     reference: str  # of the current sentence
     distance: int | None  # sentences back to what decides; None: the file does not tell
     group: str  # document that the item comes from
+    languages: tuple[str | None, str | None] = (None, None)  # of source and translation, as far as the name tells
 
 
 def read_ctxpro(path: str | Path, inputs: str | Path | None = None) -> list[CtxproItem]:
@@ -101,6 +104,7 @@ def ctxpro_result(
     split: str,
     past_context: int,
     future_context: int = 0,
+    context: str = "true",
     last: str = "line",
     expected: str = "normalised",
     target_lang: str | None = None,
@@ -109,7 +113,8 @@ def ctxpro_result(
 ) -> dict:
     """Share of items judged right (see `judge_outputs`) in percent as a report result, by rule and distance.
 
-    `past_context` and `future_context` are those of the system, for the signature. Intervals are Wilson's, 95 %.
+    `past_context` and `future_context` are those of the system, for the signature, as is `context`: whether it was the
+    `true` one or another that was put in its place. Intervals are Wilson's, 95 %.
     Statistics: [right, n] of each document that items come from.
     """
     right = judge_outputs(items, outputs, last=last, expected=expected, target_lang=target_lang)
@@ -129,7 +134,8 @@ def ctxpro_result(
         value=total["value"],
         signature=(
             f"right:expected-word-in-last-sentence|last:{splitter}|case:lc|punctuation:ascii-deleted|"
-            f"expected:{expected.replace(' ', '-')}|past:{past_context}|future:{future_context}|version:{__version__}"
+            f"expected:{expected.replace(' ', '-')}|past:{past_context}|future:{future_context}|"
+            f"context:{context}|version:{__version__}"
         ),
         n=total["n"],
         strategy=strategy,
@@ -168,7 +174,14 @@ def _item(entry: dict, line: str, number: int, path: Path, inputs: Path) -> Ctxp
         reference=field_of(entry, "ref segment", str, place),
         distance=field_of(entry, "ante distance", int, place, optional=True),
         group=field_of(entry, "document id", str, place),
+        languages=_languages(path),
     )
+
+
+def _languages(path: Path) -> tuple[str | None, str | None]:
+    """`NAME.opensubtitles.en-de.dev.json`: English to German."""
+    found = _LANGUAGES.search(path.name)
+    return found.groups() if found else (None, None)
 
 
 def _normalised(text: str) -> str:

@@ -1,0 +1,159 @@
+"""From a system and the files of a suite to a report: contrastive accuracy, CXMI, attention against rationales."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from datasets import Dataset
+
+from hf_docmt.evaluation.context_use import (
+    context_results,
+    cxmi_result,
+    items_of_documents,
+    pointwise_cxmi,
+    token_gains,
+)
+from hf_docmt.evaluation.judgement import file_result, judge
+from hf_docmt.evaluation.rationales import rationale_agreement, rationale_results, read_scat
+from hf_docmt.evaluation.report import build_report
+from hf_docmt.evaluation.score_files import read_scores, write_scores
+from hf_docmt.evaluation.suites import average_results, check_language, read_suite
+from hf_docmt.evaluation.systems.forced import ForcedDecoding
+from hf_docmt.evaluation.systems.interface import System
+
+CHUNK_CONTEXT = 3  # sentences before the current one that a suite gives a model of chunks, as ContraPro has them
+
+
+def contrast_files(system: System, suites: Sequence[str | Path], **options) -> dict:
+    """The report of a system's contrastive accuracy on suite files; `options` are those of `contrast`."""
+    results = contrast(system, suites, **options)
+    data = {"suites": [Path(suite).name for suite in suites]}
+    return build_report(model=system.describe(), data=data, results=results)
+
+
+def contrast(
+    system: System,
+    suites: Sequence[str | Path],
+    *,
+    format: str = "auto",
+    documents: str | Path | None = None,
+    records: str | Path | None = None,
+    only: tuple[int, int] | None = None,
+    normalization: str = "sum",
+    conditions: Sequence[str] = ("true",),
+    scores_folder: str | Path | None = None,
+) -> list[dict]:
+    """Results for every suite and condition of context, and those that join suites (`average_results`).
+
+    Items get as much context as the system reads. `format`, `documents` and `records` go to `read_suite`, `only` is
+    (first, last) item of each suite, from 1: the rest may be in the training data. `conditions` are those of
+    `with_context`. With a `scores_folder`, the scores under each condition are written there in the
+    published order, lower ones better: `SUITE.true.scores`. ValueError: a suite of other languages than the system's.
+    """
+    results = []
+    for suite in suites:
+        items = read_suite(
+            suite,
+            format,
+            documents=documents,
+            records=records,
+            context=system.past_context,
+            future_context=system.future_context,
+        )
+        items, split = items_between(items, only)
+        config = getattr(getattr(system, "model", None), "config", None)
+        check_language(items, *(getattr(config, f"{side}_lang", None) for side in ("source", "target")))
+        name, keep = items[0].item_id.rpartition(":")[0], None
+        if scores_folder is not None:
+            keep = partial(_write_scores, Path(scores_folder), name)
+        results += context_results(
+            system, items, dataset=name, split=split, conditions=conditions, normalization=normalization, keep=keep
+        )
+    return results + average_results(results)
+
+
+def items_between(items: list, only: tuple[int, int] | None) -> tuple[list, str]:
+    """Items from (first, last), from 1, and what to call that part; ValueError where there are no such items."""
+    if only is None:
+        return items, "all"
+    first, last = only
+    if not 1 <= first <= last <= len(items):
+        name = items[0].item_id.rpartition(":")[0]
+        raise ValueError(f"items {first}-{last} of {name}, which has {len(items)}: give a part of 1-{len(items)}")
+    return items[first - 1 : last], f"items {first}-{last}"
+
+
+def _write_scores(folder: Path, name: str, condition: str, items, scores) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    write_scores(folder / f"{name}.{condition}.scores", items, scores)
+
+
+def judge_files(
+    name: str,
+    suite: str | Path,
+    scores: str | Path,
+    *,
+    better: str = "lower",
+    format: str = "auto",
+    documents: str | Path | None = None,
+    records: str | Path | None = None,
+    only: tuple[int, int] | None = None,
+) -> dict:
+    """The report of a system of this name from a file of its scores, one a line in the published order of the suite.
+
+    With `only` (first, last), from 1, they are the scores of these items alone.
+    """
+    context = 0 if documents is None else CHUNK_CONTEXT  # texts are not needed to judge
+    items = read_suite(suite, format, documents=documents, records=records, context=context)
+    items, split = items_between(items, only)
+    result = file_result(
+        judge(items, read_scores(scores, items, better)),
+        dataset=items[0].item_id.rpartition(":")[0],
+        split=split,
+        better=better,
+    )
+    data = {"suites": [Path(suite).name], "scores": Path(scores).name}
+    return build_report(model={"name": name}, data=data, results=[result, *average_results([result])])
+
+
+def cxmi_files(system: System, documents: Dataset, *, source_lang: str, target_lang: str, dataset: str) -> dict:
+    """The report of what context adds to the log-probability of references: CXMI, with the words that gain most."""
+    items = items_of_documents(
+        documents,
+        source_lang=source_lang,
+        target_lang=target_lang,
+        past_context=system.past_context,
+        future_context=system.future_context,
+    )
+    found = pointwise_cxmi(system, items)
+    result = cxmi_result(system, found, dataset=dataset)
+    result["details"]["gains"] = [list(row) for row in token_gains(found)[:20]]
+    data = {"documents": len(documents), "source_lang": source_lang, "target_lang": target_lang}
+    return build_report(model=system.describe(), data=data, results=[result])
+
+
+def rationales_files(
+    system: ForcedDecoding,
+    folder: str | Path,
+    *,
+    split: str = "train",
+    source_lang: str = "en",
+    target_lang: str = "fr",
+    only: tuple[int, int] | None = None,
+    attention: str = "decoder",
+    step: str = "writes",
+) -> dict:
+    """The report of `rationale_agreement` on the files of SCAT in a folder (see `read_scat`).
+
+    `only` is (first, last) line, from 1: the rest may be in the training data. `data` tells how many lines there are,
+    and how many could not be read, by reason. ValueError: no example between the lines.
+    """
+    scat = read_scat(folder, split, source_lang, target_lang)
+    first, last = only or (1, scat.lines)
+    examples = [one for one in scat.examples if first <= int(one.example_id.rpartition(":")[2]) <= last]
+    if not examples:
+        raise ValueError(f"no example can be read in lines {first}-{last}, {folder} has {scat.lines}; give others")
+    found = rationale_agreement(system, examples, attention=attention, step=step)
+    part = split if only is None else f"{split}, lines {first}-{last}"
+    data = {"lines": scat.lines, "examples": len(examples), "skipped": scat.reasons}
+    return build_report(model=system.describe(), data=data, results=rationale_results(found, split=part))
