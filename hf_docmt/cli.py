@@ -380,6 +380,17 @@ def train_bench(
     show_bench(bench_train(repeats=repeats), as_json)
 
 
+@bench.command("contrast")
+def contrast_bench(
+    repeats: Annotated[int, typer.Option(help="Measurements of each case, of which the median counts.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Items a second of contrastive scoring, against one candidate at a time."""
+    from hf_docmt.bench.contrast import bench_contrast
+
+    show_bench(bench_contrast(repeats=repeats), as_json)
+
+
 def load(name: str):
     """Model and tokenizer of a folder or Hub name."""
     from hf_docmt import registry

@@ -549,6 +549,11 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, S
         states = {name: value for name, value in outputs.items() if name != "last_hidden_state"}
         return Seq2SeqLMOutput(loss=loss, logits=logits, **states)
 
+    def logits_at(self, places: torch.Tensor, **inputs) -> torch.Tensor:
+        """Logits (N, V) of N target places alone, marked in (B, T) bool; `inputs` are those of `forward`, no labels."""
+        hidden_states = self.model(**inputs).last_hidden_state  # (B, T, D)
+        return self.lm_head(hidden_states[places], self.final_logits_bias[0])
+
     def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
         """Labels (B, T) shifted to the right: the decoder's start token in front, the last label dropped."""
         start = labels.new_full((labels.shape[0], 1), self.config.decoder_start_token_id)

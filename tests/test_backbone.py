@@ -254,6 +254,13 @@ def test_outputs_as_asked():
     assert torch.equal(model(**BATCH, return_dict=False)[0], outputs.logits)
 
 
+def test_logits_of_some_places():
+    model = backbone().eval()
+    places = torch.rand(BATCH["decoder_input_ids"].shape) < 0.5
+    with torch.no_grad():
+        torch.testing.assert_close(model.logits_at(places, **BATCH), model(**BATCH).logits[places])
+
+
 def test_larger_vocabulary():
     model = backbone()
     before = logits(model, BATCH)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from hf_docmt.bench import decode, train
+from hf_docmt.bench.contrast import bench_contrast, largest_difference
 from hf_docmt.bench.decode import bench_decode, checks_of, make_lively
 from hf_docmt.bench.epoch import Watch
 from hf_docmt.bench.measure import alternate, bench_result, check_at_least, format_bench, make_row, seconds_of
@@ -196,3 +197,20 @@ def test_bad_documents(tmp_path):
         bench_documents(5, "en", "fr")
     with pytest.raises((ValueError, OSError), match="nowhere.jsonl"):
         bench_documents(tmp_path / "nowhere.jsonl", "en", "de")
+
+
+def test_contrast_scores_the_same_one_by_one():
+    found = bench_contrast(1, items=6, sizes=TINY, vocab_size=300)
+    assert [row["case"] for row in found["rows"]] == ["deixis, 2 candidates", "ellipsis, 4 candidates"]
+    assert all(row["difference"] <= 1e-5 and row["ratio"] > 0 for row in found["rows"])
+    assert len(found["checks"]) == 3 and found["checks"][2]["ok"]
+    with pytest.raises(ValueError, match="items: expected a whole number of at least 1, got 0"):
+        bench_contrast(1, items=0)
+
+
+def test_largest_difference_is_relative_to_large_scores():
+    ours, peer = [[[-1.0, -20.0]], [[-0.5]]], [[[-1.25, -16.0]], [[-0.5]]]
+    assert largest_difference(ours, peer) == 0.25
+    assert largest_difference(ours, ours) == 0
+    with pytest.raises(ValueError):
+        largest_difference(ours, peer[:1])

@@ -161,9 +161,13 @@ def _log_probabilities(model: nn.Module, batch: dict, rows: int) -> list[list[li
     batch = {name: value.to(device) for name, value in batch.items()}
     labels = batch.pop("labels")  # (B, T)
     scored = _scored(labels, batch.pop("label_weights", None))
-    logits = model(**_share_sources(model, batch, rows)).logits.float()  # (B, T, V)
-    found = -nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").view_as(labels)
-    values = [row[chosen].tolist() for row, chosen in zip(found.cpu(), scored.cpu())]
+    inputs = _share_sources(model, batch, rows)
+    if hasattr(model, "logits_at"):
+        logits = model.logits_at(scored, **inputs)  # (N, V), N scored tokens of all rows
+    else:
+        logits = model(**inputs).logits[scored]
+    found = -nn.functional.cross_entropy(logits.float(), labels[scored], reduction="none")
+    values = [row.tolist() for row in found.cpu().split(scored.sum(dim=1).tolist())]
     return [values[first : first + rows] for first in range(0, len(values), rows)]
 
 
