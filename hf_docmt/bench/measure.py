@@ -95,4 +95,6 @@ def processor() -> str:
 
 
 def _cell(value) -> str:
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.1e}" if 0 < abs(value) < 0.005 else f"{value:.2f}"
