@@ -25,7 +25,7 @@ from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 from .configuration_docmt import DocMTConfig
 from .decoding import DecodingCache, SharedSources
 from .generation_docmt import DocumentTranslation
-from .linear import Linear, can_pack, is_plain, packed_linear, pays
+from .linear import Linear, is_plain, packed_linear, packs
 from .loss import weighted_cross_entropy
 from .segments import is_right_padded, sinusoid, token_positions
 
@@ -86,11 +86,10 @@ class Attention(nn.Module):
 
     def self_projections(self, hidden_states: torch.Tensor):
         linears = (self.q_proj, self.k_proj, self.v_proj)
-        weights = [linear.weight for linear in linears] if all(is_plain(linear) for linear in linears) else []
-        if not (weights and can_pack(weights[0], hidden_states)):
+        if torch.is_grad_enabled():
             self.__dict__.pop("_packed", None)
-        elif pays(weights, hidden_states):
-            biases = [linear.bias for linear in linears]
+        elif all(map(is_plain, linears)) and packs(self.q_proj.weight, hidden_states, matrices=3):
+            weights, biases = [linear.weight for linear in linears], [linear.bias for linear in linears]
             return [self.heads(states) for states in packed_linear(self, weights, biases, hidden_states).chunk(3, -1)]
         projected = [linear(hidden_states) for linear in linears]
         return [self.heads(states) for states in projected]

@@ -21,9 +21,9 @@ class Linear(nn.Linear):
     def forward(self, hidden_states: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
         """(..., D_in) -> (..., D_out); `bias` (D_out,) takes the place of the layer's own."""
         bias = self.bias if bias is None else bias
-        if not can_pack(self.weight, hidden_states):
+        if torch.is_grad_enabled():
             self.__dict__.pop("_packed", None)
-        elif pays([self.weight], hidden_states):
+        elif packs(self.weight, hidden_states):
             return packed_linear(self, [self.weight], [bias], hidden_states)
         return nn.functional.linear(hidden_states, self.weight, bias)
 
@@ -36,11 +36,21 @@ def is_plain(module: nn.Module) -> bool:
     return type(module) is Linear and not (module._forward_hooks or module._forward_pre_hooks)
 
 
-def can_pack(weight: torch.Tensor, hidden_states: torch.Tensor) -> bool:
-    """Whether the packed product applies: inference on a CPU in the weights' own type, not traced."""
+def packs(weight: torch.Tensor, hidden_states: torch.Tensor, matrices: int = 1) -> bool:
+    """Whether to multiply by packed weights, by so many matrices of this size side by side.
+
+    It must pay (their product takes some 50 microseconds to begin), and it applies to inference on a CPU in the
+    weights' own type, not traced; whoever calls it sees to it that there are no gradients.
+    """
+    rows = hidden_states.numel() // hidden_states.shape[-1]
+    elements = matrices * weight.numel()
+    if weight.dtype is torch.bfloat16:
+        pays = rows > 1 or elements >= LEAST_WORK
+    else:
+        pays = elements >= SMALLEST and rows * elements >= LEAST_WORK
     return (
-        ONEDNN
-        and not torch.is_grad_enabled()
+        pays
+        and ONEDNN
         and hidden_states.is_cpu
         and hidden_states.dtype is weight.dtype
         and weight.dtype in PACKED_TYPES
@@ -49,15 +59,6 @@ def can_pack(weight: torch.Tensor, hidden_states: torch.Tensor) -> bool:
         and not torch.is_autocast_enabled("cpu")
         and weight.grad is None  # a fused optimizer will change the weights without a trace
     )
-
-
-def pays(weights: list[torch.Tensor], hidden_states: torch.Tensor) -> bool:
-    """Whether packed weights are faster for so many rows: their product takes some 50 microseconds to begin with."""
-    rows = hidden_states.shape[:-1].numel()
-    elements = sum(weight.numel() for weight in weights)
-    if weights[0].dtype is torch.bfloat16:
-        return rows > 1 or elements >= LEAST_WORK
-    return elements >= SMALLEST and rows * elements >= LEAST_WORK
 
 
 def packed_linear(
