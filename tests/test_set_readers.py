@@ -176,6 +176,7 @@ WMT = """<?xml version='1.0' encoding='utf-8'?>
     <src lang="en"><p><seg id="1">Three.</seg></p></src>
     <ref lang="de" translator="A"><p><seg id="1">Drei.</seg></p></ref>
   </doc>
+  <doc id="gender.1" origlang="en" testsuite="gender"><src lang="en"><p><seg id="1">She.</seg></p></src></doc>
   </collection>
 </dataset>
 """

@@ -9,11 +9,14 @@ from .markup import xml_events
 
 
 def read_wmt(languages: list[str], path: str | Path, translator: str | None = None) -> Iterator[tuple[str, dict]]:
-    """Rows of `<doc id>` with `<src lang>` and `<ref lang translator>`, matched by `<seg id>`; outputs are left out.
+    """Rows of `<doc id>` with `<src lang>` and `<ref lang translator>`, matched by `<seg id>`.
 
+    Left out are outputs of systems and documents of test suites (`<doc testsuite>`), which have no reference.
     `translator` chooses among several references of a document; a reference that is alone needs no choice.
     """
     for document in marked_documents(path, xml_events(path)):
+        if "testsuite" in document.attributes:
+            continue
         doc_id, whole = document.doc_id, document.sides[0]
         if whole.sentences:
             raise DataError(f"{whole.place}: document {doc_id!r} has <seg> outside <src> and <ref>; use format iwslt")
