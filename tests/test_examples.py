@@ -8,24 +8,18 @@ import sys
 from pathlib import Path
 
 import pytest
+import recipe_files
 import torch
-import yaml
 
 from hf_docmt import registry
 from hf_docmt.data.readers import FORMATS
 from hf_docmt.training.recipe import load_recipe
 
 ROOT = Path(__file__).resolve().parents[1] / "examples"
-RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
 SCRIPTS = sorted(ROOT.glob("*.py"))
 PAST = {"concat2": 1, "concat4": 3}  # context sentences of recipes by the end of their names
 HEROLD = ("sentence", "concat2", "concat1000", "lst", "window")
 SYSTEMS = ("base", "s4to4", "s4to4_cd", "s4to4_cd_shift_pers", "s4to4_cd_lrn_pers", "s4to4_cd_sin_pers_pse")
-
-
-def is_known(path):
-    """Whether the registry has the architecture of a recipe."""
-    return yaml.safe_load(path.read_text(encoding="utf-8"))["architecture"] in registry.ARCHITECTURES
 
 
 def config_of(recipe):
@@ -36,10 +30,10 @@ def test_all_recipes_are_there():
     names = {f"lupo2023_{pair}_{system}" for pair in ("enru", "ende") for system in SYSTEMS}
     names |= {f"herold2023_{task}_{system}" for task in ("news", "ted", "os") for system in HEROLD}
     names |= {f"{data}_{system}" for data in ("demo", "ende_docs") for system in ("sentence", "concat4")}
-    assert {path.stem for path in RECIPES} == names
+    assert {path.stem for path in recipe_files.ALL} == names
 
 
-@pytest.mark.parametrize("path", [path for path in RECIPES if is_known(path)], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", recipe_files.KNOWN, ids=lambda path: path.stem)
 def test_recipe(path):
     recipe = load_recipe(path)
     config = config_of(recipe)
@@ -85,7 +79,7 @@ def test_recipes_that_are_such_rows(pair, stem):
     assert load_recipe(base, [*overrides, f"output_dir={recipe.output_dir}"]) == recipe
 
 
-@pytest.mark.parametrize("path", [path for path in RECIPES if path.stem.startswith("herold2023") and is_known(path)])
+@pytest.mark.parametrize("path", [path for path in recipe_files.KNOWN if path.stem.startswith("herold2023")])
 def test_recipes_of_herold_and_ney(path):
     """Appendix A.2, and section 4.2 for the strategies."""
     recipe, (_, task, system) = load_recipe(path), path.stem.split("_")

@@ -83,13 +83,13 @@ REF = """<!DOCTYPE mteval SYSTEM "mteval.dtd">
 </doc>
 <doc sysid="ref" docid="abc.1" genre="news" origlang="en">
 <seg id="2">Zwei.</seg>
-<seg id="1">F&amp;E &#8222;x&#8220; &unknown</seg>
+<seg id="1">F&amp;E &#8222;x&#8220; &unknown ?a=1&copy=2</seg>
 <seg id="3">Neu.</seg>
 </doc>
 </refset>
 """
 SGM_EN_DE = [
-    [('R&D at AT&T < 3 "%" a < b', "F&E „x“ &unknown"), ("Two  blanks.", "Zwei."), ("", "Neu.")],
+    [('R&D at AT&T < 3 "%" a < b', "F&E „x“ &unknown ?a=1&copy=2"), ("Two  blanks.", "Zwei."), ("", "Neu.")],
     [("Three lines of it", "Drei")],
 ]
 
@@ -453,7 +453,7 @@ def test_one_side_alone_is_no_plain_text(newstest, write):
 
 def test_sets_are_scored_by_document_id(newstest, write):
     """The reference side alone is given; its documents stand in another order."""
-    rows = [("abc.1", ["Zwei.", "F&E „x“ &unknown", "Neu."]), ("bbc.2", ["Drei"])]
+    rows = [("abc.1", ["Zwei.", "F&E „x“ &unknown ?a=1&copy=2", "Neu."]), ("bbc.2", ["Drei"])]
     text = "".join(json.dumps({"doc_id": name, "translation": translation}) + "\n" for name, translation in rows)
     report = evaluate_files(write("out.jsonl", text), newstest["target"], "sgm", target_lang="de")
     assert next(result["value"] for result in report["results"] if result["metric"] == "s-BLEU") == pytest.approx(100)
