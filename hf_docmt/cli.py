@@ -103,14 +103,13 @@ def translate(
     source_lang: Lang = None,
 ) -> None:
     """Translate documents, N sentences in, N out: JSON lines, or plain lines where the input is plain text."""
-    from hf_docmt.data.readers import detect_format, read_documents
+    from hf_docmt.data.readers import SIDED, detect_format, read_documents
     from hf_docmt.evaluation.corpus import count_repairs
     from hf_docmt.inference.corpus import PLAIN, check_output, translate_corpus, write_translations
 
     check_output(output)
     loaded, tokenizer = load(model)
-    pairs = format in ("dtag", "blank", "voita")
-    files = {"source" if pairs else "path": input}
+    files = {"source" if format in SIDED else "path": input}
     format = detect_format(files) if format == "auto" else format
     documents = read_documents(format, source_lang=source_lang or loaded.config.source_lang or "source", **files)
     options = {"num_beams": beams, "length_penalty": length_penalty}

@@ -21,3 +21,15 @@ linear.SMALLEST = linear.LEAST_WORK = 0  # the tiny models of the tests take the
 @pytest.fixture(autouse=True)
 def seed():
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def write(tmp_path):
+    """A file of this name and content (text or bytes)."""
+
+    def write(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write

@@ -1,5 +1,6 @@
 """Every example runs, every recipe describes a model, and so does every override that a recipe names."""
 
+import inspect
 import os
 import re
 import subprocess
@@ -7,14 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
+import recipe_files
+import torch
 
 from hf_docmt import registry
 from hf_docmt.data.readers import FORMATS
 from hf_docmt.training.recipe import load_recipe
 
 ROOT = Path(__file__).resolve().parents[1] / "examples"
-RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
 SCRIPTS = sorted(ROOT.glob("*.py"))
+PAST = {"concat2": 1, "concat4": 3}  # context sentences of recipes by the end of their names
+HEROLD = ("sentence", "concat2", "concat1000", "lst", "window")
 SYSTEMS = ("base", "s4to4", "s4to4_cd", "s4to4_cd_shift_pers", "s4to4_cd_lrn_pers", "s4to4_cd_sin_pers_pse")
 
 
@@ -24,16 +28,18 @@ def config_of(recipe):
 
 def test_all_recipes_are_there():
     names = {f"lupo2023_{pair}_{system}" for pair in ("enru", "ende") for system in SYSTEMS}
+    names |= {f"herold2023_{task}_{system}" for task in ("news", "ted", "os") for system in HEROLD}
     names |= {f"{data}_{system}" for data in ("demo", "ende_docs") for system in ("sentence", "concat4")}
-    assert {path.stem for path in RECIPES} == names
+    assert {path.stem for path in recipe_files.ALL} == names
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", recipe_files.KNOWN, ids=lambda path: path.stem)
 def test_recipe(path):
     recipe = load_recipe(path)
     config = config_of(recipe)
-    assert config.past_context == (0 if path.stem.endswith(("base", "sentence")) else 3)
-    assert all(part["format"] in FORMATS for part in (recipe.data.train, recipe.data.validation, recipe.data.test))
+    assert config.past_context == (3 if "_s4to4" in path.stem else PAST.get(path.stem.split("_")[-1], 0))
+    for part in (recipe.data.train, recipe.data.validation, recipe.data.test):
+        assert {"format", *inspect.signature(FORMATS[part["format"]]).parameters} >= part.keys()
     assert recipe.output_dir.split("/")[1] in (path.stem, path.stem.removeprefix("demo_"))
     if path.stem.startswith("lupo2023"):
         assert (config.d_model, config.encoder_layers, config.dropout) == (512, 6, 0.3)
@@ -71,6 +77,31 @@ def test_recipes_that_are_such_rows(pair, stem):
     overrides = re.search(rf"^#   {label} +(model\..+)$", base.read_text(encoding="utf-8"), re.MULTILINE)[1].split()
     recipe = load_recipe(folder / f"lupo2023_{pair}_{stem}.yaml")
     assert load_recipe(base, [*overrides, f"output_dir={recipe.output_dir}"]) == recipe
+
+
+@pytest.mark.parametrize("path", [path for path in recipe_files.KNOWN if path.stem.startswith("herold2023")])
+def test_recipes_of_herold_and_ney(path):
+    """Appendix A.2, and section 4.2 for the strategies."""
+    recipe, (_, task, system) = load_recipe(path), path.stem.split("_")
+    config, training = config_of(recipe), recipe.training
+    assert recipe.architecture == (system if system in ("lst", "window") else "concat")
+    assert (config.dropout, training.label_smoothing) == ((0.1, 0.1) if task == "os" else (0.3, 0.2))
+    assert recipe.tokenizer.vocab_size == (32000 if task == "os" else 15000)
+    assert (recipe.decoding.num_beams, recipe.decoding.length_penalty, training.average) == (12, 1.0, 0)
+    strategies = {"sentence": "sentence", "window": "sequential"}
+    assert recipe.decoding.strategy == strategies.get(system, "full")
+    assert config.view == ("window" if system in ("sentence", "concat2") else "chunk") and config.chunk_tokens == 1000
+    assert config.use_bod == (system != "sentence")
+
+
+@pytest.mark.parametrize(("task", "millions"), [("news", 51), ("ted", 51), ("os", 60)])
+@pytest.mark.parametrize("system", HEROLD[:3])
+def test_size_is_that_of_the_paper(task, millions, system):
+    recipe = load_recipe(ROOT / "recipes" / f"herold2023_{task}_{system}.yaml")
+    config = registry.get("concat").config_class(**recipe.model, vocab_size=recipe.tokenizer.vocab_size)
+    with torch.device("meta"):
+        model = registry.get("concat").model_class(config)
+    assert model.num_parameters() / 1e6 == pytest.approx(millions, abs=1)
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)

@@ -1,9 +1,9 @@
 """What `docmt info` tells of models and recipes."""
 
 import json
-from pathlib import Path
 
 import pytest
+import recipe_files
 import yaml
 from tiny_run import recipe_mapping, write_corpus_files
 from transformers import BertConfig
@@ -13,7 +13,6 @@ from hf_docmt.modeling.configuration_concat import ConcatConfig
 from hf_docmt.modeling.modeling_concat import ConcatForConditionalGeneration
 from hf_docmt.tokenization import train_tokenizer
 
-RECIPES = sorted((Path(__file__).parents[1] / "examples" / "recipes").glob("*.yaml"))
 SIZES = {
     "d_model": 16,
     "encoder_layers": 1,
@@ -110,7 +109,7 @@ def test_recipe_with_a_tokenizer_or_a_model(recipe, model):
     assert facts["parameters"]["total"] == loaded.num_parameters()
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", recipe_files.KNOWN, ids=lambda path: path.stem)
 def test_every_recipe_of_the_package(path):
     facts = describe(path)
     assert facts["parameters"]["total"] > 100_000 and facts["target_lang"] in render(facts)

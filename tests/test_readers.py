@@ -9,19 +9,9 @@ from pathlib import Path
 import pytest
 
 from hf_docmt.data.documents import DataError, check_documents, sentences, write_documents
-from hf_docmt.data.readers import FORMATS, read_documents
+from hf_docmt.data.readers import FORMATS, SIDED, read_documents
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(name, content):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
 
 
 def read(format, source_lang="en", target_lang="de", **files):
@@ -249,12 +239,19 @@ def test_missing_file_and_language(write, tmp_path):
 @pytest.mark.parametrize("format", sorted(FORMATS))
 def test_empty_file(write, format):
     path, full = write("empty", b""), write("full", "<d>\nOne.\n")
-    names = {"dialogue": ("source", "target", "index"), "lines": ("path",), "text": ("path",)}
-    if format in ("dtag", "blank", "voita", "dialogue"):
+    names = {
+        "dialogue": ("source", "target", "index"),
+        "moses": ("source", "target", "ids"),
+        "lines": ("path",),
+        "text": ("path",),
+    }
+    if format in (*SIDED, "dialogue", "moses"):
         fails("empty: the file is empty", format=format, **dict.fromkeys(names.get(format, ("source", "target")), path))
         if format == "dtag":
             fails("empty: the file is empty", format=format, source=full, target=path)
     else:
+        if format == "wmt":
+            pytest.importorskip("defusedxml")
         target_lang = None if format in names else "de"
         if format == "text":
             pytest.importorskip("sentencex")

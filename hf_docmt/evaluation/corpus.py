@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hf_docmt.data.documents import DataError, sentences
-from hf_docmt.data.readers import detect_format, read_documents
+from hf_docmt.data.readers import SIDED, detect_format, read_documents
 from hf_docmt.data.readers.files import parse_json, read_lines
 from hf_docmt.evaluation.alignment import align_documents, alignment_results
 from hf_docmt.evaluation.discourse import connective_result, pronoun_f1, term_consistency
@@ -32,12 +32,13 @@ def evaluate_files(
 ) -> dict:
     """The report of translated documents against reference documents with the same ids in any order.
 
-    Plain lines are compared with plain lines, as one document. Formats of two files (dtag, blank, voita) are given the
-    target file as reference; they have no ids, so documents are matched by their order. `name` (of the system),
-    `strategy` and `beams` are written down. `by` and `domains` ask for parts of the scores (see `breakdowns`), `align`
-    cuts translations with other sentences than the reference (see `alignment`), `discourse` names measures of
-    `DISCOURSE`, which need the `source` that JSON lines of `docmt translate` hold. `DataError` where documents or
-    sentences are missing, or the languages of the reference are not told; `ValueError` for an unknown measure.
+    Plain lines are compared with plain lines, as one document. Formats with a file a side (dtag, blank, voita, sgm,
+    iwslt) are given the target file as reference; in the first three, which have no ids, documents are matched by their
+    order. `name` (of the system), `strategy` and `beams` are written down. `by` and `domains` ask for parts of the
+    scores (see `breakdowns`), `align` cuts translations with other sentences than the reference (see `alignment`),
+    `discourse` names measures of `DISCOURSE`, which need the `source` that JSON lines of `docmt translate` hold.
+    `DataError` where documents or sentences are missing, or the languages of the reference are not told; `ValueError`
+    for an unknown measure.
     """
     for measure in discourse:
         if measure not in DISCOURSE:
@@ -106,18 +107,15 @@ def matched(
     found: dict[str, dict], translations, reference, format, source_lang, target_lang
 ) -> tuple[list, list, list[str]]:
     """Hypotheses and references of the same documents, in the order of the reference, and their ids."""
-    if not target_lang or not (source_lang or format in PAIRS):
+    if not target_lang or not (source_lang or format in SIDED):
         raise DataError("the languages of the reference are needed: give --source-lang and --target-lang")
-    if format in PAIRS:
+    if format in SIDED:
         documents = read_documents(format, source_lang=target_lang, source=reference)
-        if len(found) != len(documents):
-            raise DataError(
-                f"{translations} has {len(found)} documents, {reference} {len(documents)}; translate them all"
-            )
-        ids = list(found)
     else:
         documents = read_documents(format, source_lang=source_lang, target_lang=target_lang, path=reference)
-        ids = list(documents["doc_id"])
+    if format in PAIRS and len(found) != len(documents):
+        raise DataError(f"{translations} has {len(found)} documents, {reference} {len(documents)}; translate them all")
+    ids = list(found) if format in PAIRS else list(documents["doc_id"])
     lost, other = [name for name in ids if name not in found], [name for name in found if name not in set(ids)]
     if lost or other:
         raise DataError(

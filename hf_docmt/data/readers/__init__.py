@@ -14,26 +14,39 @@ from datasets import Dataset
 from ..documents import DataError, checked_languages, collect_documents
 from .blank import read_blank
 from .chat import read_chat
+from .commentary import read_commentary
 from .detection import detect_format
 from .dialogue import read_dialogue
 from .dtag import read_dtag
+from .iwslt import read_iwslt
 from .jsonl import read_jsonl
 from .lines import read_lines_files
+from .moses import read_moses
+from .sgm import read_sgm
 from .text import read_text
 from .tsv import read_tsv
 from .voita import read_voita
+from .wmt import read_wmt
 
 FORMATS: dict[str, Callable] = {
     "jsonl": read_jsonl,
     "dtag": read_dtag,
     "blank": read_blank,
     "tsv": read_tsv,
+    "commentary": read_commentary,
+    "sgm": read_sgm,
+    "wmt": read_wmt,
+    "iwslt": read_iwslt,
+    "moses": read_moses,
     "chat": read_chat,
     "dialogue": read_dialogue,
     "voita": read_voita,
     "text": read_text,
     "lines": read_lines_files,
 }
+
+SIDED = ("dtag", "blank", "sgm", "iwslt", "voita")  # one file a side, and none besides
+SEVERAL = ("lines", "text", "iwslt")  # take lists of files
 
 
 def read_documents(
@@ -45,9 +58,10 @@ def read_documents(
 ) -> Dataset:
     """Documents from files of one format; without `target_lang` the source side only, for translation.
 
-    `files` are the arguments of the format's reader: `path` (jsonl, tsv, chat, lines, text), `source` and `target`
-    (dtag, blank, voita), or these and `index` (dialogue). `-` is standard input, `.gz` is unpacked; `lines` and `text`
-    take several paths. DataError says file, line, document and remedy.
+    `files` are the arguments of the format's reader: `path` (jsonl, tsv, commentary, wmt, chat, lines, text), `source`
+    and `target` (`SIDED`: dtag, blank, sgm, iwslt, voita), these and `index` (dialogue) or `ids` (moses). `-` is
+    standard input, `.gz` is unpacked; those of `SEVERAL` take several files. DataError says file, line,
+    document and remedy. `translator` chooses among the references of `wmt`.
     """
     languages = checked_languages(source_lang, target_lang)
     files = {name: value for name, value in files.items() if value is not None}
@@ -64,9 +78,11 @@ def read_documents(
 def _check_files(format: str, files: dict) -> None:
     parameters = list(inspect.signature(FORMATS[format]).parameters.values())[1:]
     names = [parameter.name for parameter in parameters]
-    for name in files:
+    for name, value in files.items():
         if name not in names:
             raise DataError(f"format {format!r} takes no {name!r}{_hint(name, names)}; it takes {', '.join(names)}")
+        if not isinstance(value, str | Path) and (format not in SEVERAL or not value):
+            raise DataError(f"format {format!r} takes one file as {name!r}, got {value!r}; read others apart")
     for parameter in parameters:
         if parameter.default is parameter.empty and parameter.name not in files:
             raise DataError(f"format {format!r} needs the file {parameter.name!r}, got {sorted(files)}; add it")

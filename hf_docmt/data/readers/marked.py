@@ -1,0 +1,181 @@
+"""Documents with an id whose sentences have ids, too, as the test sets of WMT and IWSLT mark them: `<doc>`, `<seg>`."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..documents import DataError, make_row
+from .files import shown
+from .markup import Event
+from .pairs import check_target
+
+METADATA = ("url", "keywords", "speaker", "talkid", "title", "description", "reviewer", "translator")
+SETS = ("mteval", "srcset", "refset", "tstset")
+SIDES = ("src", "ref", "hyp")
+LINE_END = re.compile(r"\s*\n\s*")
+
+
+@dataclass
+class Side:
+    """The sentences of one `<doc>`, or of one `<src>`, `<ref>` or `<hyp>` in it."""
+
+    path: str | Path
+    line: int
+    name: str = "doc"
+    attributes: dict[str, str] = field(default_factory=dict)
+    sentences: dict[str, str] = field(default_factory=dict)  # by seg id, in the order of the file
+    lines: dict[str, int] = field(default_factory=dict)  # of the segs
+
+    @property
+    def place(self) -> str:
+        return f"{shown(self.path)}, line {self.line}"
+
+    def add(self, seg: str, line: int, text: str) -> None:
+        if seg in self.sentences:
+            raise DataError(
+                f"{shown(self.path)}, line {line}: seg {seg!r} was there before, in line {self.lines[seg]}; each seg "
+                "of a document needs its own id"
+            )
+        self.sentences[seg], self.lines[seg] = text, line
+
+
+@dataclass
+class MarkedDocument:
+    """One `<doc>`; `sides[0]` holds the segs that stand in no `<src>`, `<ref>` or `<hyp>`."""
+
+    attributes: dict[str, str]
+    sides: list[Side]
+    metadata: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def doc_id(self) -> str:
+        """The talk's id where there is one (`docid` only counts the talks of a set), or else `docid` or `id`."""
+        found = self.metadata.get("talkid") or self.attributes.get("docid") or self.attributes.get("id") or ""
+        if not found.strip():
+            raise DataError(f"{self.sides[0].place}: document id is missing; every <doc> needs a docid")
+        return found.strip()
+
+
+def marked_documents(path: str | Path, events: Iterable[Event]) -> list[MarkedDocument]:
+    """The documents of a file; DataError with file and line where tags are missing or text stands outside `<seg>`.
+
+    A line end in a sentence is a blank, and blanks at its ends are no part of it. Tags besides these are left out.
+    """
+    reading = _Reading(path)
+    for event in events:
+        getattr(reading, event.kind)(event)
+    return reading.finished()
+
+
+def marked_rows(
+    languages: list[str],
+    source: str | Path,
+    ours: list[MarkedDocument],
+    target: str | Path | None,
+    theirs: list[MarkedDocument],
+) -> Iterator[tuple[str, dict]]:
+    """Rows of two files that have the same documents and segs, matched by their ids, in the order of the source."""
+    two_sided = check_target(languages, source, target)
+    others, names = _by_id(theirs), _by_id(ours)
+    for name, document in (names | others).items():
+        if two_sided and (name not in names or name not in others):
+            raise DataError(
+                f"{document.sides[0].place}: document {name!r} is not in {shown(source if name in others else target)};"
+                " both sides need the same documents, take the two files of one set"
+            )
+    for name, document in names.items():
+        place, left = document.sides[0].place, list(document.sides[0].sentences.values())
+        right = matched_side(name, document.sides[0], others[name].sides[0]) if two_sided else None
+        yield place, make_row(place, name, left, right, languages)
+
+
+def matched_side(doc_id: str, side: Side, other: Side) -> list[str]:
+    """The sentences of the other side in this one's order; DataError for a seg that only one of them has."""
+    for one, two in ((side, other), (other, side)):
+        for seg in one.sentences:
+            if seg not in two.sentences:
+                raise DataError(
+                    f"{shown(one.path)}, line {one.lines[seg]}: document {doc_id!r} has {len(one.sentences)} sentences "
+                    f"with seg {seg!r} here, but {len(two.sentences)} without it from {two.place} on; both sides need "
+                    "the same segs, and an empty one for a missing sentence"
+                )
+    return [other.sentences[seg] for seg in side.sentences]
+
+
+def _by_id(documents: list[MarkedDocument]) -> dict[str, MarkedDocument]:
+    found: dict[str, MarkedDocument] = {}
+    for document in documents:
+        before = found.setdefault(document.doc_id, document)
+        if before is not document:
+            raise DataError(
+                f"{document.sides[0].place}: document {document.doc_id!r} was there before, in {before.sides[0].place}"
+                "; give each its own id, and each of several references its own file"
+            )
+    return found
+
+
+class _Reading:
+    """What is open while the tags of a file go by."""
+
+    def __init__(self, path: str | Path):
+        self.path = path
+        self.documents: list[MarkedDocument] = []
+        self.open: list[tuple[int, str]] = []  # line and name of the tags that are kept
+        self.seg, self.texts = "", []
+
+    def start(self, event: Event) -> None:
+        inner, name = self.open[-1][1] if self.open else "", event.value
+        if inner in ("seg", *METADATA):
+            raise self._error(event, f"<{name}> in <{inner}> of line {self.open[-1][0]}; close that, write < as &lt;")
+        if inner in SIDES and name in ("doc", *SIDES) or inner == name == "doc":
+            raise self._error(event, f"<{name}> before </{inner}> of line {self.open[-1][0]}; close that first")
+        if name == "doc":
+            self.documents.append(MarkedDocument(event.attributes, [Side(self.path, event.line)]))
+        elif name in SIDES and inner == "doc":
+            self.documents[-1].sides.append(Side(self.path, event.line, name, event.attributes))
+        elif name == "seg":
+            if inner not in ("doc", *SIDES):
+                raise self._error(event, "<seg> outside <doc>; begin every document with <doc docid=...>")
+            self.seg = event.attributes.get("id", "").strip()
+            if not self.seg:
+                raise self._error(event, "seg id is missing; every <seg> needs one")
+        elif name not in SETS and name not in METADATA:
+            return
+        self.texts = []
+        self.open.append((event.line, name))
+
+    def end(self, event: Event) -> None:
+        name = event.value
+        if name not in ("doc", "seg", *SETS, *SIDES, *METADATA):
+            return
+        if not self.open or self.open[-1][1] != name:
+            inner = f"<{self.open[-1][1]}> of line {self.open[-1][0]} is open" if self.open else "nothing is open"
+            raise self._error(event, f"</{name}> where {inner}; repair the tags")
+        line, _ = self.open.pop()
+        text = LINE_END.sub(" ", "".join(self.texts)).strip()
+        self.texts = []
+        if name == "seg":
+            inside = self.open[-1][1] in SIDES
+            self.documents[-1].sides[-1 if inside else 0].add(self.seg, line, text)
+        elif name in METADATA and "doc" in [name for _, name in self.open]:
+            self.documents[-1].metadata[name] = text
+
+    def text(self, event: Event) -> None:
+        if self.open and self.open[-1][1] in ("seg", *METADATA):
+            self.texts.append(event.value)
+        elif event.value.strip():
+            raise self._error(event, f"text outside <seg>: {event.value.strip()[:40]!r}; put it in one or remove it")
+
+    def finished(self) -> list[MarkedDocument]:
+        if self.open:
+            line, name = self.open[-1]
+            raise DataError(
+                f"{shown(self.path)}, line {line}: <{name}> is never closed, the file is cut or broken; fetch it again"
+            )
+        if not self.documents:
+            raise DataError(f"{shown(self.path)}: no <doc> in the file; is it of another format?")
+        return self.documents
+
+    def _error(self, event: Event, what: str) -> DataError:
+        return DataError(f"{shown(self.path)}, line {event.line}: {what}")

@@ -1,0 +1,102 @@
+"""Marked-up files as tags and texts with their lines: XML, and SGML, which test sets use without its grammar."""
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import NamedTuple
+from xml.sax import ContentHandler, SAXParseException
+
+from ..documents import DataError
+from .files import read_lines, shown
+
+BARE_AMPERSAND = re.compile(r"&(?!#?\w+;)")
+
+
+class Event(NamedTuple):
+    """A start tag, an end tag or a piece of text; names of tags and attributes are in lower case."""
+
+    line: int
+    kind: str  # start, end or text
+    value: str  # name of the tag, or the text with its entities resolved
+    attributes: dict[str, str]
+
+
+def xml_events(path: str | Path) -> Iterator[Event]:
+    """Events of an XML file, which must be well-formed. Definitions of entities are refused, external files never read.
+
+    DataError says file, line and column, or that defusedxml is not installed.
+    """
+    try:
+        from defusedxml.common import EntitiesForbidden
+        from defusedxml.sax import make_parser
+    except ImportError as error:
+        raise DataError(f"{shown(path)}: XML needs defusedxml: pip install 'hf-docmt[xml]'") from error
+    parser, elements = make_parser(), _Elements()
+    parser.forbid_external = False  # sets may name a document type, which the parser never fetches
+    parser.setContentHandler(elements)
+    elements.setDocumentLocator(parser)
+    try:
+        for number, line in read_lines(path):
+            parser.feed("\n" * (number > 1) + line)
+            yield from elements.taken()
+        parser.close()
+    except SAXParseException as error:
+        raise DataError(
+            f"{shown(path)}, line {error.getLineNumber()}, column {error.getColumnNumber() + 1}: broken "
+            f"XML ({error.getMessage()}); repair what stands there, or fetch the file again if it is cut"
+        ) from error
+    except EntitiesForbidden as error:
+        raise DataError(
+            f"{shown(path)}, line {parser.getLineNumber()}: XML that defines the entity "
+            f"{error.name!r}, which is refused as such can fill the memory; write out what it stands for"
+        ) from error
+
+
+def sgm_events(path: str | Path) -> Iterator[Event]:
+    """Events of a file of tags that need no grammar; an ampersand that begins no entity is text."""
+    tags = _Tags()
+    for _, line in read_lines(path):
+        tags.feed(BARE_AMPERSAND.sub("&amp;", line) + "\n")
+        yield from tags.taken()
+    tags.close()
+    yield from tags.taken()
+
+
+class _Events:
+    """What both parsers write to."""
+
+    def __init__(self):
+        self.events: list[Event] = []
+        super().__init__()
+
+    def taken(self) -> list[Event]:
+        taken, self.events = self.events, []
+        return taken
+
+    def note(self, line: int, kind: str, value: str, attributes=()) -> None:
+        attributes = {name.lower(): text or "" for name, text in attributes}
+        self.events.append(Event(line, kind, value if kind == "text" else value.lower(), attributes))
+
+
+class _Elements(_Events, ContentHandler):
+    def startElement(self, name, attrs):
+        self.note(self._locator.getLineNumber(), "start", name, attrs.items())
+
+    def endElement(self, name):
+        self.note(self._locator.getLineNumber(), "end", name)
+
+    def characters(self, content):
+        after = content[len(content.rstrip()) :].count("\n")  # text is kept back until the next tag
+        self.note(self._locator.getLineNumber() - after, "text", content)
+
+
+class _Tags(_Events, HTMLParser):
+    def handle_starttag(self, tag, attrs):
+        self.note(self.getpos()[0], "start", tag, attrs)
+
+    def handle_endtag(self, tag):
+        self.note(self.getpos()[0], "end", tag)
+
+    def handle_data(self, data):
+        self.note(self.getpos()[0], "text", data)
