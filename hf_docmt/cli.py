@@ -141,6 +141,11 @@ def evaluate(
     domains: Annotated[str | None, typer.Option(help="Regular expression: the domain in a document's id.")] = None,
     align: Annotated[bool, typer.Option("--align", help="Cut free text where the reference's sentences end.")] = False,
     discourse: Annotated[str, typer.Option(help="Also pronouns, formality, connectives, terms; with commas.")] = "",
+    comet: Annotated[str | None, typer.Option(help="Also COMET: Python of an environment with unbabel-comet.")] = None,
+    comet_model: Annotated[
+        str | None, typer.Option(help="Name on the Hub or checkpoint file; default: Unbabel/wmt22-comet-da.")
+    ] = None,
+    comet_context: Annotated[int, typer.Option(min=0, help="Also doc-COMET with so many sentences of context.")] = 0,
     output: Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -163,6 +168,9 @@ def evaluate(
         domains=domains,
         align=align,
         discourse=tuple(filter(None, discourse.split(","))),
+        comet=comet,
+        comet_model=comet_model,
+        comet_context=comet_context,
     )
     if output:
         write_report(report, output)

@@ -1,6 +1,6 @@
 """COMET scores of JSON lines with src, mt and ref. Run by the Python that has unbabel-comet; needs nothing else.
 
-comet-env/bin/python comet_scorer.py input.jsonl scores.json --model Unbabel/wmt22-comet-da [--context]
+comet-env/bin/python comet_scorer.py input.jsonl scores.json --model Unbabel/wmt22-comet-da [--context] [--long chunk]
 """
 
 import argparse
@@ -10,29 +10,31 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+SIDES = ("src", "mt", "ref")
+
 
 def main() -> None:
-    """Write {"model", "comet", "context", "input" (SHA-256 of the file), "scores"}."""
+    """Write {"model", "comet", "context", "separator", "limit", "shortened", "input" (its SHA-256), "scores"}."""
     parser = argparse.ArgumentParser(description="COMET scores of JSON lines with src, mt and ref")
-    parser.add_argument("input")
+    parser.add_argument("input", help="each side a list of sentences, the last one is scored, the others are context")
     parser.add_argument("output")
     parser.add_argument("--model", default="Unbabel/wmt22-comet-da", help="name on the Hub, or a checkpoint file")
     parser.add_argument("--context", action="store_true", help="embed the last sentence only")
+    parser.add_argument("--long", choices=("refuse", "chunk"), default="refuse", help="what to do with long context")
     parser.add_argument("--batch-size", type=int, default=16)
-    parser.add_argument("--gpus", type=int, default=0)
     options = parser.parse_args()
     raw = Path(options.input).read_bytes()
     items = [json.loads(line) for line in raw.decode("utf-8").split("\n") if line]
     model = load(options.model)
     if options.context:
         enable_context(model)
-    scores = model.predict(items, batch_size=options.batch_size, gpus=options.gpus).scores
-    found = {
-        "model": options.model,
+    texts, found = fit(items, model, options.long)
+    found |= {
+        "model": named(options.model),
         "comet": version("unbabel-comet"),
         "context": options.context,
         "input": hashlib.sha256(raw).hexdigest(),
-        "scores": [float(score) for score in scores],
+        "scores": predict(model, texts, options.batch_size),
     }
     Path(options.output).write_text(json.dumps(found), encoding="utf-8")
 
@@ -46,13 +48,69 @@ def load(name: str):
     return load_from_checkpoint(name if Path(name).is_file() else download_model(name))
 
 
+def named(model: str) -> str:
+    """The name on the Hub, or of a checkpoint file its name and what tells it from others of that name."""
+    if not Path(model).is_file():
+        return model
+    digest = hashlib.sha256()
+    with open(model, "rb") as file:
+        while block := file.read(2**20):
+            digest.update(block)
+    return f"{Path(model).name}@{digest.hexdigest()[:12]}"
+
+
 def enable_context(model) -> None:
     """Ends the program where the model cannot leave the context out of its sentence embeddings."""
     if not hasattr(model, "enable_context"):
-        sys.exit("this unbabel-comet cannot score with context: pip install -U unbabel-comet")
+        stop("this unbabel-comet cannot score with context: pip install -U unbabel-comet")
     model.enable_context()
     if getattr(model, "use_context", True) is False:
-        sys.exit("this COMET model cannot score with context: take one that pools by average, as wmt22-comet-da")
+        stop("this model cannot score with context: take one that pools by average, as wmt22-comet-da")
+
+
+def fit(items: list, model, long: str) -> tuple[list, dict]:
+    """The text of every side of the items, and what was done: {"separator", "limit", "shortened" (number of items)}.
+
+    COMET cuts a text beyond its encoder's reach without a word, and at the end, where the current sentence stands. So
+    context is taken away on all sides, the farthest first (`chunk`), or the program ends (`refuse`), as it does where
+    the current sentence alone is too long, or holds the separator, after which the current sentence is looked for.
+    """
+    joint = getattr(model.hparams, "input_segments", None)  # the sides of a model that reads them as one sequence
+    limit = model.encoder.max_positions - (0 if joint else 2)
+    tokenizer, context = model.encoder.tokenizer, getattr(model, "use_context", False)
+    texts, shortened = [], 0
+    for item in items:
+        for size in range(len(item["src"]), 0, -1):
+            text = {side: f" {tokenizer.sep_token} ".join(item[side][-size:]) for side in SIDES}
+            ids = [tokenizer(text[side])["input_ids"] for side in joint or SIDES]
+            count = (sum if joint else max)(map(len, ids))
+            if count <= limit:
+                break
+            if size == 1 or long == "refuse":
+                remedy = "give less context, or let long context be cut (chunk)" if size > 1 else "cut the sentence"
+                told = f"{count} subwords with {size - 1} sentences of context"
+                stop(f"{place(item)}: {told}, this model reads {limit}; {remedy}")
+        if context and any(side.count(tokenizer.sep_token_id) != size for side in ids):
+            stop(f"{place(item)}: the separator {tokenizer.sep_token} stands in it or its context; take it out")
+        texts.append(text)
+        shortened += size < len(item["src"])
+    return texts, {"separator": tokenizer.sep_token if context else None, "limit": limit, "shortened": shortened}
+
+
+def predict(model, texts: list, batch_size: int) -> list:
+    """Scores in the order of the texts, on a GPU where there is one."""
+    import torch
+
+    found = model.predict(texts, batch_size=batch_size, gpus=int(torch.cuda.is_available()))
+    return [float(score) for score in found.scores]
+
+
+def place(item: dict) -> str:
+    return f"document {item['doc_id']!r}, sentence {item['sentence']}"
+
+
+def stop(message: str) -> None:
+    sys.exit(f"COMET: {message}")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from hf_docmt.data.documents import DataError, sentences
 from hf_docmt.data.readers import SIDED, detect_format, read_documents
 from hf_docmt.data.readers.files import parse_json, read_lines
 from hf_docmt.evaluation.alignment import align_documents, alignment_results
+from hf_docmt.evaluation.comet_files import MODEL, comet_results
 from hf_docmt.evaluation.discourse import connective_result, pronoun_f1, term_consistency
 from hf_docmt.evaluation.metrics import score_translations
 from hf_docmt.evaluation.report import build_report
@@ -29,6 +30,9 @@ def evaluate_files(
     domains: str | None = None,
     align: bool = False,
     discourse: Sequence[str] = (),
+    comet: str | None = None,
+    comet_model: str | None = None,
+    comet_context: int = 0,
 ) -> dict:
     """The report of translated documents against reference documents with the same ids in any order.
 
@@ -36,13 +40,18 @@ def evaluate_files(
     iwslt) are given the target file as reference; in the first three, which have no ids, documents are matched by their
     order. `name` (of the system), `strategy` and `beams` are written down. `by` and `domains` ask for parts of the
     scores (see `breakdowns`), `align` cuts translations with other sentences than the reference (see `alignment`),
-    `discourse` names measures of `DISCOURSE`, which need the `source` that JSON lines of `docmt translate` hold.
-    `DataError` where documents or sentences are missing, or the languages of the reference are not told; `ValueError`
-    for an unknown measure.
+    `discourse` names measures of `DISCOURSE`, and `comet`, the Python of an environment with unbabel-comet, adds COMET
+    by `comet_model`, with `comet_context` sentences of context document-level COMET, too. Both need the `source` that
+    JSON lines of `docmt translate` hold. `DataError` where documents, sentences or sources are missing, or the
+    languages of the reference are not told; `ValueError` for an unknown measure, or options of COMET without `comet`.
     """
     for measure in discourse:
         if measure not in DISCOURSE:
             raise ValueError(f"unknown discourse measure {measure!r}: expected some of {', '.join(DISCOURSE)}")
+    if comet is None and (comet_model is not None or comet_context):
+        raise ValueError(
+            "a model or context for COMET, but no COMET: give the Python of an environment with unbabel-comet (--comet)"
+        )
     plain = (format if format != "auto" else detect_format({"path": reference})) in ("lines", "text")
     if plain:
         if detect_format({"path": translations}) == "jsonl":
@@ -53,6 +62,9 @@ def evaluate_files(
         found = read_translations(translations)
         details = {"repairs": count_repairs(found.values())}
         hypotheses, references, ids = matched(found, translations, reference, format, source_lang, target_lang)
+    sources = [found.get(doc_id, {}).get("source") for doc_id in ids]
+    needing = [measure for measure in discourse if measure != "connectives"]
+    check_sources(sources, ids, needing if comet is None else [*needing, "COMET"])
     told = {"dataset": Path(reference).stem, "split": "all", "strategy": strategy, "beams": beams}
     results, signature = [], None
     if align:
@@ -70,23 +82,28 @@ def evaluate_files(
         alignment=signature,
         **told,
     )
-    results += discourse_results(
-        discourse, [found.get(name, {}).get("source") for name in ids], hypotheses, references, ids, told
-    )
+    results += discourse_results(discourse, sources, hypotheses, references, ids, told)
+    if comet is not None:
+        options = {"python": comet, "model": comet_model or MODEL, "context": comet_context, "alignment": signature}
+        results += comet_results(sources, hypotheses, references, doc_ids=ids, **options, **told)
     data = {"reference": Path(reference).name, "documents": len(ids)}
     return build_report(model={"name": name or Path(translations).stem}, data=data, results=results)
+
+
+def check_sources(sources: list, ids: list[str], measures: Sequence[str]) -> None:
+    """DataError where a document has no source that one of these measures needs."""
+    lost = [name for name, source in zip(ids, sources) if not isinstance(source, list)]
+    if measures and lost:
+        raise DataError(
+            f"document {lost[0]!r} has no 'source' beside its translation, needed for {', '.join(measures)}; give the "
+            "JSON lines that docmt translate writes"
+        )
 
 
 def discourse_results(
     measures: Sequence[str], sources: list, hypotheses, references, ids: list[str], told: dict
 ) -> list:
     """One result for each of these measures of `DISCOURSE`."""
-    lost = [name for name, source in zip(ids, sources) if not isinstance(source, list)]
-    if measures and set(measures) != {"connectives"} and lost:
-        raise DataError(
-            f"document {lost[0]!r} has no 'source' beside its translation, which {', '.join(measures)} need; give the "
-            "JSON lines that docmt translate writes"
-        )
     results = []
     for measure in measures:
         if measure == "connectives":
