@@ -221,6 +221,7 @@ def ctxpro(
     inputs: Annotated[str | None, typer.Option(help="Source texts of the set; default: inputs/NAME beside it.")] = None,
     context: Context = None,
     conditions: Conditions = "true",
+    rule: Annotated[str, typer.Option(help="line, the translation of the current sentence, or published.")] = "line",
     strategy: Annotated[str | None, typer.Option(help="sentence, sliding, sequential or full.")] = None,
     beams: Annotated[int | None, typer.Option(min=1, help="Beam size; default: the model's.")] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Segments translated at once.")] = 16,
@@ -235,7 +236,7 @@ def ctxpro(
     check_output(output or "-")
     options = {"batch_size": batch_size, "strategy": strategy, "num_beams": beams}
     system = load_scored(model, context, **{name: value for name, value in options.items() if value is not None})
-    told = {"inputs": inputs, "strategy": strategy, "beams": beams}
+    told = {"inputs": inputs, "rule": rule, "strategy": strategy, "beams": beams}
     report = ctxpro_files(system, sets, conditions=conditions.split(","), **told)
     if output:
         write_report(report, output)

@@ -260,6 +260,9 @@ def test_contrast_of_some_items(run, model, tmp_path):
     assert code == 0 and (judged["value"], judged["split"]) == (part["value"], "items 3-5")
     code, _, err = run("contrast", "theirs", suite, *options)
     assert code == 1 and "ellipsis.true.scores" in err
+    folder = tmp_path / "unused"
+    code, _, err = run("contrast", model, suite, tmp_path / "nowhere.json", "--write-scores", folder)
+    assert code == 1 and "nowhere.json" in err and list(folder.iterdir()) == []  # the first suite was not scored
     for items, words in (("0-2", "items 0-2 of ellipsis"), ("3-900", "give a part of 1-"), ("3", "FIRST-LAST")):
         code, _, err = run("contrast", model, suite, "--items", items)
         assert code == 1 and words in err and len(err.splitlines()) == 1
@@ -338,6 +341,10 @@ def test_evaluate_parts_alignment_and_discourse(run, documents, tmp_path):
     found = {result["metric"]: result for result in json.loads(out)["results"]}
     assert code == 0 and found["under-translation"]["value"] == 0 and found["chrF"]["value"] == pytest.approx(100)
     assert {"index=1", "domain=a", "domain=b"} <= set(found["chrF"]["breakdown"])
+    for measure, words in (("connectives", "counted in English, got 'de'"), ("pronouns", "from English to German")):
+        other = ("--source-lang", "de", "--target-lang", "de") if measure == "pronouns" else languages
+        code, _, err = run("evaluate", tmp_path / "out.jsonl", documents, *other, "--discourse", measure)
+        assert code == 1 and words in err
     code, _, err = run("evaluate", tmp_path / "out.jsonl", documents, *languages, "--discourse", "metaphors")
     assert code == 1 and "unknown discourse measure 'metaphors'" in err
 

@@ -16,8 +16,8 @@ from hf_docmt.evaluation.context_use import (
     cxmi_result,
     items_of_documents,
     pointwise_cxmi,
-    token_gains,
     with_context,
+    word_gains,
 )
 from hf_docmt.evaluation.significance import confidence_interval
 from hf_docmt.evaluation.suites import SuiteItem
@@ -113,8 +113,22 @@ def test_contexts_that_cannot_be_replaced():
     one_document = [item(n, "a") for n in range(4)]
     with pytest.raises(ValueError, match="item i0: no other document has context to draw from"):
         with_context(one_document, "random")
-    with pytest.raises(ValueError, match="item i9: 1 of 1 items with 2 sentences before and 0 after"):
-        with_context([*ITEMS, item(9, "b", context=2)], "wrong-document")
+    with pytest.raises(ValueError, match="item i9: no item of another document has 9 sentences before and 0 after"):
+        with_context([*ITEMS, item(9, "b", context=9)], "wrong-document")
+
+
+def test_wrong_document_of_a_rare_size():
+    """The nearest sentences of a longer context, never of the own document."""
+    short = item(9, "a", context=1)
+    others = [item(n, name, context=3) for n, name in enumerate("aaabbbccc")]
+    seen = set()
+    for seed in range(40):
+        *_, found = with_context([*others, short], "wrong-document", seed)
+        assert found.source[-1] == short.source[-1] and len(found.source) == 2
+        (giver,) = [other for other in others if other.source[2] == found.source[0]]
+        assert giver.target_context[2] == found.target_context[0]
+        seen.add(giver.group)
+    assert seen == {"b", "c"}
 
 
 class FakeSystem:
@@ -220,10 +234,17 @@ def test_scores_that_are_not_finite():
         pointwise_cxmi(Broken(), [item(1, "a")])
 
 
-def test_tokens_that_profit():
-    found = [pointwise(1, "a", 1.0, 2.0), pointwise(2, "a", 3.0, -1.0), pointwise(3, "b", 0.5, 0.5, 9.0)]
-    assert token_gains(found, least=2) == [("t0", 1.5, 3), ("t1", 0.5, 3)]
-    assert token_gains(found, least=1)[0] == ("t2", 9.0, 1)
+def test_words_that_profit():
+    """Tokens of a word are summed, where spaces stand in tokens of their own or not; the end mark is alone."""
+    tokens = ("Sie", " ", "schl", "äft", ",", " nicht", ".", "</s>")
+    gains = (1.0, 0.25, 2.0, 0.5, 0.125, -1.0, 4.0, 8.0)
+    found = [PointwiseCXMI(f"i{i}", tokens, gains, (0.0,) * 8, None, {}) for i in range(2)]
+    expected = {"Sie": 1.25, "schläft": 2.5, ",": 0.125, "nicht": -1.0, ".": 4.0, "</s>": 8.0}
+    assert {word: (gain, n) for word, gain, n in word_gains(found, least=2)} == {w: (g, 2) for w, g in expected.items()}
+    assert [word for word, *_ in word_gains(found, least=2)][:3] == ["</s>", ".", "schläft"]
+    assert word_gains(found, least=3) == []
+    empty = [PointwiseCXMI("i", (" ", "</s>"), (1.0, 2.0), (0.0, 0.0), None, {})]
+    assert word_gains(empty, least=1) == [("</s>", 2.0, 1)]
 
 
 # Documents and a real model

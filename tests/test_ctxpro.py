@@ -285,13 +285,28 @@ def test_a_system_with_and_without_its_context(write):
     assert {sentence for document in system.seen for sentence in document[:-1]} <= {"Hi.", "Be formal."}
 
 
+def test_the_published_rule(write):
+    """It takes the last sentence of the whole text, and never finds a word that is written with a capital."""
+    pytest.importorskip("sentencex")
+    entries = [ENTRIES[0] | {"expected": word, "document id": word} for word in ("du", "Du")]
+    path = write(entries, ["Hi.<eos> I see you. Really."] * 2)
+    (ours,), (published,) = (ctxpro_files(Answers(), [path], rule=rule)["results"] for rule in ("line", "published"))
+    assert (ours["value"], published["value"]) == (100, 50)
+    assert "last:line" in ours["signature"] and "expected:as-written" in published["signature"]
+
+
 def test_bad_sets_for_a_system(write):
     system, path = Answers(), write()
     assert read_ctxpro(path)[0].languages == ("en", "de")
     with pytest.raises(ValueError, match="inputs belong to one set, got 2 sets"):
         ctxpro_files(system, [path, path], inputs="x")
     with pytest.raises(ValueError, match="unknown context 'none'"):
-        ctxpro_files(system, [path], conditions=("none",))
+        ctxpro_files(system, [path], conditions=("true", "none"))
+    with pytest.raises(ValueError, match="unknown rule 'last': expected line or published"):
+        ctxpro_files(system, [path], rule="last")
+    with pytest.raises(ValueError, match="nowhere.json"):
+        ctxpro_files(system, [path, path.with_name("nowhere.json")])
+    assert not hasattr(system, "seen")  # nothing was translated
     system.model = SimpleNamespace(config=SimpleNamespace(source_lang="en", target_lang="fr"))
     with pytest.raises(ValueError, match="target language is 'de', the model's 'fr'"):
         ctxpro_files(system, [path])

@@ -16,8 +16,8 @@ def with_context(items: Sequence[SuiteItem], condition: str, seed: int = 0) -> l
     `true`: as they are. `empty`: without past and future sentences; the current one keeps its place in the document.
     `random`: every context sentence is drawn, with its translation, from all context sentences of other documents.
     `wrong-document`: the whole context of an item of another document with as many sentences before and after, by a
-    random derangement: every context is used once. A document is the item's `group`; items without one are of the same
-    document where their contexts are the same.
+    random derangement: every context is used once, but for rare sizes, see `_wrong`. A document is the item's `group`;
+    items without one are of the same document where their contexts are the same.
     ValueError: an unknown condition, no other document to draw from (naming the item).
     """
     if condition not in CONDITIONS:
@@ -60,7 +60,8 @@ def _endless(pool: list, draw: random.Random) -> Iterator:
 def _wrong(items: Sequence[SuiteItem], draw: random.Random) -> list[SuiteItem]:
     """Items of one size in order of their documents, each getting the context some places further on.
 
-    With a step from the size of the largest document to the number of items less that size nobody gets its own.
+    With a step from the size of the largest document to the number of items less that size nobody gets its own. Where
+    there is no such step, an item gets the nearest sentences of the context of any item that has as many or more.
     """
     sizes: dict[tuple[int, int], dict[Hashable, list[int]]] = defaultdict(lambda: defaultdict(list))
     for place, item in enumerate(items):
@@ -74,18 +75,31 @@ def _wrong(items: Sequence[SuiteItem], draw: random.Random) -> list[SuiteItem]:
         for group in groups:
             draw.shuffle(group)
         order, largest = [place for group in groups for place in group], max(map(len, groups))
-        if 2 * largest > len(order):
-            place = max(groups, key=len)[0]
-            raise ValueError(
-                f"{items[place].where}: {largest} of {len(order)} items with {size[0]} sentences before and {size[1]} "
-                "after are of its document, so that they cannot all get the context of another; give more items, or "
-                "leave such items out"
-            )
+        if 2 * largest > len(order):  # one document has most of them
+            for place in order:
+                found[place] = _of_a_longer(items, place, size, draw)
+            continue
         step = draw.randint(largest, len(order) - largest)
         for number, place in enumerate(order):
             other = items[order[(number + step) % len(order)]]
             found[place] = _with(items[place], _before(other), _after(other))
     return found
+
+
+def _of_a_longer(items: Sequence[SuiteItem], place: int, size: tuple[int, int], draw: random.Random) -> SuiteItem:
+    item, (past, future) = items[place], size
+    own = _document(item)
+    others = [
+        (_before(other)[len(_before(other)) - past :], _after(other)[:future])
+        for other in items
+        if _document(other) != own and len(_before(other)) >= past and len(_after(other)) >= future
+    ]
+    if not others:
+        raise ValueError(
+            f"{item.where}: no item of another document has {past} sentences before and {future} after to take its "
+            "context from; give more items, or leave this one out"
+        )
+    return _with(item, *draw.choice(others))
 
 
 def _document(item: SuiteItem) -> Hashable:

@@ -6,7 +6,7 @@ from datasets import Dataset
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.evaluation.conditions import CONDITIONS, condition_label, with_context
-from hf_docmt.evaluation.cxmi import PointwiseCXMI, cxmi_result, pointwise_cxmi, token_gains
+from hf_docmt.evaluation.cxmi import PointwiseCXMI, cxmi_result, pointwise_cxmi, word_gains
 from hf_docmt.evaluation.judgement import contrastive_result, judge
 from hf_docmt.evaluation.scorer import NORMALIZATIONS, normalized
 from hf_docmt.evaluation.significance import compare_systems
@@ -109,6 +109,6 @@ __all__ = [
     "cxmi_result",
     "items_of_documents",
     "pointwise_cxmi",
-    "token_gains",
+    "word_gains",
     "with_context",
 ]

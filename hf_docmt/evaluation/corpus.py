@@ -13,6 +13,7 @@ from hf_docmt.evaluation.metrics import score_translations
 from hf_docmt.evaluation.report import build_report
 
 PAIRS = ("dtag", "blank", "voita")  # formats of two files without document ids
+UNSPACED = ("zh", "ja", "th", "lo", "km", "my")
 DISCOURSE = {"pronouns": "pronoun", "formality": "formality", "connectives": None, "terms": None}
 
 
@@ -45,9 +46,7 @@ def evaluate_files(
     JSON lines of `docmt translate` hold. `DataError` where documents, sentences or sources are missing, or the
     languages of the reference are not told; `ValueError` for an unknown measure, or options of COMET without `comet`.
     """
-    for measure in discourse:
-        if measure not in DISCOURSE:
-            raise ValueError(f"unknown discourse measure {measure!r}: expected some of {', '.join(DISCOURSE)}")
+    check_discourse(discourse, source_lang, target_lang)
     if comet is None and (comet_model is not None or comet_context):
         raise ValueError(
             "a model or context for COMET, but no COMET: give the Python of an environment with unbabel-comet (--comet)"
@@ -71,6 +70,7 @@ def evaluate_files(
         alignment = align_documents(hypotheses, references, doc_ids=ids, target_lang=target_lang)
         hypotheses, signature = alignment.documents, alignment.signature
         results = alignment_results(alignment, **told)
+    found_discourse = discourse_results(discourse, sources, hypotheses, references, ids, told)  # fails early, if at all
     results += score_translations(
         hypotheses,
         references,
@@ -82,12 +82,28 @@ def evaluate_files(
         alignment=signature,
         **told,
     )
-    results += discourse_results(discourse, sources, hypotheses, references, ids, told)
+    results += found_discourse
     if comet is not None:
         options = {"python": comet, "model": comet_model or MODEL, "context": comet_context, "alignment": signature}
         results += comet_results(sources, hypotheses, references, doc_ids=ids, **options, **told)
     data = {"reference": Path(reference).name, "documents": len(ids)}
     return build_report(model={"name": name or Path(translations).stem}, data=data, results=results)
+
+
+def check_discourse(measures: Sequence[str], source_lang: str | None, target_lang: str | None) -> None:
+    """ValueError for an unknown measure, or one that is not made for these languages, where they are told."""
+    source, target = (lang and lang.lower().replace("-", "_").split("_")[0] for lang in (source_lang, target_lang))
+    for measure in measures:
+        if measure not in DISCOURSE:
+            raise ValueError(f"unknown discourse measure {measure!r}: expected some of {', '.join(DISCOURSE)}")
+        if DISCOURSE[measure] and (source or "en", target or "de") != ("en", "de"):
+            raise ValueError(f"{measure} are counted from English to German, got {source_lang} to {target_lang}")
+        if measure == "connectives" and (target or "en") != "en":
+            raise ValueError(
+                f"connectives are counted in English, got {target_lang!r}; from Python, give connective_result a list"
+            )
+        if measure == "terms" and target in UNSPACED:
+            raise ValueError(f"terms need a language that parts words by blanks, got {target_lang!r}; leave them out")
 
 
 def check_sources(sources: list, ids: list[str], measures: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ from hf_docmt.evaluation.significance import bootstrap_interval
 from hf_docmt.evaluation.statistics import document_statistics, scorer
 from hf_docmt.evaluation.suites import SuiteItem, labels_of
 from hf_docmt.evaluation.systems.interface import System
+from hf_docmt.evaluation.systems.pieces import word_spans
 
 
 @dataclass(frozen=True)
@@ -109,13 +110,29 @@ def cxmi_result(
     )
 
 
-def token_gains(found: Sequence[PointwiseCXMI], least: int = 5) -> list[tuple[str, float, int]]:
-    """(token, mean P-CXMI, how often) of tokens seen at least so often, those that profit most first."""
+def word_gains(found: Sequence[PointwiseCXMI], least: int = 5) -> list[tuple[str, float, int]]:
+    """(word, mean P-CXMI, how often) of words seen at least so often, those that profit most first.
+
+    The gain of a word, or of a run of punctuation, is the sum over its tokens; a token counts for the word in which it
+    begins, one that adds no text for the word before it. The end mark is a word of its own.
+    """
     gains: dict[str, list[float]] = defaultdict(list)
     for one in found:
-        for token, gain in zip(one.tokens, one.gains):
-            gains[token.strip()].append(gain)
-    means = [(token, math.fsum(some) / len(some), len(some)) for token, some in gains.items() if len(some) >= least]
+        *tokens, end = (token.replace("\ufffd", "") for token in one.tokens)
+        text = "".join(tokens)
+        words = word_spans(text)
+        sums, place, number = [0.0] * len(words), 0, 0
+        for token, gain in zip(tokens, one.gains):
+            begin = place + len(token) - len(token.lstrip())
+            while token.strip() and number + 1 < len(words) and words[number + 1][0] <= begin:
+                number += 1
+            place += len(token)
+            if words:
+                sums[number] += gain
+        for (start, stop), gain in zip(words, sums):
+            gains[text[start:stop]].append(gain)
+        gains[end].append(one.gains[-1])
+    means = [(word, math.fsum(some) / len(some), len(some)) for word, some in gains.items() if len(some) >= least]
     return sorted(means, key=lambda row: (-row[1], row[0]))
 
 

@@ -6,10 +6,18 @@ from pathlib import Path
 
 from hf_docmt.evaluation.conditions import condition_label, with_context
 from hf_docmt.evaluation.context_use import add_differences
-from hf_docmt.evaluation.discourse.ctxpro import CtxproItem, ctxpro_result, read_ctxpro, source_documents
+from hf_docmt.evaluation.discourse.ctxpro import (
+    CtxproItem,
+    ctxpro_result,
+    judge_outputs,
+    read_ctxpro,
+    source_documents,
+)
 from hf_docmt.evaluation.report import build_report
 from hf_docmt.evaluation.suites import SuiteItem, check_language
 from hf_docmt.evaluation.systems.interface import System
+
+RULES = {"line": {}, "published": {"last": "sentence", "expected": "as written"}}
 
 
 def ctxpro_files(
@@ -18,6 +26,7 @@ def ctxpro_files(
     *,
     inputs: str | Path | None = None,
     conditions: Sequence[str] = ("true",),
+    rule: str = "line",
     strategy: str | None = None,
     beams: int | None = None,
     samples: int = 1000,
@@ -27,23 +36,26 @@ def ctxpro_files(
 
     Items get as many sentences before the current one as the system reads, and the last translated sentence is judged
     (see `judge_outputs`); the conditions are those of `with_context`, without translations of the context, which the
-    sets do not have. `inputs` is for one set alone. `strategy` and `beams`, set on the system before, are written down.
+    sets do not have. `rule`: `line` judges the translation of the current sentence and normalises the word that it must
+    have; `published` is that of the paper's evaluation, see `judge_outputs`. `inputs` is for one set alone. `strategy`
+    and `beams`, set on the system before, are written down.
     ValueError: a set of other languages than the system's.
     """
     if inputs is not None and len(sets) != 1:
         raise ValueError(f"inputs belong to one set, got {len(sets)} sets; judge them one by one")
-    config, results = getattr(getattr(system, "model", None), "config", None), []
-    for path in sets:
+    config, parts, results = getattr(getattr(system, "model", None), "config", None), [], []
+    for path in sets:  # all of them are read, and other contexts drawn, before the first one is translated
         items = [replace(item, source=item.source[-1 - system.past_context :]) for item in read_ctxpro(path, inputs)]
-        check_language(
-            [_suite_item(items[0])], *(getattr(config, f"{side}_lang", None) for side in ("source", "target"))
-        )
+        languages = (getattr(config, f"{side}_lang", None) for side in ("source", "target"))
+        check_language([_suite_item(items[0])], *languages)
+        check_rule(rule, items[0].languages[1])
+        parts.append({condition: with_other_context(items, condition, seed) for condition in conditions})
+    for part in parts:
         found = {}
-        for condition in conditions:
-            given = with_other_context(items, condition, seed)
+        for condition, items in part.items():
             found[condition] = ctxpro_result(
-                given,
-                system.translate(source_documents(given)),
+                items,
+                system.translate(source_documents(items)),
                 dataset=items[0].item_id.rpartition(":")[0],
                 split="all",
                 past_context=system.past_context,
@@ -52,9 +64,18 @@ def ctxpro_files(
                 context=condition_label(condition, seed),
                 strategy=strategy,
                 beams=beams,
+                **RULES[rule],
             )
         results += add_differences(found, samples)
     return build_report(model=system.describe(), data={"sets": [Path(path).name for path in sets]}, results=results)
+
+
+def check_rule(rule: str, target_lang: str | None) -> None:
+    """ValueError for an unknown rule, or one whose sentence splitter is missing or does not know the language."""
+    if rule not in RULES:
+        raise ValueError(f"unknown rule {rule!r}: expected {' or '.join(RULES)}")
+    some = CtxproItem("", ("",), "a", "", "", None, "")
+    judge_outputs([some], [["A."]], target_lang=target_lang, **RULES[rule])
 
 
 def with_other_context(items: Sequence[CtxproItem], condition: str, seed: int = 0) -> list[CtxproItem]:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 from datasets import Dataset
 
+from hf_docmt.evaluation.conditions import with_context
 from hf_docmt.evaluation.context_use import (
     context_results,
     cxmi_result,
     items_of_documents,
     pointwise_cxmi,
-    token_gains,
+    word_gains,
 )
 from hf_docmt.evaluation.judgement import file_result, judge
 from hf_docmt.evaluation.rationales import rationale_agreement, rationale_results, read_scat
@@ -50,8 +51,10 @@ def contrast(
     `with_context`. With a `scores_folder`, the scores under each condition are written there in the
     published order, lower ones better: `SUITE.true.scores`. ValueError: a suite of other languages than the system's.
     """
-    results = []
-    for suite in suites:
+    results, parts = [], []
+    if scores_folder is not None:
+        Path(scores_folder).mkdir(parents=True, exist_ok=True)
+    for suite in suites:  # all of them are read, and other contexts drawn, before the first one is scored
         items = read_suite(
             suite,
             format,
@@ -63,7 +66,11 @@ def contrast(
         items, split = items_between(items, only)
         config = getattr(getattr(system, "model", None), "config", None)
         check_language(items, *(getattr(config, f"{side}_lang", None) for side in ("source", "target")))
-        name, keep = items[0].item_id.rpartition(":")[0], None
+        for condition in conditions:
+            with_context(items, condition)
+        parts.append((items[0].item_id.rpartition(":")[0], split, items))
+    for name, split, items in parts:
+        keep = None
         if scores_folder is not None:
             keep = partial(_write_scores, Path(scores_folder), name)
         results += context_results(
@@ -84,7 +91,6 @@ def items_between(items: list, only: tuple[int, int] | None) -> tuple[list, str]
 
 
 def _write_scores(folder: Path, name: str, condition: str, items, scores) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     write_scores(folder / f"{name}.{condition}.scores", items, scores)
 
 
@@ -127,7 +133,7 @@ def cxmi_files(system: System, documents: Dataset, *, source_lang: str, target_l
     )
     found = pointwise_cxmi(system, items)
     result = cxmi_result(system, found, dataset=dataset)
-    result["details"]["gains"] = [list(row) for row in token_gains(found)[:20]]
+    result["details"]["gains"] = [list(row) for row in word_gains(found)[:20]]
     data = {"documents": len(documents), "source_lang": source_lang, "target_lang": target_lang}
     return build_report(model=system.describe(), data=data, results=[result])
 

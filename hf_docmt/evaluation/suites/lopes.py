@@ -2,8 +2,8 @@
 
 `NAME.current.src` and `.trg` have two lines an item, the correct translation, then the contrastive one.
 `NAME.cN.context.src` and `.trg` have N lines of context for each line of `current`, all of them empty where fewer than
-N sentences go before. Items are fixed blocks of two lines, so that 14,000 are read: to join neighbours with the same
-source, as is done elsewhere, makes 13,971 of them.
+N sentences go before: only such an item may begin its film (with all N, one more is taken to go before them). Items are
+fixed blocks of two lines, so that 14,000 are read: to join neighbours with the same source makes 13,971 of them.
 """
 
 import re
@@ -43,7 +43,7 @@ def lopes_items(path: Path, context: int, context_file: int | None) -> Iterator[
             correct=0,
             phenomenon=pronoun_of(block.candidates[0], block.candidates[1:], PRONOUNS, block.place),
             distance=None,
-            index=len(before[0]),
+            index=len(before[0]) + (len(before[0]) == size),
             format="lopes",
             languages=("en", "fr"),
             place=block.place,
