@@ -298,7 +298,53 @@ def info(
     print(json.dumps(facts, indent=1) if as_json else render(facts))
 
 
-bench = typer.Typer(help="Speed, measured side by side with transformers' MarianMTModel.", no_args_is_help=True)
+analyze = typer.Typer(help="Look into a model.", no_args_is_help=True)
+app.add_typer(analyze, name="analyze")
+
+
+@analyze.command("attention-share")
+def attention_share_analysis(
+    model: Annotated[str, typer.Argument(help="Model folder or Hub name.")],
+    documents: Annotated[str, typer.Argument(help="Documents with references, JSON lines or TSV.")],
+    picture: Annotated[str | None, typer.Option(help="Also draw a picture: a file ending in .png or .svg.")] = None,
+    output: Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Share of cross-attention that target sentences pay to their source sentence (Herold and Ney 2023)."""
+    from pathlib import Path
+
+    from hf_docmt.analysis.attention_share import attention_share
+    from hf_docmt.analysis.heat_maps import draw_attention_share
+    from hf_docmt.analysis.plots import checked_path
+    from hf_docmt.data.readers import read_documents
+    from hf_docmt.evaluation.report import build_report, make_result, write_report
+    from hf_docmt.evaluation.systems import DocMTSystem
+    from hf_docmt.inference.corpus import check_output
+
+    check_output(output or "-")
+    if picture:
+        checked_path(Path(picture))
+    loaded, tokenizer = load(model)
+    languages = {name: getattr(loaded.config, name) for name in ("source_lang", "target_lang")}
+    if not all(languages.values()):
+        raise ValueError(
+            f"{model}: its config.json names no source_lang and target_lang, which documents need; add them"
+        )
+    rows, name = read_documents(path=documents, **languages), Path(model).name
+    found = attention_share(loaded, rows, tokenizer)
+    report = build_report(
+        model=DocMTSystem(loaded, tokenizer, name).describe(),
+        data={"documents": len(rows), **languages},
+        results=[make_result(**found.result(Path(documents).stem))],
+    )
+    if output:
+        write_report(report, output)
+    if picture:
+        draw_attention_share(found, picture, title=f"{name}, {Path(documents).stem}")
+    show_report(report, as_json)
+
+
+bench = typer.Typer(help="Speed and memory, measured side by side.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
 
 
