@@ -370,6 +370,19 @@ def train_bench(
     show_bench(bench_train(repeats=repeats), as_json)
 
 
+@bench.command("attention")
+def attention_bench(
+    repeats: Annotated[int, typer.Option(help="Steps of each case, of which the median counts.")] = 3,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    time_limit: Annotated[float, typer.Option(help="Seconds that a case may take at one length.")] = 600,
+    as_json: AsJson = False,
+) -> None:
+    """Time and memory of a training step by length: concat, lst and window attention."""
+    from hf_docmt.bench.attention import bench_attention
+
+    show_bench(bench_attention(repeats, device=device, time_limit=time_limit), as_json)
+
+
 def load(name: str):
     """Model and tokenizer of a folder or Hub name."""
     from hf_docmt import registry
