@@ -150,6 +150,7 @@ class LstForConditionalGeneration(DocMTForConditionalGeneration):
     config_class = LstConfig
     model_class = LstModel
     _supports_flash_attn = False  # it takes no masks but those of padding
+    _supports_flex_attn = False
 
     def prepare_inputs_for_generation(self, input_ids, next_sequence_length=None, **kwargs):
         inputs = super().prepare_inputs_for_generation(input_ids, next_sequence_length, **kwargs)
