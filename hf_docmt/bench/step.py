@@ -21,7 +21,7 @@ WINDOWS = "hf_docmt.modeling.window_attention"
 def measure(case: Mapping) -> dict:
     """Median seconds of `repeats` steps of a case, and MiB that they need at their peak beyond what was there before.
 
-    Before them stand weights, inputs, and the gradients' buffers, which a step on a short document has made. Memory on
+    Before them stand weights, inputs, and what a step on a short document has made, such as gradients. Memory on
     a CPU is the resident memory of the process, as Linux tells it (null elsewhere), on a GPU what torch has allocated.
     """
     torch.set_num_threads(case["threads"])
@@ -34,7 +34,7 @@ def measure(case: Mapping) -> dict:
     return {"seconds": median(seconds), "memory_mib": None if peak is None else (peak - before) / 2**20}
 
 
-def training_step(case: Mapping, device: torch.device) -> Callable[[], None]:
+def training_step(case: Mapping, device: torch.device) -> Callable[[], object]:
     """Forward and backward pass of a new model on one document; the update, which no length changes, is left out."""
     architecture = registry.get(case["architecture"])
     config = architecture.config_class(vocab_size=case["vocab_size"], **case["sizes"], **case["fields"])
@@ -49,26 +49,31 @@ def training_step(case: Mapping, device: torch.device) -> Callable[[], None]:
     return lambda: step(case["tokens"])
 
 
-def attention_alone(case: Mapping, device: torch.device) -> Callable[[], None]:
+def attention_alone(case: Mapping, device: torch.device) -> Callable[[], object]:
     """Forward and backward pass of one attention of a sequence to itself, `implementation` sdpa, eager or window."""
-    shape = (1, HEADS, case["tokens"], HEAD_DIM)
-    query, key, value = (torch.randn(shape, device=device, requires_grad=True) for _ in range(3))
-    gradient = torch.randn(shape, device=device)
+    attend = {"sdpa": F.scaled_dot_product_attention, "eager": plain_attention}.get(case["implementation"])
     if case["implementation"] == "window":
         window_attention = registry.load(f"{WINDOWS}:window_attention")
-        places, width = torch.arange(case["tokens"], device=device)[None], case["fields"]["window"]
-        windows = registry.load(f"{WINDOWS}:windows_around")(places, width, width, case["tokens"], None, None)
+        windows_around = registry.load(f"{WINDOWS}:windows_around")
 
-    def step() -> None:
-        if case["implementation"] == "window":
-            states = window_attention(query, key, value, windows)
-        elif case["implementation"] == "sdpa":
-            states = F.scaled_dot_product_attention(query, key, value)
-        else:
-            states = F.softmax(query @ key.transpose(2, 3) * HEAD_DIM**-0.5, dim=-1) @ value
-        torch.autograd.grad(states, (query, key, value), gradient)
+        def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+            places, width = torch.arange(key.shape[2], device=device)[None], case["fields"]["window"]
+            windows = windows_around(places, width, width, key.shape[2], None, None)
+            return window_attention(query, key, value, windows)
 
-    return step
+    def step_for(tokens: int) -> Callable[[], object]:
+        shape = (1, HEADS, tokens, HEAD_DIM)
+        inputs = [torch.randn(shape, device=device, requires_grad=True) for _ in range(3)]
+        gradient = torch.randn(shape, device=device)
+        return lambda: torch.autograd.grad(attend(*inputs), inputs, gradient)
+
+    step_for(min(2 * SENTENCE, case["tokens"]))()
+    return step_for(case["tokens"])
+
+
+def plain_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """softmax(QK^T / sqrt(d))V with all weights in memory."""
+    return F.softmax(query @ key.transpose(2, 3) * HEAD_DIM**-0.5, dim=-1) @ value
 
 
 def document(tokens: int, vocab_size: int) -> torch.Tensor:
@@ -79,7 +84,7 @@ def document(tokens: int, vocab_size: int) -> torch.Tensor:
     return ids
 
 
-def timed(step: Callable[[], None], device: torch.device) -> float:
+def timed(step: Callable[[], object], device: torch.device) -> float:
     """Seconds of a step, to the end of what it has asked a GPU for."""
     wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
     wait()
