@@ -362,7 +362,49 @@ def rationales(
     show_report(report, as_json)
 
 
-bench = typer.Typer(help="Speed, measured side by side with transformers' MarianMTModel.", no_args_is_help=True)
+@analyze.command("attention-share")
+def attention_share_analysis(
+    model: Annotated[str, typer.Argument(help="Model folder or Hub name.")],
+    documents: Annotated[str, typer.Argument(help="Documents with references, JSON lines or TSV.")],
+    picture: Annotated[str | None, typer.Option(help="Also draw a picture: a file ending in .png or .svg.")] = None,
+    output: Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Share of cross-attention that target sentences pay to their source sentence (Herold and Ney 2023)."""
+    from pathlib import Path
+
+    from hf_docmt.analysis.attention_share import attention_share
+    from hf_docmt.analysis.heat_maps import draw_attention_share
+    from hf_docmt.analysis.plots import checked_path
+    from hf_docmt.data.readers import read_documents
+    from hf_docmt.evaluation.report import build_report, make_result, write_report
+    from hf_docmt.evaluation.systems import DocMTSystem
+    from hf_docmt.inference.corpus import check_output
+
+    check_output(output or "-")
+    if picture:
+        checked_path(Path(picture))
+    loaded, tokenizer = load(model)
+    languages = {name: getattr(loaded.config, name) for name in ("source_lang", "target_lang")}
+    if not all(languages.values()):
+        raise ValueError(
+            f"{model}: its config.json names no source_lang and target_lang, which documents need; add them"
+        )
+    rows, name = read_documents(path=documents, **languages), Path(model).name
+    found = attention_share(loaded, rows, tokenizer)
+    report = build_report(
+        model=DocMTSystem(loaded, tokenizer, name).describe(),
+        data={"documents": len(rows), **languages},
+        results=[make_result(**found.result(Path(documents).stem))],
+    )
+    if output:
+        write_report(report, output)
+    if picture:
+        draw_attention_share(found, picture, title=f"{name}, {Path(documents).stem}")
+    show_report(report, as_json)
+
+
+bench = typer.Typer(help="Speed and memory, measured side by side.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
 
 
@@ -397,6 +439,19 @@ def contrast_bench(
     from hf_docmt.bench.contrast import bench_contrast
 
     show_bench(bench_contrast(repeats=repeats), as_json)
+
+
+@bench.command("attention")
+def attention_bench(
+    repeats: Annotated[int, typer.Option(help="Steps of each case, of which the median counts.")] = 3,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    time_limit: Annotated[float, typer.Option(help="Seconds that a case may take at one length.")] = 600,
+    as_json: AsJson = False,
+) -> None:
+    """Time and memory of a training step by length: concat, lst and window attention."""
+    from hf_docmt.bench.attention import bench_attention
+
+    show_bench(bench_attention(repeats, device=device, time_limit=time_limit), as_json)
 
 
 def load(name: str):

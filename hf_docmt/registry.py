@@ -79,6 +79,11 @@ ARCHITECTURES = {
         "hf_docmt.modeling.configuration_concat:ConcatConfig",
         "hf_docmt.modeling.modeling_concat:ConcatForConditionalGeneration",
     ),
+    "lst": Architecture(
+        "lst",
+        "hf_docmt.modeling.configuration_lst:LstConfig",
+        "hf_docmt.modeling.modeling_lst:LstForConditionalGeneration",
+    ),
 }
 
 

@@ -1,6 +1,7 @@
 """Token ids to sentences: which sentence a token belongs to, its position, its sentence encoding."""
 
 import math
+from collections.abc import Callable
 
 import torch
 
@@ -13,6 +14,18 @@ def sentence_index(input_ids: torch.Tensor, sep_token_id: int) -> torch.Tensor:
     """
     is_sep = input_ids == sep_token_id
     return is_sep.cumsum(dim=1) - is_sep.long()
+
+
+def same_sentence(index: torch.Tensor) -> Callable:
+    """The own-sentence mask s(i) = s(j) of Herold and Ney (2023), section 3.2, as a mask function of transformers.
+
+    `index` (B, S) is the `sentence_index` of all keys; queries are the last of them, or all. True = is seen.
+    """
+
+    def seen(row, head, query, key) -> torch.Tensor:
+        return index[row, query] == index[row, key]
+
+    return seen
 
 
 def sentence_count(input_ids: torch.Tensor, sep_token_id: int) -> torch.Tensor:

@@ -27,19 +27,25 @@ def position_vector(model, position: int, side: str) -> torch.Tensor:
     return sine_vector(position + config.position_offset, config.d_model, config.position_type)
 
 
-def reference_row(model, source: list[int], target: list[int], source_added=None, target_added=None) -> torch.Tensor:
-    """Logits (T, V) of one row. `added[i]` (length, D) is added to the input of layer i (None = nothing)."""
+def reference_row(
+    model, source: list[int], target: list[int], source_added=None, target_added=None, self_attention=None
+) -> torch.Tensor:
+    """Logits (T, V) of one row. `added[i]` (length, D) is added to the input of layer i (None = nothing).
+
+    `self_attention(weights, name, states, heads, causal, ids)` takes the place of the plain one.
+    """
     if source_added is None:
         source_added = [torch.stack([position_vector(model, t, "encoder") for t in range(len(source))])]
     if target_added is None:
         target_added = [torch.stack([position_vector(model, t, "decoder") for t in range(len(target))])]
-    memory = reference_stack(model, "encoder", source, source_added)
-    states = reference_stack(model, "decoder", target, target_added, memory)
+    memory = reference_stack(model, "encoder", source, source_added, None, self_attention)
+    states = reference_stack(model, "decoder", target, target_added, memory, self_attention)
     return states @ model.lm_head.weight.T + model.final_logits_bias[0]
 
 
-def reference_stack(model, side: str, ids: list[int], added: list, memory=None) -> torch.Tensor:
+def reference_stack(model, side: str, ids: list[int], added: list, memory=None, self_attention=None) -> torch.Tensor:
     """Encoder or decoder: ids of length T -> (T, D)."""
+    self_attention = self_attention or plain_self_attention
     config, weights = model.config, weights_of(model)
     heads = getattr(config, f"{side}_attention_heads")
     states = torch.stack([weights[f"model.{side}.embed_tokens.weight"][id] for id in ids])  # (T, D)
@@ -58,7 +64,7 @@ def reference_stack(model, side: str, ids: list[int], added: list, memory=None) 
             elif step == "encoder_attn":
                 outputs = attention(weights, f"{name}.encoder_attn", inputs, memory, heads)
             else:
-                outputs = attention(weights, f"{name}.self_attn", inputs, inputs, heads, causal=memory is not None)
+                outputs = self_attention(weights, f"{name}.self_attn", inputs, heads, memory is not None, ids)
             states = states + outputs
             if not config.normalize_before:
                 states = norm(weights, layer_norm, states)
@@ -81,6 +87,10 @@ def norm(weights, name: str, states: torch.Tensor) -> torch.Tensor:
 
 def feed_forward(weights, name: str, states: torch.Tensor, activation: str) -> torch.Tensor:
     return linear(weights, f"{name}.fc2", ACT2FN[activation](linear(weights, f"{name}.fc1", states)))
+
+
+def plain_self_attention(weights, name: str, states, heads: int, causal: bool, ids: list[int]) -> torch.Tensor:
+    return attention(weights, name, states, states, heads, causal)
 
 
 def attention(weights, name: str, states, memory, heads: int, causal: bool = False) -> torch.Tensor:

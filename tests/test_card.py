@@ -60,8 +60,8 @@ HEADER_KEYS = {
 }
 
 
-def config(**fields):
-    return registry.get("concat").config_class(**{"source_lang": "en", "target_lang": "de", **fields})
+def config(architecture="concat", **fields):
+    return registry.get(architecture).config_class(**{"source_lang": "en", "target_lang": "de", **fields})
 
 
 def header(card):
@@ -173,6 +173,9 @@ def test_architecture_without_a_text_is_rejected():
             ["learned segment embeddings", "before every block", "last 4 dimensions"],
         ),
         ({"past_context": 3, "segment_encoding": "shift"}, ["segment-shifted positions"]),
+        ({"architecture": "lst"}, ["long-short term attention", "no context, where both are the same"]),
+        ({"architecture": "lst", "past_context": 3}, ["3 sentences before it", "in source and target"]),
+        ({"architecture": "lst", "view": "chunk", "chunk_tokens": 777}, ["at most 777 target tokens"]),
     ],
 )
 def test_text_says_what_the_architecture_is(fields, words):

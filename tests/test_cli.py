@@ -410,3 +410,15 @@ def test_cxmi_of_a_model(run, model, documents):
     code, out, _ = run("cxmi", model, documents, "--json")
     (result,) = json.loads(out)["results"]
     assert code == 0 and (result["metric"], result["n"]) == ("CXMI", 2) and "past:1" in result["signature"]
+
+
+def test_attention_share(run, model, documents, tmp_path):
+    picture, output = tmp_path / "share.svg", tmp_path / "share.json"
+    code, out, err = run("analyze", "attention-share", model, documents, "--picture", picture, "-o", output)
+    assert (code, err) == (0, "") and "attention share" in out and "  sentence=1" in out and picture.exists()
+    (result,) = json.loads(output.read_text())["results"]
+    assert 0 < result["value"] <= 100 and result["dataset"] == "documents"
+    code, out, err = run("analyze", "attention-share", model, tmp_path / "missing.jsonl", "--json")
+    assert code == 1 and err.startswith("docmt: ") and out == ""
+    code, out, err = run("analyze", "attention-share", "nowhere", documents, "--picture", tmp_path / "share.pdf")
+    assert code == 1 and "ends in .png or .svg" in err

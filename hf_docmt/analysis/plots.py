@@ -14,7 +14,7 @@ ENDINGS = (".png", ".svg")
 PANEL = (3.1, 2.2)  # inches, one of several panels
 SINGLE = (5.2, 2.7)  # inches, the only panel
 
-_STYLE = {
+STYLE = {
     "font.size": 9,
     "axes.titlesize": 9,
     "axes.spines.top": False,
@@ -29,7 +29,7 @@ _STYLE = {
     "lines.markersize": 4.5,
     "svg.hashsalt": "hf-docmt",  # the same picture gives the same file
 }
-_METADATA = {".png": {"Software": "hf-docmt"}, ".svg": {"Date": None, "Creator": "hf-docmt"}}
+METADATA = {".png": {"Software": "hf-docmt"}, ".svg": {"Date": None, "Creator": "hf-docmt"}}
 
 
 def draw_accuracy_by_distance(
@@ -85,13 +85,13 @@ def draw_scores(
 def _draw(
     comparison, panels: list[list], path: str | Path, dpi: int, panel: Callable, across: str, upwards: str
 ) -> Path:
-    path, looks = _checked(Path(path)), _looks(comparison.systems)
-    rc_context, Figure = _matplotlib()
+    path, looks = checked_path(Path(path)), _looks(comparison.systems)
+    rc_context, Figure = load_matplotlib()
     wide = {1: 1, 2: 2, 4: 2}.get(len(panels), 3)
     high = ceil(len(panels) / wide)
     width, height = SINGLE if len(panels) == 1 else (PANEL[0] * wide, PANEL[1] * high)
     print_lines = [line for text in small_print(comparison, panels) for line in wrap(text, int(width * 25))]
-    with rc_context(_STYLE):
+    with rc_context(STYLE):
         figure = Figure(figsize=(width, height), dpi=dpi, layout="constrained")
         grid = figure.subplots(high, wide, squeeze=False, sharey=upwards != "score").flat
         for axes in grid[len(panels) :]:
@@ -104,7 +104,7 @@ def _draw(
         legend_lines = _legend(figure)
         figure.supxlabel("\n".join(print_lines), x=0.01, ha="left", fontsize=5.5, color="#555555")
         figure.set_figheight(height + 0.2 * legend_lines + 0.1 * len(print_lines))
-        figure.savefig(path, metadata=_METADATA[path.suffix.lower()])
+        figure.savefig(path, metadata=METADATA[path.suffix.lower()])
     return path
 
 
@@ -158,7 +158,7 @@ def _looks(systems: Sequence[str]) -> dict[str, dict]:
     return {name: {"color": colour, "marker": marker} for name, colour, marker in zip(systems, COLOURS, MARKERS)}
 
 
-def _checked(path: Path) -> Path:
+def checked_path(path: Path) -> Path:
     if path.suffix.lower() not in ENDINGS:
         raise ValueError(f"{path}: a picture's name ends in {' or '.join(ENDINGS)}, got {path.suffix or 'no ending'!r}")
     if not path.parent.is_dir():
@@ -166,7 +166,7 @@ def _checked(path: Path) -> Path:
     return path
 
 
-def _matplotlib() -> tuple:
+def load_matplotlib() -> tuple:
     """matplotlib's settings and the class of its figures, which need no screen: PNG is drawn by Agg."""
     try:
         from matplotlib import rc_context

@@ -13,7 +13,7 @@ from hf_docmt import __version__
 from hf_docmt.evaluation.report import align_columns, package_commit
 
 SIDES = ("ours", "peer")
-HIDDEN = ("precision", "mode", "batch")  # columns that are in the name of a case
+HIDDEN = ("precision", "mode", "batch", "name", "tokens")  # columns that are in the name of a case
 
 
 def alternate(sides: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, float]:
@@ -49,9 +49,14 @@ def make_row(case: str, unit: str, amounts: Mapping[str, float], seconds: Mappin
     return {"case": case, **speeds, "ratio": speeds["ours"] / speeds["peer"], "unit": unit, **times, **more}
 
 
-def check_at_least(name: str, value: float, target: float) -> dict:
-    """One entry of `checks`: fulfilled where the value reaches the target."""
-    return {"name": name, "value": value, "target": target, "ok": value >= target}
+def check_at_least(name: str, value: float | None, target: float) -> dict:
+    """One entry of `checks`: fulfilled where the value reaches the target; never where it was not measured (None)."""
+    return {"name": name, "value": value, "target": target, "ok": value is not None and value >= target}
+
+
+def check_at_most(name: str, value: float | None, target: float) -> dict:
+    """One entry of `checks`: fulfilled where the value does not pass the target; never where it was not measured."""
+    return {"name": name, "value": value, "target": target, "ok": value is not None and value <= target}
 
 
 def bench_result(rows: Sequence[dict], checks: Sequence[dict], **setting) -> dict:
@@ -95,6 +100,8 @@ def processor() -> str:
 
 
 def _cell(value) -> str:
+    if value is None:
+        return "-"
     if not isinstance(value, float):
         return str(value)
     return f"{value:.1e}" if 0 < abs(value) < 0.005 else f"{value:.2f}"

@@ -1,0 +1,185 @@
+"""Where cross-attention goes: the share of the sentence that is being translated (Herold and Ney 2023, table 1)."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from datasets import Dataset
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from hf_docmt import __version__, registry
+from hf_docmt.data.sampling import TokenBudgetBatchSampler
+
+SENTENCE_INDEX = "hf_docmt.modeling.segments:sentence_index"
+CROSS_ATTENTION = "encoder_attn"  # name of the module in every decoder layer
+DECIMALS = 4  # of the percentages in a report
+
+
+@dataclass(frozen=True)
+class AttentionShare:
+    """Shares of cross-attention in percent, means over target tokens.
+
+    `shares` (N, N): while sentence n of the target is written, to sentence m of the source, over layers and heads; a
+    row sums to 100, or is zero where no segment has that target sentence. `heads` (layers, heads): to the source
+    sentence of the same place, over all target tokens. `tokens` (N,): target tokens of each sentence n.
+    """
+
+    shares: np.ndarray
+    heads: np.ndarray
+    tokens: np.ndarray
+
+    @property
+    def value(self) -> float:
+        """The share of the source sentence of the same place, over all target tokens, layers and heads."""
+        return float(self.heads.mean())
+
+    def result(self, dataset: str, split: str = "all") -> dict:
+        """What `make_result` of evaluation.report takes: `n` is the number of target tokens."""
+        tokens = [int(count) for count in self.tokens]
+        places = [(n, float(share)) for n, share in enumerate(self.shares.diagonal()) if tokens[n]]
+        layers = [float(row.mean()) for row in self.heads]
+        parts = {f"sentence={n + 1}": {"value": round(share, DECIMALS), "n": tokens[n]} for n, share in places}
+        parts |= {
+            f"layer={i + 1}": {"value": round(share, DECIMALS), "n": sum(tokens)} for i, share in enumerate(layers)
+        }
+        matrices = {"shares": self.shares, "heads": self.heads}
+        return {
+            "task": "context use",
+            "dataset": dataset,
+            "split": split,
+            "metric": "attention share",
+            "value": self.value,
+            "signature": f"attention:cross|to:same sentence|unit:target token|target:reference|version:{__version__}",
+            "n": sum(tokens),
+            "breakdown": parts,
+            "details": {name: matrix.round(DECIMALS).tolist() for name, matrix in matrices.items()},
+        }
+
+
+def attention_share(
+    model: PreTrainedModel, documents: Dataset, tokenizer: PreTrainedTokenizerBase, max_tokens: int = 4096
+) -> AttentionShare:
+    """Cross-attention of a model of any architecture, on documents cut as in its training, references forced.
+
+    Herold and Ney (2023), section 3.1: how much of the attention is paid to the n-th source sentence while the n-th
+    target sentence is written. A separator belongs to the sentence it ends, so no weight is left out. There it is
+    measured while decoding; here the target is the reference, so that systems differ by their attention alone.
+
+    A layer's weights are reduced as soon as they are computed and never kept. Batches have up to `max_tokens` source
+    and target tokens. The model runs with eager attention and afterwards has its own again. ValueError: no
+    cross-attention, or one that does not give its weights (see `ShareCounter`).
+    """
+    examples = registry.for_config(model.config).examples(documents, tokenizer, model.config)
+    collate = registry.for_config(model.config).collator(model.config, tokenizer)
+    sampler = TokenBudgetBatchSampler(examples.side_lengths, max_tokens, shuffle=False)
+    return count_shares(model, (collate([examples[number] for number in batch]) for batch in sampler))
+
+
+def count_shares(model: PreTrainedModel, batches: Iterable[dict[str, torch.Tensor]]) -> AttentionShare:
+    """The shares on batches as the architecture's collator makes them; see `attention_share`."""
+    counter = ShareCounter(model.config)
+    device = next(model.parameters()).device
+    with eager_attention(model), counter.watching(model), torch.inference_mode():
+        for batch in batches:
+            batch = {name: value.to(device) for name, value in batch.items()}
+            counter.begin(batch)
+            model(**{name: value for name, value in batch.items() if name not in ("labels", "label_weights")})
+    return counter.shares()
+
+
+class ShareCounter:
+    """Sums of attention from target to source sentences, filled by hooks on the cross-attention modules.
+
+    These return their states and weights (B, H, T, S), where S are all source tokens; or, from an architecture that
+    attends to K chosen ones, weights (B, H, T, K) and as a third value the source positions of the keys (B, T, K), any
+    position where there is none and the weight is 0.
+    """
+
+    def __init__(self, config):
+        self.config, self.sentence_index = config, registry.load(SENTENCE_INDEX)
+        self.sums: dict[int, torch.Tensor] = {}  # layer -> (H, N, N)
+        self.tokens = torch.zeros(0)  # (N,)
+
+    @contextmanager
+    def watching(self, model: PreTrainedModel) -> Iterator[None]:
+        """With the hooks in place."""
+        names = model.get_decoder().named_modules()
+        attentions = [module for name, module in names if name.split(".")[-1] == CROSS_ATTENTION]
+        if not attentions:
+            raise ValueError(f"{type(model).__name__} has no cross-attention (no module named {CROSS_ATTENTION})")
+        hooks = [module.register_forward_hook(self.hook(layer)) for layer, module in enumerate(attentions)]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def begin(self, batch: dict[str, torch.Tensor]) -> None:
+        """Take down which sentences the tokens of a batch belong to; the target's by what is written, the labels."""
+        config, labels = self.config, batch["labels"]
+        self.source = self.sentence_index(batch["input_ids"], config.sep_token_id)  # (B, S)
+        target = self.sentence_index(labels, config.sep_token_id)  # (B, T)
+        if config.context_sides == "source":  # the target is the current sentence alone
+            target = target + self.source.max(dim=1, keepdim=True).values - config.future_context
+        self.size = int(max(self.source.max(), target.max())) + 1  # N
+        places = torch.nn.functional.one_hot(target, self.size)  # (B, T, N)
+        self.target = (places * (labels != -100)[..., None]).double()
+        self.tokens = added(self.tokens, self.target.sum(dim=(0, 1)).cpu())
+
+    def hook(self, layer: int):
+        def reduce(module, inputs, output) -> tuple:
+            states, weights, *more = output
+            heads = self.reduced(weights, more[0] if more else None)
+            self.sums[layer] = added(self.sums.get(layer, torch.zeros(len(heads), 0, 0)), heads.cpu())
+            return states, None, *more  # nobody keeps the weights
+
+        return reduce
+
+    def reduced(self, weights: torch.Tensor | None, positions: torch.Tensor | None = None) -> torch.Tensor:
+        """Weights (B, H, T, S), or (B, H, T, K) with positions (B, T, K) -> sums (H, N, N), target by source."""
+        if weights is None or positions is None and weights.shape[-1] != self.source.shape[1]:
+            found = "none" if weights is None else f"those of {weights.shape[-1]} keys"
+            raise ValueError(
+                f"cross-attention must give its weights for all {self.source.shape[1]} source tokens, or weights and "
+                f"positions of the keys it has chosen; got {found}"
+            )
+        batch, heads, length, _ = weights.shape
+        if positions is None:
+            sentences = self.source[:, None]  # (B, 1, S)
+        else:
+            rows = torch.arange(batch, device=positions.device)[:, None, None]
+            sentences = self.source[rows, positions.clamp(0, self.source.shape[1] - 1)]  # (B, T, K)
+        by_source = weights.new_zeros(batch, heads, length, self.size, dtype=torch.double)
+        by_source.scatter_add_(3, sentences[:, None].expand(weights.shape), weights.double())
+        return torch.einsum("bhtm,btn->hnm", by_source, self.target)
+
+    def shares(self) -> AttentionShare:
+        """What was counted, in percent."""
+        size = len(self.tokens)
+        sums = torch.stack([added(self.sums[layer], torch.zeros(1, size, size)) for layer in sorted(self.sums)])
+        per_token = 100 * sums / self.tokens.clamp(min=1)[:, None]  # (layers, H, N, N)
+        diagonal = 100 * sums.diagonal(dim1=2, dim2=3).sum(dim=-1) / self.tokens.sum()  # (layers, H)
+        return AttentionShare(per_token.mean(dim=(0, 1)).numpy(), diagonal.numpy(), self.tokens.long().numpy())
+
+
+@contextmanager
+def eager_attention(model: PreTrainedModel) -> Iterator[None]:
+    """The model in evaluation mode with attention that gives its weights, and afterwards as it was."""
+    implementation, was_training = model.config._attn_implementation, model.training
+    model.eval().set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(implementation)
+        model.train(was_training)
+
+
+def added(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """The sum of two tensors of different sizes, the smaller one filled up with zeros at the ends."""
+    sizes = [max(pair) for pair in zip(one.shape, other.shape)]
+    total = torch.zeros(sizes, dtype=torch.double)
+    for part in (one, other):
+        total[tuple(slice(size) for size in part.shape)] += part
+    return total
