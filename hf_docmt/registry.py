@@ -79,6 +79,11 @@ ARCHITECTURES = {
         "hf_docmt.modeling.configuration_concat:ConcatConfig",
         "hf_docmt.modeling.modeling_concat:ConcatForConditionalGeneration",
     ),
+    "window": Architecture(
+        "window",
+        "hf_docmt.modeling.configuration_window:WindowConfig",
+        "hf_docmt.modeling.modeling_window:WindowForConditionalGeneration",
+    ),
 }
 
 
