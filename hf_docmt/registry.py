@@ -84,6 +84,11 @@ ARCHITECTURES = {
         "hf_docmt.modeling.configuration_lst:LstConfig",
         "hf_docmt.modeling.modeling_lst:LstForConditionalGeneration",
     ),
+    "window": Architecture(
+        "window",
+        "hf_docmt.modeling.configuration_window:WindowConfig",
+        "hf_docmt.modeling.modeling_window:WindowForConditionalGeneration",
+    ),
 }
 
 

@@ -332,7 +332,7 @@ class Decoder(Stack):
         the architecture's `embed` needs besides the ids.
         """
         if use_cache and past_key_values is None:
-            past_key_values = DecodingCache()
+            past_key_values = self.new_cache()
         past_length = past_key_values.get_seq_length() if past_key_values is not None else 0
         if attention_mask is not None and not past_length and is_right_padded(attention_mask):
             attention_mask = None  # causality hides padding on the right from every token before it
@@ -354,6 +354,10 @@ class Decoder(Stack):
         return BaseModelOutputWithPastAndCrossAttentions(
             last_hidden_state=self.finish(hidden_states), past_key_values=past_key_values
         )
+
+    def new_cache(self) -> DecodingCache:
+        """An empty cache for `past_key_values`."""
+        return DecodingCache()
 
     def embed(self, input_ids: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, dict]:
         """Ids (B, T) and positions (B or 1, T) -> states (B, T, D), and what is handed to every layer."""

@@ -108,7 +108,7 @@ class SharedSources:
 
     def new_cache(self) -> DecodingCache:
         """An empty cache for `past_key_values`."""
-        return DecodingCache()
+        return self.get_decoder().new_cache()
 
     def _expand_inputs_for_generation(self, expand_size=1, is_encoder_decoder=True, input_ids=None, **model_kwargs):
         names = ("encoder_outputs", *self.per_source_inputs)

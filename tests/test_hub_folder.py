@@ -22,6 +22,10 @@ MODELS = {
         "chunk": {"view": "chunk", "segment_encoding": "sinusoidal", "persistent": True, "normalize_before": True},
     },
     "lst": {"window": {"past_context": 2}, "chunk": {"view": "chunk", "use_bod": True}},
+    "window": {
+        "chunk": {"view": "chunk", "window": 3},
+        "linear": {"past_context": 1, "window": 2, "position": "absolute", "alignment": "linear", "length_ratio": 0.9},
+    },
 }
 DOCUMENTS = [["The cat sleeps.", "", "It is 7 years old!"], ["Émile, 猫 🐈", "So did Anna. She too."]]
 SETTINGS = {"max_new_tokens": 12, "num_beams": 2, "no_repeat_ngram_size": 2}
@@ -130,11 +134,12 @@ def test_what_is_in_the_folder(saved):
         names = {path.name for path in folder.iterdir()}
         assert {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"} <= names
         name = folder.name.split("-")[0]
+        architecture = registry.get(name)
         assert {f"modeling_{name}.py", f"configuration_{name}.py", "backbone.py", "generation_docmt.py"} <= names
         assert not {f"modeling_{other}.py" for other in MODELS.keys() - {name}} & names
         config = json.loads((folder / "config.json").read_text())
-        prefix = name.capitalize()
-        assert config["auto_map"]["AutoModelForSeq2SeqLM"] == f"modeling_{name}.{prefix}ForConditionalGeneration"
-        assert config["auto_map"]["AutoConfig"] == f"configuration_{name}.{prefix}Config"
+        model_class, config_class = architecture.model_class.__name__, architecture.config_class.__name__
+        assert config["auto_map"]["AutoModelForSeq2SeqLM"] == f"modeling_{name}.{model_class}"
+        assert config["auto_map"]["AutoConfig"] == f"configuration_{name}.{config_class}"
         assert config["model_type"] == f"docmt-{name}" and "_name_or_path" not in config
         assert str(root) not in (folder / "config.json").read_text()

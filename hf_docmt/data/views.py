@@ -98,6 +98,11 @@ class Examples(TorchDataset):
         source = self.sides[0]
         return float(source.starts[-1] / (len(source.starts) - 1)) + 1
 
+    @property
+    def mean_length_ratio(self) -> float:
+        """Average over the examples of source tokens per target token, separators included."""
+        return float((self.side_lengths[:, 0] / self.side_lengths[:, 1]).mean())
+
     def _token_counts(self) -> np.ndarray:
         stop = np.minimum(self.stop, self.document_starts[self.document + 1])
         source, target = (side.starts[stop] - side.starts[self.start] for side in self.sides)

@@ -119,13 +119,15 @@ def make_trainer(recipe, arguments, documents: dict[str, Dataset], tokenizer, or
     """Config, examples, model and trainer of a run.
 
     A segment shift that is left open becomes the average length of a source sentence of the training data, in tokens
-    with the separator, rounded up.
+    with the separator, rounded up; an open length ratio the average number of source tokens per target token.
     """
     config = model_config(recipe, tokenizer, origin and origin.config)
     architecture = registry.for_config(config)
     examples = {part: architecture.examples(rows, tokenizer, config) for part, rows in documents.items()}
     if getattr(config, "segment_encoding", None) == "shift" and config.segment_shift is None:
         config.segment_shift = math.ceil(examples["train"].mean_source_length)
+    if getattr(config, "length_ratio", 1.0) is None:
+        config.length_ratio = round(examples["train"].mean_length_ratio, 4)
     set_seed(recipe.seed)
     model, new_parameters = build_model(config, origin)
     if recipe.training.new_learning_rate is not None and not new_parameters:
