@@ -9,7 +9,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 BLOCK = 32  # fewest places of keys that queries of one block may be centred on
-SLAB = {"cpu": 2**19, "cuda": 2**25}  # scores that are held at a time
+SLAB = {"cpu": 2**18, "cuda": 2**25}  # scores that are held at a time
 GATHERED = 4  # keys gathered query by query per key that there is, up to which blocks do not pay
 
 
@@ -180,7 +180,7 @@ class BlockedAttention(Function):
 
 
 def head_rows(states: torch.Tensor) -> torch.Tensor:
-    return states.transpose(0, 1).flatten(0, 1)  # (B, H, I, Dh) -> (R, I, Dh)
+    return states.transpose(0, 1).flatten(0, 1).contiguous()  # (B, H, I, Dh) -> (R, I, Dh)
 
 
 class Blocks:
@@ -216,6 +216,9 @@ class Blocks:
         self.low, self.high = (empty + 1).scatter(1, slot, low).view(slots), empty.scatter(1, slot, high).view(slots)
         self.group = empty[:, : self.count].scatter(1, block, sorted_group)  # (B or 1, NB)
         self.key_rows = groups + -(-(windows.width - 1) // self.places)  # m keys each, with those after the last group
+        # as in self-attention: every group is a block, queries stand in their order
+        self.in_turn = bool((self.group == torch.arange(self.count, device=group.device)).all())
+        self.sorted = bool((self.slot == torch.arange(queries, device=group.device)).all())
 
     def padded(self, states: torch.Tensor) -> torch.Tensor:
         """Keys (B, H, J, Dh) with what the windows need on both sides: (R * key_rows, m * Dh)."""
@@ -233,6 +236,8 @@ class Blocks:
         """What blocks computed, (R, NB, n, Dh), by query: (B, H, I, Dh)."""
         batch, heads, length, dim = shape
         states = states.view(heads, batch, -1, dim)
+        if self.sorted:
+            return states[:, :, :length].transpose(0, 1)
         slot = self.slot[None, :, :, None].expand(heads, batch, length, dim)
         return states.gather(2, slot).transpose(0, 1)
 
@@ -272,7 +277,13 @@ class Part:
     def add_keys(self, rows: torch.Tensor, states: torch.Tensor) -> None:
         """Add what blocks give to their keys, (N, W, Dh), to the padded ones."""
         for number, chunk in enumerate(states.flatten(1).split(rows.shape[1], dim=1)):
-            rows[:, : chunk.shape[1]].index_add_(0, self.key + number, chunk)
+            if self.blocks.in_turn:
+                at = slice(self.place.start + number, self.place.stop + number)
+                rows.unflatten(0, (self.heads * self.batch, -1))[:, at, : chunk.shape[1]] += chunk.unflatten(
+                    0, (self.heads * self.batch, -1)
+                )
+            else:
+                rows[:, : chunk.shape[1]].index_add_(0, self.key + number, chunk)
 
     def by_row(self, states: torch.Tensor) -> torch.Tensor:
         return states.view(self.heads, self.batch, -1, *states.shape[1:])  # (H, B, nb, ...)

@@ -82,6 +82,22 @@ def test_segment_shift_is_found_and_kept(corpus, tmp_path):
     assert model.config.segment_shift == -(-(sum(lengths) + len(lengths)) // len(lengths))  # with separators, up
 
 
+def test_length_ratio_is_found_and_kept(corpus, tmp_path):
+    model = {"view": "chunk", "window": 2, "alignment": "linear"}
+    recipe = recipe_mapping(corpus, tmp_path / "run", model, max_steps=1) | {"architecture": "window"}
+    model, tokenizer = registry.load_model(train(parse_recipe(recipe)))
+    ratios = []
+    for line in (corpus / "train.jsonl").read_text().splitlines():  # every document fits into one chunk
+        pairs = json.loads(line)["translation"]
+        source, target = (
+            sum(len(tokenizer(pair[side], add_special_tokens=False)["input_ids"]) + 1 for pair in pairs)
+            for side in ("en", "de")
+        )
+        ratios.append(source / target)
+    assert model.config.length_ratio == pytest.approx(sum(ratios) / len(ratios), abs=1e-4)
+    assert model.translate_documents([["Hello.", "Good morning."]], tokenizer, "full", max_new_tokens=4)
+
+
 def test_output_folder_in_use(corpus, tmp_path, sentence_model):
     folder, recipe = sentence_model
     before = sorted(path.name for path in folder.iterdir())

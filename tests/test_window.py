@@ -35,9 +35,15 @@ OTHER_CASES = {
     "future": {"past_context": 1, "future_context": 1, "window": 2},
     "chunk": CHUNK,
     "chunk_bod": CHUNK | {"use_bod": True, "position": "absolute", "alignment": "linear", "length_ratio": 1.3},
-    "norm_before": {"past_context": 1, "window": 2, "normalize_before": True, "layernorm_embedding": True},
+    "norm_before": {"past_context": 1, "window": 3, "normalize_before": True, "layernorm_embedding": True},
     "sentence_level": {"window": 2},
-    "learned": {"past_context": 1, "window": 2, "position": "absolute", "position_type": "learned"},
+    "learned": {
+        "past_context": 1,
+        "window": 2,
+        "position": "absolute",
+        "position_type": "learned",
+        "position_offset": 2,
+    },
 }
 
 
@@ -316,6 +322,8 @@ def test_long_segments_in_blocks_are_all_scores(case, training):
         results.append((logits(model, batch)[batch["labels"] != -100], *gradients(model, batch)))
     for one, other in zip(*results):
         torch.testing.assert_close(one, other, atol=2e-5, rtol=1e-4)
+    alone = logits(model, {name: value[:1] for name, value in batch.items()})[0]
+    torch.testing.assert_close(alone, results[1][0][: len(alone)], atol=1e-5, rtol=1e-4)
     with torch.autocast("cpu", torch.bfloat16):
         loss = model(**batch).loss
     torch.testing.assert_close(loss, model(**batch).loss, atol=0, rtol=0.03)
