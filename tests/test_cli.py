@@ -278,6 +278,8 @@ def test_ctxpro_of_a_model(run, model, tmp_path):
     assert code == 0 and (true["n"], true["strategy"], true["beams"]) == (2, "sequential", 2)
     assert "past:1|future:0|context:true" in true["signature"] and "difference" in empty["details"]
     assert json.loads((tmp_path / "report.json").read_text())["model"]["name"] == model.name
+    (result,) = json.loads(run("ctxpro", model, suite, "--json")[1])["results"]
+    assert (result["strategy"], result["beams"]) == ("sliding", 1)  # what the model takes
     (tmp_path / "inputs" / "formality.en-de").write_text("It is old.\n")
     code, _, err = run("ctxpro", model, suite)
     assert code == 1 and "1 lines for 2 items" in err
@@ -340,6 +342,21 @@ def test_evaluate_parts_alignment_and_discourse(run, documents, tmp_path):
     assert {"index=1", "domain=a", "domain=b"} <= set(found["chrF"]["breakdown"])
     code, _, err = run("evaluate", tmp_path / "out.jsonl", documents, *languages, "--discourse", "metaphors")
     assert code == 1 and "unknown discourse measure 'metaphors'" in err
+
+
+def test_discourse_of_aligned_translations_says_so(run, tmp_path):
+    sentences = ["Er schläft.", "Aber sie liest."], ["He sleeps.", "But she reads."]
+    pairs = [{"de": source, "en": target} for source, target in zip(*sentences)]
+    (tmp_path / "reference.jsonl").write_text(json.dumps({"doc_id": "a", "translation": pairs}) + "\n")
+    row = {"doc_id": "a", "source": sentences[0], "translation": sentences[1]}
+    (tmp_path / "out.jsonl").write_text(json.dumps(row) + "\n")
+    files = (tmp_path / "out.jsonl", tmp_path / "reference.jsonl", "--source-lang", "de", "--target-lang", "en")
+    signatures = []
+    for options in ((), ("--align",)):
+        code, out, err = run("evaluate", *files, "--discourse", "connectives", *options, "--json")
+        assert code == 0, err
+        signatures += [one["signature"] for one in json.loads(out)["results"] if one["metric"] == "connectives"]
+    assert signatures[1].startswith("aligned:mweralign-") and signatures[1].endswith(f"|{signatures[0]}")
 
 
 def test_cxmi_of_a_model(run, model, documents):

@@ -17,7 +17,7 @@ from hf_docmt.evaluation.discourse.ctxpro import (
     read_ctxpro,
     source_documents,
 )
-from hf_docmt.evaluation.generative import ctxpro_files
+from hf_docmt.evaluation.generative import ctxpro_files, search_of
 from hf_docmt.evaluation.judgement import wilson_interval
 from hf_docmt.evaluation.statistics import scorer
 
@@ -272,17 +272,27 @@ def test_a_system_with_and_without_its_context(write):
         entries, ["Hi.<eos> Be formal.<eos> I see you. Really."] * 5 + ["Be formal.<eos> Hi.<eos> I see you. Really."]
     )
     system = Answers()
-    report = ctxpro_files(system, [path], conditions=("true", "empty"), strategy="sliding", beams=2)
+    report = ctxpro_files(system, [path], conditions=("true", "empty"))
     true, empty = report["results"]
     assert [true["value"], empty["value"]] == [pytest.approx(100 * 5 / 6), 0]
     assert system.seen == [["I see you. Really."]] * 6
     assert "past:1|future:0|context:true" in true["signature"] and "context:empty" in empty["signature"]
-    assert (true["strategy"], true["beams"], true["dataset"]) == ("sliding", 2, "aux")
+    assert (true["strategy"], true["beams"], true["dataset"]) == (None, None, "aux")
     assert empty["details"]["difference"]["value"] == pytest.approx(-100 * 5 / 6)
     assert report["data"] == {"sets": ["aux.en-de.dev.json"]}
     (other,) = ctxpro_files(system, [path], conditions=("random",))["results"]
     assert "context:random, seed 0" in other["signature"]
     assert {sentence for document in system.seen for sentence in document[:-1]} <= {"Hi.", "Be formal."}
+
+
+def test_the_search_is_told_where_the_model_has_taken_its_own():
+    config = SimpleNamespace(num_beams=4)
+    model = SimpleNamespace(generation_config=config, default_strategy=lambda: "sliding")
+    assert search_of(SimpleNamespace(model=model)) == {"strategy": "sliding", "beams": 4}
+    given = SimpleNamespace(model=model, strategy="full", generate_kwargs={"num_beams": 2})
+    assert search_of(given) == {"strategy": "full", "beams": 2}
+    config.num_beams = None  # greedy, in a configuration that does not tell
+    assert search_of(SimpleNamespace(model=SimpleNamespace(generation_config=config))) == {"strategy": None, "beams": 1}
 
 
 def test_bad_sets_for_a_system(write):

@@ -262,7 +262,8 @@ def test_result_of_the_report():
 def test_result_of_other_scores():
     verdict = judge([made(1)], [[1.0, 2.0, 3.0]], "first")
     result = file_result(verdict, dataset="d", split="test", better="lower")
-    assert result["signature"] == f"scores:file|better:lower|ties:first|version:{__version__}"
+    assert result["signature"] == f"scores:file|ties:first|version:{__version__}"
+    assert result["details"]["better"] == "lower" and "better" not in verdict.details
     random_context = contrastive_result(
         verdict,
         dataset="d",

@@ -70,9 +70,10 @@ def evaluate_files(
         alignment=signature,
         **told,
     )
-    results += discourse_results(
+    measured = discourse_results(
         discourse, [found.get(name, {}).get("source") for name in ids], hypotheses, references, ids, told
     )
+    results += [one | {"signature": f"{signature}|{one['signature']}"} if signature else one for one in measured]
     data = {"reference": Path(reference).name, "documents": len(ids)}
     return build_report(model={"name": name or Path(translations).stem}, data=data, results=results)
 

@@ -18,8 +18,6 @@ def ctxpro_files(
     *,
     inputs: str | Path | None = None,
     conditions: Sequence[str] = ("true",),
-    strategy: str | None = None,
-    beams: int | None = None,
     samples: int = 1000,
     seed: int = 0,
 ) -> dict:
@@ -27,7 +25,7 @@ def ctxpro_files(
 
     Items get as many sentences before the current one as the system reads, and the last translated sentence is judged
     (see `judge_outputs`); the conditions are those of `with_context`, without translations of the context, which the
-    sets do not have. `inputs` is for one set alone. `strategy` and `beams`, set on the system before, are written down.
+    sets do not have. `inputs` is for one set alone. Written down is the search that the system does (see `search_of`).
     ValueError: a set of other languages than the system's.
     """
     if inputs is not None and len(sets) != 1:
@@ -50,11 +48,21 @@ def ctxpro_files(
                 future_context=system.future_context,
                 target_lang=items[0].languages[1],
                 context=condition_label(condition, seed),
-                strategy=strategy,
-                beams=beams,
+                **search_of(system),
             )
         results += add_differences(found, samples)
     return build_report(model=system.describe(), data={"sets": [Path(path).name for path in sets]}, results=results)
+
+
+def search_of(system: System) -> dict:
+    """The `strategy` and `beams` that a system translates with: those it was given, else those of its model."""
+    model, given = getattr(system, "model", None), getattr(system, "generate_kwargs", {})
+    strategy = getattr(system, "strategy", None)
+    if strategy is None and hasattr(model, "default_strategy"):
+        strategy = model.default_strategy()
+    config = given.get("generation_config") or getattr(model, "generation_config", None)
+    beams = given.get("num_beams") or (config and (config.num_beams or 1))
+    return {"strategy": strategy, "beams": beams}
 
 
 def with_other_context(items: Sequence[CtxproItem], condition: str, seed: int = 0) -> list[CtxproItem]:

@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 
 from hf_docmt import __version__
@@ -84,9 +84,9 @@ def contrastive_result(
 def file_result(verdict: Verdict, *, dataset: str, split: str, better: str) -> dict:
     """The verdict on scores read from a file as an entry of a report; how they were made is not known.
 
-    `better`: whether `higher` or `lower` scores are better in the file.
+    `better`: whether `higher` or `lower` scores are better in the file; with the same choices the accuracy is the same.
     """
-    return _result(verdict, f"scores:file|better:{better}", dataset, split)
+    return _result(replace(verdict, details=verdict.details | {"better": better}), "scores:file", dataset, split)
 
 
 def wilson_interval(right: int, n: int, confidence: float = 0.95) -> list[float]:
