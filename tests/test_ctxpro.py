@@ -72,8 +72,8 @@ def test_reading(write):
     first, second = read_ctxpro(write())
     assert first.source == ("Hello.", "", "_ What?", "I see you. Really.")
     assert (first.expected, first.rule, first.reference) == ("sie", "ACC.FORM+PLUR", "Ich sehe Sie. Wirklich.")
-    assert (first.item_id, first.group, first.distance) == ("aux:1", "2016/a", None)
-    assert (second.item_id, second.source, second.distance) == ("aux:2", ("Do you?",), 5)
+    assert (first.item_id, first.group, first.distance) == ("aux.en-de.dev:1", "2016/a", None)
+    assert (second.item_id, second.source, second.distance) == ("aux.en-de.dev:2", ("Do you?",), 5)
 
 
 def test_inputs_elsewhere(write, tmp_path):
@@ -277,7 +277,7 @@ def test_a_system_with_and_without_its_context(write):
     assert [true["value"], empty["value"]] == [pytest.approx(100 * 5 / 6), 0]
     assert system.seen == [["I see you. Really."]] * 6
     assert "past:1|future:0|context:true" in true["signature"] and "context:empty" in empty["signature"]
-    assert (true["strategy"], true["beams"], true["dataset"]) == (None, None, "aux")
+    assert (true["strategy"], true["beams"], true["dataset"]) == (None, None, "aux.en-de.dev")
     assert empty["details"]["difference"]["value"] == pytest.approx(-100 * 5 / 6)
     assert report["data"] == {"sets": ["aux.en-de.dev.json"]}
     (other,) = ctxpro_files(system, [path], conditions=("random",))["results"]

@@ -83,11 +83,12 @@ def compare_reports(
 
     Results share a row if task, dataset, split, metric, strategy, beams and signature are the same, but for those keys
     of the signature, `strategy` and `beams` that `may_differ` names: `("strategy", "past")` puts a sentence-level
-    system beside one with context. `breakdown` is `none`, `all`, an axis (`distance`; `phenomenon distance` for the
-    two crossed), or the start of labels. With a `baseline`, the scores of the other systems are tested against its
-    scores where the reports hold statistics of the same documents (see significance.compare_systems for `method`,
-    `samples`, `seed`); p below `level` is significant. What could not be tested is told in the notes. ValueError: a
-    file that is no report, two results for one place, nothing in common, an unknown name.
+    system beside one with context. Documents that the statistics name must be the same, too. `breakdown` is `none`,
+    `all`, an axis (`distance`; `phenomenon distance` for the two crossed), or the start of labels. With a `baseline`,
+    the scores of the other systems are tested against its scores where the reports hold statistics of the same
+    documents (see significance.compare_systems for `method`, `samples`, `seed`); p below `level` is significant. What
+    could not be tested is told in the notes. ValueError: a file that is no report, two results for one place, nothing
+    in common, an unknown name.
     """
     check_test(level, method, samples)
     paths, reports = read_reports(reports)

@@ -61,6 +61,6 @@ def _obstacle(result: dict, base: dict) -> str:
     if not all(held):
         return "no statistics in the reports"
     if held[0]["ids"] != held[1]["ids"]:
-        return "scored on other documents than the baseline"
+        return "scored on other documents than the baseline, or in another order"
     scored = sum(any(one) or any(other) for one, other in zip(held[0]["rows"], held[1]["rows"]))
     return "" if scored > 1 else "fewer than two documents with something to score"
