@@ -318,6 +318,7 @@ def test_other_documents_have_a_row_of_their_own():
     assert [list(row.figures) for row in found.rows] == [["a", "c"], ["a", "b"]]
     assert found.rows[1].figures["b"].test["significant"]
     assert found.notes[0] == "Rows apart because of different documents: pronoun accuracy."
+    assert compare_reports(reports[:1]).notes == found.notes[:1]  # two rows with the same systems
     reports[1] = report("b", accuracy(BETTER, [10] * 8, other, strategy="sliding"))
     (note, *_) = compare_reports(reports).notes
     assert note.startswith("Rows apart because of different strategy, documents: pronoun accuracy. What may differ")

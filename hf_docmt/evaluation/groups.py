@@ -66,9 +66,9 @@ def notes_apart(groups: Sequence[dict[str, dict]]) -> list[str]:
         scores.setdefault(_score(next(iter(group.values()))), []).append(group)
     apart: dict[tuple, list[str]] = {}
     for parts in scores.values():
-        if len({tuple(sorted(group)) for group in parts}) > 1:  # not the same systems in every row
+        same = all(_same_documents(*pair) for pair in combinations(parts, 2))
+        if not same or len({tuple(sorted(group)) for group in parts}) > 1:  # not the same systems in every row
             first = [next(iter(group.values())) for group in parts]
-            same = all(_same_documents(*pair) for pair in combinations(parts, 2))
             apart.setdefault((*_differing(first), *(() if same else (_DOCUMENTS,))), []).append(score_name(first[0]))
     remedy = " What may differ within a row can be named (may_differ)."
     return [
