@@ -260,6 +260,12 @@ def test_contrast_of_some_items(run, model, tmp_path):
     assert code == 0 and (judged["value"], judged["split"]) == (part["value"], "items 3-5")
     code, _, err = run("contrast", "theirs", suite, *options)
     assert code == 1 and "ellipsis.true.scores" in err
+    published = suite.rename(suite.with_name("ellipsis_vp.json"))  # what is counted is the whole file, not the part
+    note = f"ellipsis_vp: other counts than published: items {len(json.loads(published.read_text()))} (published 500)"
+    for arguments in ((model, published), ("theirs", published, "--scores", scores / "ellipsis.true.scores")):
+        code, out, _ = run("contrast", *arguments, "--items", "3-5")
+        assert code == 0 and out.splitlines()[-1].startswith(note)
+    suite = published.rename(suite)
     for items, words in (("0-2", "items 0-2 of ellipsis"), ("3-900", "give a part of 1-"), ("3", "FIRST-LAST")):
         code, _, err = run("contrast", model, suite, "--items", items)
         assert code == 1 and words in err and len(err.splitlines()) == 1

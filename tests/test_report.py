@@ -186,6 +186,13 @@ def test_table_tells_conditions_apart():
     assert lines[-2:] == ["(a) context:true", "(b) context:empty"]
 
 
+def test_table_tells_other_counts_than_published(report):
+    note = "deixis_dev: other counts than published: items 2 (published 500)"
+    for found in report["results"]:
+        found["details"]["counts"] = note
+    assert format_table(report).splitlines()[-2:] == ["(b) ties:wrong", note]
+
+
 def test_table_without_results():
     assert "dataset" in format_table(build_report(model={"name": "m"}, data={}, results=[]))
 

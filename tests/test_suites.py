@@ -563,29 +563,45 @@ def made(count, **fields):
 
 
 def test_counts_note():
-    deixis = made(2500, format="voita")
-    assert counts_note(deixis, "voita", "deixis_test") is None
-    assert counts_note(deixis[:-1], "voita", "deixis_test") == (
+    deixis = made(2500, item_id="deixis_test:1", format="voita")
+    assert counts_note(deixis) is None
+    assert counts_note(deixis[:-1]) == (
         "deixis_test: other counts than published: items 2,499 (published 2,500), candidates 4,998 (published 5,000)"
     )
-    assert counts_note(deixis[:3], "voita", "my_own") is None and counts_note(deixis, None, "deixis_test") is None
+    assert counts_note(made(3, item_id="my_own:1", format="voita")) is None
+    assert counts_note(made(3, item_id="deixis_test:1")) is None
     sizes = {0: 2400, 1: 7075, 2: 1510, 3: 573, 4: 400, 9: 42}
-    whole = [item for far, n in sizes.items() for item in made(n, distance=far, candidates=("a", "b", "c"))]
-    assert counts_note(whole, "contrapro", "contrapro") is None
-    assert "distance=>3 441 (published 442)" in counts_note(whole[:-1], "contrapro", "contrapro")
-    blind = made(12000, candidates=("a", "b", "c"))
-    assert counts_note(blind, "contrapro", "contrapro") is None  # distances are not told
-    french = [item for pronoun in ("il", "elle", "ils", "elles") for item in made(3500, phenomenon=pronoun)]
-    assert counts_note(french, "lopes", "OpenSubs") is None
-    assert "phenomenon=elles 3,499 (published 3,500)" in counts_note(french[:-1], "lopes", "x")
+    german = {"item_id": "contrapro:1", "format": "contrapro", "candidates": ("a", "b", "c")}
+    whole = [item for far, n in sizes.items() for item in made(n, distance=far, **german)]
+    assert counts_note(whole) is None
+    assert "distance=>3 441 (published 442)" in counts_note(whole[:-1])
+    assert counts_note(made(12000, **german)) is None  # distances are not told
+    french = {"item_id": "OpenSubs:1", "format": "lopes"}
+    items = [item for pronoun in ("il", "elle", "ils", "elles") for item in made(3500, phenomenon=pronoun, **french)]
+    assert counts_note(items) is None
+    assert "phenomenon=elles 3,499 (published 3,500)" in counts_note(items[:-1])
     pairs = [
         item
         for block in range(50)
         for kind in ("correct", "semi-correct")
-        for item in made(2, labels={"kind": kind}, group=block)
+        for item in made(2, item_id="anaphora:1", format="bawden", labels={"kind": kind}, group=f"anaphora:{block}")
     ]
-    assert counts_note(pairs, "bawden", "anaphora") is None
-    assert counts_note(pairs[:-4], "bawden", "anaphora").count("published") == 5
+    assert counts_note(pairs) is None
+    assert counts_note(pairs[:-4]).count("published") == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "is_contrapro"),
+    [
+        ("contrapro", "d1", True),
+        ("my_copy", "1999_1_2.de", True),
+        ("pronoun", "pronoun-1-2-er", False),  # of the built-in corpus
+        ("pronoun", None, False),
+    ],
+)
+def test_suites_in_the_format_of_contrapro_are_others(name, document, is_contrapro):
+    items = made(3, item_id=f"{name}:1", format="contrapro", group=document)
+    assert (counts_note(items) is not None) == is_contrapro
 
 
 def test_languages(write, lopes):
@@ -635,7 +651,7 @@ def test_real_voita_files(name, phenomenon, count, candidates):
     assert set(Counter(item.distance for item in items)) == {1, 2, 3}
     assert placeless(read_suite(DATA / "voita2019" / "scoring_data" / f"{name}.dst")) == placeless(items)
     assert {item.languages for item in items} == {("en", "ru")}
-    assert f"items {count} (published 500)" in counts_note(items, "voita", name)
+    assert f"items {count} (published 500)" in counts_note(items)
 
 
 @real
@@ -649,5 +665,5 @@ def test_real_lopes_files():
 @pytest.mark.parametrize(("json_name", "name"), [("anaphora", "anaphora"), ("lexical-choice", "lexical_choice")])
 def test_real_bawden_files(json_name, name):
     items = read_suite(DATA / "bawden2018_enfr" / f"{json_name}.json")
-    assert counts_note(items, "bawden", name) is None and len(items) == 200
+    assert counts_note(items) is None and len(items) == 200
     assert placeless(read_suite(DATA / "bawden2018_enfr" / f"{name}.current.en")) == placeless(items)

@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 from hf_docmt import __version__
 from hf_docmt.evaluation.report import make_result
-from hf_docmt.evaluation.suites import TIES, SuiteItem, counts_note, labels_of
+from hf_docmt.evaluation.suites import TIES, SuiteItem, labels_of
 
 RULES = ("wrong", "first")
 
@@ -18,7 +18,7 @@ class Verdict:
     """How often the right candidate won: percent, number of items, each item, and its parts.
 
     `breakdown` is {label: {"value", "n", "interval"}}, `ties` the rule that held, `details` what a report says besides:
-    format and name of the suite, 95 % interval, other counts than published, context, statistics by group.
+    format and name of the suite, 95 % interval, context, statistics by group.
     """
 
     accuracy: float
@@ -161,13 +161,11 @@ def _about(items: Sequence[SuiteItem]) -> dict:
     """The suite, and how many sentences of context its items have at most, and none."""
     suite = items[0].item_id.rpartition(":")[0]
     past, future = ([len(side) for side in sides] for sides in _context(items))
-    about = {
+    return {
         "format": items[0].format,
         "suite": suite,
         "context": {"past": max(past), "future": max(future), "items without past": past.count(0)},
     }
-    note = counts_note(items, items[0].format, suite)
-    return about | ({"counts": note} if note else {})
 
 
 def _context(items: Sequence[SuiteItem]) -> tuple[list, list]:

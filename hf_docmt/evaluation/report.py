@@ -114,7 +114,7 @@ def write_report(report: dict, path: str | Path) -> None:
 
 
 def format_table(report: dict) -> str:
-    """Report as plain text for a terminal: one line per result, its breakdown below it, signatures by letter below."""
+    """Report as plain text for a terminal: one line per result and part, signatures, other counts than published."""
     header = ["dataset", "split", "strategy", "beams", "metric", "value", "n"]
     different = dict.fromkeys(result["signature"] for result in report["results"])
     letters = {signature: letter_of(number) for number, signature in enumerate(different)}
@@ -125,11 +125,12 @@ def format_table(report: dict) -> str:
         rows.append(cells + _numbers(result))
         rows += [["", "", "", "", f"  {label}", *_numbers(part)] for label, part in result["breakdown"].items()]
     signatures = [f"({letter}) {signature}" for signature, letter in letters.items()]
+    notes = dict.fromkeys(result["details"]["counts"] for result in report["results"] if "counts" in result["details"])
     model, commit = report["model"], report["commit"]
     facts = [model.get("architecture"), f"{model['parameters']:,} parameters" if model.get("parameters") else None]
     title = model["name"] + "".join(f", {fact}" for fact in facts if fact)
     origin = f"{report['package']} {report['version']}" + (f" ({commit[:12]}{commit[40:]})" if commit else "")
-    return "\n".join([title, origin, "", align_columns([header, *rows]), "", *signatures])
+    return "\n".join([title, origin, "", align_columns([header, *rows]), "", *signatures, *notes])
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> str:

@@ -17,7 +17,7 @@ from hf_docmt.evaluation.judgement import file_result, judge
 from hf_docmt.evaluation.rationales import rationale_agreement, rationale_results, read_scat
 from hf_docmt.evaluation.report import build_report
 from hf_docmt.evaluation.score_files import read_scores, write_scores
-from hf_docmt.evaluation.suites import average_results, check_language, read_suite
+from hf_docmt.evaluation.suites import average_results, check_language, counts_note, read_suite
 from hf_docmt.evaluation.systems.forced import ForcedDecoding
 from hf_docmt.evaluation.systems.interface import System
 
@@ -60,16 +60,23 @@ def contrast(
             context=system.past_context,
             future_context=system.future_context,
         )
+        note = counts_note(items)
         items, split = items_between(items, only)
         config = getattr(getattr(system, "model", None), "config", None)
         check_language(items, *(getattr(config, f"{side}_lang", None) for side in ("source", "target")))
         name, keep = items[0].item_id.rpartition(":")[0], None
         if scores_folder is not None:
             keep = partial(_write_scores, Path(scores_folder), name)
-        results += context_results(
+        found = context_results(
             system, items, dataset=name, split=split, conditions=conditions, normalization=normalization, keep=keep
         )
+        results += [_with_counts(result, note) for result in found]
     return results + average_results(results)
+
+
+def _with_counts(result: dict, note: str | None) -> dict:
+    """A result that says what differs from the counts of the whole suite as published."""
+    return result | {"details": result["details"] | {"counts": note}} if note else result
 
 
 def items_between(items: list, only: tuple[int, int] | None) -> tuple[list, str]:
@@ -105,6 +112,7 @@ def judge_files(
     """
     context = 0 if documents is None else CHUNK_CONTEXT  # texts are not needed to judge
     items = read_suite(suite, format, documents=documents, records=records, context=context)
+    note = counts_note(items)
     items, split = items_between(items, only)
     result = file_result(
         judge(items, read_scores(scores, items, better)),
@@ -112,6 +120,7 @@ def judge_files(
         split=split,
         better=better,
     )
+    result = _with_counts(result, note)
     data = {"suites": [Path(suite).name], "scores": Path(scores).name}
     return build_report(model={"name": name}, data=data, results=[result, *average_results([result])])
 
