@@ -242,6 +242,12 @@ def test_contrast_scores_go_out_and_come_back(run, model, tmp_path):
     code, out, _ = run("contrast", "theirs", suite, "--scores", file, "--json")
     (judged,) = json.loads(out)["results"]
     assert code == 0 and judged["value"] == results[0]["value"] and judged["signature"].startswith("scores:file")
+    again = tmp_path / "again" / "ellipsis.json"
+    again.parent.mkdir()
+    again.write_text(suite.read_text())
+    before = file.read_text()
+    code, _, err = run("contrast", model, suite, again, "--items", "1-1", "--write-scores", tmp_path / "scores")
+    assert code == 1 and f"{suite} and {again} are both called 'ellipsis'" in err and file.read_text() == before
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
     code, _, err = run("contrast", "theirs", suite, "--scores", file)
     assert code == 1 and "ellipsis.true.scores" in err

@@ -300,6 +300,8 @@ def test_bad_sets_for_a_system(write):
     assert read_ctxpro(path)[0].languages == ("en", "de")
     with pytest.raises(ValueError, match="inputs belong to one set, got 2 sets"):
         ctxpro_files(system, [path, path], inputs="x")
+    with pytest.raises(ValueError, match=r"are both called 'aux\.en-de\.dev' in results; give them one by one"):
+        ctxpro_files(system, [path, path])
     with pytest.raises(ValueError, match="unknown context 'none'"):
         ctxpro_files(system, [path], conditions=("none",))
     system.model = SimpleNamespace(config=SimpleNamespace(source_lang="en", target_lang="fr"))

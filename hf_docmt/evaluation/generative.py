@@ -8,6 +8,7 @@ from hf_docmt.evaluation.conditions import condition_label, with_context
 from hf_docmt.evaluation.context_use import add_differences
 from hf_docmt.evaluation.discourse.ctxpro import CtxproItem, ctxpro_result, read_ctxpro, source_documents
 from hf_docmt.evaluation.report import build_report
+from hf_docmt.evaluation.suite_files import check_names
 from hf_docmt.evaluation.suites import SuiteItem, check_language
 from hf_docmt.evaluation.systems.interface import System
 
@@ -26,13 +27,15 @@ def ctxpro_files(
     Items get as many sentences before the current one as the system reads, and the last translated sentence is judged
     (see `judge_outputs`); the conditions are those of `with_context`, without translations of the context, which the
     sets do not have. `inputs` is for one set alone. Written down is the search that the system does (see `search_of`).
-    ValueError: a set of other languages than the system's.
+    ValueError: a set of other languages than the system's, two sets of one name.
     """
     if inputs is not None and len(sets) != 1:
         raise ValueError(f"inputs belong to one set, got {len(sets)} sets; judge them one by one")
     config, results = getattr(getattr(system, "model", None), "config", None), []
-    for path in sets:
-        items = [replace(item, source=item.source[-1 - system.past_context :]) for item in read_ctxpro(path, inputs)]
+    read = [read_ctxpro(path, inputs) for path in sets]
+    check_names([items[0].item_id.rpartition(":")[0] for items in read], sets)
+    for whole in read:
+        items = [replace(item, source=item.source[-1 - system.past_context :]) for item in whole]
         check_language(
             [_suite_item(items[0])], *(getattr(config, f"{side}_lang", None) for side in ("source", "target"))
         )

@@ -48,18 +48,14 @@ def contrast(
     Items get as much context as the system reads. `format`, `documents` and `records` go to `read_suite`, `only` is
     (first, last) item of each suite, from 1: the rest may be in the training data. `conditions` are those of
     `with_context`. With a `scores_folder`, the scores under each condition are written there in the
-    published order, lower ones better: `SUITE.true.scores`. ValueError: a suite of other languages than the system's.
+    published order, lower ones better: `SUITE.true.scores`. ValueError: a suite of other languages than the system's,
+    two suites of one name.
     """
-    results = []
-    for suite in suites:
-        items = read_suite(
-            suite,
-            format,
-            documents=documents,
-            records=records,
-            context=system.past_context,
-            future_context=system.future_context,
-        )
+    reading = {"documents": documents, "records": records}
+    reading |= {"context": system.past_context, "future_context": system.future_context}
+    results, read = [], [read_suite(suite, format, **reading) for suite in suites]
+    check_names([items[0].item_id.rpartition(":")[0] for items in read], suites)
+    for items in read:
         note = counts_note(items)
         items, split = items_between(items, only)
         config = getattr(getattr(system, "model", None), "config", None)
@@ -72,6 +68,16 @@ def contrast(
         )
         results += [_with_counts(result, note) for result in found]
     return results + average_results(results)
+
+
+def check_names(names: Sequence[str], paths: Sequence[str | Path]) -> None:
+    """ValueError where two files have the same name in results, in which nothing else would tell them apart."""
+    for place, name in enumerate(names):
+        if (first := names.index(name)) < place:
+            raise ValueError(
+                f"{paths[first]} and {paths[place]} are both called {name!r} in results; give them one by one, or "
+                "rename one of them"
+            )
 
 
 def _with_counts(result: dict, note: str | None) -> dict:
