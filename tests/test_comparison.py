@@ -307,6 +307,14 @@ def test_rows_whose_signatures_may_differ_are_tested():
     assert together.rows[0].figures["b"].test["significant"]
 
 
+def test_the_note_names_what_was_drawn():
+    reports = [report(name, accuracy(right, [10] * 8)) for name, right in zip("ab", (BASE, BETTER))]
+    for one in reports:
+        one["results"][0]["details"]["statistics"]["unit"] = "context"
+    (note,) = compare_reports(reports, baseline="a").notes
+    assert "(bootstrap over contexts, 1000 samples, seed 1)" in note
+
+
 def test_other_documents_have_a_row_of_their_own():
     other = [f"e{n}" for n in range(8)]
     reports = [

@@ -127,6 +127,8 @@ def test_statistics_by_group():
     for name, row in zip(statistics["ids"], statistics["rows"]):
         own = [right for item, right in zip(items, verdict.right) if item.group == name]
         assert row == [sum(own), len(own)]
+    pairs = judge([made(n, format="voita", group=f"i:{n // 2}") for n in range(4)], scores[:4]).details["statistics"]
+    assert pairs["unit"] == "context" and [n for _, n in pairs["rows"]] == [2, 2]
     alone = judge([made(number, format="voita") for number in range(3)], scores[:3]).details["statistics"]
     assert alone["unit"] == "item" and alone["ids"] == ["i:0", "i:1", "i:2"]
     assert [n for _, n in alone["rows"]] == [1, 1, 1]
@@ -147,6 +149,7 @@ def bawden_block(number):
             None,
             labels,
             group=f"anaphora:{number}",
+            group_size=4,
             format="bawden",
         )
 
@@ -165,6 +168,9 @@ def test_bawden_blocks():
         "rows": [[4, 4], [3, 4], [0, 4], [4, 4], [2, 4]],
     }
     assert "block=all right" not in judge([made(1, group="d")], [[1.0, 2.0, 3.0]]).breakdown
+    part_of = judge(items[2:10], [[1.0, 0.0]] * 8)  # half of the first block, the second, half of the third
+    assert part_of.breakdown["block=all right"] == part(1, 1) and part_of.n == 8
+    assert "block=all right" not in judge(items[2:6], [[1.0, 0.0]] * 4).breakdown
 
 
 def test_bawden_without_context_is_at_half():

@@ -99,6 +99,10 @@ def test_voita(write):
     assert near.source == ("c", "d") and near.target_context == ("C",) and near.index == 2
     (alone,) = read_suite(write(VOITA_ITEM), context=0)
     assert alone.source == ("d",) and alone.target_context == ()
+    others = [changed(VOITA_ITEM, src=source) for source in ("a b _eos c _eos e", "x _eos c _eos d")]
+    for context in (0, 1, 3):  # items of one context, however much of it is read
+        found = read_suite(write(VOITA_ITEM, *others, name="deixis_dev.json"), context=context)
+        assert [item.group for item in found] == ["deixis_dev:1", "deixis_dev:1", "deixis_dev:3"]
 
 
 @pytest.mark.parametrize(
@@ -238,10 +242,27 @@ def test_lopes(lopes):
         ("OpenSubs:3", 2, 0),
     ]
     assert {(item.format, item.languages, item.group, item.distance) for item in items} == {
-        ("lopes", ("en", "fr"), None, None)
+        ("lopes", ("en", "fr"), f"OpenSubs:{number}", None) for number in (1, 2, 3)
     }
     for name in ("OpenSubs.current.src", "OpenSubs.current.trg"):
         assert read_suite(folder / name) == items
+
+
+def test_lopes_items_of_one_context(lopes):
+    """A group is the same whatever is read of the context, so that systems can be compared."""
+
+    def again(files):
+        for name, lines in files.items():
+            size = 2 if "current" in name else 2 * int(name[10])
+            lines += lines[: 2 * size]
+
+    folder = lopes(again, sizes=(1, 3))
+    for context in (0, 1, 3):
+        groups = [item.group for item in read_suite(folder, context=context)]
+        assert groups == [f"OpenSubs:{number}" for number in (1, 2, 3, 1, 5)]  # an empty context is none
+    for path in folder.glob("*.context.*"):
+        path.unlink()
+    assert {item.group for item in read_suite(folder, context=0)} == {None}
 
 
 def test_lopes_context_files(lopes):
@@ -362,6 +383,7 @@ def test_bawden(tmp_path):
     assert items[1].candidates == ("Ils sont rouges.", "Elles sont rouges.") and items[1].correct == 0
     assert items[1].labels == {"kind": "semi-correct", "type": "m.pl"} and items[0].labels["kind"] == "correct"
     assert [item.group for item in items] == ["anaphora:1"] * 4 + ["anaphora:7"] * 4
+    assert {item.group_size for item in items} == {4}
     assert {(item.format, item.languages, item.phenomenon, item.index) for item in items} == {
         ("bawden", ("en", "fr"), "anaphora", 1)
     }

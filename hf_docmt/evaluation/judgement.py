@@ -11,6 +11,7 @@ from hf_docmt.evaluation.report import make_result
 from hf_docmt.evaluation.suites import TIES, SuiteItem, labels_of
 
 RULES = ("wrong", "first")
+_UNITS = {"bawden": "block", "voita": "context", "lopes": "context"}  # what groups of items are
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,10 @@ def judge(items: Sequence[SuiteItem], scores: Sequence[Sequence[float]], ties: s
     `ties`: `wrong`, the right candidate has to be strictly better than every wrong one (Müller et al. 2018, Lopes et
     al. 2020; so taken for the pairs of Bawden et al. 2018); `first`, the first of the best candidates is the choice
     (Voita et al. 2019). By default the rule of the items' format, `wrong` where they have none. Bawden's pairs are
-    given by block, too: a block is right if all of its pairs are, which no model can be without context. Intervals are
-    Wilson's at 95 %, as if items were independent. ValueError: another number of items or candidates than scores, a
-    score that is not a number, an unknown rule, items of several formats and no rule.
+    given by block, too: a block is right if all of its pairs are, which no model can be without context; blocks of
+    which pairs are missing are left out. Intervals are Wilson's at 95 %, as if items were independent. ValueError:
+    another number of items or candidates than scores, a score that is not a number, an unknown rule, items of several
+    formats and no rule.
     """
     ties = _rule(items, ties)
     if len(items) != len(scores) or not items:
@@ -50,8 +52,10 @@ def judge(items: Sequence[SuiteItem], scores: Sequence[Sequence[float]], ties: s
             parts[label].append(right[-1])
     groups = _groups(items, right)
     if items[0].format == "bawden":
-        parts["block=all right"] = [all(found) for found in groups.values()]
-    breakdown = {label: _part(parts[label]) for label in sorted(parts)}
+        sizes = {item.group: item.group_size for item in items}
+        blocks = [found for name, found in groups.items() if sizes.get(name) in (None, len(found))]
+        parts["block=all right"] = [all(found) for found in blocks]
+    breakdown = {label: _part(parts[label]) for label in sorted(parts) if parts[label]}
     whole = _part(right)
     details = _about(items) | {"interval": whole["interval"], "statistics": _statistics(items, groups)}
     return Verdict(whole["value"], len(right), tuple(right), breakdown, ties, details)
@@ -153,7 +157,7 @@ def _groups(items: Sequence[SuiteItem], right: Sequence[bool]) -> dict[str, list
 
 def _statistics(items: Sequence[SuiteItem], groups: dict[str, list[bool]]) -> dict:
     """[right, items] of every group, from which the accuracy of any choice of groups follows."""
-    unit = "item" if items[0].group is None else "block" if items[0].format == "bawden" else "document"
+    unit = "item" if items[0].group is None else _UNITS.get(items[0].format, "document")
     return {"unit": unit, "ids": list(groups), "rows": [[sum(found), len(found)] for found in groups.values()]}
 
 
