@@ -236,8 +236,7 @@ def ctxpro(
     check_output(output or "-")
     options = {"batch_size": batch_size, "strategy": strategy, "num_beams": beams}
     system = load_scored(model, context, **{name: value for name, value in options.items() if value is not None})
-    told = {"inputs": inputs, "rule": rule, "strategy": strategy, "beams": beams}
-    report = ctxpro_files(system, sets, conditions=conditions.split(","), **told)
+    report = ctxpro_files(system, sets, inputs=inputs, conditions=conditions.split(","), rule=rule)
     if output:
         write_report(report, output)
     show_report(report, as_json)

@@ -242,6 +242,12 @@ def test_contrast_scores_go_out_and_come_back(run, model, tmp_path):
     code, out, _ = run("contrast", "theirs", suite, "--scores", file, "--json")
     (judged,) = json.loads(out)["results"]
     assert code == 0 and judged["value"] == results[0]["value"] and judged["signature"].startswith("scores:file")
+    again = tmp_path / "again" / "ellipsis.json"
+    again.parent.mkdir()
+    again.write_text(suite.read_text())
+    before = file.read_text()
+    code, _, err = run("contrast", model, suite, again, "--items", "1-1", "--write-scores", tmp_path / "scores")
+    assert code == 1 and f"{suite} and {again} are both called 'ellipsis'" in err and file.read_text() == before
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
     code, _, err = run("contrast", "theirs", suite, "--scores", file)
     assert code == 1 and "ellipsis.true.scores" in err
@@ -262,7 +268,13 @@ def test_contrast_of_some_items(run, model, tmp_path):
     assert code == 1 and "ellipsis.true.scores" in err
     folder = tmp_path / "unused"
     code, _, err = run("contrast", model, suite, tmp_path / "nowhere.json", "--write-scores", folder)
-    assert code == 1 and "nowhere.json" in err and list(folder.iterdir()) == []  # the first suite was not scored
+    assert code == 1 and "nowhere.json" in err and not folder.exists()  # the first suite was not scored
+    published = suite.rename(suite.with_name("ellipsis_vp.json"))  # what is counted is the whole file, not the part
+    note = f"ellipsis_vp: other counts than published: items {len(json.loads(published.read_text()))} (published 500)"
+    for arguments in ((model, published), ("theirs", published, "--scores", scores / "ellipsis.true.scores")):
+        code, out, _ = run("contrast", *arguments, "--items", "3-5")
+        assert code == 0 and out.splitlines()[-1].startswith(note)
+    suite = published.rename(suite)
     for items, words in (("0-2", "items 0-2 of ellipsis"), ("3-900", "give a part of 1-"), ("3", "FIRST-LAST")):
         code, _, err = run("contrast", model, suite, "--items", items)
         assert code == 1 and words in err and len(err.splitlines()) == 1
@@ -281,6 +293,8 @@ def test_ctxpro_of_a_model(run, model, tmp_path):
     assert code == 0 and (true["n"], true["strategy"], true["beams"]) == (2, "sequential", 2)
     assert "past:1|future:0|context:true" in true["signature"] and "difference" in empty["details"]
     assert json.loads((tmp_path / "report.json").read_text())["model"]["name"] == model.name
+    (result,) = json.loads(run("ctxpro", model, suite, "--json")[1])["results"]
+    assert (result["strategy"], result["beams"]) == ("sliding", 1)  # what the model takes
     (tmp_path / "inputs" / "formality.en-de").write_text("It is old.\n")
     code, _, err = run("ctxpro", model, suite)
     assert code == 1 and "1 lines for 2 items" in err
@@ -404,6 +418,21 @@ def test_evaluate_without_what_comet_needs(run, documents, comet_python, tmp_pat
     code, out, err = run("evaluate", *arguments, "--comet", tmp_path / "no-python", "-o", tmp_path / "report.json")
     assert code == 1 and out == "" and "pip install unbabel-comet 'setuptools<81'" in err
     assert not (tmp_path / "report.json").exists()
+
+
+def test_discourse_of_aligned_translations_says_so(run, tmp_path):
+    sentences = ["Er schläft.", "Aber sie liest."], ["He sleeps.", "But she reads."]
+    pairs = [{"de": source, "en": target} for source, target in zip(*sentences)]
+    (tmp_path / "reference.jsonl").write_text(json.dumps({"doc_id": "a", "translation": pairs}) + "\n")
+    row = {"doc_id": "a", "source": sentences[0], "translation": sentences[1]}
+    (tmp_path / "out.jsonl").write_text(json.dumps(row) + "\n")
+    files = (tmp_path / "out.jsonl", tmp_path / "reference.jsonl", "--source-lang", "de", "--target-lang", "en")
+    signatures = []
+    for options in ((), ("--align",)):
+        code, out, err = run("evaluate", *files, "--discourse", "connectives", *options, "--json")
+        assert code == 0, err
+        signatures += [one["signature"] for one in json.loads(out)["results"] if one["metric"] == "connectives"]
+    assert signatures[1].startswith("aligned:mweralign-") and signatures[1].endswith(f"|{signatures[0]}")
 
 
 def test_cxmi_of_a_model(run, model, documents):

@@ -244,10 +244,11 @@ def test_equal_names_are_told_apart(tmp_path):
 # Tests against a baseline
 
 
-def accuracy(right, seen, **changes):
+def accuracy(right, seen, ids=None, **changes):
     """An accuracy with its statistics: items right in each document, and items seen."""
     statistics = {"unit": "document", "ids": [f"d{n}" for n in range(len(right))], "rows": list(zip(right, seen))}
-    return result(100 * sum(right) / sum(seen), n=sum(seen), details={"statistics": statistics}, **changes)
+    details = {"statistics": statistics | {"ids": ids or statistics["ids"]}}
+    return result(100 * sum(right) / sum(seen), n=sum(seen), details=details, **changes)
 
 
 def exact_p(base, other):
@@ -306,17 +307,41 @@ def test_rows_whose_signatures_may_differ_are_tested():
     assert together.rows[0].figures["b"].test["significant"]
 
 
+def test_the_note_names_what_was_drawn():
+    reports = [report(name, accuracy(right, [10] * 8)) for name, right in zip("ab", (BASE, BETTER))]
+    for one in reports:
+        one["results"][0]["details"]["statistics"]["unit"] = "context"
+    (note,) = compare_reports(reports, baseline="a").notes
+    assert "(bootstrap over contexts, 1000 samples, seed 1)" in note
+
+
+def test_other_documents_have_a_row_of_their_own():
+    other = [f"e{n}" for n in range(8)]
+    reports = [
+        report("a", accuracy(BASE, [10] * 8), accuracy(SAME, [10] * 8, other)),
+        report("b", accuracy(BETTER, [10] * 8, other)),
+        report("c", result(70.0)),  # without statistics nothing tells its documents
+    ]
+    found = compare_reports(reports, baseline="a")
+    assert [list(row.figures) for row in found.rows] == [["a", "c"], ["a", "b"]]
+    assert found.rows[1].figures["b"].test["significant"]
+    assert found.notes[0] == "Rows apart because of different documents: pronoun accuracy."
+    assert compare_reports(reports[:1]).notes == found.notes[:1]  # two rows with the same systems
+    reports[1] = report("b", accuracy(BETTER, [10] * 8, other, strategy="sliding"))
+    (note, *_) = compare_reports(reports).notes
+    assert note.startswith("Rows apart because of different strategy, documents: pronoun accuracy. What may differ")
+
+
 def test_what_cannot_be_tested_is_told():
     base, other, broken = (accuracy(right, [10] * 8) for right in (BASE, BETTER, SAME))
-    elsewhere = accuracy(BETTER, [10] * 8)
-    elsewhere["details"]["statistics"]["ids"][3] = "x"
+    turned = accuracy(BETTER, [10] * 8, ids=[f"d{n}" for n in reversed(range(8))])
     broken["value"] = 77.0
     empty = accuracy([0, 9] + [0] * 6, [0, 10] + [0] * 6)
     alone = accuracy([0, 9] + [0] * 6, [0, 10] + [0] * 6, dataset="deixis")
     reports = [
         report("a", base, alone),
         report("b", other, alone),
-        report("c", elsewhere),
+        report("c", turned),
         report("d", broken),
         report("e", result()),
         report("f", empty),
@@ -331,7 +356,7 @@ def test_what_cannot_be_tested_is_told():
     assert told[1:] == [
         "Not tested, fewer than two documents with something to score: deixis accuracy of b.",
         "Not tested, no statistics in the reports: pronoun accuracy of e.",
-        "Not tested, scored on other documents than the baseline: pronoun accuracy of c.",
+        "Not tested, scored on other documents than the baseline, or in another order: pronoun accuracy of c.",
     ]
     only = compare_reports([report("a", result()), report("b", result())], baseline="a")
     assert only.notes == ("Not tested, no statistics in the reports: pronoun accuracy of b.",)

@@ -17,7 +17,7 @@ from hf_docmt.evaluation.discourse.ctxpro import (
     read_ctxpro,
     source_documents,
 )
-from hf_docmt.evaluation.generative import ctxpro_files
+from hf_docmt.evaluation.generative import ctxpro_files, search_of
 from hf_docmt.evaluation.judgement import wilson_interval
 from hf_docmt.evaluation.statistics import scorer
 
@@ -72,8 +72,8 @@ def test_reading(write):
     first, second = read_ctxpro(write())
     assert first.source == ("Hello.", "", "_ What?", "I see you. Really.")
     assert (first.expected, first.rule, first.reference) == ("sie", "ACC.FORM+PLUR", "Ich sehe Sie. Wirklich.")
-    assert (first.item_id, first.group, first.distance) == ("aux:1", "2016/a", None)
-    assert (second.item_id, second.source, second.distance) == ("aux:2", ("Do you?",), 5)
+    assert (first.item_id, first.group, first.distance) == ("aux.en-de.dev:1", "2016/a", None)
+    assert (second.item_id, second.source, second.distance) == ("aux.en-de.dev:2", ("Do you?",), 5)
 
 
 def test_inputs_elsewhere(write, tmp_path):
@@ -272,12 +272,12 @@ def test_a_system_with_and_without_its_context(write):
         entries, ["Hi.<eos> Be formal.<eos> I see you. Really."] * 5 + ["Be formal.<eos> Hi.<eos> I see you. Really."]
     )
     system = Answers()
-    report = ctxpro_files(system, [path], conditions=("true", "empty"), strategy="sliding", beams=2)
+    report = ctxpro_files(system, [path], conditions=("true", "empty"))
     true, empty = report["results"]
     assert [true["value"], empty["value"]] == [pytest.approx(100 * 5 / 6), 0]
     assert system.seen == [["I see you. Really."]] * 6
     assert "past:1|future:0|context:true" in true["signature"] and "context:empty" in empty["signature"]
-    assert (true["strategy"], true["beams"], true["dataset"]) == ("sliding", 2, "aux")
+    assert (true["strategy"], true["beams"], true["dataset"]) == (None, None, "aux.en-de.dev")
     assert empty["details"]["difference"]["value"] == pytest.approx(-100 * 5 / 6)
     assert report["data"] == {"sets": ["aux.en-de.dev.json"]}
     (other,) = ctxpro_files(system, [path], conditions=("random",))["results"]
@@ -295,11 +295,23 @@ def test_the_published_rule(write):
     assert "last:line" in ours["signature"] and "expected:as-written" in published["signature"]
 
 
+def test_the_search_is_told_where_the_model_has_taken_its_own():
+    config = SimpleNamespace(num_beams=4)
+    model = SimpleNamespace(generation_config=config, default_strategy=lambda: "sliding")
+    assert search_of(SimpleNamespace(model=model)) == {"strategy": "sliding", "beams": 4}
+    given = SimpleNamespace(model=model, strategy="full", generate_kwargs={"num_beams": 2})
+    assert search_of(given) == {"strategy": "full", "beams": 2}
+    config.num_beams = None  # greedy, in a configuration that does not tell
+    assert search_of(SimpleNamespace(model=SimpleNamespace(generation_config=config))) == {"strategy": None, "beams": 1}
+
+
 def test_bad_sets_for_a_system(write):
     system, path = Answers(), write()
     assert read_ctxpro(path)[0].languages == ("en", "de")
     with pytest.raises(ValueError, match="inputs belong to one set, got 2 sets"):
         ctxpro_files(system, [path, path], inputs="x")
+    with pytest.raises(ValueError, match=r"are both called 'aux\.en-de\.dev' in results; give them one by one"):
+        ctxpro_files(system, [path, path])
     with pytest.raises(ValueError, match="unknown context 'none'"):
         ctxpro_files(system, [path], conditions=("true", "none"))
     with pytest.raises(ValueError, match="unknown rule 'last': expected line or published"):

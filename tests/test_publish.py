@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from hf_docmt import registry
+from hf_docmt.evaluation.report import build_report, make_result, write_report
 from hf_docmt.hub import publish
-from hf_docmt.hub.publish import export_model, push
+from hf_docmt.hub.publish import collect_reports, export_model, push
 from hf_docmt.tokenization import train_tokenizer
 
 DOCUMENT = ["A small text.", "", "Another one."]
@@ -103,6 +104,15 @@ def test_bad_report_is_refused_before_anything_is_written(model, tokenizer, tmp_
     with pytest.raises(ValueError, match="unknown key"):
         export_model(model, tokenizer, tmp_path / "model", report={"scores": 1})
     assert names(tmp_path) == set()
+
+
+def test_other_contexts_than_the_true_one_are_left_out(tmp_path):
+    about = {"task": "contrastive", "dataset": "pronoun", "split": "all", "metric": "accuracy", "n": 9}
+    contexts = ("|context:true", "|context:empty", "|context:random, seed 0", "|context:wrong-document, seed 0", "")
+    results = [make_result(**about, value=n, signature=f"past:1{told}") for n, told in enumerate(contexts)]
+    write_report(build_report(model={"name": "m"}, data={}, results=results), tmp_path / "report.json")
+    report = collect_reports([tmp_path / "report.json"], tmp_path, "someone/model")
+    assert [result["value"] for result in report["results"]] == [0, 4] and report["model"]["name"] == "someone/model"
 
 
 def test_tokenizer_of_another_model_is_refused(model, tokenizer, tmp_path):

@@ -170,11 +170,27 @@ def test_table(report):
     lines = format_table(report).splitlines()
     assert lines[:2] == ["tiny, concat, 1,234,567 parameters", f"hf-docmt {__version__} (0123456789ab-dirty)"]
     assert lines[3].split() == ["dataset", "split", "strategy", "beams", "metric", "value", "n"]
-    assert lines[5].split() == ["talks", "test", "sliding", "4", "s-BLEU", "23.46", "20"]
-    assert lines[6].split() == ["pronoun", "test", "-", "-", "accuracy", "75.00", "20"]
+    assert lines[5].split() == ["talks", "test", "sliding", "4", "s-BLEU", "(a)", "23.46", "20"]
+    assert lines[6].split() == ["pronoun", "test", "-", "-", "accuracy", "(b)", "75.00", "20"]
     assert lines[8].split() == ["distance=1", "66.70", "15"]
     assert len({len(line) for line in lines[3:9]}) == 1  # the last column is flush right
-    assert lines[-2:] == ["s-BLEU: segments:sentence", "accuracy: ties:wrong"]
+    assert lines[-2:] == ["(a) segments:sentence", "(b) ties:wrong"]
+
+
+def test_table_tells_conditions_apart():
+    signatures = ("context:true", "context:empty", "context:true")
+    results = [result("accuracy", value, signature=told) for value, told in zip((60.0, 50.0, 70.0), signatures)]
+    lines = format_table(build_report(model=MODEL, data={}, results=results)).splitlines()
+    letters = [next(cell for cell in line.split() if cell.startswith("(")) for line in lines[5:8]]
+    assert letters == ["(a)", "(b)", "(a)"]
+    assert lines[-2:] == ["(a) context:true", "(b) context:empty"]
+
+
+def test_table_tells_other_counts_than_published(report):
+    note = "deixis_dev: other counts than published: items 2 (published 500)"
+    for found in report["results"]:
+        found["details"]["counts"] = note
+    assert format_table(report).splitlines()[-2:] == ["(b) ties:wrong", note]
 
 
 def test_table_without_results():

@@ -246,8 +246,8 @@ def test_bad_arguments(suite, tmp_path):
         read_scores(file, items, "best")
     with pytest.raises(ValueError, match="59 rows of scores for 60 items"):
         write_scores(file, items, scores[1:])
-    with pytest.raises(ValueError, match=r"(item|line|pair) \d+: scores \[nan"):
+    with pytest.raises(ValueError, match=r"(item|line|pair) \d+: NaN in its scores \[nan.*the model's weights"):
         write_scores(file, items, [[math.nan] * len(item.candidates) for item in items])
-    with pytest.raises(ValueError, match=r"(item|line|pair) \d+: scores \[1\.0\] for \d candidates; a number for each"):
+    with pytest.raises(ValueError, match=r"(item|line|pair) \d+: 1 scores for \d candidates; one for each"):
         write_scores(file, items, [[1.0]] * len(items))
     assert not file.exists()

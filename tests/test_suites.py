@@ -99,6 +99,10 @@ def test_voita(write):
     assert near.source == ("c", "d") and near.target_context == ("C",) and near.index == 2
     (alone,) = read_suite(write(VOITA_ITEM), context=0)
     assert alone.source == ("d",) and alone.target_context == ()
+    others = [changed(VOITA_ITEM, src=source) for source in ("a b _eos c _eos e", "x _eos c _eos d")]
+    for context in (0, 1, 3):  # items of one context, however much of it is read
+        found = read_suite(write(VOITA_ITEM, *others, name="deixis_dev.json"), context=context)
+        assert [item.group for item in found] == ["deixis_dev:1", "deixis_dev:1", "deixis_dev:3"]
 
 
 @pytest.mark.parametrize(
@@ -238,10 +242,27 @@ def test_lopes(lopes):
         ("OpenSubs:3", 2, 0),
     ]
     assert {(item.format, item.languages, item.group, item.distance) for item in items} == {
-        ("lopes", ("en", "fr"), None, None)
+        ("lopes", ("en", "fr"), f"OpenSubs:{number}", None) for number in (1, 2, 3)
     }
     for name in ("OpenSubs.current.src", "OpenSubs.current.trg"):
         assert read_suite(folder / name) == items
+
+
+def test_lopes_items_of_one_context(lopes):
+    """A group is the same whatever is read of the context, so that systems can be compared."""
+
+    def again(files):
+        for name, lines in files.items():
+            size = 2 if "current" in name else 2 * int(name[10])
+            lines += lines[: 2 * size]
+
+    folder = lopes(again, sizes=(1, 3))
+    for context in (0, 1, 3):
+        groups = [item.group for item in read_suite(folder, context=context)]
+        assert groups == [f"OpenSubs:{number}" for number in (1, 2, 3, 1, 5)]  # an empty context is none
+    for path in folder.glob("*.context.*"):
+        path.unlink()
+    assert {item.group for item in read_suite(folder, context=0)} == {None}
 
 
 def test_lopes_context_files(lopes):
@@ -363,6 +384,7 @@ def test_bawden(tmp_path):
     assert items[1].candidates == ("Ils sont rouges.", "Elles sont rouges.") and items[1].correct == 0
     assert items[1].labels == {"kind": "semi-correct", "type": "m.pl"} and items[0].labels["kind"] == "correct"
     assert [item.group for item in items] == ["anaphora:1"] * 4 + ["anaphora:7"] * 4
+    assert {item.group_size for item in items} == {4}
     assert {(item.format, item.languages, item.phenomenon, item.index) for item in items} == {
         ("bawden", ("en", "fr"), "anaphora", 1)
     }
@@ -564,29 +586,45 @@ def made(count, **fields):
 
 
 def test_counts_note():
-    deixis = made(2500, format="voita")
-    assert counts_note(deixis, "voita", "deixis_test") is None
-    assert counts_note(deixis[:-1], "voita", "deixis_test") == (
+    deixis = made(2500, item_id="deixis_test:1", format="voita")
+    assert counts_note(deixis) is None
+    assert counts_note(deixis[:-1]) == (
         "deixis_test: other counts than published: items 2,499 (published 2,500), candidates 4,998 (published 5,000)"
     )
-    assert counts_note(deixis[:3], "voita", "my_own") is None and counts_note(deixis, None, "deixis_test") is None
+    assert counts_note(made(3, item_id="my_own:1", format="voita")) is None
+    assert counts_note(made(3, item_id="deixis_test:1")) is None
     sizes = {0: 2400, 1: 7075, 2: 1510, 3: 573, 4: 400, 9: 42}
-    whole = [item for far, n in sizes.items() for item in made(n, distance=far, candidates=("a", "b", "c"))]
-    assert counts_note(whole, "contrapro", "contrapro") is None
-    assert "distance=>3 441 (published 442)" in counts_note(whole[:-1], "contrapro", "contrapro")
-    blind = made(12000, candidates=("a", "b", "c"))
-    assert counts_note(blind, "contrapro", "contrapro") is None  # distances are not told
-    french = [item for pronoun in ("il", "elle", "ils", "elles") for item in made(3500, phenomenon=pronoun)]
-    assert counts_note(french, "lopes", "OpenSubs") is None
-    assert "phenomenon=elles 3,499 (published 3,500)" in counts_note(french[:-1], "lopes", "x")
+    german = {"item_id": "contrapro:1", "format": "contrapro", "candidates": ("a", "b", "c")}
+    whole = [item for far, n in sizes.items() for item in made(n, distance=far, **german)]
+    assert counts_note(whole) is None
+    assert "distance=>3 441 (published 442)" in counts_note(whole[:-1])
+    assert counts_note(made(12000, **german)) is None  # distances are not told
+    french = {"item_id": "OpenSubs:1", "format": "lopes"}
+    items = [item for pronoun in ("il", "elle", "ils", "elles") for item in made(3500, phenomenon=pronoun, **french)]
+    assert counts_note(items) is None
+    assert "phenomenon=elles 3,499 (published 3,500)" in counts_note(items[:-1])
     pairs = [
         item
         for block in range(50)
         for kind in ("correct", "semi-correct")
-        for item in made(2, labels={"kind": kind}, group=block)
+        for item in made(2, item_id="anaphora:1", format="bawden", labels={"kind": kind}, group=f"anaphora:{block}")
     ]
-    assert counts_note(pairs, "bawden", "anaphora") is None
-    assert counts_note(pairs[:-4], "bawden", "anaphora").count("published") == 5
+    assert counts_note(pairs) is None
+    assert counts_note(pairs[:-4]).count("published") == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "is_contrapro"),
+    [
+        ("contrapro", "d1", True),
+        ("my_copy", "1999_1_2.de", True),
+        ("pronoun", "pronoun-1-2-er", False),  # of the built-in corpus
+        ("pronoun", None, False),
+    ],
+)
+def test_suites_in_the_format_of_contrapro_are_others(name, document, is_contrapro):
+    items = made(3, item_id=f"{name}:1", format="contrapro", group=document)
+    assert (counts_note(items) is not None) == is_contrapro
 
 
 def test_languages(write, lopes):
@@ -636,7 +674,7 @@ def test_real_voita_files(name, phenomenon, count, candidates):
     assert set(Counter(item.distance for item in items)) == {1, 2, 3}
     assert placeless(read_suite(DATA / "voita2019" / "scoring_data" / f"{name}.dst")) == placeless(items)
     assert {item.languages for item in items} == {("en", "ru")}
-    assert f"items {count} (published 500)" in counts_note(items, "voita", name)
+    assert f"items {count} (published 500)" in counts_note(items)
 
 
 @real
@@ -650,5 +688,5 @@ def test_real_lopes_files():
 @pytest.mark.parametrize(("json_name", "name"), [("anaphora", "anaphora"), ("lexical-choice", "lexical_choice")])
 def test_real_bawden_files(json_name, name):
     items = read_suite(DATA / "bawden2018_enfr" / f"{json_name}.json")
-    assert counts_note(items, "bawden", name) is None and len(items) == 200
+    assert counts_note(items) is None and len(items) == 200
     assert placeless(read_suite(DATA / "bawden2018_enfr" / f"{name}.current.en")) == placeless(items)

@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from string import ascii_lowercase
 
 from hf_docmt.evaluation.columns import read_reports, system_names
 from hf_docmt.evaluation.groups import (
@@ -18,6 +17,7 @@ from hf_docmt.evaluation.groups import (
     score_name,
 )
 from hf_docmt.evaluation.marks import check_test, notes_tested, tests_against
+from hf_docmt.evaluation.report import letter_of
 
 
 @dataclass(frozen=True)
@@ -83,11 +83,12 @@ def compare_reports(
 
     Results share a row if task, dataset, split, metric, strategy, beams and signature are the same, but for those keys
     of the signature, `strategy` and `beams` that `may_differ` names: `("strategy", "past")` puts a sentence-level
-    system beside one with context. `breakdown` is `none`, `all`, an axis (`distance`; `phenomenon distance` for the
-    two crossed), or the start of labels. With a `baseline`, the scores of the other systems are tested against its
-    scores where the reports hold statistics of the same documents (see significance.compare_systems for `method`,
-    `samples`, `seed`); p below `level` is significant. What could not be tested is told in the notes. ValueError: a
-    file that is no report, two results for one place, nothing in common, an unknown name.
+    system beside one with context. Documents that the statistics name must be the same, too. `breakdown` is `none`,
+    `all`, an axis (`distance`; `phenomenon distance` for the two crossed), or the start of labels. With a `baseline`,
+    the scores of the other systems are tested against its scores where the reports hold statistics of the same
+    documents (see significance.compare_systems for `method`, `samples`, `seed`); p below `level` is significant. What
+    could not be tested is told in the notes. ValueError: a file that is no report, two results for one place, nothing
+    in common, an unknown name.
     """
     check_test(level, method, samples)
     paths, reports = read_reports(reports)
@@ -97,7 +98,7 @@ def compare_reports(
     groups = group_results(systems, reports, may_differ)
     _check_breakdown(breakdown, groups)
     texts = [footnote(systems, group, may_differ) for group in groups]
-    letters = {text: _letter(number) for number, text in enumerate(dict.fromkeys(texts))}
+    letters = {text: letter_of(number) for number, text in enumerate(dict.fromkeys(texts))}
     how, outcomes = {"method": method, "samples": samples, "seed": seed}, [({}, {}) for _ in groups]
     if baseline is not None:
         outcomes = [tests_against(baseline, group, level, may_differ, **how) for group in groups]
@@ -174,9 +175,3 @@ def _interval(holder: dict, place: str) -> tuple[float, float] | None:
     if not numbers or len(found) != 2 or found[0] > found[1]:
         raise ValueError(f"{place}: interval {found!r}, expected [low, high] in the unit of the score")
     return tuple(found)
-
-
-def _letter(number: int) -> str:
-    """a, b, …, z, aa, ab, …"""
-    first, last = divmod(number, 26)
-    return (_letter(first - 1) if first else "") + ascii_lowercase[last]

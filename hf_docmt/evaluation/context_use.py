@@ -30,8 +30,9 @@ def context_results(
     """Contrastive accuracy under each condition of `with_context`, as report results that differ in `context`.
 
     Intervals of accuracies are those of `judge`. With `true` among the conditions, `details["difference"]` of the
-    others is what they have more than `true` (in points), its 95 % interval and p-value (paired bootstrap over
-    documents), where there are two documents or more. `keep(condition, items, scores)` gets the scores.
+    others is what they have more than `true` (in points), its 95 % interval and p-value (paired bootstrap over what
+    their statistics are of, such as documents), where there are two of these or more. `keep(condition, items, scores)`
+    gets the scores.
     """
     if normalization not in NORMALIZATIONS:
         raise ValueError(f"unknown normalization {normalization!r}: expected {' or '.join(NORMALIZATIONS)}")

@@ -70,7 +70,7 @@ def evaluate_files(
         alignment = align_documents(hypotheses, references, doc_ids=ids, target_lang=target_lang)
         hypotheses, signature = alignment.documents, alignment.signature
         results = alignment_results(alignment, **told)
-    found_discourse = discourse_results(discourse, sources, hypotheses, references, ids, told)  # fails early, if at all
+    measured = discourse_results(discourse, sources, hypotheses, references, ids, told)  # fails early, if at all
     results += score_translations(
         hypotheses,
         references,
@@ -82,7 +82,7 @@ def evaluate_files(
         alignment=signature,
         **told,
     )
-    results += found_discourse
+    results += [one | {"signature": f"{signature}|{one['signature']}"} if signature else one for one in measured]
     if comet is not None:
         options = {"python": comet, "model": comet_model or MODEL, "context": comet_context, "alignment": signature}
         results += comet_results(sources, hypotheses, references, doc_ids=ids, **options, **told)

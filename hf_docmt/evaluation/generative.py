@@ -14,6 +14,7 @@ from hf_docmt.evaluation.discourse.ctxpro import (
     source_documents,
 )
 from hf_docmt.evaluation.report import build_report
+from hf_docmt.evaluation.suite_files import check_names
 from hf_docmt.evaluation.suites import SuiteItem, check_language
 from hf_docmt.evaluation.systems.interface import System
 
@@ -27,8 +28,6 @@ def ctxpro_files(
     inputs: str | Path | None = None,
     conditions: Sequence[str] = ("true",),
     rule: str = "line",
-    strategy: str | None = None,
-    beams: int | None = None,
     samples: int = 1000,
     seed: int = 0,
 ) -> dict:
@@ -37,15 +36,17 @@ def ctxpro_files(
     Items get as many sentences before the current one as the system reads, and the last translated sentence is judged
     (see `judge_outputs`); the conditions are those of `with_context`, without translations of the context, which the
     sets do not have. `rule`: `line` judges the translation of the current sentence and normalises the word that it must
-    have; `published` is that of the paper's evaluation, see `judge_outputs`. `inputs` is for one set alone. `strategy`
-    and `beams`, set on the system before, are written down.
-    ValueError: a set of other languages than the system's.
+    have; `published` is that of the paper's evaluation, see `judge_outputs`. `inputs` is for one set alone. Written
+    down is the search that the system does (see `search_of`).
+    ValueError: a set of other languages than the system's, two sets of one name.
     """
     if inputs is not None and len(sets) != 1:
         raise ValueError(f"inputs belong to one set, got {len(sets)} sets; judge them one by one")
     config, parts, results = getattr(getattr(system, "model", None), "config", None), [], []
-    for path in sets:  # all of them are read, and other contexts drawn, before the first one is translated
-        items = [replace(item, source=item.source[-1 - system.past_context :]) for item in read_ctxpro(path, inputs)]
+    read = [read_ctxpro(path, inputs) for path in sets]
+    check_names([items[0].item_id.rpartition(":")[0] for items in read], sets)
+    for whole in read:  # other contexts are drawn, too, before the first set is translated
+        items = [replace(item, source=item.source[-1 - system.past_context :]) for item in whole]
         languages = (getattr(config, f"{side}_lang", None) for side in ("source", "target"))
         check_language([_suite_item(items[0])], *languages)
         check_rule(rule, items[0].languages[1])
@@ -62,8 +63,7 @@ def ctxpro_files(
                 future_context=system.future_context,
                 target_lang=items[0].languages[1],
                 context=condition_label(condition, seed),
-                strategy=strategy,
-                beams=beams,
+                **search_of(system),
                 **RULES[rule],
             )
         results += add_differences(found, samples)
@@ -76,6 +76,17 @@ def check_rule(rule: str, target_lang: str | None) -> None:
         raise ValueError(f"unknown rule {rule!r}: expected {' or '.join(RULES)}")
     some = CtxproItem("", ("",), "a", "", "", None, "")
     judge_outputs([some], [["A."]], target_lang=target_lang, **RULES[rule])
+
+
+def search_of(system: System) -> dict:
+    """The `strategy` and `beams` that a system translates with: those it was given, else those of its model."""
+    model, given = getattr(system, "model", None), getattr(system, "generate_kwargs", {})
+    strategy = getattr(system, "strategy", None)
+    if strategy is None and hasattr(model, "default_strategy"):
+        strategy = model.default_strategy()
+    config = given.get("generation_config") or getattr(model, "generation_config", None)
+    beams = given.get("num_beams") or (config and (config.num_beams or 1))
+    return {"strategy": strategy, "beams": beams}
 
 
 def with_other_context(items: Sequence[CtxproItem], condition: str, seed: int = 0) -> list[CtxproItem]:

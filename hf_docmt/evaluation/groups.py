@@ -2,28 +2,34 @@
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from itertools import combinations
 
 SCORE = ("task", "dataset", "split", "metric")
 SETTINGS = ("strategy", "beams")
+_DOCUMENTS = "documents"  # what notes call a difference that no setting tells
 
 
 def group_results(systems: Sequence[str], reports: Sequence[dict], may_differ: Sequence[str]) -> list[dict[str, dict]]:
     """{system: result} for each score, apart where strategy, beams or signature differ in a key not in `may_differ`.
 
-    Scores in the order of the reports, groups of one score one after the other. ValueError: nothing that two reports
-    have both, a key that no result has, or two results of a system for one place.
+    Apart, too, are results whose statistics are of other documents: data sets of one name. Scores in the order of the
+    reports, groups of one score one after the other. ValueError: nothing that two reports have both, a key that no
+    result has, or two results of a system for one place.
     """
     _check_common(systems, reports)
     _check_keys(reports, may_differ)
-    scores: dict[tuple, dict[tuple, dict[str, dict]]] = {}
+    scores: dict[tuple, dict[tuple, list[dict[str, dict]]]] = {}
     for system, report in zip(systems, reports):
         for result in report["results"]:
             key = tuple((name, value) for name, value in settings(result) if name not in may_differ)
-            group = scores.setdefault(_score(result), {}).setdefault(key, {})
+            groups = scores.setdefault(_score(result), {}).setdefault(key, [])
+            group = next((found for found in groups if _same_documents(found, {system: result})), None)
+            if group is None:
+                groups.append(group := {})
             if system in group:
                 raise ValueError(_twice(system, group[system], result))
             group[system] = result
-    return [group for groups in scores.values() for group in groups.values()]
+    return [group for measured in scores.values() for groups in measured.values() for group in groups]
 
 
 def settings(result: dict) -> list[tuple[str, str]]:
@@ -60,12 +66,14 @@ def notes_apart(groups: Sequence[dict[str, dict]]) -> list[str]:
         scores.setdefault(_score(next(iter(group.values()))), []).append(group)
     apart: dict[tuple, list[str]] = {}
     for parts in scores.values():
-        if len({tuple(sorted(group)) for group in parts}) > 1:  # not the same systems in every row
+        same = all(_same_documents(*pair) for pair in combinations(parts, 2))
+        if not same or len({tuple(sorted(group)) for group in parts}) > 1:  # not the same systems in every row
             first = [next(iter(group.values())) for group in parts]
-            apart.setdefault(_differing(first), []).append(score_name(first[0]))
+            apart.setdefault((*_differing(first), *(() if same else (_DOCUMENTS,))), []).append(score_name(first[0]))
+    remedy = " What may differ within a row can be named (may_differ)."
     return [
-        f"Rows apart because of different {', '.join(keys) or 'order of the signature'}: {listed(names)}. What may "
-        "differ within a row can be named (may_differ)."
+        f"Rows apart because of different {', '.join(keys) or 'order of the signature'}: {listed(names)}."
+        + (remedy if keys != (_DOCUMENTS,) else "")
         for keys, names in apart.items()
     ]
 
@@ -85,6 +93,18 @@ def check_known(name: str, known: Sequence[str], what: str, where: str) -> None:
 
 def _score(result: dict) -> tuple:
     return tuple(result[name] for name in SCORE)
+
+
+def _same_documents(group: dict[str, dict], other: dict[str, dict]) -> bool:
+    """Whether nothing tells that two groups were scored on other documents, in whatever order these stand."""
+    (unit, ids), (other_unit, other_ids) = (_documents(group), _documents(other))
+    return unit != other_unit or ids == other_ids or not (ids and other_ids)
+
+
+def _documents(group: dict[str, dict]) -> tuple[str | None, frozenset[str]]:
+    """Unit and ids of the first statistics in a group; no ids where it has none."""
+    held = [result["details"].get("statistics") for result in group.values()]
+    return next(((found.get("unit"), frozenset(found["ids"])) for found in held if found), (None, frozenset()))
 
 
 def _differing(results: Sequence[dict]) -> tuple[str, ...]:

@@ -3,14 +3,15 @@
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 
 from hf_docmt import __version__
 from hf_docmt.evaluation.report import make_result
-from hf_docmt.evaluation.suites import TIES, SuiteItem, counts_note, labels_of
+from hf_docmt.evaluation.suites import TIES, SuiteItem, labels_of
 
 RULES = ("wrong", "first")
+_UNITS = {"bawden": "block", "voita": "context", "lopes": "context"}  # what groups of items are
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Verdict:
     """How often the right candidate won: percent, number of items, each item, and its parts.
 
     `breakdown` is {label: {"value", "n", "interval"}}, `ties` the rule that held, `details` what a report says besides:
-    format and name of the suite, 95 % interval, other counts than published, context, statistics by group.
+    format and name of the suite, 95 % interval, context, statistics by group.
     """
 
     accuracy: float
@@ -35,9 +36,10 @@ def judge(items: Sequence[SuiteItem], scores: Sequence[Sequence[float]], ties: s
     `ties`: `wrong`, the right candidate has to be strictly better than every wrong one (Müller et al. 2018, Lopes et
     al. 2020; so taken for the pairs of Bawden et al. 2018); `first`, the first of the best candidates is the choice
     (Voita et al. 2019). By default the rule of the items' format, `wrong` where they have none. Bawden's pairs are
-    given by block, too: a block is right if all of its pairs are, which no model can be without context. Intervals are
-    Wilson's at 95 %, as if items were independent. ValueError: another number of items or candidates than scores, a
-    score that is not a number, an unknown rule, items of several formats and no rule.
+    given by block, too: a block is right if all of its pairs are, which no model can be without context; blocks of
+    which pairs are missing are left out. Intervals are Wilson's at 95 %, as if items were independent. ValueError:
+    another number of items or candidates than scores, a score that is not a number, an unknown rule, items of several
+    formats and no rule.
     """
     ties = _rule(items, ties)
     if len(items) != len(scores) or not items:
@@ -50,8 +52,10 @@ def judge(items: Sequence[SuiteItem], scores: Sequence[Sequence[float]], ties: s
             parts[label].append(right[-1])
     groups = _groups(items, right)
     if items[0].format == "bawden":
-        parts["block=all right"] = [all(found) for found in groups.values()]
-    breakdown = {label: _part(parts[label]) for label in sorted(parts)}
+        sizes = {item.group: item.group_size for item in items}
+        blocks = [found for name, found in groups.items() if sizes.get(name) in (None, len(found))]
+        parts["block=all right"] = [all(found) for found in blocks]
+    breakdown = {label: _part(parts[label]) for label in sorted(parts) if parts[label]}
     whole = _part(right)
     details = _about(items) | {"interval": whole["interval"], "statistics": _statistics(items, groups)}
     return Verdict(whole["value"], len(right), tuple(right), breakdown, ties, details)
@@ -84,9 +88,9 @@ def contrastive_result(
 def file_result(verdict: Verdict, *, dataset: str, split: str, better: str) -> dict:
     """The verdict on scores read from a file as an entry of a report; how they were made is not known.
 
-    `better`: whether `higher` or `lower` scores are better in the file.
+    `better`: whether `higher` or `lower` scores are better in the file; with the same choices the accuracy is the same.
     """
-    return _result(verdict, f"scores:file|better:{better}", dataset, split)
+    return _result(replace(verdict, details=verdict.details | {"better": better}), "scores:file", dataset, split)
 
 
 def wilson_interval(right: int, n: int, confidence: float = 0.95) -> list[float]:
@@ -153,7 +157,7 @@ def _groups(items: Sequence[SuiteItem], right: Sequence[bool]) -> dict[str, list
 
 def _statistics(items: Sequence[SuiteItem], groups: dict[str, list[bool]]) -> dict:
     """[right, items] of every group, from which the accuracy of any choice of groups follows."""
-    unit = "item" if items[0].group is None else "block" if items[0].format == "bawden" else "document"
+    unit = "item" if items[0].group is None else _UNITS.get(items[0].format, "document")
     return {"unit": unit, "ids": list(groups), "rows": [[sum(found), len(found)] for found in groups.values()]}
 
 
@@ -161,13 +165,11 @@ def _about(items: Sequence[SuiteItem]) -> dict:
     """The suite, and how many sentences of context its items have at most, and none."""
     suite = items[0].item_id.rpartition(":")[0]
     past, future = ([len(side) for side in sides] for sides in _context(items))
-    about = {
+    return {
         "format": items[0].format,
         "suite": suite,
         "context": {"past": max(past), "future": max(future), "items without past": past.count(0)},
     }
-    note = counts_note(items, items[0].format, suite)
-    return about | ({"counts": note} if note else {})
 
 
 def _context(items: Sequence[SuiteItem]) -> tuple[list, list]:

@@ -45,7 +45,9 @@ def notes_tested(
 ) -> list[str]:
     """What the mark means, and which figures could not have one."""
     count = sum(len(tests) for tests, _ in outcomes)
-    told = f"{how['method']} over documents, {how['samples']} samples, seed {how['seed']}"
+    tested = (group[system] for group, (tests, _) in zip(groups, outcomes) for system in tests)
+    units = dict.fromkeys(f"{result['details']['statistics'].get('unit', 'document')}s" for result in tested)
+    told = f"{how['method']} over {', '.join(units)}, {how['samples']} samples, seed {how['seed']}"
     notes = [f"* differs from {baseline} with p < {level:g} ({told}); {count} tests, p not corrected for their number."]
     untested: dict[str, list[str]] = {}
     for group, (_, obstacles) in zip(groups, outcomes):
@@ -61,6 +63,6 @@ def _obstacle(result: dict, base: dict) -> str:
     if not all(held):
         return "no statistics in the reports"
     if held[0]["ids"] != held[1]["ids"]:
-        return "scored on other documents than the baseline"
+        return "scored on other documents than the baseline, or in another order"
     scored = sum(any(one) or any(other) for one, other in zip(held[0]["rows"], held[1]["rows"]))
     return "" if scored > 1 else "fewer than two documents with something to score"

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from string import ascii_lowercase
 
 from hf_docmt import __version__
 from hf_docmt.data.documents import write_lines
@@ -113,19 +114,23 @@ def write_report(report: dict, path: str | Path) -> None:
 
 
 def format_table(report: dict) -> str:
-    """Report as plain text for a terminal: one line per result, its breakdown below it, signatures at the end."""
+    """Report as plain text for a terminal: one line per result and part, signatures, other counts than published."""
     header = ["dataset", "split", "strategy", "beams", "metric", "value", "n"]
-    rows, signatures = [], {}
+    different = dict.fromkeys(result["signature"] for result in report["results"])
+    letters = {signature: letter_of(number) for number, signature in enumerate(different)}
+    rows = []
     for result in report["results"]:
-        cells = [result[name] for name in header[:5]]
-        rows.append(["-" if cell is None else str(cell) for cell in cells] + _numbers(result))
+        cells = ["-" if result[name] is None else str(result[name]) for name in header[:5]]
+        cells[-1] += f" ({letters[result['signature']]})"
+        rows.append(cells + _numbers(result))
         rows += [["", "", "", "", f"  {label}", *_numbers(part)] for label, part in result["breakdown"].items()]
-        signatures[f"{result['metric']}: {result['signature']}"] = None
+    signatures = [f"({letter}) {signature}" for signature, letter in letters.items()]
+    notes = dict.fromkeys(result["details"]["counts"] for result in report["results"] if "counts" in result["details"])
     model, commit = report["model"], report["commit"]
     facts = [model.get("architecture"), f"{model['parameters']:,} parameters" if model.get("parameters") else None]
     title = model["name"] + "".join(f", {fact}" for fact in facts if fact)
     origin = f"{report['package']} {report['version']}" + (f" ({commit[:12]}{commit[40:]})" if commit else "")
-    return "\n".join([title, origin, "", align_columns([header, *rows]), "", *signatures])
+    return "\n".join([title, origin, "", align_columns([header, *rows]), "", *signatures, *notes])
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> str:
@@ -138,6 +143,12 @@ def align_columns(rows: Sequence[Sequence[str]]) -> str:
     ]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(line.rstrip() for line in lines)
+
+
+def letter_of(number: int) -> str:
+    """What a signature is called in a table: a, b, …, z, aa, ab, …"""
+    first, last = divmod(number, 26)
+    return (letter_of(first - 1) if first else "") + ascii_lowercase[last]
 
 
 @cache

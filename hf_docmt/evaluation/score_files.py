@@ -28,10 +28,10 @@ def write_scores(
     if len(scores) != len(items):
         raise ValueError(f"{len(scores)} rows of scores for {len(items)} items; one row for each item is needed")
     for item, row in zip(items, scores):
-        if len(row) != len(item.candidates) or any(math.isnan(score) for score in row):
-            raise ValueError(
-                f"{item.where}: scores {list(row)} for {len(item.candidates)} candidates; a number for each"
-            )
+        if len(row) != len(item.candidates):
+            raise ValueError(f"{item.where}: {len(row)} scores for {len(item.candidates)} candidates; one for each")
+        if any(math.isnan(score) for score in row):
+            raise ValueError(f"{item.where}: NaN in its scores {list(row)}; check the model's weights")
     lines = (f"{sign * float(score)!r}\n" for row in scores for score in row)
     Path(path).write_text("".join(lines), encoding="utf-8", newline="\n")
 

@@ -18,7 +18,7 @@ from hf_docmt.evaluation.judgement import file_result, judge
 from hf_docmt.evaluation.rationales import rationale_agreement, rationale_results, read_scat
 from hf_docmt.evaluation.report import build_report
 from hf_docmt.evaluation.score_files import read_scores, write_scores
-from hf_docmt.evaluation.suites import average_results, check_language, read_suite
+from hf_docmt.evaluation.suites import average_results, check_language, counts_note, read_suite
 from hf_docmt.evaluation.systems.forced import ForcedDecoding
 from hf_docmt.evaluation.systems.interface import System
 
@@ -49,34 +49,46 @@ def contrast(
     Items get as much context as the system reads. `format`, `documents` and `records` go to `read_suite`, `only` is
     (first, last) item of each suite, from 1: the rest may be in the training data. `conditions` are those of
     `with_context`. With a `scores_folder`, the scores under each condition are written there in the
-    published order, lower ones better: `SUITE.true.scores`. ValueError: a suite of other languages than the system's.
+    published order, lower ones better: `SUITE.true.scores`. ValueError: a suite of other languages than the system's,
+    two suites of one name.
     """
+    reading = {"documents": documents, "records": records}
+    reading |= {"context": system.past_context, "future_context": system.future_context}
+    read = [read_suite(suite, format, **reading) for suite in suites]
+    check_names([items[0].item_id.rpartition(":")[0] for items in read], suites)
+    config = getattr(getattr(system, "model", None), "config", None)
     results, parts = [], []
-    if scores_folder is not None:
-        Path(scores_folder).mkdir(parents=True, exist_ok=True)
-    for suite in suites:  # all of them are read, and other contexts drawn, before the first one is scored
-        items = read_suite(
-            suite,
-            format,
-            documents=documents,
-            records=records,
-            context=system.past_context,
-            future_context=system.future_context,
-        )
+    for items in read:  # other contexts are drawn, too, before the first suite is scored
+        name, note = items[0].item_id.rpartition(":")[0], counts_note(items)
         items, split = items_between(items, only)
-        config = getattr(getattr(system, "model", None), "config", None)
         check_language(items, *(getattr(config, f"{side}_lang", None) for side in ("source", "target")))
         for condition in conditions:
             with_context(items, condition)
-        parts.append((items[0].item_id.rpartition(":")[0], split, items))
-    for name, split, items in parts:
-        keep = None
-        if scores_folder is not None:
-            keep = partial(_write_scores, Path(scores_folder), name)
-        results += context_results(
+        parts.append((name, split, items, note))
+    if scores_folder is not None:
+        Path(scores_folder).mkdir(parents=True, exist_ok=True)
+    for name, split, items, note in parts:
+        keep = partial(_write_scores, Path(scores_folder), name) if scores_folder is not None else None
+        found = context_results(
             system, items, dataset=name, split=split, conditions=conditions, normalization=normalization, keep=keep
         )
+        results += [_with_counts(result, note) for result in found]
     return results + average_results(results)
+
+
+def check_names(names: Sequence[str], paths: Sequence[str | Path]) -> None:
+    """ValueError where two files have the same name in results, in which nothing else would tell them apart."""
+    for place, name in enumerate(names):
+        if (first := names.index(name)) < place:
+            raise ValueError(
+                f"{paths[first]} and {paths[place]} are both called {name!r} in results; give them one by one, or "
+                "rename one of them"
+            )
+
+
+def _with_counts(result: dict, note: str | None) -> dict:
+    """A result that says what differs from the counts of the whole suite as published."""
+    return result | {"details": result["details"] | {"counts": note}} if note else result
 
 
 def items_between(items: list, only: tuple[int, int] | None) -> tuple[list, str]:
@@ -111,6 +123,7 @@ def judge_files(
     """
     context = 0 if documents is None else CHUNK_CONTEXT  # texts are not needed to judge
     items = read_suite(suite, format, documents=documents, records=records, context=context)
+    note = counts_note(items)
     items, split = items_between(items, only)
     result = file_result(
         judge(items, read_scores(scores, items, better)),
@@ -118,6 +131,7 @@ def judge_files(
         split=split,
         better=better,
     )
+    result = _with_counts(result, note)
     data = {"suites": [Path(suite).name], "scores": Path(scores).name}
     return build_report(model={"name": name}, data=data, results=[result, *average_results([result])])
 

@@ -52,12 +52,17 @@ def export_model(
 
 
 def collect_reports(paths: Sequence[str | os.PathLike], model: str | os.PathLike, name: str | None) -> dict | None:
-    """The reports of one model as one, with the facts of its training, under `name` or the name of its folder."""
+    """The reports of one model as one, with the facts of its training, under `name` or the name of its folder.
+
+    Results under another context than the true one are left out: they tell what the model does with context, and on
+    a card would stand among its scores.
+    """
     reports = [read_report(path) for path in paths]
     if not reports:
         return None
     for report in reports:
         report["model"]["name"] = name or Path(model).name
+        report["results"] = [result for result in report["results"] if _has_true_context(result)]
     merged = merge_reports(*reports)
     facts = Path(model) / "training.json"
     if "training" not in merged and facts.is_file():
@@ -77,6 +82,11 @@ def push(folder: str | os.PathLike, repo_id: str, private: bool = False, revisio
     api = HfApi()
     api.create_repo(repo_id, private=private, exist_ok=True)
     return api.upload_folder(repo_id=repo_id, folder_path=folder, revision=revision).commit_url
+
+
+def _has_true_context(result: dict) -> bool:
+    contexts = [part for part in result["signature"].split("|") if part.startswith("context:")]
+    return contexts in ([], ["context:true"])
 
 
 def _check_tokens(config, tokenizer: PreTrainedTokenizerBase) -> None:

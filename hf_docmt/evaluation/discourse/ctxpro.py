@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hf_docmt import __version__
 from hf_docmt.data.documents import DataError
-from hf_docmt.data.readers.files import parse_json, read_lines, stem
+from hf_docmt.data.readers.files import parse_json, read_lines
 from hf_docmt.evaluation.discourse.sides import Documents
 from hf_docmt.evaluation.judgement import wilson_interval
 from hf_docmt.evaluation.report import make_result
@@ -167,7 +167,7 @@ def _item(entry: dict, line: str, number: int, path: Path, inputs: Path) -> Ctxp
     if not _normalised(expected).strip():
         raise DataError(f"{place}: 'expected' is {expected!r}, which no translation can be searched for")
     return CtxproItem(
-        item_id=f"{stem(path)}:{number}",
+        item_id=f"{path.name.removesuffix('.json')}:{number}",
         source=source,
         expected=expected,
         rule=field_of(entry, "rule", str, place),

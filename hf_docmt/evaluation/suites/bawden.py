@@ -26,7 +26,8 @@ def bawden_items(blocks: dict, path: str | Path, context: int) -> Iterator[Suite
     name = _set_name(stem(path))
     number = 0
     for key, block in blocks.items():
-        for which, (labels, *pair) in enumerate(_pairs(block, f"{path}, block {key}"), 1):
+        pairs = list(_pairs(block, f"{path}, block {key}"))
+        for which, (labels, *pair) in enumerate(pairs, 1):
             number += 1
             place = f"{path}, block {key}, pair {which}"
             source, right, wrong = (_two_sentences(side, place) for side in pair)
@@ -36,7 +37,8 @@ def bawden_items(blocks: dict, path: str | Path, context: int) -> Iterator[Suite
                     "before the wrong one; a pair has one, so the file is altered"
                 )
             before = (source[:1], right[:1])
-            yield _item(name, number, key, labels, before, (source[1], right[1], wrong[1]), place, context)
+            texts = (source[1], right[1], wrong[1])
+            yield _item(name, number, key, len(pairs), labels, before, texts, place, context)
 
 
 def bawden_text_items(path: Path, context: int, records: dict | None, records_path: Path | None) -> Iterator[SuiteItem]:
@@ -56,17 +58,18 @@ def bawden_text_items(path: Path, context: int, records: dict | None, records_pa
         )
     pairs = list(current.blocks([2] * len(told)) if told else current.equal_blocks(2))
     for number, block in enumerate(pairs, 1):
-        labels, key = {}, (number - 1) // PAIRS.get(name, 1) + 1
+        size = PAIRS.get(name, 1)
+        labels, key = {}, (number - 1) // size + 1
         before = context_of(block, contexts, files["prev"][0])
         texts = (block.source, *block.candidates)
         if told:
             item = told[number - 1]
-            labels, key = item.labels, item.group.rpartition(":")[2]
+            labels, key, size = item.labels, item.group.rpartition(":")[2], item.group_size
             _check_same((*before[0], *before[1], *texts), item, block.place)
-        yield _item(name, number, key, labels, before, texts, block.place, context)
+        yield _item(name, number, key, size, labels, before, texts, block.place, context)
 
 
-def _item(name, number, key, labels, before, texts, place, context) -> SuiteItem:
+def _item(name, number, key, size, labels, before, texts, place, context) -> SuiteItem:
     if [len(side) for side in before] != [1, 1] or not all(side[0].strip() for side in before):
         raise DataError(f"{place}: its previous sentence is missing or empty; the pair cannot be judged without it")
     source, target = nearest(before, context)
@@ -81,6 +84,7 @@ def _item(name, number, key, labels, before, texts, place, context) -> SuiteItem
         labels=labels,
         index=1,
         group=f"{name}:{key}",
+        group_size=size,
         format="bawden",
         languages=("en", "fr"),
         place=place,

@@ -26,7 +26,8 @@ class SuiteItem:
     index: int | None = None  # place of the current sentence in its document, from 0; None: `source` is all of it
     source_after: tuple[str, ...] = ()  # sentences after the current one, nearest first
     target_after: tuple[str, ...] = ()  # their reference translations, as many
-    group: str | None = None  # what the item was taken from, such as its document: resampled as one; None: itself
+    group: str | None = None  # its document, block or whole context, called by a name: resampled as one; None: itself
+    group_size: int | None = None  # items of its group in the whole suite, where it counts as one; None: not told
     format: str | None = None  # published format that the item was read from, which has a rule for ties
     languages: tuple[str | None, str | None] = (None, None)  # of source and candidates, as far as the files tell
     place: str = ""  # file and line or item that it was read from

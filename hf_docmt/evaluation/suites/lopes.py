@@ -23,20 +23,27 @@ def lopes_items(path: Path, context: int, context_file: int | None) -> Iterator[
     """`context_file`: N of the context files to read; by default `context`, else the next one that is there.
 
     That is the next larger, of which the nearest sentences are taken, or the largest, which has fewer than `context`.
+    The group of an item are those with one context in the largest files, whichever are read; None without files.
     """
     path = _current(path)
     name = path.name.removesuffix(CURRENT)
     current = read_texts(path, path.with_name(f"{name}.current.trg"))
     blocks = current.equal_blocks(2)
     size = _context_size(path, name, context, context_file) if context else 0
-    files = [path.with_name(f"{name}.c{size}.context.{side}") for side in ("src", "trg")]
+    files = _context_files(path, name, size)
     contexts = read_contexts(*files, current, size) if size else [((), ())] * len(current.source)
+    largest, groups = max(_sizes(path, name), default=0), {}
+    whole = contexts
+    if largest != size:
+        whole = read_contexts(*_context_files(path, name, largest), current, largest)
     for number, block in enumerate(blocks, 1):
         before = context_of(block, contexts, files[0])
         _check_sides(before, block.place, files)
         source, target = nearest(before, context)
+        item_id = f"{name}:{number}"
+        shared = whole[block.line][0] or item_id  # what has no context has none in common
         yield SuiteItem(
-            item_id=f"{name}:{number}",
+            item_id=item_id,
             source=(*source, block.source),
             target_context=target,
             candidates=tuple(block.candidates),
@@ -44,6 +51,7 @@ def lopes_items(path: Path, context: int, context_file: int | None) -> Iterator[
             phenomenon=pronoun_of(block.candidates[0], block.candidates[1:], PRONOUNS, block.place),
             distance=None,
             index=len(before[0]) + (len(before[0]) == size),
+            group=groups.setdefault(shared, item_id) if largest else None,
             format="lopes",
             languages=("en", "fr"),
             place=block.place,
@@ -66,14 +74,23 @@ def _current(path: Path) -> Path:
 
 
 def _context_size(path: Path, name: str, context: int, asked: int | None) -> int:
-    pattern = re.compile(re.escape(name) + r"\.c([1-9]\d*)\.context\.src")
-    matches = [pattern.fullmatch(file.name) for file in path.parent.iterdir()]
-    there = sorted(int(match[1]) for match in matches if match)
+    there = _sizes(path, name)
     if asked is not None and asked not in there or not there:
         wanted = f"{name}.c{asked or context}.context.src"
         names = ", ".join(f"c{size}" for size in there) or "no context files"
         raise DataError(f"{path}: {wanted} and .trg are needed beside it, found {names}; add them, or take context=0")
     return asked or next((size for size in there if size >= context), there[-1])
+
+
+def _sizes(path: Path, name: str) -> list[int]:
+    """N of the context files that are there."""
+    pattern = re.compile(re.escape(name) + r"\.c([1-9]\d*)\.context\.src")
+    matches = [pattern.fullmatch(file.name) for file in path.parent.iterdir()]
+    return sorted(int(match[1]) for match in matches if match)
+
+
+def _context_files(path: Path, name: str, size: int) -> list[Path]:
+    return [path.with_name(f"{name}.c{size}.context.{side}") for side in ("src", "trg")]
 
 
 def _check_sides(context: Sides, place: str, files: list[Path]) -> None:

@@ -1,5 +1,6 @@
 """What is published about the suites: counts, the rule for ties, languages."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -8,8 +9,11 @@ from hf_docmt.evaluation.suites.items import SuiteItem, labels_of
 
 TIES = {"contrapro": "wrong", "voita": "first", "lopes": "wrong", "bawden": "wrong"}
 DISTANCES = {"0": 2400, "1": 7075, "2": 1510, "3": 573, ">3": 442}  # ContraPro: items at each antecedent distance
+CONTRAPRO = "contrapro"
+_CONTRAPRO_ID = re.compile(r"\d{4}_\d+_\d+(\.de)?")  # year, film, subtitles
 COUNTS = {  # (format, name; None: any): what is counted, by the names of `counts`
-    ("contrapro", None): {"items": 12000, "candidates": 36000} | {f"distance={d}": n for d, n in DISTANCES.items()},
+    ("contrapro", CONTRAPRO): {"items": 12000, "candidates": 36000}
+    | {f"distance={d}": n for d, n in DISTANCES.items()},
     ("voita", "deixis_dev"): {"items": 500, "candidates": 1000},
     ("voita", "deixis_test"): {"items": 2500, "candidates": 5000},
     ("voita", "lex_cohesion_dev"): {"items": 500, "candidates": 1124},
@@ -32,13 +36,16 @@ def counts(items: Sequence[SuiteItem]) -> dict[str, int]:
     return {"items": len(items), "candidates": candidates, "groups": len(groups), **found}
 
 
-def counts_note(items: Sequence[SuiteItem], format: str | None, name: str) -> str | None:
+def counts_note(items: Sequence[SuiteItem]) -> str | None:
     """What differs from the counts of the suite as published; None if nothing does, or none is known of that name.
 
-    `name` is that of the file without endings, such as `deixis_dev`. ContraPro and Lopes are one suite each, compared
-    under any name. What no item tells (distances, say, where only texts were read) is not compared.
+    `items` are the whole suite; its name, such as `deixis_dev`, is that of the file without endings. Lopes is compared
+    under any name, ContraPro under its own, or with its document ids: other suites use the format, too. What no item
+    tells (distances, say, where only texts were read) is not compared.
     """
-    published = COUNTS.get((format, name)) or COUNTS.get((format, None))
+    format, name = items[0].format, items[0].item_id.rpartition(":")[0]
+    is_contrapro = all(_CONTRAPRO_ID.fullmatch(item.group or "") for item in items)
+    published = COUNTS.get((format, name)) or COUNTS.get((format, CONTRAPRO if is_contrapro else None))
     if published is None:
         return None
     found = counts(items)

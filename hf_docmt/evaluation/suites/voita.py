@@ -22,6 +22,7 @@ def voita_items(
     """`places`: how messages call the items; by default by their number in the file."""
     name = stem(path)
     languages = _languages(entries, name)
+    groups: dict[tuple[str, ...], str] = {}  # items with one context, called by the first of them
     for number, entry in enumerate(entries, 1):
         place = places[number - 1] if places else f"{path}, item {number}"
         source = _split_eos(field_of(entry, "src", str, place))
@@ -36,6 +37,7 @@ def voita_items(
             phenomenon=re.sub(r"[_-](dev|valid|validation|test|train)$", "", name),
             distance=field_of(entry, "ctx_dist", int, place, optional=True),
             index=len(source) - 1,
+            group=groups.setdefault(source[:-1], f"{name}:{number}"),
             format="voita",
             languages=languages,
             place=place,
