@@ -1,6 +1,5 @@
 """The command `docmt`: results on standard output, clear errors with exit code 1, nothing half-written."""
 
-import io
 import json
 import resource
 import subprocess
@@ -10,7 +9,6 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from hf_docmt import cli
 from hf_docmt.modeling.configuration_concat import ConcatConfig
 from hf_docmt.modeling.modeling_concat import ConcatForConditionalGeneration
 from hf_docmt.tokenization import train_tokenizer
@@ -45,24 +43,6 @@ def documents(tmp_path):
     path = tmp_path / "documents.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in DOCUMENTS), encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Call the command; returns (exit code, standard output, standard error)."""
-
-    def call(*arguments, stdin=None):
-        monkeypatch.setattr(sys, "argv", ["docmt", *map(str, arguments)])
-        if stdin is not None:
-            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin.encode()))))
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as end:
-            code = end.code or 0
-        return code, *capsys.readouterr()
-
-    return call
 
 
 def test_help_answers_quickly():
