@@ -27,6 +27,7 @@ Options = Annotated[
 SCORED = ("past_context", "strategy", "batch_size", "max_new_tokens")  # an --option of their own, or no part in scoring
 TRANSLATED = ("past_context", "strategy", "batch_size", "batch_tokens")  # the same for translation
 ATTENDED = ("strategy", "batch_size", "batch_tokens", "max_new_tokens")  # for attention
+MODEL_OPTIONS = ("normalization", "context", "conditions", "write_scores", "option")
 Lang = Annotated[str | None, typer.Option(help="Language code, for example en; default: that of the model.")]
 
 
@@ -178,6 +179,7 @@ def evaluate(
 
 @app.command()
 def contrast(
+    call: typer.Context,
     model: Annotated[str, typer.Argument(help="Model folder or Hub name; with --scores the name of their system.")],
     suites: Annotated[list[str], typer.Argument(help="Suites of ContraPro, Voita, Lopes or Bawden: files or folders.")],
     format: Annotated[str, typer.Option(help="contrapro, voita, lopes, bawden or auto.")] = "auto",
@@ -202,10 +204,12 @@ def contrast(
     check_output(output or "-")
     shared = {"format": format, "documents": documents, "records": records, "only": item_range(items)}
     if scores is not None:
+        refuse(call, MODEL_OPTIONS, "is for a model that is scored, but --scores gives what another system wrote")
         if len(suites) != 1:
             raise ValueError(f"--scores is a file of one suite, got {len(suites)} suites; judge them one by one")
         report = judge_files(model, suites[0], scores, better=better, **shared)
     else:
+        refuse(call, ("better",), "is for a file of scores, but --scores is not given")
         system = load_scored(model, context, option)
         options = {"normalization": normalization, "scores_folder": write_scores, **shared}
         report = contrast_files(system, suites, conditions=conditions.split(","), **options)
@@ -459,6 +463,13 @@ def languages_of(system, source_lang: str | None, target_lang: str | None) -> di
     if not all(languages.values()):
         raise ValueError("the languages of the documents are needed: give --source-lang and --target-lang")
     return languages
+
+
+def refuse(call: typer.Context, names: tuple[str, ...], why: str) -> None:
+    """ValueError where one of these options was given on the command line."""
+    for name in names:
+        if call.get_parameter_source(name).name != "DEFAULT":
+            raise ValueError(f"--{name.replace('_', '-')} {why}; leave it out")
 
 
 def item_range(text: str | None) -> tuple[int, int] | None:

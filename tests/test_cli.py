@@ -222,6 +222,11 @@ def test_contrast_scores_go_out_and_come_back(run, model, tmp_path):
     code, out, _ = run("contrast", "theirs", suite, "--scores", file, "--json")
     (judged,) = json.loads(out)["results"]
     assert code == 0 and judged["value"] == results[0]["value"] and judged["signature"].startswith("scores:file")
+    for option in ("--conditions", "--normalization", "--context", "--write-scores", "--option"):
+        code, out, err = run("contrast", "theirs", suite, "--scores", file, option, 0)
+        assert code == 1 and out == "" and f"{option} is for a model that is scored, but --scores" in err
+    code, out, err = run("contrast", model, suite, "--better", "higher")
+    assert code == 1 and out == "" and "--better is for a file of scores, but --scores is not given" in err
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
     code, _, err = run("contrast", "theirs", suite, "--scores", file)
     assert code == 1 and "ellipsis.true.scores" in err
@@ -283,6 +288,8 @@ def test_rationales_of_a_model(run, model, tmp_path):
     assert code == 1 and "no example can be read in lines 2-2" in err
     code, _, err = run("analyze", "rationales", model, tmp_path, "--target-lang", "fr")
     assert code == 1 and "highlighted.train.context.fr" in err
+    code, _, err = run("analyze", "rationales", model, tmp_path, "--source-lang", "de", "--target-lang", "en")
+    assert code == 1 and "the source language is 'de', the model's 'en'" in err
     code, _, err = run("analyze", "rationales", model, tmp_path, "--attention", "all")
     assert code == 1 and "attention" in err
 
@@ -326,3 +333,5 @@ def test_cxmi_of_a_model(run, model, documents):
     code, out, _ = run("cxmi", model, documents, "--json")
     (result,) = json.loads(out)["results"]
     assert code == 0 and (result["metric"], result["n"]) == ("CXMI", 2) and "past:1" in result["signature"]
+    code, out, err = run("cxmi", model, documents, "--source-lang", "de", "--target-lang", "en")
+    assert code == 1 and out == "" and "item a:1: the source language is 'de', the model's 'en'" in err

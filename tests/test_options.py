@@ -12,6 +12,7 @@ from hf_docmt.tokenization import train_tokenizer
 
 ITEM = {"src": "a b _eos c de", "dst": ["b _eos ab", "b _eos c"], "true_ind": 0}
 CODES = ("--option", "src_lang=eng_Latn", "--option", "tgt_lang=fra_Latn")
+LANGUAGES = ("--source-lang", "en", "--target-lang", "fr")
 NAMES = ("--option", "source_lang=English", "--option", "target_lang=French")
 
 
@@ -41,10 +42,12 @@ def documents(write):
     return write("documents.jsonl", json.dumps(row) + "\n")
 
 
-def test_language_codes_reach_the_model(run, nllb, suite):
+def test_language_codes_reach_the_model(run, nllb, suite, documents):
     code, out, _ = run("contrast", nllb, suite, *CODES, "--json")
     report = json.loads(out)
     assert code == 0 and report["model"]["config"]["tgt_lang"] == "fra_Latn"
+    code, _, err = run("cxmi", nllb, documents, *CODES[:2], "--option", "tgt_lang=ita_Latn", *LANGUAGES)
+    assert code == 1 and "the target language is 'fr', the model's 'ita_Latn'" in err
     code, _, err = run("contrast", nllb, suite)
     assert code == 1 and "src_lang is not given" in err and "--option tgt_lang=" in err
     code, _, err = run("contrast", nllb, suite, *CODES[:2])
@@ -78,7 +81,7 @@ def test_languages_of_a_prompt(run, llama, suite, documents):
     assert code == 0 and json.loads(out)["model"]["config"]["target_lang"] == "French"
     code, _, err = run("contrast", llama, suite)
     assert code == 1 and "the prompt names {source_lang}" in err and "--option source_lang=English" in err
-    languages = ("--source-lang", "en", "--target-lang", "fr", "--json")
+    languages = (*LANGUAGES, "--json")
     code, out, _ = run("cxmi", llama, documents, *languages, "--context", 1)
     assert code == 0 and json.loads(out)["model"]["config"]["target_lang"] == "fr"
     code, out, _ = run("cxmi", llama, documents, *languages, "--context", 1, *NAMES)

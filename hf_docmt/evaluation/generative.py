@@ -9,7 +9,7 @@ from hf_docmt.evaluation.context_use import add_differences
 from hf_docmt.evaluation.discourse.ctxpro import CtxproItem, ctxpro_result, read_ctxpro, source_documents
 from hf_docmt.evaluation.report import build_report
 from hf_docmt.evaluation.suites import SuiteItem, check_language
-from hf_docmt.evaluation.systems.interface import System
+from hf_docmt.evaluation.systems.interface import System, system_languages
 
 
 def ctxpro_files(
@@ -32,12 +32,10 @@ def ctxpro_files(
     """
     if inputs is not None and len(sets) != 1:
         raise ValueError(f"inputs belong to one set, got {len(sets)} sets; judge them one by one")
-    config, results = getattr(getattr(system, "model", None), "config", None), []
+    results = []
     for path in sets:
         items = [replace(item, source=item.source[-1 - system.past_context :]) for item in read_ctxpro(path, inputs)]
-        check_language(
-            [_suite_item(items[0])], *(getattr(config, f"{side}_lang", None) for side in ("source", "target"))
-        )
+        check_language([_suite_item(items[0])], *system_languages(system))
         found = {}
         for condition in conditions:
             given = with_other_context(items, condition, seed)

@@ -17,9 +17,9 @@ from hf_docmt.evaluation.judgement import file_result, judge
 from hf_docmt.evaluation.rationales import rationale_agreement, rationale_results, read_scat
 from hf_docmt.evaluation.report import build_report
 from hf_docmt.evaluation.score_files import read_scores, write_scores
-from hf_docmt.evaluation.suites import average_results, check_language, read_suite
+from hf_docmt.evaluation.suites import average_results, check_language, check_languages, read_suite
 from hf_docmt.evaluation.systems.forced import ForcedDecoding
-from hf_docmt.evaluation.systems.interface import System
+from hf_docmt.evaluation.systems.interface import System, system_languages
 
 CHUNK_CONTEXT = 3  # sentences before the current one that a suite gives a model of chunks, as ContraPro has them
 
@@ -61,8 +61,7 @@ def contrast(
             future_context=system.future_context,
         )
         items, split = items_between(items, only)
-        config = getattr(getattr(system, "model", None), "config", None)
-        check_language(items, *(getattr(config, f"{side}_lang", None) for side in ("source", "target")))
+        check_language(items, *system_languages(system))
         name, keep = items[0].item_id.rpartition(":")[0], None
         if scores_folder is not None:
             keep = partial(_write_scores, Path(scores_folder), name)
@@ -117,7 +116,10 @@ def judge_files(
 
 
 def cxmi_files(system: System, documents: Dataset, *, source_lang: str, target_lang: str, dataset: str) -> dict:
-    """The report of what context adds to the log-probability of references: CXMI, with the words that gain most."""
+    """The report of what context adds to the log-probability of references: CXMI, with the words that gain most.
+
+    ValueError: documents of other languages than the system's.
+    """
     items = items_of_documents(
         documents,
         source_lang=source_lang,
@@ -125,6 +127,7 @@ def cxmi_files(system: System, documents: Dataset, *, source_lang: str, target_l
         past_context=system.past_context,
         future_context=system.future_context,
     )
+    check_language(items, *system_languages(system))
     found = pointwise_cxmi(system, items)
     result = cxmi_result(system, found, dataset=dataset)
     result["details"]["gains"] = [list(row) for row in token_gains(found)[:20]]
@@ -146,9 +149,11 @@ def rationales_files(
     """The report of `rationale_agreement` on the files of SCAT in a folder (see `read_scat`).
 
     `only` is (first, last) line, from 1: the rest may be in the training data. `data` tells how many lines there are,
-    and how many could not be read, by reason. ValueError: no example between the lines.
+    and how many could not be read, by reason. ValueError: no example between the lines, other languages than the
+    system's.
     """
     scat = read_scat(folder, split, source_lang, target_lang)
+    check_languages(str(folder), (source_lang, target_lang), *system_languages(system))
     first, last = only or (1, scat.lines)
     examples = [one for one in scat.examples if first <= int(one.example_id.rpartition(":")[2]) <= last]
     if not examples:
