@@ -117,6 +117,7 @@ def translate(
 
     check_output(output)
     loaded, tokenizer = load(model)
+    loaded.to(device())
     files = {"source" if format in SIDED else "path": input}
     format = detect_format(files) if format == "auto" else format
     documents = read_documents(format, source_lang=source_lang or loaded.config.source_lang or "source", **files)
@@ -415,6 +416,14 @@ def load(name: str):
     return registry.load_model(name)
 
 
+def device() -> str:
+    """The accelerator that torch sees, else the CPU."""
+    import torch
+
+    found = torch.accelerator.current_accelerator(check_available=True)
+    return "cpu" if found is None else found.type
+
+
 def load_scored(
     name: str,
     context: int | None,
@@ -443,7 +452,7 @@ def load_scored(
         options |= {key: lang for key, lang in zip(("source_lang", "target_lang"), prompted) if lang}
     if context is not None:
         options["past_context"] = context
-    system = load_system(name, **options | given)
+    system = load_system(name, device=device(), **options | given)
     if "past_context" not in options | given and getattr(system.model.config, "view", None) == "chunk":
         system.past_context = CHUNK_CONTEXT
     for key in ("separator", "context_sides"):

@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from hf_docmt import cli
 from hf_docmt.modeling.configuration_concat import ConcatConfig
 from hf_docmt.modeling.modeling_concat import ConcatForConditionalGeneration
 from hf_docmt.tokenization import train_tokenizer
@@ -62,6 +63,21 @@ def test_translate_keeps_documents_and_sentences(run, model, documents, tmp_path
     assert [row["doc_id"] for row in rows] == ["a", "b"]
     assert [len(row["translation"]) for row in rows] == [len(row["source"]) for row in rows] == [2, 1]
     assert rows[0]["translation"][1] == ""
+
+
+def test_models_run_on_the_accelerator(run, model, documents, monkeypatch):
+    for found, name in ((None, "cpu"), (torch.device("cuda"), "cuda")):
+        with monkeypatch.context() as patch:
+            patch.setattr(torch.accelerator, "current_accelerator", lambda check_available, found=found: found)
+            assert cli.device() == name
+    devices = []
+    translate = "hf_docmt.inference.corpus.translate_corpus"
+    monkeypatch.setattr(translate, lambda loaded, *_, **__: devices.append(loaded.device.type) or [])
+    monkeypatch.setattr(cli, "device", lambda: "meta")  # a device without numbers
+    code, _, err = run("translate", model, documents)
+    assert code == 0, err
+    devices.append(cli.load_scored(str(model), None).model.device.type)
+    assert devices == ["meta", "meta"]
 
 
 def test_translate_plain_lines_in_a_pipe(run, model):
