@@ -20,6 +20,14 @@ Conditions = Annotated[str, typer.Option(help="Contexts: true, empty, random, wr
 Context = Annotated[
     int | None, typer.Option(help="Sentences before the current one; default: the model's windows, 3 for chunks.")
 ]
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="KEY=VALUE of Seq2SeqSystem or CausalSystem, such as tgt_lang=deu_Latn; repeatable."),
+]
+SCORED = ("past_context", "strategy", "batch_size", "max_new_tokens")  # an --option of their own, or no part in scoring
+TRANSLATED = ("past_context", "strategy", "batch_size", "batch_tokens")  # the same for translation
+ATTENDED = ("strategy", "batch_size", "batch_tokens", "max_new_tokens")  # for attention
+MODEL_OPTIONS = ("normalization", "context", "conditions", "write_scores", "option")
 Lang = Annotated[str | None, typer.Option(help="Language code, for example en; default: that of the model.")]
 
 
@@ -109,6 +117,7 @@ def translate(
 
     check_output(output)
     loaded, tokenizer = load(model)
+    loaded.to(device())
     files = {"source" if format in SIDED else "path": input}
     format = detect_format(files) if format == "auto" else format
     documents = read_documents(format, source_lang=source_lang or loaded.config.source_lang or "source", **files)
@@ -179,6 +188,7 @@ def evaluate(
 
 @app.command()
 def contrast(
+    call: typer.Context,
     model: Annotated[str, typer.Argument(help="Model folder or Hub name; with --scores the name of their system.")],
     suites: Annotated[list[str], typer.Argument(help="Suites of ContraPro, Voita, Lopes or Bawden: files or folders.")],
     format: Annotated[str, typer.Option(help="contrapro, voita, lopes, bawden or auto.")] = "auto",
@@ -191,6 +201,7 @@ def contrast(
     scores: Annotated[str | None, typer.Option(help="Judge this file of scores instead of a model.")] = None,
     better: Annotated[str, typer.Option(help="Which scores of that file are better: lower or higher.")] = "lower",
     write_scores: Annotated[str | None, typer.Option(help="Folder for scores in the published order.")] = None,
+    option: Options = None,
     output: Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -202,11 +213,13 @@ def contrast(
     check_output(output or "-")
     shared = {"format": format, "documents": documents, "records": records, "only": item_range(items)}
     if scores is not None:
+        refuse(call, MODEL_OPTIONS, "is for a model that is scored, but --scores gives what another system wrote")
         if len(suites) != 1:
             raise ValueError(f"--scores is a file of one suite, got {len(suites)} suites; judge them one by one")
         report = judge_files(model, suites[0], scores, better=better, **shared)
     else:
-        system = load_scored(model, context)
+        refuse(call, ("better",), "is for a file of scores, but --scores is not given")
+        system = load_scored(model, context, option)
         options = {"normalization": normalization, "scores_folder": write_scores, **shared}
         report = contrast_files(system, suites, conditions=conditions.split(","), **options)
     if output:
@@ -225,6 +238,7 @@ def ctxpro(
     strategy: Annotated[str | None, typer.Option(help="sentence, sliding, sequential or full.")] = None,
     beams: Annotated[int | None, typer.Option(min=1, help="Beam size; default: the model's.")] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Segments translated at once.")] = 16,
+    option: Options = None,
     output: Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -235,7 +249,8 @@ def ctxpro(
 
     check_output(output or "-")
     options = {"batch_size": batch_size, "strategy": strategy, "num_beams": beams}
-    system = load_scored(model, context, **{name: value for name, value in options.items() if value is not None})
+    options = {name: value for name, value in options.items() if value is not None}
+    system = load_scored(model, context, option, TRANSLATED, **options)
     report = ctxpro_files(system, sets, inputs=inputs, conditions=conditions.split(","), rule=rule)
     if output:
         write_report(report, output)
@@ -249,6 +264,7 @@ def cxmi(
     source_lang: Lang = None,
     target_lang: Lang = None,
     context: Context = None,
+    option: Options = None,
     output: Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -261,7 +277,7 @@ def cxmi(
     from hf_docmt.inference.corpus import check_output
 
     check_output(output or "-")
-    system = load_scored(model, context)
+    system = load_scored(model, context, option, prompted=(source_lang, target_lang))
     languages = languages_of(system, source_lang, target_lang)
     report = cxmi_files(system, read_documents(path=documents, **languages), dataset=Path(documents).stem, **languages)
     if output:
@@ -342,6 +358,7 @@ def rationales(
     step: Annotated[str, typer.Option(help="The decoder's step that writes or reads the pronoun.")] = "writes",
     source_lang: Lang = None,
     target_lang: Lang = None,
+    option: Options = None,
     output: Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -351,7 +368,8 @@ def rationales(
     from hf_docmt.inference.corpus import check_output
 
     check_output(output or "-")
-    system = load_scored(model, None, attn_implementation="eager")
+    prompted = (source_lang, target_lang)
+    system = load_scored(model, None, option, ATTENDED, prompted, attn_implementation="eager")
     languages = languages_of(system, source_lang, target_lang)
     report = rationales_files(
         system, folder, split=split, only=item_range(items), attention=attention, step=step, **languages
@@ -461,21 +479,49 @@ def load(name: str):
     return registry.load_model(name)
 
 
-def load_scored(name: str, context: int | None, **options):
-    """The system of a folder or Hub name, reading so many sentences of context; its name is that of the folder."""
-    from pathlib import Path
+def device() -> str:
+    """The accelerator that torch sees, else the CPU."""
+    import torch
+
+    found = torch.accelerator.current_accelerator(check_available=True)
+    return "cpu" if found is None else found.type
+
+
+def load_scored(
+    name: str,
+    context: int | None,
+    pairs: list[str] | None = None,
+    without: tuple[str, ...] = SCORED,
+    prompted: tuple[str | None, str | None] = (None, None),
+    **options,
+):
+    """The system of a folder or Hub name, reading so many sentences of context; its name is that of the folder.
+
+    `pairs` are those of --option, `without` what is not for it; `prompted` languages are what a language model's prompt
+    names, unless --option says otherwise.
+    """
+    import os
 
     from hf_docmt.evaluation.suite_files import CHUNK_CONTEXT
     from hf_docmt.evaluation.systems import load_system
-    from hf_docmt.evaluation.systems.loading import kind_of
+    from hf_docmt.evaluation.systems.loading import kind_of, read_options
 
     quiet()
-    if "strategy" in options and kind_of(name) != "docmt":
+    kind = kind_of(name)
+    if "strategy" in options and kind != "docmt":
         raise ValueError(f"{name} is no model of this package, which alone have strategies; leave --strategy out")
-    system = load_system(name, **options, **({} if context is None else {"past_context": context}))
-    if context is None and getattr(system.model.config, "view", None) == "chunk":
+    given = read_options(pairs or (), kind, without)
+    if kind == "causal":
+        options |= {key: lang for key, lang in zip(("source_lang", "target_lang"), prompted) if lang}
+    if context is not None:
+        options["past_context"] = context
+    system = load_system(name, device=device(), **options | given)
+    if "past_context" not in options | given and getattr(system.model.config, "view", None) == "chunk":
         system.past_context = CHUNK_CONTEXT
-    system.name = Path(name).name
+    for key in ("separator", "context_sides"):
+        if key in given and not system.past_context and not system.future_context:
+            raise ValueError(f"--option {key} is for context, but the system reads none; give it some, or leave it out")
+    system.name = os.path.basename(os.path.abspath(name))
     return system
 
 
@@ -489,6 +535,13 @@ def languages_of(system, source_lang: str | None, target_lang: str | None) -> di
     if not all(languages.values()):
         raise ValueError("the languages of the documents are needed: give --source-lang and --target-lang")
     return languages
+
+
+def refuse(call: typer.Context, names: tuple[str, ...], why: str) -> None:
+    """ValueError where one of these options was given on the command line."""
+    for name in names:
+        if call.get_parameter_source(name).name != "DEFAULT":
+            raise ValueError(f"--{name.replace('_', '-')} {why}; leave it out")
 
 
 def item_range(text: str | None) -> tuple[int, int] | None:

@@ -1,6 +1,8 @@
 """Settings of every test: no network, one thread, quiet libraries."""
 
+import io
 import os
+import sys
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
@@ -11,6 +13,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import pytest
 import torch
 
+from hf_docmt import cli
 from hf_docmt.modeling import linear
 
 pytest.register_assert_rewrite("battery", "scripted_model")
@@ -33,3 +36,21 @@ def write(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Call the command; returns (exit code, standard output, standard error)."""
+
+    def call(*arguments, stdin=None):
+        monkeypatch.setattr(sys, "argv", ["docmt", *map(str, arguments)])
+        if stdin is not None:
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin.encode()))))
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as end:
+            code = end.code or 0
+        return code, *capsys.readouterr()
+
+    return call

@@ -1,6 +1,5 @@
 """The command `docmt`: results on standard output, clear errors with exit code 1, nothing half-written."""
 
-import io
 import json
 import resource
 import subprocess
@@ -47,24 +46,6 @@ def documents(tmp_path):
     return path
 
 
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Call the command; returns (exit code, standard output, standard error)."""
-
-    def call(*arguments, stdin=None):
-        monkeypatch.setattr(sys, "argv", ["docmt", *map(str, arguments)])
-        if stdin is not None:
-            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin.encode()))))
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as end:
-            code = end.code or 0
-        return code, *capsys.readouterr()
-
-    return call
-
-
 def test_help_answers_quickly():
     """`docmt --help` takes well under a second of processor time: heavy libraries stay out of it."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -82,6 +63,21 @@ def test_translate_keeps_documents_and_sentences(run, model, documents, tmp_path
     assert [row["doc_id"] for row in rows] == ["a", "b"]
     assert [len(row["translation"]) for row in rows] == [len(row["source"]) for row in rows] == [2, 1]
     assert rows[0]["translation"][1] == ""
+
+
+def test_models_run_on_the_accelerator(run, model, documents, monkeypatch):
+    for found, name in ((None, "cpu"), (torch.device("cuda"), "cuda")):
+        with monkeypatch.context() as patch:
+            patch.setattr(torch.accelerator, "current_accelerator", lambda check_available, found=found: found)
+            assert cli.device() == name
+    devices = []
+    translate = "hf_docmt.inference.corpus.translate_corpus"
+    monkeypatch.setattr(translate, lambda loaded, *_, **__: devices.append(loaded.device.type) or [])
+    monkeypatch.setattr(cli, "device", lambda: "meta")  # a device without numbers
+    code, _, err = run("translate", model, documents)
+    assert code == 0, err
+    devices.append(cli.load_scored(str(model), None).model.device.type)
+    assert devices == ["meta", "meta"]
 
 
 def test_translate_plain_lines_in_a_pipe(run, model):
@@ -248,6 +244,11 @@ def test_contrast_scores_go_out_and_come_back(run, model, tmp_path):
     before = file.read_text()
     code, _, err = run("contrast", model, suite, again, "--items", "1-1", "--write-scores", tmp_path / "scores")
     assert code == 1 and f"{suite} and {again} are both called 'ellipsis'" in err and file.read_text() == before
+    for option in ("--conditions", "--normalization", "--context", "--write-scores", "--option"):
+        code, out, err = run("contrast", "theirs", suite, "--scores", file, option, 0)
+        assert code == 1 and out == "" and f"{option} is for a model that is scored, but --scores" in err
+    code, out, err = run("contrast", model, suite, "--better", "higher")
+    assert code == 1 and out == "" and "--better is for a file of scores, but --scores is not given" in err
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
     code, _, err = run("contrast", "theirs", suite, "--scores", file)
     assert code == 1 and "ellipsis.true.scores" in err
@@ -320,6 +321,8 @@ def test_rationales_of_a_model(run, model, tmp_path):
     assert code == 1 and "no example can be read in lines 2-2" in err
     code, _, err = run("analyze", "rationales", model, tmp_path, "--target-lang", "fr")
     assert code == 1 and "highlighted.train.context.fr" in err
+    code, _, err = run("analyze", "rationales", model, tmp_path, "--source-lang", "de", "--target-lang", "en")
+    assert code == 1 and "the source language is 'de', the model's 'en'" in err
     code, _, err = run("analyze", "rationales", model, tmp_path, "--attention", "all")
     assert code == 1 and "attention" in err
 
@@ -439,6 +442,8 @@ def test_cxmi_of_a_model(run, model, documents):
     code, out, _ = run("cxmi", model, documents, "--json")
     (result,) = json.loads(out)["results"]
     assert code == 0 and (result["metric"], result["n"]) == ("CXMI", 2) and "past:1" in result["signature"]
+    code, out, err = run("cxmi", model, documents, "--source-lang", "de", "--target-lang", "en")
+    assert code == 1 and out == "" and "item a:1: the source language is 'de', the model's 'en'" in err
 
 
 def test_attention_share(run, model, documents, tmp_path):

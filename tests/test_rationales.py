@@ -302,6 +302,12 @@ def test_results(tokenizer, scat):
     assert share["signature"].startswith("attention:decoder|step:writes|words:letters|context:one sentence|version:")
 
 
+def test_examples_longer_than_learned_positions_are_named(tokenizer, scat):
+    system = DocMTSystem(concat(tokenizer, position_type="learned", max_position_embeddings=8), tokenizer)
+    with pytest.raises(ValueError, match="^scat-train:1: .* source tokens .* has learned positions for 8; give less"):
+        rationale_agreement(system, scat.examples)
+
+
 def test_bad_arguments(tokenizer, scat):
     model = concat(tokenizer)
     system = DocMTSystem(model, tokenizer)

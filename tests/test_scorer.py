@@ -219,6 +219,24 @@ def test_broken_weights_name_the_item(tokenizer):
         judge(ITEMS, score_suite(model, tokenizer, ITEMS, collate=collate, past_context=1))
 
 
+def test_items_longer_than_learned_positions_are_named(tokenizer):
+    """Before anything is scored; as many tokens as there are positions are scored."""
+    few, many = "das das", " ".join(["das"] * 15)
+    limit = len(tokenizer(many, add_special_tokens=False)["input_ids"]) + 1
+    model = concat(tokenizer, past_context=1, position_type="learned", max_position_embeddings=limit)
+    collate = registry.get("concat").collator(model.config, tokenizer, context_discount=0.0)
+    settings = {"collate": collate, "past_context": 1}
+    fits = item(1, context=0, source=(many,), candidates=(few, many))
+    assert len(score_suite(model, tokenizer, [fits], **settings)) == 1
+    model.get_encoder().register_forward_hook(lambda *_: pytest.fail("scored"))
+    source = item(2, context=1, source=(many, few), target_context=("",), place="suite.json, item 2")
+    target = item(3, context=1, source=("", few), target_context=(few,), candidates=(few, many))
+    for side, place, long in (("source", r"suite\.json, item 2", source), ("target", "item suite:3", target)):
+        words = rf"^{place}: \d+ {side} tokens with their context, but .* learned positions for {limit}; give less"
+        with pytest.raises(ValueError, match=words):
+            score_suite(model, tokenizer, [fits, long], **settings)
+
+
 def test_bad_arguments(fake, tokenizer):
     collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_discount=0.0)
     with pytest.raises(ValueError, match="unknown normalization 'max': expected sum or mean"):

@@ -78,6 +78,8 @@ def test_contrapro_context(write, tmp_path):
     (tmp_path / "documents.jsonl").rename(tmp_path / "elsewhere.jsonl")
     assert read_suite(path, documents=tmp_path / "elsewhere.jsonl", context=1) == [near, first]
     assert read_suite(path, context=0)[0].source == ("It's red.",)
+    with pytest.raises(ValueError, match=r"nowhere\.jsonl is not there"):  # not ignored where no context is read
+        read_suite(path, documents=tmp_path / "nowhere.jsonl", context=0)
     with pytest.raises(ValueError, match=r"documents\.jsonl is not there; give the documents"):
         read_suite(path)
 
@@ -170,6 +172,10 @@ def test_bad_arguments(write):
         ValueError, match=r"context_file is 3, but .*suite\.json has no use for it, .* text files of Lopes"
     ):
         read_suite(write(VOITA_ITEM), context_file=3)
+    with pytest.raises(
+        ValueError, match=r"documents is a\.jsonl, but .*suite\.json has no use for it, .* JSON of ContraPro"
+    ):
+        read_suite(write(VOITA_ITEM), documents="a.jsonl")
     with pytest.raises(ValueError, match="does not exist"):
         read_suite("nowhere.json")
     with pytest.raises(ValueError, match="documents need 'translation'"):
@@ -632,21 +638,19 @@ def test_languages(write, lopes):
     check_language(french, "en", "fr")
     check_language(french, "eng_Latn", "fr_XX")
     check_language(french, None, None)
-    with pytest.raises(
-        ValueError, match=r"current\.src, line 1: the suite's target language is 'fr', the model's 'de'"
-    ):
+    with pytest.raises(ValueError, match=r"current\.src, line 1: the target language is 'fr', the model's 'de'"):
         check_language(french, "en", "de")
-    with pytest.raises(ValueError, match="source language is 'en', the model's 'de'; take a suite from de to fr"):
+    with pytest.raises(ValueError, match="source language is 'en', the model's 'de'; take data from de to fr"):
         check_language(french, "de", "fr")
     german = write(CONTRAPRO)
     assert read_suite(german)[0].languages == ("en", "de")  # from the documents
     assert read_suite(german, context=0)[0].languages == (None, "de")  # from the document id
-    with pytest.raises(ValueError, match="the suite's target language is 'de', the model's 'fr'"):
+    with pytest.raises(ValueError, match="the target language is 'de', the model's 'fr'"):
         check_language(read_suite(german, context=0), "en", "fr")
     check_language(read_suite(write(VOITA_ITEM, name="deixis_dev.json")), "en", "de")  # others use the format
     russian = changed(VOITA_ITEM, dst=["А _eos Б _eos В", "А _eos Б _eos Г"])
     assert read_suite(write(russian, name="deixis.json"))[0].languages == (None, None)
-    with pytest.raises(ValueError, match=r"item 1: the suite's target language is 'ru', the model's 'de'"):
+    with pytest.raises(ValueError, match=r"item 1: the target language is 'ru', the model's 'de'"):
         check_language(read_suite(write(russian, name="deixis_dev.json")), "en", "de")
 
 

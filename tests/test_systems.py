@@ -4,6 +4,7 @@ import json
 import math
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from transformers import (
     LlamaForCausalLM,
     M2M100Config,
     M2M100ForConditionalGeneration,
+    M2M100Tokenizer,
     MarianConfig,
     MarianMTModel,
     MarianTokenizer,
@@ -304,6 +306,16 @@ def test_unknown_language_codes(tokenizer, marian):
         Seq2SeqSystem(marian, tokenizer, src_lang="en")
 
 
+@pytest.mark.parametrize("family", ["nllb", "mbart"])
+def test_language_codes_are_asked_for(family):
+    """What the tokenizer would take instead is English on both sides."""
+    model, tokenizer, (src, tgt) = multilingual(family)
+    with pytest.raises(ValueError, match="Tokenizer has language codes, but src_lang is not given; give src_lang and"):
+        Seq2SeqSystem(model, tokenizer, tgt_lang=tgt)
+    with pytest.raises(ValueError, match="Tokenizer has language codes, but tgt_lang is not given"):
+        Seq2SeqSystem(model, tokenizer, src_lang=src)
+
+
 def test_source_prefix(marian, tokenizer):
     system = Seq2SeqSystem(marian, tokenizer, source_prefix="Translate to German: ")
     one = item(1, context=0)
@@ -336,8 +348,10 @@ def test_bad_seq2seq(marian, tokenizer):
         Seq2SeqSystem(marian, tokenizer, past_context=1, context_sides="target")
     with pytest.raises(ValueError, match="context needs a separator"):
         Seq2SeqSystem(marian, tokenizer, past_context=1, separator="")
-    with pytest.raises(ValueError, match="suite:7: .* source tokens with their context, but .* positions for 128"):
-        long = item(7, context=1, source=(text(1, 200), text(2, 3)))
+    with pytest.raises(
+        ValueError, match=r"^f\.json, item 7: .* source tokens with their context, but .* positions for 128"
+    ):
+        long = item(7, context=1, source=(text(1, 200), text(2, 3)), place="f.json, item 7")
         Seq2SeqSystem(marian, tokenizer, past_context=1).token_log_probabilities([long])
     with pytest.raises(ValueError, match="document 1 is str, expected a list of sentences"):
         Seq2SeqSystem(marian, tokenizer).translate([["a"], "b"])
@@ -385,6 +399,14 @@ def test_marian_tokenizer(marian_tokenizer):
     inputs = tokenizer(f">>deu<< {one.source[0]}", return_tensors="pt")
     output = model.generate(**inputs, max_new_tokens=7, num_beams=1)[0]
     assert system.translate([[one.source[0], ""]]) == [[tokenizer.decode(output, skip_special_tokens=True).strip(), ""]]
+    with pytest.raises(
+        ValueError, match="marks of target languages, such as '>>deu<<', but source_prefix is not given"
+    ):
+        Seq2SeqSystem(model, tokenizer)
+    assert not Seq2SeqSystem(model, tokenizer, source_prefix="").collate.prefix
+    files = {"spm_file": tokenizer.spm_files[0], "vocab_file": Path(tokenizer.spm_files[0]).with_name("vocab.json")}
+    with pytest.raises(ValueError, match="M2M100Tokenizer has language codes, but tgt_lang is not given"):
+        Seq2SeqSystem(model, M2M100Tokenizer(**files), src_lang="en")
     spans = piece_spans(tokenizer, "rot und groß", is_target=True)  # the word's place for each of its tokens
     assert sorted(set(spans)) == [(0, 3), (4, 7), (8, 12)] and len(spans) == len(expected[0]) - 1
 

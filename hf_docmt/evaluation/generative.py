@@ -16,7 +16,7 @@ from hf_docmt.evaluation.discourse.ctxpro import (
 from hf_docmt.evaluation.report import build_report
 from hf_docmt.evaluation.suite_files import check_names
 from hf_docmt.evaluation.suites import SuiteItem, check_language
-from hf_docmt.evaluation.systems.interface import System
+from hf_docmt.evaluation.systems.interface import System, system_languages
 
 RULES = {"line": {}, "published": {"last": "sentence", "expected": "as written"}}
 
@@ -42,13 +42,12 @@ def ctxpro_files(
     """
     if inputs is not None and len(sets) != 1:
         raise ValueError(f"inputs belong to one set, got {len(sets)} sets; judge them one by one")
-    config, parts, results = getattr(getattr(system, "model", None), "config", None), [], []
+    parts, results = [], []
     read = [read_ctxpro(path, inputs) for path in sets]
     check_names([items[0].item_id.rpartition(":")[0] for items in read], sets)
     for whole in read:  # other contexts are drawn, too, before the first set is translated
         items = [replace(item, source=item.source[-1 - system.past_context :]) for item in whole]
-        languages = (getattr(config, f"{side}_lang", None) for side in ("source", "target"))
-        check_language([_suite_item(items[0])], *languages)
+        check_language([_suite_item(items[0])], *system_languages(system))
         check_rule(rule, items[0].languages[1])
         parts.append({condition: with_other_context(items, condition, seed) for condition in conditions})
     for part in parts:

@@ -12,6 +12,7 @@ from hf_docmt.data.views import check_choices
 from hf_docmt.evaluation.attended import Word, attended, segment_words
 from hf_docmt.evaluation.report import make_result
 from hf_docmt.evaluation.scat import MarkedText, Scat, ScatExample, read_marks, read_scat
+from hf_docmt.evaluation.scorer import check_lengths
 from hf_docmt.evaluation.significance import bootstrap_interval
 from hf_docmt.evaluation.statistics import scorer
 from hf_docmt.evaluation.systems.forced import ForcedDecoding, evaluation_mode
@@ -57,7 +58,8 @@ def rationale_agreement(
     For every marked pronoun the weights of its tokens are averaged. The share is of all weight, special tokens
     included; for the precision words are ranked by the sum of their tokens' weights. The pronoun's own word is neither
     marked nor ranked. The value of an example is the mean over its pronouns.
-    ValueError: a system whose weights cannot be had, no example with a marked pronoun and a marked word in reach.
+    ValueError: a system whose weights cannot be had, no example with a marked pronoun and a marked word in reach, one
+    of more tokens than the model has positions for.
     """
     check_choices(attention=(attention, tuple(ATTENTIONS)), step=(step, STEPS))
     _check_system(system)
@@ -142,9 +144,11 @@ def _forced(
     system: ForcedDecoding, examples: Sequence[ScatExample], attention: str, step: str, batch_size: int
 ) -> Iterator[tuple[ScatExample, _Forced]]:
     """The examples, forced through the model; the decoder reads at place t + 1 what it writes at place t."""
+    rows = [_row(system, example) for example in examples]
+    check_lengths(system.model, system.collate, [[row] for row in rows])
     for start in range(0, len(examples), batch_size):
         some = examples[start : start + batch_size]
-        batch = system.collate([_row(system, example) for example in some])
+        batch = system.collate(rows[start : start + batch_size])
         labels, _ = batch.pop("labels"), batch.pop("label_weights", None)
         device = next(system.model.parameters()).device
         with evaluation_mode(system.model), torch.inference_mode():

@@ -34,7 +34,8 @@ def score_suite(
     `label_weights` are then 1 on these tokens and 0 on context. An item has as much of its past context as the model
     takes; future sentences that it has not are empty. Equal candidates have equal scores. `batch_tokens` limits the
     padded source and target tokens of a batch; the items are sorted by length, and each source is encoded once where
-    the model can share it between rows (`per_source_inputs`). ValueError: unknown normalization, nothing to score.
+    the model can share it between rows (`per_source_inputs`). ValueError: unknown normalization, nothing to score, an
+    item (named) of more tokens than the model has learned positions for.
     """
     if normalization not in NORMALIZATIONS:
         raise ValueError(f"unknown normalization {normalization!r}: expected {' or '.join(NORMALIZATIONS)}")
@@ -69,6 +70,7 @@ def token_log_probabilities(
     if not items:
         raise ValueError("the suite has no items to score")
     choices = _choices(items, tokenizer, past_context, future_context)
+    check_lengths(model, collate, [choice.examples for choice in choices])
     scores: list[list[list[float]]] = [[] for _ in items]
     was_training = model.training
     model.eval()
@@ -102,6 +104,21 @@ def scored_token_ids(
     return found
 
 
+def check_lengths(model: nn.Module, collate: Callable[[list[dict]], dict], groups: Sequence[list[dict]]) -> None:
+    """ValueError names (by `doc_id`) the first group of examples with more tokens than learned positions."""
+    config = getattr(model, "config", None)
+    if getattr(config, "position_type", None) != "learned":
+        return
+    for examples in groups:
+        batch = collate(examples)
+        for side, name in (("source", "input_ids"), ("target", "decoder_input_ids")):
+            if batch[name].shape[1] > config.max_position_embeddings:
+                raise ValueError(
+                    f"{examples[0]['doc_id']}: {batch[name].shape[1]} {side} tokens with their context, but the model "
+                    f"has learned positions for {config.max_position_embeddings}; give less context or leave it out"
+                )
+
+
 @dataclass(frozen=True)
 class _Choice:
     examples: list[dict]  # one for each different candidate
@@ -127,7 +144,7 @@ def _choices(
         candidates = [tuple(targets[text]) for text in item.candidates]
         different = list(dict.fromkeys(candidates))
         index = len(item.source) - 1 if item.index is None else item.index
-        place = {"doc_id": item.item_id, "index": index, "current": past, "document_start": index == past}
+        place = {"doc_id": item.where, "index": index, "current": past, "document_start": index == past}
         examples = [
             {**place, "source": source, "target": [*context, list(candidate), *target_after]} for candidate in different
         ]

@@ -18,9 +18,9 @@ from hf_docmt.evaluation.judgement import file_result, judge
 from hf_docmt.evaluation.rationales import rationale_agreement, rationale_results, read_scat
 from hf_docmt.evaluation.report import build_report
 from hf_docmt.evaluation.score_files import read_scores, write_scores
-from hf_docmt.evaluation.suites import average_results, check_language, counts_note, read_suite
+from hf_docmt.evaluation.suites import average_results, check_language, check_languages, counts_note, read_suite
 from hf_docmt.evaluation.systems.forced import ForcedDecoding
-from hf_docmt.evaluation.systems.interface import System
+from hf_docmt.evaluation.systems.interface import System, system_languages
 
 CHUNK_CONTEXT = 3  # sentences before the current one that a suite gives a model of chunks, as ContraPro has them
 
@@ -56,12 +56,11 @@ def contrast(
     reading |= {"context": system.past_context, "future_context": system.future_context}
     read = [read_suite(suite, format, **reading) for suite in suites]
     check_names([items[0].item_id.rpartition(":")[0] for items in read], suites)
-    config = getattr(getattr(system, "model", None), "config", None)
     results, parts = [], []
     for items in read:  # other contexts are drawn, too, before the first suite is scored
         name, note = items[0].item_id.rpartition(":")[0], counts_note(items)
         items, split = items_between(items, only)
-        check_language(items, *(getattr(config, f"{side}_lang", None) for side in ("source", "target")))
+        check_language(items, *system_languages(system))
         for condition in conditions:
             with_context(items, condition)
         parts.append((name, split, items, note))
@@ -137,7 +136,10 @@ def judge_files(
 
 
 def cxmi_files(system: System, documents: Dataset, *, source_lang: str, target_lang: str, dataset: str) -> dict:
-    """The report of what context adds to the log-probability of references: CXMI, with the words that gain most."""
+    """The report of what context adds to the log-probability of references: CXMI, with the words that gain most.
+
+    ValueError: documents of other languages than the system's.
+    """
     items = items_of_documents(
         documents,
         source_lang=source_lang,
@@ -145,6 +147,7 @@ def cxmi_files(system: System, documents: Dataset, *, source_lang: str, target_l
         past_context=system.past_context,
         future_context=system.future_context,
     )
+    check_language(items, *system_languages(system))
     found = pointwise_cxmi(system, items)
     result = cxmi_result(system, found, dataset=dataset)
     result["details"]["gains"] = [list(row) for row in word_gains(found)[:20]]
@@ -166,9 +169,11 @@ def rationales_files(
     """The report of `rationale_agreement` on the files of SCAT in a folder (see `read_scat`).
 
     `only` is (first, last) line, from 1: the rest may be in the training data. `data` tells how many lines there are,
-    and how many could not be read, by reason. ValueError: no example between the lines.
+    and how many could not be read, by reason. ValueError: no example between the lines, other languages than the
+    system's.
     """
     scat = read_scat(folder, split, source_lang, target_lang)
+    check_languages(str(folder), (source_lang, target_lang), *system_languages(system))
     first, last = only or (1, scat.lines)
     examples = [one for one in scat.examples if first <= int(one.example_id.rpartition(":")[2]) <= last]
     if not examples:

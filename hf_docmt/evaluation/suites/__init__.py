@@ -2,7 +2,7 @@
 
 from hf_docmt.evaluation.suites.averages import average_results
 from hf_docmt.evaluation.suites.items import SuiteItem, labels_of
-from hf_docmt.evaluation.suites.published import TIES, check_language, counts_note
+from hf_docmt.evaluation.suites.published import TIES, check_language, check_languages, counts_note
 from hf_docmt.evaluation.suites.reader import FORMATS, read_suite
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "SuiteItem",
     "average_results",
     "check_language",
+    "check_languages",
     "counts_note",
     "labels_of",
     "read_suite",

@@ -27,8 +27,8 @@ class SuiteDocuments:
     def __init__(self, path: Path, suite: str | Path, past: int, future: int):
         if not path.is_file():
             raise DataError(
-                f"{suite}: its context is needed, but {path} is not there; give the documents (JSON lines) that the "
-                "suite was made from, or context=0"
+                f"{suite}: its documents are needed, but {path} is not there; give the documents (JSON lines) that the "
+                "suite was made from, or context=0 and no documents"
             )
         self.path, self.past, self.future = path, past, future
         self.languages = _languages(path)

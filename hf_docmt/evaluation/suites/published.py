@@ -25,7 +25,8 @@ COUNTS = {  # (format, name; None: any): what is counted, by the names of `count
     ("bawden", "anaphora"): {"items": 200, "groups": 50, "kind=correct": 100, "kind=semi-correct": 100},
     ("bawden", "lexical_choice"): {"items": 200, "groups": 100},
 }
-_CODES = {"eng": "en", "deu": "de", "ger": "de", "fra": "fr", "fre": "fr", "rus": "ru"}
+_CODES = {"eng": "en", "deu": "de", "ger": "de", "fra": "fr", "fre": "fr", "rus": "ru", "spa": "es", "ita": "it"}
+_CODES |= {"pol": "pl", "por": "pt"}
 
 
 def counts(items: Sequence[SuiteItem]) -> dict[str, int]:
@@ -59,20 +60,27 @@ def counts_note(items: Sequence[SuiteItem]) -> str | None:
 
 
 def check_language(items: Sequence[SuiteItem], source_lang: str | None, target_lang: str | None) -> None:
-    """DataError where a suite is known to be of other languages than a model that translates between these.
+    """DataError where items are known to be of other languages than a model that translates between these.
 
     Lopes and Bawden are English-French. The formats of ContraPro and Voita serve other suites, too: there documents,
     file names, document ids, or a published name with Cyrillic candidates tell. What is not told on either side is not
-    compared; codes such as `de_DE`, `deu_Latn` and `de` are the same language.
+    compared; codes such as `de_DE`, `deu_Latn` and `de` are the same language, codes of other length are not compared.
     """
     for item in items[:1]:
-        model = (source_lang, target_lang)
-        for side, own, other in zip(("source", "target"), item.languages, model):
-            if own and other and _primary(own) != _primary(other):
-                raise DataError(
-                    f"{item.where}: the suite's {side} language is {own!r}, the model's {other!r}; take a suite "
-                    f"from {source_lang} to {target_lang}, or a model of the suite's languages"
-                )
+        check_languages(item.where, item.languages, source_lang, target_lang)
+
+
+def check_languages(
+    place: str, languages: tuple[str | None, str | None], source_lang: str | None, target_lang: str | None
+) -> None:
+    """As `check_language`, with the languages of what was read from a place."""
+    for side, own, other in zip(("source", "target"), languages, (source_lang, target_lang)):
+        codes = {_primary(code) for code in (own, other) if code}
+        if len(codes) == 2 and len(set(map(len, codes))) == 1:
+            raise DataError(
+                f"{place}: the {side} language is {own!r}, the model's {other!r}; take data from {source_lang} to "
+                f"{target_lang}, or a model of these languages"
+            )
 
 
 def _primary(code: str) -> str:

@@ -9,6 +9,11 @@ from hf_docmt.evaluation.suites.contrapro_documents import SuiteDocuments, Surro
 from hf_docmt.evaluation.suites.items import SuiteItem
 
 FORMATS = ("contrapro", "voita", "lopes", "bawden")
+BELONGS = {
+    "records": "text files of ContraPro, Voita and Bawden",
+    "context_file": "text files of Lopes",
+    "documents": "JSON of ContraPro",
+}
 
 
 def read_suite(
@@ -25,7 +30,8 @@ def read_suite(
 
     `contrapro` (Müller et al. 2018): JSON with `segment id` counted from 1; the context, and `future_context` sentences
     after the current one, are taken from `documents`, JSON lines with the source language first in every sentence pair,
-    by default `documents.jsonl` beside the suite. Or the text made from it, `NAME.text.en`, `NAME.context.en`, `.de`.
+    by default `documents.jsonl` beside the suite; those that are given are read without context, too. Or the text made
+    from it, `NAME.text.en`, `NAME.context.en`, `.de`.
     `voita` (Voita et al. 2019): JSON with sentences joined by `_eos`, or the text `NAME.src`, `NAME.dst`.
     `lopes` (Lopes et al. 2020): the folder, or `NAME.current.src`; `context_file` is N of `NAME.cN.context.src`.
     `bawden` (Bawden et al. 2018): JSON, or the text `SET.current.en`, `SET.prev.en`, `.fr`.
@@ -46,10 +52,12 @@ def read_suite(
     _check_belongs("records", records, from_texts and text_format != "lopes", path)
     _check_belongs("context_file", context_file, from_texts and text_format == "lopes", path)
     if from_texts:
+        _check_belongs("documents", documents, False, path)
         return list(_text_items(Path(path), text_format, records, context, context_file))
     entries = _entries(path)
     format = _json_format(entries, path) if format == "auto" else format
     _check_entries(entries, format, path)
+    _check_belongs("documents", documents, format == "contrapro", path)
     if format == "contrapro":
         return list(_contrapro_items(entries, path, documents, context, future_context))
     return list((voita.voita_items if format == "voita" else bawden.bawden_items)(entries, path, context))
@@ -57,8 +65,7 @@ def read_suite(
 
 def _check_belongs(name: str, value: object, belongs: bool, path: str | Path) -> None:
     if value is not None and not belongs:
-        kind = "text files of ContraPro, Voita and Bawden" if name == "records" else "text files of Lopes"
-        raise ValueError(f"{name} is {value}, but {path} has no use for it, it is for {kind}; leave it out")
+        raise ValueError(f"{name} is {value}, but {path} has no use for it, it is for {BELONGS[name]}; leave it out")
 
 
 def _text_format(path: str | Path) -> str | None:
@@ -104,7 +111,7 @@ def _records_path(path: Path, format: str) -> Path | None:
 
 
 def _contrapro_items(entries: list[dict], path, documents: str | Path | None, context: int, future_context: int):
-    if not context and not future_context:
+    if documents is None and not context and not future_context:
         return contrapro.contrapro_items(entries, path, lambda *segment: Surroundings(), (None, None))
     source = Path(path).with_name("documents.jsonl") if documents is None else Path(documents)
     texts = SuiteDocuments(source, path, context, future_context)

@@ -66,7 +66,10 @@ class PromptTokens:
             raise ValueError(f"format is {self.format!r}, expected {' or '.join(FORMATS)}")
         for field in sorted(self.prompt.languages):
             if not self.languages[field]:
-                raise ValueError(f"the prompt names {{{field}}}, but it is not given; give a name such as 'English'")
+                raise ValueError(
+                    f"the prompt names {{{field}}}, but it is not given; give a name such as 'English' "
+                    f"(docmt: --option {field}=English)"
+                )
         if self.format == "chat" and not self.tokenizer.chat_template:
             raise ValueError(f"format is 'chat', but {kind} has no chat template; use format='plain'")
         if self.tokenizer.eos_token_id is None:

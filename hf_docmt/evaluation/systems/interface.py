@@ -25,3 +25,10 @@ class System(Protocol):
 
     def describe(self) -> dict:
         """The `model` section of a report: name, architecture, parameters, config."""
+
+
+def system_languages(system: System) -> tuple[str | None, str | None]:
+    """Source and target language of a system: the codes it was given, else those of its model's configuration."""
+    given, config = getattr(system, "settings", {}), getattr(getattr(system, "model", None), "config", None)
+    sides = (("src_lang", "source_lang"), ("tgt_lang", "target_lang"))
+    return tuple(given.get(code) or getattr(config, field, None) for code, field in sides)

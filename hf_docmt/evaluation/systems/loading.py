@@ -1,8 +1,10 @@
 """Systems from model folders and the Hub, of the kind that the configuration tells."""
 
 import inspect
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import get_args
 
 import torch
 from safetensors import SafetensorError
@@ -85,16 +87,42 @@ def kind_of(name: str | Path) -> str:
     return fitting[0]
 
 
+def read_options(pairs: Sequence[str], kind: str, without: Collection[str] = ()) -> dict[str, str | int]:
+    """Options of a kind of system from texts `KEY=VALUE`; those that are texts or numbers, but for `without`.
+
+    ValueError: no `=`, an unknown key or one that is given twice, a value that is no number where one is needed.
+    """
+    types = {name: {annotation, *get_args(annotation)} & {int, str} for name, annotation in _options(kind).items()}
+    known = {name: found.pop() for name, found in types.items() if found and name not in without}
+    options = {}
+    for pair in pairs:
+        key, given, value = pair.partition("=")
+        if not given or key in options:
+            raise ValueError(f"option {pair!r}, expected KEY=VALUE, every key once")
+        if key not in known:
+            hint = "".join(f"; did you mean {close!r}?" for close in get_close_matches(key, known, n=1))
+            raise ValueError(f"unknown option {key!r} of a {kind} system, expected {', '.join(known) or 'none'}{hint}")
+        if known[key] is int and not value.isdecimal():
+            raise ValueError(f"option {pair!r}, expected a number, such as {key}=2")
+        options[key] = known[key](value)
+    return options
+
+
 def _classes(names: str | tuple[str, ...]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _check_options(options: dict, kind: str) -> None:
-    parameters = inspect.signature(KINDS[kind]).parameters.values()
-    known = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    known = _options(kind)
     for option in options:
         if close := [] if option in known else get_close_matches(option, known, n=1):
             raise ValueError(f"unknown option {option!r} of a {kind} system; did you mean {close[0]!r}?")
+
+
+def _options(kind: str) -> dict[str, type]:
+    """The options of a kind of system, with their types."""
+    parameters = inspect.signature(KINDS[kind]).parameters.values()
+    return {one.name: one.annotation for one in parameters if one.kind is one.KEYWORD_ONLY}
 
 
 def _load(name: str | Path, kind: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

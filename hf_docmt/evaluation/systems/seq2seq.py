@@ -21,7 +21,8 @@ class Seq2SeqSystem(ForcedDecoding):
     a forced prefix (in scoring the references), `"source"` gives it none. `source_prefix` is put before the source,
     such as T5's task or Marian's `>>fra<<`; `src_lang` and `tgt_lang` are the tokenizer's language codes. Labels are
     what `tokenizer(text_target=...)` makes of them; language codes in them are given, not scored. Further arguments go
-    to `generate`. ValueError: context without a separator, unknown language codes.
+    to `generate`. ValueError: context without a separator, unknown language codes, none given where the tokenizer
+    has some; where it has marks such as Marian's, an empty `source_prefix` says that none is meant.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class Seq2SeqSystem(ForcedDecoding):
         future_context: int = 0,
         context_sides: str = "source",
         separator: str | None = None,
-        source_prefix: str = "",
+        source_prefix: str | None = None,
         src_lang: str | None = None,
         tgt_lang: str | None = None,
         batch_size: int = 16,
@@ -45,6 +46,17 @@ class Seq2SeqSystem(ForcedDecoding):
         for field, code in (("src_lang", src_lang), ("tgt_lang", tgt_lang)):
             if code is not None:
                 _set_language(tokenizer, field, code)
+            elif _has_codes(tokenizer, field):
+                raise ValueError(
+                    f"{type(tokenizer).__name__} has language codes, but {field} is not given; give src_lang and "
+                    "tgt_lang, such as 'eng_Latn' and 'deu_Latn' for NLLB (docmt: --option tgt_lang=deu_Latn)"
+                )
+        marks = getattr(tokenizer, "supported_language_codes", None)  # Marian's
+        if marks and source_prefix is None:
+            raise ValueError(
+                f"{type(tokenizer).__name__} has marks of target languages, such as {marks[0]!r}, but source_prefix is "
+                "not given; give one of them (docmt: --option source_prefix=MARK), or '' if the model needs none"
+            )
         reach = past_context + future_context
         collate = JoinedCollator(
             model,
@@ -180,6 +192,18 @@ def _set_language(tokenizer: PreTrainedTokenizerBase, field: str, code: str) -> 
         known = False
     if not known:
         raise ValueError(f"{field}: {code!r} is not a language code of {type(tokenizer).__name__}")
+
+
+def _has_codes(tokenizer: PreTrainedTokenizerBase, field: str) -> bool:
+    """Whether a language code stands around texts of this side."""
+    if not hasattr(tokenizer, field):
+        return False
+    try:
+        frame = frame_of(tokenizer, is_target=field == "tgt_lang")
+    except KeyError:  # M2M-100 has no target language of its own
+        return True
+    marks = {getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos", "sep", "cls")}
+    return not {*frame.before, *frame.after} <= marks
 
 
 def _separator(tokenizer: PreTrainedTokenizerBase, separator: str | None) -> list[int]:
