@@ -402,6 +402,7 @@ def attention_share_analysis(
     if picture:
         checked_path(Path(picture))
     loaded, tokenizer = load(model)
+    loaded.to(device())
     languages = {name: getattr(loaded.config, name) for name in ("source_lang", "target_lang")}
     if not all(languages.values()):
         raise ValueError(

@@ -65,6 +65,10 @@ class Architecture:
 
     def reach(self, config) -> str:
         """In words, the context a model of this configuration sees."""
+        window = getattr(config, "window", None)
+        return self.segment_reach(config) + (f"; attention to {window} tokens on either side" if window else "")
+
+    def segment_reach(self, config) -> str:
         if config.view == "chunk":
             return f"chunks of up to {config.chunk_tokens} target tokens, source and target"
         if not config.past_context and not config.future_context:

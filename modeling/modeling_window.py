@@ -317,8 +317,13 @@ class WindowForConditionalGeneration(DocMTForConditionalGeneration):
             inputs["decoder_alignment"] = aligned[:, -inputs["decoder_input_ids"].shape[1] :]
         return inputs
 
-    def _prefill(self, *args, **kwargs):
-        outputs = super()._prefill(*args, **kwargs)
+    def _prefill(self, input_ids, generation_config, *args, **kwargs):
+        if generation_config.prefill_chunk_size:
+            raise ValueError(
+                f"prefill_chunk_size must be None, got {generation_config.prefill_chunk_size}: a part of the prompt does "
+                "not tell where its sentences stand."
+            )
+        outputs = super()._prefill(input_ids, generation_config, *args, **kwargs)
         if isinstance(outputs.past_key_values, WindowCache):
             outputs.past_key_values.keep_prompt()
         return outputs

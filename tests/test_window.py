@@ -511,3 +511,10 @@ def test_effective_context():
 def test_bad_configuration(fields, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         WindowConfig(**fields)
+
+
+def test_prompts_are_read_whole():
+    model = build("window", past_context=2, window=2)
+    inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]]), "decoder_input_ids": torch.tensor([[2, 9, SEP, 7]])}
+    with pytest.raises(ValueError, match="prefill_chunk_size must be None, got 2"):
+        model.generate(**inputs, prefill_chunk_size=2, max_new_tokens=2)
