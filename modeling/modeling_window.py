@@ -320,8 +320,8 @@ class WindowForConditionalGeneration(DocMTForConditionalGeneration):
     def _prefill(self, input_ids, generation_config, *args, **kwargs):
         if generation_config.prefill_chunk_size:
             raise ValueError(
-                f"prefill_chunk_size must be None, got {generation_config.prefill_chunk_size}: a part of the prompt does "
-                "not tell where its sentences stand."
+                f"prefill_chunk_size must be None, got {generation_config.prefill_chunk_size}: a part of the "
+                "prompt does not tell where its sentences stand."
             )
         outputs = super()._prefill(input_ids, generation_config, *args, **kwargs)
         if isinstance(outputs.past_key_values, WindowCache):
