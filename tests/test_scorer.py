@@ -1,6 +1,7 @@
 """Contrastive scores: equal to scoring one candidate at a time, batches, shared sources, bad input."""
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -226,11 +227,11 @@ def test_items_longer_than_learned_positions_are_named(tokenizer):
     model = concat(tokenizer, past_context=1, position_type="learned", max_position_embeddings=limit)
     collate = registry.get("concat").collator(model.config, tokenizer, context_discount=0.0)
     settings = {"collate": collate, "past_context": 1}
-    fits = item(1, context=0, source=(many,), candidates=(few, many))
+    fits = replace(item(1, context=0, candidates=2), source=(many,), candidates=(few, many))
     assert len(score_suite(model, tokenizer, [fits], **settings)) == 1
     model.get_encoder().register_forward_hook(lambda *_: pytest.fail("scored"))
     source = item(2, context=1, source=(many, few), target_context=("",), place="suite.json, item 2")
-    target = item(3, context=1, source=("", few), target_context=(few,), candidates=(few, many))
+    target = replace(item(3, context=1, candidates=2), source=("", few), target_context=(few,), candidates=(few, many))
     for side, place, long in (("source", r"suite\.json, item 2", source), ("target", "item suite:3", target)):
         words = rf"^{place}: \d+ {side} tokens with their context, but .* learned positions for {limit}; give less"
         with pytest.raises(ValueError, match=words):
