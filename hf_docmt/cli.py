@@ -160,7 +160,6 @@ def evaluate(
 ) -> None:
     """Score translations: s-BLEU, d-BLEU, chrF and TER, each with its signature."""
     from hf_docmt.evaluation.corpus import evaluate_files
-    from hf_docmt.evaluation.report import write_report
     from hf_docmt.inference.corpus import check_output
 
     check_output(output or "-")
@@ -181,9 +180,7 @@ def evaluate(
         comet_model=comet_model,
         comet_context=comet_context,
     )
-    if output:
-        write_report(report, output)
-    show_report(report, as_json)
+    show_report(report, as_json, output)
 
 
 @app.command()
@@ -206,7 +203,6 @@ def contrast(
     as_json: AsJson = False,
 ) -> None:
     """Contrastive accuracy by forced decoding, of any translation or language model, or from a file of scores."""
-    from hf_docmt.evaluation.report import write_report
     from hf_docmt.evaluation.suite_files import contrast_files, judge_files
     from hf_docmt.inference.corpus import check_output
 
@@ -222,9 +218,7 @@ def contrast(
         system = load_scored(model, context, option)
         options = {"normalization": normalization, "scores_folder": write_scores, **shared}
         report = contrast_files(system, suites, conditions=conditions.split(","), **options)
-    if output:
-        write_report(report, output)
-    show_report(report, as_json)
+    show_report(report, as_json, output)
 
 
 @app.command()
@@ -244,7 +238,6 @@ def ctxpro(
 ) -> None:
     """Generative accuracy on ctxpro's sets: translated, and judged by the word that context asks for."""
     from hf_docmt.evaluation.generative import ctxpro_files
-    from hf_docmt.evaluation.report import write_report
     from hf_docmt.inference.corpus import check_output
 
     check_output(output or "-")
@@ -252,9 +245,7 @@ def ctxpro(
     options = {name: value for name, value in options.items() if value is not None}
     system = load_scored(model, context, option, TRANSLATED, **options)
     report = ctxpro_files(system, sets, inputs=inputs, conditions=conditions.split(","), rule=rule)
-    if output:
-        write_report(report, output)
-    show_report(report, as_json)
+    show_report(report, as_json, output)
 
 
 @app.command()
@@ -272,7 +263,6 @@ def cxmi(
     from pathlib import Path
 
     from hf_docmt.data.readers import read_documents
-    from hf_docmt.evaluation.report import write_report
     from hf_docmt.evaluation.suite_files import cxmi_files
     from hf_docmt.inference.corpus import check_output
 
@@ -280,9 +270,7 @@ def cxmi(
     system = load_scored(model, context, option, prompted=(source_lang, target_lang))
     languages = languages_of(system, source_lang, target_lang)
     report = cxmi_files(system, read_documents(path=documents, **languages), dataset=Path(documents).stem, **languages)
-    if output:
-        write_report(report, output)
-    show_report(report, as_json)
+    show_report(report, as_json, output)
 
 
 @app.command()
@@ -363,7 +351,6 @@ def rationales(
     as_json: AsJson = False,
 ) -> None:
     """Attention from pronouns against the words that people chose their translation by (Yin et al. 2021)."""
-    from hf_docmt.evaluation.report import write_report
     from hf_docmt.evaluation.suite_files import rationales_files
     from hf_docmt.inference.corpus import check_output
 
@@ -374,9 +361,7 @@ def rationales(
     report = rationales_files(
         system, folder, split=split, only=item_range(items), attention=attention, step=step, **languages
     )
-    if output:
-        write_report(report, output)
-    show_report(report, as_json)
+    show_report(report, as_json, output)
 
 
 @analyze.command("attention-share")
@@ -394,7 +379,7 @@ def attention_share_analysis(
     from hf_docmt.analysis.heat_maps import draw_attention_share
     from hf_docmt.analysis.plots import checked_path
     from hf_docmt.data.readers import read_documents
-    from hf_docmt.evaluation.report import build_report, make_result, write_report
+    from hf_docmt.evaluation.report import build_report, make_result
     from hf_docmt.evaluation.systems import DocMTSystem
     from hf_docmt.inference.corpus import check_output
 
@@ -415,11 +400,9 @@ def attention_share_analysis(
         data={"documents": len(rows), **languages},
         results=[make_result(**found.result(Path(documents).stem))],
     )
-    if output:
-        write_report(report, output)
+    show_report(report, as_json, output)
     if picture:
         draw_attention_share(found, picture, title=f"{name}, {Path(documents).stem}")
-    show_report(report, as_json)
 
 
 bench = typer.Typer(help="Speed and memory, measured side by side.", no_args_is_help=True)
@@ -566,9 +549,12 @@ def show(result: dict, as_json: bool, text: str) -> None:
     print(json.dumps({key: value for key, value in result.items() if key != text}) if as_json else result[text])
 
 
-def show_report(report: dict, as_json: bool) -> None:
-    from hf_docmt.evaluation.report import format_table
+def show_report(report: dict, as_json: bool, output: str | None) -> None:
+    """Write the report into the file, where one was given, and print it."""
+    from hf_docmt.evaluation.report import format_table, write_report
 
+    if output:
+        write_report(report, output)
     print(json.dumps(report, ensure_ascii=False) if as_json else format_table(report))
 
 

@@ -33,7 +33,7 @@ def test_all_recipes_are_there():
     assert {path.stem for path in recipe_files.ALL} == names
 
 
-@pytest.mark.parametrize("path", recipe_files.KNOWN, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", recipe_files.ALL, ids=lambda path: path.stem)
 def test_recipe(path):
     recipe = load_recipe(path)
     config = config_of(recipe)
@@ -79,7 +79,7 @@ def test_recipes_that_are_such_rows(pair, stem):
     assert load_recipe(base, [*overrides, f"output_dir={recipe.output_dir}"]) == recipe
 
 
-@pytest.mark.parametrize("path", [path for path in recipe_files.KNOWN if path.stem.startswith("herold2023")])
+@pytest.mark.parametrize("path", [path for path in recipe_files.ALL if path.stem.startswith("herold2023")])
 def test_recipes_of_herold_and_ney(path):
     """Appendix A.2, and section 4.2 for the strategies."""
     recipe, (_, task, system) = load_recipe(path), path.stem.split("_")

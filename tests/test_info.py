@@ -109,7 +109,7 @@ def test_recipe_with_a_tokenizer_or_a_model(recipe, model):
     assert facts["parameters"]["total"] == loaded.num_parameters()
 
 
-@pytest.mark.parametrize("path", recipe_files.KNOWN, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", recipe_files.ALL, ids=lambda path: path.stem)
 def test_every_recipe_of_the_package(path):
     facts = describe(path)
     assert facts["parameters"]["total"] > 100_000 and facts["target_lang"] in render(facts)
