@@ -261,12 +261,19 @@ def test_suites_are_deterministic_and_of_the_stated_size(suites):
     assert make_suites(seed=5, items_per_cell=12) == suites
     assert make_suites(seed=5, items_per_cell=2)["deixis"] == suites["deixis"][: 2 * 6]
     sizes = {name: len(items) for name, items in suites.items()}
-    assert sizes == {"pronoun": 180, "documents": 180, "deixis": 72, "lex_cohesion": 72, "ellipsis": 48}
+    assert sizes == {
+        "pronoun": 180,
+        "register": 216,
+        "documents": 396,
+        "deixis": 72,
+        "lex_cohesion": 72,
+        "ellipsis": 48,
+    }
 
 
 def test_pronoun_items_have_the_fields_of_contrapro(suites):
     documents = {row["doc_id"]: row for row in suites["documents"]}
-    assert len(documents) == len(suites["pronoun"])
+    assert len(documents) == len(suites["pronoun"]) + len(suites["register"])
     for item in suites["pronoun"]:
         assert set(item) == CONTRAPRO_KEYS
         pair = documents[item["document id"]]["translation"][item["segment id"] - 1]
@@ -359,6 +366,26 @@ def test_ellipsis_takes_the_verb_before_it_and_another_person(suites):
         assert not set(words(context[2])) & set(words(answer)) & set(LEXICON["names"])
 
 
+def test_register_is_told_by_the_greeting_alone(suites):
+    documents = {row["doc_id"]: row for row in suites["documents"]}
+    groups = defaultdict(list)
+    for item in suites["register"]:
+        row, distance = documents[item["document id"]], item["ante distance"]
+        *context, last = row["translation"]
+        assert (last["en"], last["de"]) == (item["src segment"], item["ref segment"])
+        assert len(context) == distance and not any(name.startswith("deixis") for name in row["phenomena"][:-1])
+        (error,) = item["errors"]
+        assert {item["ref pronoun"], error["replacement"]} == {"du", "Sie"}
+        rest = [(pair["en"], pair["de"]) for pair in context[1:]]
+        candidates = frozenset([item["ref segment"], error["contrastive"]])
+        groups[item["document id"].rpartition("-")[0]].append((context[0]["en"], rest, candidates, item))
+    assert len(groups) == 9 * 12
+    for (greeting, *same, item), (other_greeting, *others, wrong) in groups.values():
+        assert greeting != other_greeting and same == others
+        assert item["ref segment"] == wrong["errors"][0]["contrastive"]
+    assert max(item["ante distance"] for item in make_suites(5, 1, longest=30)["register"]) == 29
+
+
 def test_without_context_nobody_beats_chance(suites):
     """The best answer that looks at the current sentence and its candidates only is right in exactly CHANCE."""
     seen = defaultdict(lambda: defaultdict(Counter))
@@ -404,11 +431,11 @@ def test_answers_are_equally_frequent_at_every_distance(suites):
 def test_written_folder_reads_back(tmp_path):
     folder = write_corpus(tmp_path / "new" / "corpus", seed=2, train=5, validation=3, test=2, suite_items=1)
     suites = make_suites(2, 1)
-    names = {f"{split}.jsonl" for split in (*SPLITS, "documents")} | {f"{n}.json" for n in CHANCE}
+    names = {f"{split}.jsonl" for split in (*SPLITS, "documents")} | {f"{n}.json" for n in (*CHANCE, "register")}
     assert {path.name for path in folder.iterdir()} == names and [p.name for p in folder.parent.iterdir()] == ["corpus"]
     for split, rows in make_corpus(2, 5, 3, 2).items():
         assert [json.loads(line) for line in (folder / f"{split}.jsonl").read_text("utf-8").splitlines()] == rows
-    for name in CHANCE:
+    for name in (*CHANCE, "register"):
         assert json.loads((folder / f"{name}.json").read_text("utf-8")) == suites[name]
 
 

@@ -9,7 +9,7 @@ and the same candidates, each candidate being the right one in one item of the g
   other classes and genders in between; what is said of *it* tells the class of noun that is meant. Every class has as
   many nouns of each gender. At distance 0 the antecedent is in the sentence itself, and no context is needed.
 - deixis (1/2): *you* is du or Sie. The greeting in the first sentence fixes it on both sides; afterwards only the
-  German sentences that address somebody show it.
+  German sentences that address somebody show it. The register suite asks for it at every distance from the greeting.
 - lex_cohesion (1/2): a term with two German names keeps the one that was used first. A fair coin chooses it and the
   English side is the same for both, so the clue is in the target context only: a model with source context stays at
   chance, and the first use in a document cannot be predicted by any model.
@@ -23,24 +23,12 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from .discourse_scene import Scene
+from .discourse_drawing import draw_document
 from .discourse_suites import make_suites
 
 CHANCE = {"pronoun": 1 / 3, "deixis": 1 / 2, "lex_cohesion": 1 / 2, "ellipsis": 1 / 4}
 SPLITS = ("train", "validation", "test")
 
-# Shares in which kinds of sentences are drawn, and distances of antecedents (far ones are seldom there to draw).
-_MIX = {
-    "pronoun": 0.38,
-    "pronoun_within": 0.09,
-    "mention": 0.08,
-    "address": 0.14,
-    "first_term": 0.07,
-    "same_term": 0.25,
-    "ellipsis": 0.03,
-    "action": 0.01,
-}
-_DISTANCE_WEIGHTS = {1: 1.0, 2: 2.0, 3: 3.0}  # 0.5 beyond
 _ATTEMPTS = 100
 
 __all__ = ["CHANCE", "SPLITS", "make_corpus", "make_suites", "write_corpus"]
@@ -84,7 +72,7 @@ def write_corpus(
 ) -> Path:
     """Write the splits (JSON lines) and the suites into a new folder; returns it.
 
-    Files: train.jsonl, validation.jsonl, test.jsonl; pronoun.json (ContraPro format) with its documents.jsonl;
+    Files: train.jsonl, validation.jsonl, test.jsonl; pronoun.json and register.json (ContraPro format) with their documents.jsonl;
     deixis.json, lex_cohesion.json, ellipsis.json (Voita format), `suite_items` items per distance and answer.
     The folder appears when it is complete. ValueError if it exists and is not empty.
     """
@@ -92,7 +80,7 @@ def write_corpus(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} exists and is not an empty folder; give another one or remove it first")
     corpus = make_corpus(seed, train, validation, test, sentences)
-    suites = make_suites(seed, suite_items)
+    suites = make_suites(seed, suite_items, longest=max(sentences))
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as unfinished:
         part = Path(unfinished) / folder.name
@@ -116,57 +104,12 @@ def _checked_range(sentences: tuple[int, int]) -> tuple[int, int]:
 def _new_row(name: str, shortest: int, longest: int, seen: set[tuple[str, ...]]) -> dict:
     for attempt in range(_ATTEMPTS):
         rng = random.Random(f"{name}/{attempt}")
-        scene = _document(rng, rng.randint(shortest, longest))
+        scene = draw_document(rng, rng.randint(shortest, longest))
         text = tuple(s.en + "\t" + s.de for s in scene.sentences)
         if text not in seen:
             seen.add(text)
             return scene.row("discourse-" + name.replace("/", "-"))
     raise ValueError(f"no new document of {shortest} to {longest} sentences found; ask for fewer or longer documents")
-
-
-def _document(rng: random.Random, length: int) -> Scene:
-    scene = Scene(rng)
-    scene.greet(scene.draw_noun())
-    while len(scene.sentences) < length:
-        free = len(scene.free_classes())
-        possible = {
-            "pronoun": bool(scene.antecedents()),
-            "pronoun_within": free > 1,
-            "mention": free > 1,
-            "first_term": "term" not in scene.clues,
-            "same_term": "term" in scene.clues,
-            "ellipsis": length - len(scene.sentences) > 1,
-        }
-        kinds = [kind for kind in _MIX if possible.get(kind, True)]
-        _add(scene, rng.choices(kinds, [_MIX[kind] for kind in kinds])[0], free)
-    return scene
-
-
-def _add(scene: Scene, kind: str, free: int) -> None:
-    """A sentence of this kind (an ellipsis after its action), half of those that can take one noun more taking it."""
-    more = free > 1 and scene.rng.random() < 0.5
-    match kind:
-        case "pronoun":
-            choices = scene.antecedents()
-            weights = [_DISTANCE_WEIGHTS.get(distance, 0.5) for distance, _ in choices]
-            scene.pronoun(scene.rng.choices(choices, weights)[0][1])
-        case "pronoun_within":
-            noun = scene.draw_noun()
-            nouns = [noun, scene.draw_noun(without=noun.kind)] if more else [noun]
-            scene.pronoun_within(nouns, scene.rng.choice(nouns))
-        case "mention":
-            scene.pair() if more else scene.mention()
-        case "address":
-            scene.address(scene.draw_noun() if more else None)
-        case "action":
-            scene.act()
-        case "ellipsis":
-            scene.act()
-            scene.ellipsis()
-        case "first_term" if more:
-            scene.name_term(twice=True)
-        case "first_term" | "same_term":
-            scene.name_term()
 
 
 def _write_lines(path: Path, rows: Iterable[dict]) -> None:

@@ -12,12 +12,15 @@ from item to item. A distance is that of the nearest clue:
   with three sentences of context would otherwise see which gender is missing.
 - deixis: 1 to 3; the first of the four sentences is always the greeting (the clue of the source side, 3 back), at
   distances 1 and 2 the nearest clue is a German sentence with du or Sie.
+- register: 1 to one less than the longest document's sentences; the greeting is the only clue on either side, as no
+  sentence between it and the current one addresses anybody.
 - lex_cohesion: 1 to 3, the one earlier use of the term, in the German sentence. ellipsis: 1.
 """
 
 import random
 import re
 
+from .discourse_drawing import draw_document
 from .discourse_forms import GENDERS, LEXICON, PRONOUNS, REGISTERS
 from .discourse_scene import Scene
 
@@ -28,21 +31,29 @@ ELLIPSIS_CANDIDATES = 4
 _GENDER_NAMES = {"m": "Masc", "f": "Fem", "n": "Neut"}
 
 
-def make_suites(seed: int = 0, items_per_cell: int = 30) -> dict[str, list[dict]]:
-    """Suites by name (pronoun, deixis, lex_cohesion, ellipsis) and the context `documents` of the pronoun suite.
+def make_suites(seed: int = 0, items_per_cell: int = 30, longest: int = 10) -> dict[str, list[dict]]:
+    """Suites by name (pronoun, register, deixis, lex_cohesion, ellipsis) and the `documents` that the first two are in.
 
-    A cell is one distance with one answer (er/sie/es, du/Sie, first/second rendering, first to fourth verb).
+    A cell is one distance with one answer (er/sie/es, du/Sie, first/second rendering, first to fourth verb). `longest`
+    is the number of sentences of the longest document, with which the register suite ends.
     """
     if not isinstance(items_per_cell, int) or items_per_cell < 0:
         raise ValueError(f"items_per_cell: got {items_per_cell!r}, expected an integer of 0 or more")
-    suites: dict[str, list[dict]] = {"pronoun": [], "documents": [], "deixis": [], "lex_cohesion": [], "ellipsis": []}
+    names = ("pronoun", "register", "documents", "deixis", "lex_cohesion", "ellipsis")
+    suites: dict[str, list[dict]] = {name: [] for name in names}
     for number in range(items_per_cell):
         for distance in PRONOUN_DISTANCES:
             for gender in GENDERS:
                 scene = _pronoun_scene(_rng(seed, "pronoun", distance, number), distance, gender)
                 doc_id = f"pronoun-{distance}-{number + 1}-{PRONOUNS[gender]}"
                 suites["documents"].append(scene.row(doc_id))
-                suites["pronoun"].append(_contrapro_item(doc_id, scene))
+                suites["pronoun"].append(_pronoun_item(doc_id, scene))
+        for distance in range(1, longest):
+            for register in REGISTERS:
+                scene = _register_scene(_rng(seed, "register", distance, number), distance, register)
+                doc_id = f"register-{distance}-{number + 1}-{register}"
+                suites["documents"].append(scene.row(doc_id))
+                suites["register"].append(_contrapro_item(doc_id, scene, "you", distance, "register"))
         for distance in VOITA_DISTANCES:
             for answer in (0, 1):
                 scene = _deixis_scene(_rng(seed, "deixis", distance, number), distance, REGISTERS[answer])
@@ -79,6 +90,12 @@ def _pronoun_scene(rng: random.Random, distance: int, gender: str) -> Scene:
     for other in genders[: distance - 1]:
         rng.choice((scene.mention, scene.address))(scene.draw_noun(other))
     scene.pronoun(antecedent, only_subject=True)
+    return scene
+
+
+def _register_scene(rng: random.Random, distance: int, register: str) -> Scene:
+    scene = draw_document(rng, distance, register, without="address")
+    scene.address()
     return scene
 
 
@@ -124,31 +141,35 @@ def _voita_item(scene: Scene) -> dict:
     }
 
 
-def _contrapro_item(doc_id: str, scene: Scene) -> dict:
+def _contrapro_item(doc_id: str, scene: Scene, pronoun: str, distance: int, kind: str) -> dict:
+    """What every item has; `kind` is what is wrong in the wrong translations."""
     current = scene.sentences[-1]
-    noun = current.noun
-    named = scene.sentences[-1 - current.distance]
-    errors = [
-        {
-            "contrastive": current.options[PRONOUNS[gender]],
-            "replacement": PRONOUNS[gender],
-            "replacement gender": _GENDER_NAMES[gender],
-            "type": "pronominal coreference",
-        }
-        for gender in GENDERS
-        if gender != noun.gender
-    ]
-    morpho = f"{_GENDER_NAMES[noun.gender]}|_|Sg"
+    wrong = {answer: de for answer, de in current.options.items() if answer != current.answer}
     return {
         "document id": doc_id,
         "segment id": len(scene.sentences),
         "corpus": "hf-docmt discourse",
         "src segment": current.en,
         "ref segment": current.de,
-        "src pronoun": "it",
+        "src pronoun": pronoun,
         "ref pronoun": current.answer,
-        "ante distance": current.distance,
-        "intrasegmental": current.distance == 0,
+        "ante distance": distance,
+        "intrasegmental": distance == 0,
+        "errors": [{"contrastive": de, "replacement": answer, "type": kind} for answer, de in wrong.items()],
+    }
+
+
+def _pronoun_item(doc_id: str, scene: Scene) -> dict:
+    """With the antecedent's fields, too."""
+    current = scene.sentences[-1]
+    noun = current.noun
+    named = scene.sentences[-1 - current.distance]
+    item = _contrapro_item(doc_id, scene, "it", current.distance, "pronominal coreference")
+    genders = {PRONOUNS[gender]: _GENDER_NAMES[gender] for gender in GENDERS}
+    errors = [error | {"replacement gender": genders[error["replacement"]]} for error in item.pop("errors")]
+    morpho = f"{_GENDER_NAMES[noun.gender]}|_|Sg"
+    return {
+        **item,
         **_head("src", named.en, noun.en, None, None),
         **_head("ref", named.de, noun.de, _GENDER_NAMES[noun.gender], morpho),
         "errors": errors,
