@@ -12,11 +12,15 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Architecture:
-    """One architecture; classes are imported when they are first asked for."""
+    """One architecture; classes are imported when they are first asked for.
+
+    `carries_state`: it reads documents in order, sentence by sentence, with a state that goes in and comes out.
+    """
 
     name: str
     config_path: str
     model_path: str
+    carries_state: bool = False
 
     @cached_property
     def config_class(self) -> type:
@@ -65,6 +69,9 @@ class Architecture:
 
     def reach(self, config) -> str:
         """In words, the context a model of this configuration sees."""
+        if self.carries_state:
+            sides = {"both": "source and target", "source": "source", "target": "target"}[config.memory_sides]
+            return f"all sentences before, in a memory of {config.memory_size} vectors: {sides}"
         window = getattr(config, "window", None)
         return self.segment_reach(config) + (f"; attention to {window} tokens on either side" if window else "")
 
@@ -87,6 +94,12 @@ ARCHITECTURES = {
         "lst",
         "hf_docmt.modeling.configuration_lst:LstConfig",
         "hf_docmt.modeling.modeling_lst:LstForConditionalGeneration",
+    ),
+    "memory": Architecture(
+        "memory",
+        "hf_docmt.modeling.configuration_memory:MemoryConfig",
+        "hf_docmt.modeling.modeling_memory:MemoryForConditionalGeneration",
+        carries_state=True,
     ),
     "window": Architecture(
         "window",

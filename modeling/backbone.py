@@ -444,6 +444,10 @@ class DocMTModel(DocMTPreTrainedModel):
             embed_inputs=place,
             **kwargs,
         )
+        return self.joined(encoder_outputs, decoder_outputs)
+
+    def joined(self, encoder_outputs, decoder_outputs) -> Seq2SeqModelOutput:
+        """What comes out of encoder and decoder as one output."""
         return Seq2SeqModelOutput(
             last_hidden_state=decoder_outputs.last_hidden_state,
             past_key_values=decoder_outputs.past_key_values,
@@ -466,6 +470,7 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, S
     """The backbone with a language modelling head; base class of every architecture."""
 
     model_class = DocMTModel
+    output_class = Seq2SeqLMOutput
     _tied_weights_keys = {"lm_head.weight": "model.decoder.embed_tokens.weight"}
     _keys_to_ignore_on_load_missing = ["final_logits_bias"]
 
@@ -550,7 +555,7 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, S
             smoothing = self.config.label_smoothing if self.training else 0.0
             loss = weighted_cross_entropy(logits, labels, label_weights, smoothing, num_items_in_batch)
         states = {name: value for name, value in outputs.items() if name != "last_hidden_state"}
-        return Seq2SeqLMOutput(loss=loss, logits=logits, **states)
+        return self.output_class(loss=loss, logits=logits, **states)
 
     def logits_at(self, places: torch.Tensor, **inputs) -> torch.Tensor:
         """Logits (N, V) of N target places alone, marked in (B, T) bool; `inputs` are those of `forward`, no labels."""

@@ -63,7 +63,7 @@ class DocMTConfig(PreTrainedConfig):
 
     def __post_init__(self, **kwargs):
         super().__post_init__(**kwargs)
-        self.one_of("strategy", (None, "sentence", "sliding", "sequential", "full"))
+        self.one_of("strategy", (None, "sentence", "sliding", "sequential", "full", "stream"))
         self.one_of("position_type", ("sinusoidal", "sinusoidal_t2t", "learned"))
         if self.share_encoder_decoder_embeddings and not self.tie_word_embeddings:
             raise ValueError(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from transformers import StoppingCriteria, StoppingCriteriaList
 
-STRATEGIES = ("sentence", "sliding", "sequential", "full")
+STRATEGIES = ("sentence", "sliding", "sequential", "full", "stream")
 
 
 @dataclass
@@ -46,7 +46,8 @@ class DocumentTranslation:
         `sentence` - every sentence alone;
         `sliding` - every window is translated whole and its current sentence kept;
         `sequential` (SD) - sentence by sentence, earlier translations as forced target prefix;
-        `full` (FSD) - parts of the document that do not overlap, each translated at once.
+        `full` (FSD) - parts of the document that do not overlap, each translated at once;
+        `stream` - sentence by sentence with a state carried along, for models that have one.
         The default is the one the model was trained for. Blank sentences stay empty and are no context. A sentence of
         more than `max_sentence_tokens` tokens is translated in parts, and where a translation has another number of
         separators than its source, its sentences are translated again: by `sequential` after `full`, by `sentence`
@@ -55,7 +56,8 @@ class DocumentTranslation:
         `generate_kwargs` go to `generate`; without `max_new_tokens` a sentence may get twice its source tokens and 32
         more. With `return_report`, a second list holds for every document its repairs:
         dicts with `sentence` (index), `kind` (`split`, `separators`, `length` = stopped at `max_new_tokens`) and
-        `detail`. Raises `ValueError` for an unknown strategy or documents that are not lists of strings.
+        `detail`. Raises `ValueError` for a strategy that is unknown or not this model's, and for documents that are not
+        lists of strings.
         """
         strategy = strategy or self.default_strategy()
         documents = list(documents)
@@ -65,16 +67,25 @@ class DocumentTranslation:
                 "strategy 'full' needs a model that writes all sentences; this one has context_sides='source': use "
                 "'sliding' or 'sentence'."
             )
+        translator = self.translator(tokenizer, batch_size, generate_kwargs)
+        if not hasattr(translator, strategy):
+            raise ValueError(
+                f"strategy {strategy!r} carries a state from sentence to sentence, which this model has not: use "
+                f"{self.default_strategy()!r}."
+            )
         was_training = self.training
         self.eval()
         try:
             walks = [make_walk(document, tokenizer, max_sentence_tokens) for document in documents]
-            translator = Translator(self, tokenizer, batch_size, generate_kwargs)
             getattr(translator, strategy)(walks)
         finally:
             self.train(was_training)
         translations = [finish_walk(walk, tokenizer) for walk in walks]
         return (translations, [walk.repairs for walk in walks]) if return_report else translations
+
+    def translator(self, tokenizer, batch_size: int, generate_kwargs: dict) -> "Translator":
+        """What walks documents with this model."""
+        return Translator(self, tokenizer, batch_size, generate_kwargs)
 
     def default_strategy(self) -> str:
         """The strategy of the configuration, or the one that fits how the model was trained."""

@@ -28,22 +28,25 @@ def position_vector(model, position: int, side: str) -> torch.Tensor:
 
 
 def reference_row(
-    model, source: list[int], target: list[int], source_added=None, target_added=None, self_attention=None
+    model, source: list[int], target: list[int], source_added=None, target_added=None, self_attention=None, then=None
 ) -> torch.Tensor:
     """Logits (T, V) of one row. `added[i]` (length, D) is added to the input of layer i (None = nothing).
 
-    `self_attention(weights, name, states, heads, causal, ids)` takes the place of the plain one.
+    `self_attention(weights, name, states, heads, causal, ids)` takes the place of the plain one, and
+    `then(side, number, states)` is what follows it in a layer.
     """
     if source_added is None:
         source_added = [torch.stack([position_vector(model, t, "encoder") for t in range(len(source))])]
     if target_added is None:
         target_added = [torch.stack([position_vector(model, t, "decoder") for t in range(len(target))])]
-    memory = reference_stack(model, "encoder", source, source_added, None, self_attention)
-    states = reference_stack(model, "decoder", target, target_added, memory, self_attention)
+    memory = reference_stack(model, "encoder", source, source_added, None, self_attention, then)
+    states = reference_stack(model, "decoder", target, target_added, memory, self_attention, then)
     return states @ model.lm_head.weight.T + model.final_logits_bias[0]
 
 
-def reference_stack(model, side: str, ids: list[int], added: list, memory=None, self_attention=None) -> torch.Tensor:
+def reference_stack(
+    model, side: str, ids: list[int], added: list, memory=None, self_attention=None, then=None
+) -> torch.Tensor:
     """Encoder or decoder: ids of length T -> (T, D)."""
     self_attention = self_attention or plain_self_attention
     config, weights = model.config, weights_of(model)
@@ -68,6 +71,8 @@ def reference_stack(model, side: str, ids: list[int], added: list, memory=None, 
             states = states + outputs
             if not config.normalize_before:
                 states = norm(weights, layer_norm, states)
+            if step == "self_attn" and then is not None:
+                states = then(side, number, states)
     return norm(weights, f"model.{side}.layer_norm", states) if config.normalize_before else states
 
 

@@ -21,6 +21,10 @@ MODELS = {
         "source": {"past_context": 1, "context_sides": "source", "share_encoder_decoder_embeddings": False},
         "chunk": {"view": "chunk", "segment_encoding": "sinusoidal", "persistent": True, "normalize_before": True},
     },
+    "memory": {
+        "both": {"memory_size": 4},
+        "source": {"memory_size": 2, "memory_sides": "source", "memory_layers": [0, -1], "use_bod": True},
+    },
     "lst": {"window": {"past_context": 2}, "chunk": {"view": "chunk", "use_bod": True}},
     "window": {
         "chunk": {"view": "chunk", "window": 3},

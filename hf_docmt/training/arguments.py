@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from transformers import Seq2SeqTrainingArguments
 
-from hf_docmt.training.recipe import Recipe
+from hf_docmt.training.recipe import Recipe, StreamRecipe
 
 
 @dataclass
@@ -17,6 +17,9 @@ class DocMTArguments(Seq2SeqTrainingArguments):
     max_tokens: int = 8000  # source and target tokens of one batch, padding included
     new_learning_rate: float | None = None  # of the trainer's `new_parameters`
     average: int = 4  # checkpoints kept after the best one, to be averaged with it
+    stream_documents: int = 16  # documents side by side, of models that carry a state
+    stream_window: int = 10  # most sentences of each between two updates
+    memory_gradient: int = 2  # sentences through which the gradient flows, the current one included
     remove_unused_columns: bool = False  # the collator needs what examples hold
     label_names: list[str] | None = field(default_factory=lambda: ["labels"])  # label_weights are not always there
     use_cache: bool = True  # the trainer writes it into the model's config
@@ -40,6 +43,7 @@ def training_arguments(recipe: Recipe) -> DocMTArguments:
             f"training.report_to: {training.report_to} is not installed; install it with pip install "
             "'hf-docmt[tracking]', or set none"
         )
+    stream = training.stream or StreamRecipe()
     interval = "epoch" if training.eval_steps is None else "steps"
     return DocMTArguments(
         output_dir=str(Path(recipe.output_dir) / "checkpoints"),
@@ -64,6 +68,9 @@ def training_arguments(recipe: Recipe) -> DocMTArguments:
         save_strategy=interval,
         save_steps=training.eval_steps or 500,
         average=training.average,
+        stream_documents=stream.documents,
+        stream_window=stream.window,
+        memory_gradient=stream.memory_gradient,
         load_best_model_at_end=True,
         metric_for_best_model="eval_loss",
         greater_is_better=False,

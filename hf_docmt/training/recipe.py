@@ -62,6 +62,20 @@ class DataRecipe:
 
 
 @dataclass
+class StreamRecipe:
+    """Batches of models that carry a state from sentence to sentence; they take the place of `max_tokens`."""
+
+    documents: int = 16  # side by side
+    window: int = 10  # most sentences of each in one batch; how many is drawn at random
+    memory_gradient: int = 2  # sentences through which the gradient of a loss flows, the current one included
+
+    def __post_init__(self):
+        for name, least in (("documents", 1), ("window", 1), ("memory_gradient", 2)):
+            if getattr(self, name) < least:
+                raise RecipeError(f"training.stream.{name}: expected at least {least}, got {getattr(self, name)}")
+
+
+@dataclass
 class TrainingRecipe:
     """Optimisation. One update = `max_tokens` x `accumulation` x processes, source and target tokens with padding."""
 
@@ -82,6 +96,7 @@ class TrainingRecipe:
     eval_steps: int | None = None  # updates between validations (and checkpoints); null = every epoch
     patience: int | None = None  # validations without a better loss before training stops
     average: int = 4  # checkpoints after the best one that are averaged with it
+    stream: StreamRecipe | None = None  # of architectures that carry a state; null = the defaults
     bf16: bool = False
     workers: int = 0  # processes that load data
     log_steps: int = 100
@@ -114,7 +129,9 @@ class TrainingRecipe:
 class DecodingRecipe:
     """What the trained model does by default when it translates."""
 
-    strategy: Literal["sentence", "sliding", "sequential", "full"] | None = None  # null = the architecture's own
+    strategy: Literal["sentence", "sliding", "sequential", "full", "stream"] | None = (
+        None  # null = the architecture's own
+    )
     num_beams: int = 4
     length_penalty: float = 1.0
 
@@ -190,6 +207,11 @@ def parse_recipe(mapping: Any, overrides: Iterable[str] = ()) -> Recipe:
         mapping = _overridden(mapping, override)
     recipe = build(Recipe, mapping, "")
     recipe.model = _model_fields(recipe.architecture, recipe.model)
+    if recipe.training.stream is not None and not registry.get(recipe.architecture).carries_state:
+        raise RecipeError(
+            f"training.stream: architecture {recipe.architecture!r} carries no state from sentence to sentence; leave "
+            "it out"
+        )
     if recipe.init_from is None:  # otherwise the fields that are left out follow from the checkpoint
         _check_model(recipe)
     return recipe

@@ -27,6 +27,7 @@ from hf_docmt.training.averaging import (
 )
 from hf_docmt.training.initial import build_model, load_origin, model_config, new_tokenizer
 from hf_docmt.training.recipe import DecodingRecipe, Recipe, TokenizerRecipe, load_recipe
+from hf_docmt.training.stream import StreamTrainer
 from hf_docmt.training.trainer import DocMTTrainer
 
 RECIPE, FACTS = "recipe.yaml", "training.json"
@@ -137,7 +138,7 @@ def make_trainer(recipe, arguments, documents: dict[str, Dataset], tokenizer, or
         )
     _set_decoding(model, recipe.decoding)
     patience = recipe.training.patience
-    return DocMTTrainer(
+    return (StreamTrainer if architecture.carries_state else DocMTTrainer)(
         model=model,
         args=arguments,
         train_dataset=examples["train"],

@@ -59,11 +59,11 @@ class DocMTTrainer(Seq2SeqTrainer):
         batches = list(TokenBudgetBatchSampler(dataset.side_lengths, self.args.max_tokens, shuffle=False))
         return self._loader(dataset, batches[self.args.process_index :: self.args.world_size])
 
-    def _loader(self, dataset, batch_sampler) -> DataLoader:
+    def _loader(self, dataset, batch_sampler, collator=None) -> DataLoader:
         return EpochDataLoader(
             dataset,
             batch_sampler=batch_sampler,
-            collate_fn=self.data_collator,
+            collate_fn=collator or self.data_collator,
             num_workers=self.args.dataloader_num_workers,
             pin_memory=self.args.dataloader_pin_memory,
         )
@@ -106,7 +106,7 @@ class DocMTTrainer(Seq2SeqTrainer):
         for batch in dataloader:
             batch = self._prepare_inputs(batch)
             with torch.no_grad(), self.accelerator.autocast():
-                loss += self.model(**batch, num_items_in_batch=1).loss.item()
+                loss += self.summed_loss(batch)
             tokens += int((batch["labels"] != -100).sum())
             self.control = self.callback_handler.on_prediction_step(self.args, self.state, self.control)
         totals = gather_object([(loss, tokens)])
@@ -117,6 +117,10 @@ class DocMTTrainer(Seq2SeqTrainer):
                 "learning rate, warm up longer or clip gradients"
             )
         return EvalLoopOutput(None, None, {f"{metric_key_prefix}_loss": mean}, len(dataloader.dataset))
+
+    def summed_loss(self, batch: dict) -> float:
+        """The loss of a batch, summed over its target tokens."""
+        return self.model(**batch, num_items_in_batch=1).loss.item()
 
     def train(self, resume_from_checkpoint: str | bool | None = None, **kwargs):
         """As `Seq2SeqTrainer.train`; `True` is the last checkpoint that was saved completely."""

@@ -1,0 +1,162 @@
+"""Streams: documents side by side, in order, for models that carry a state from sentence to sentence."""
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset as TorchDataset
+
+IGNORED = -100
+
+
+class DocumentStreamSampler:
+    """Batches of some steps of `rows` documents side by side; at every step each row has its next sentence.
+
+    `documents`: the number of the document that each example belongs to, examples of a document next to each other, in
+    order. A row goes through its documents one after the other and starts the next where one ends. A batch is a list of
+    steps, a step a pair (numbers of examples, whether they are scored), the numbers -1 where a row has come to its end.
+    How many steps of a batch are scored is drawn at random from 1 to `window` (Feng et al. 2022, section 5.3, the
+    optimisation window), without `shuffle` it is `window`. Before them stand the `lead` steps that came last in the
+    batch before, for the gradient of the memory; at the beginning they are all -1.
+
+    Rows are filled so that they have about the same number of sentences; in every epoch the documents of a row come in
+    another order, and documents of the same length may change rows. An epoch has the same number of batches in every
+    process (`world_size`), and in every epoch. ValueError: more rows than documents.
+    """
+
+    def __init__(
+        self,
+        documents: Sequence[int] | np.ndarray,
+        rows: int,
+        window: int,
+        *,
+        lead: int = 0,
+        seed: int = 0,
+        shuffle: bool = True,
+        rank: int = 0,
+        world_size: int = 1,
+    ):
+        documents = np.asarray(documents)
+        self.starts = np.concatenate([[0], np.flatnonzero(np.diff(documents)) + 1, [len(documents)]])
+        self.lengths = np.diff(self.starts)  # sentences of every document
+        if rows * world_size > len(self.lengths):
+            raise ValueError(
+                f"{rows} documents side by side in {world_size} processes need {rows * world_size} documents, got "
+                f"{len(self.lengths)}; lower training.stream.documents"
+            )
+        self.rows, self.window, self.lead = rows, window, lead
+        self.seed, self.shuffle, self.epoch = seed, shuffle, 0
+        self.places = self._filled(rows * world_size)  # of every row of every process: documents
+        self.mine = slice(rank * rows, (rank + 1) * rows)
+        self.steps = max(int(self.lengths[row].sum()) for row in self.places)
+        mean = (window + 1) / 2 if shuffle else window
+        self.batches = int(np.ceil(self.steps / mean))
+
+    def __len__(self) -> int:
+        return self.batches
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[list[tuple[list[int], bool]]]:
+        random = np.random.default_rng([self.seed, self.epoch])
+        rows = self._epoch_rows(random)[self.mine]
+        table = np.full((self.rows, self.lead + self.steps), -1)
+        for row, documents in zip(table, rows):
+            order = np.concatenate([np.arange(self.starts[d], self.starts[d + 1]) for d in documents])
+            row[self.lead : self.lead + len(order)] = order
+        end = self.lead
+        for size in self._sizes(random):
+            begin, end = end, end + size
+            yield [(table[:, step].tolist(), step >= begin) for step in range(begin - self.lead, end)]
+
+    def _filled(self, rows: int) -> list[np.ndarray]:
+        """Documents of every row: the longest first, each to the row with the fewest sentences."""
+        filled: list[list[int]] = [[] for _ in range(rows)]
+        loads = [(0, row) for row in range(rows)]
+        for document in np.argsort(-self.lengths, kind="stable"):
+            load, row = heapq.heappop(loads)
+            filled[row].append(int(document))
+            heapq.heappush(loads, (load + int(self.lengths[document]), row))
+        return [np.array(row) for row in filled]
+
+    def _epoch_rows(self, random: np.random.Generator) -> list[np.ndarray]:
+        if not self.shuffle:
+            return [np.sort(row) for row in self.places]
+        other = np.arange(len(self.lengths))
+        for length in np.unique(self.lengths):
+            same = np.flatnonzero(self.lengths == length)
+            other[same] = random.permutation(same)
+        return [random.permutation(other[row]) for row in self.places]
+
+    def _sizes(self, random: np.random.Generator) -> np.ndarray:
+        """Scored steps of every batch: numbers from 1 to `window` that make up the epoch."""
+        if not self.shuffle:
+            return np.minimum(self.window, self.steps - self.window * np.arange(self.batches))
+        sizes = random.integers(1, self.window + 1, self.batches)
+        while (missing := self.steps - sizes.sum()) != 0:
+            change = 1 if missing > 0 else -1
+            free = np.flatnonzero((sizes + change >= 1) & (sizes + change <= self.window))
+            sizes[random.permutation(free)[: abs(missing)]] += change
+        return sizes
+
+
+class StreamExamples(TorchDataset):
+    """Examples by steps, as `DocumentStreamSampler` gives them out: (examples or None of every row, scored)."""
+
+    def __init__(self, examples: TorchDataset):
+        self.examples = examples
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def __getitem__(self, step: tuple[list[int], bool]) -> tuple[list[dict | None], bool]:
+        numbers, scored = step
+        return [None if number < 0 else self.examples[number] for number in numbers], scored
+
+
+class StreamCollator:
+    """Steps to one batch: what `collate` makes of every step, behind each other, (steps, B, ...).
+
+    `document_start` (steps, B) bool tells which sentences start a document. Labels of steps that are not scored, and of
+    rows without a sentence, which get an empty one, are -100.
+    """
+
+    def __init__(self, collate: Callable[[list[dict]], dict[str, torch.Tensor]]):
+        self.collate = collate
+
+    def __call__(self, steps: list[tuple[list[dict | None], bool]]) -> dict[str, torch.Tensor]:
+        batches = [self._step(*step) for step in steps]
+        fills = {"input_ids": self.collate.pad, "decoder_input_ids": self.collate.pad, "labels": IGNORED}
+        return {name: stacked([batch[name] for batch in batches], fills.get(name, 0)) for name in batches[0]}
+
+    def _step(self, rows: list[dict | None], scored: bool) -> dict[str, torch.Tensor]:
+        nothing = {"source": [[]], "target": [[]], "current": 0, "index": 1, "document_start": False}
+        examples = [nothing if row is None else row for row in rows]
+        batch = self.collate(examples)
+        batch["document_start"] = torch.tensor([example["document_start"] for example in examples])
+        kept = torch.tensor([scored and row is not None for row in rows])
+        batch["labels"] = batch["labels"].masked_fill(~kept[:, None], IGNORED)
+        return batch
+
+
+def stacked(tensors: list[torch.Tensor], fill: float) -> torch.Tensor:
+    """(B,) or (B, T) each -> (steps, B) or (steps, B, longest T)."""
+    if tensors[0].dim() == 1:
+        return torch.stack(tensors)
+    width = max(tensor.shape[1] for tensor in tensors)
+    pads = [(0, width - tensor.shape[1]) for tensor in tensors]
+    return torch.stack([torch.nn.functional.pad(t, pad, value=fill) for t, pad in zip(tensors, pads)])
+
+
+def unstacked(batch: dict[str, torch.Tensor]) -> Iterator[dict[str, torch.Tensor]]:
+    """The steps of a batch, without the padding that no row of a step needs."""
+    masks = {"": batch["attention_mask"], "decoder_": batch["decoder_attention_mask"]}
+    widths = {side: mask.sum(dim=2).amax(dim=1).tolist() for side, mask in masks.items()}
+    for step in range(len(batch["labels"])):
+        rows = {}
+        for name, tensor in batch.items():
+            side = "" if name in ("input_ids", "attention_mask") else "decoder_"
+            rows[name] = tensor[step] if tensor.dim() == 2 else tensor[step, :, : widths[side][step]]
+        yield rows

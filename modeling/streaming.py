@@ -1,0 +1,136 @@
+"""Translation with a state: sentence by sentence, what was read and written before carried along in a memory."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import torch
+
+from .generation_docmt import Job, Output, Translator, Unit, Walk, finish_walk, make_walk, pad_left, pad_right
+
+STATE = ("encoder_memory", "decoder_memory")
+
+
+class StreamTranslation:
+    """Adds strategy `stream` and `translate_stream` to a model whose forward takes and returns a memory."""
+
+    def default_strategy(self) -> str:
+        return self.config.strategy or "stream"
+
+    def translator(self, tokenizer, batch_size: int, generate_kwargs: dict) -> "StreamTranslator":
+        return StreamTranslator(self, tokenizer, batch_size, generate_kwargs)
+
+    def translate_stream(
+        self,
+        sentences: Iterable[str],
+        tokenizer,
+        memory: dict[str, torch.Tensor] | None = None,
+        max_sentence_tokens: int = 256,
+        **generate_kwargs,
+    ) -> "SentenceStream":
+        """Translations of the sentences of one document, one by one as they are asked for: chat, live subtitles.
+
+        Nothing is kept but the memory (`SentenceStream.memory`), so a stream may be endless. Where it stops, or
+        `sentences` raises an error, all translations so far were given out, and `memory=stream.memory` goes on from
+        there. Blank sentences stay empty and leave the memory alone; over-long ones are translated in parts. Further
+        arguments go to `generate`. Raises `ValueError` for what is no string, before it is read.
+        """
+        if isinstance(sentences, str):
+            raise ValueError("sentences must be an iterable of sentences, got a plain string.")
+        if max_sentence_tokens < 1:
+            raise ValueError(f"max_sentence_tokens must be at least 1, got {max_sentence_tokens}.")
+        translator = self.translator(tokenizer, 1, generate_kwargs)
+        return SentenceStream(translator, tokenizer, iter(sentences), dict(memory or {}), max_sentence_tokens)
+
+
+class SentenceStream(Iterator[str]):
+    """The iterator of `translate_stream`.
+
+    `memory` is the state after the last sentence (empty = a document starts), as `forward` takes it, `repairs` what
+    was repaired in that sentence, as `translate_documents` reports it.
+    """
+
+    def __init__(self, translator, tokenizer, sentences: Iterator[str], memory: dict, limit: int):
+        self.translator, self.tokenizer, self.sentences = translator, tokenizer, sentences
+        self.memory, self.limit = memory, limit
+        self.repairs: list[dict] = []
+
+    def __next__(self) -> str:
+        sentence = next(self.sentences)
+        if not isinstance(sentence, str):
+            raise ValueError(f"a stream must give strings, got {type(sentence).__name__}.")
+        model = self.translator.model
+        walk = make_walk([sentence], self.tokenizer, self.limit)
+        was_training = model.training
+        model.eval()
+        try:
+            memory = self.memory
+            for place in range(len(walk.units)):
+                memory = self.translator.step([(walk, place)], memory, starts=[not memory])
+        finally:
+            model.train(was_training)
+        self.memory, self.repairs = memory, walk.repairs
+        return finish_walk(walk, self.tokenizer)[0]
+
+
+class StreamTranslator(Translator):
+    """The strategies of `Translator`, and `stream`."""
+
+    def stream(self, walks: list[Walk]) -> None:
+        """The n-th sentences of `batch_size` documents together; a document that ends makes room for the next one."""
+        waiting = (walk for walk in walks if walk.units)
+        rows: list[tuple[Walk, int]] = []  # document, place of its next sentence
+        memory: dict[str, torch.Tensor] = {}
+        while rows := rows + [(walk, 0) for walk in islice(waiting, self.batch_size - len(rows))]:
+            memory = self.step(rows, memory, starts=[place == 0 for _, place in rows])
+            on = [row for row, (walk, place) in enumerate(rows) if place + 1 < len(walk.units)]
+            memory = {name: state[on] for name, state in memory.items()}
+            rows = [(walk, place + 1) for walk, place in (rows[row] for row in on)]
+
+    @torch.no_grad()
+    def step(self, rows: list[tuple[Walk, int]], memory: dict, starts: list[bool]) -> dict[str, torch.Tensor]:
+        """Translate one sentence of each document; takes and returns the memory of all of them.
+
+        A new document, whose row is not in `memory` yet, has `starts` true; its rows are the last ones.
+        """
+        jobs = [self.sentence_job(walk, place, begins) for (walk, place), begins in zip(rows, starts)]
+        source = pad_right([job.source for job in jobs], self.config.pad_token_id, self.model.device)
+        start = torch.tensor(starts, device=self.model.device)
+        memory = {name: with_rows(state, len(rows)) for name, state in memory.items()}
+        encoder_outputs = self.model.get_encoder()(
+            **source, encoder_memory=memory.pop("encoder_memory", None), document_start=start, return_dict=True
+        )
+        inputs = {"encoder_outputs": encoder_outputs, "attention_mask": source["attention_mask"]}
+        inputs |= {"document_start": start, **memory}
+        prompt = {}
+        if any(job.prefix for job in jobs):
+            prompt = pad_left([[self.start, *job.prefix] for job in jobs], self.config.pad_token_id, self.model.device)
+        outputs = self.run(inputs | prompt, [job.length for job in jobs], stop_at_sep=False)
+        for (walk, place), output in zip(rows, outputs):
+            self.finish_unit(walk, place, output)
+        written = [[self.start, *job.prefix, *walk.units[place].target] for job, (walk, place) in zip(jobs, rows)]
+        target = pad_right(written, self.config.pad_token_id, self.model.device)
+        after = self.model.model(
+            **inputs,
+            decoder_input_ids=target["input_ids"],
+            decoder_attention_mask=target["attention_mask"],
+            use_cache=False,
+        )
+        return {name: after[name] for name in STATE if after.get(name) is not None}
+
+    def sentence_job(self, walk: Walk, place: int, begins: bool) -> Job:
+        job = self.job(walk, place, place + 1)
+        return job if begins or not job.prefix else Job(job.source[1:], [], 1, job.length)
+
+    def finish_unit(self, walk: Walk, place: int, output: Output) -> None:
+        """Take over what was written for a sentence, without separators."""
+        unit: Unit = walk.units[place]
+        unit.target = [token for token in output.ids if token != self.sep]
+        found = len(output.ids) - len(unit.target) + 1
+        if found > 1:
+            self.note_separators(walk, place, 1, found, "separators taken out")
+        self.note_length(walk, place, output)
+
+
+def with_rows(state: torch.Tensor, rows: int) -> torch.Tensor:
+    """(fewer rows, slots, D) with empty ones for the documents that start, (rows, slots, D)."""
+    return torch.cat([state, state.new_zeros(rows - state.shape[0], *state.shape[1:])])
