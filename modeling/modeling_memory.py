@@ -78,7 +78,7 @@ class MemoryEncoderLayer(EncoderLayer):
             self.memory = MemoryUnit(config, config.encoder_attention_heads, config.encoder_ffn_dim)
 
     def forward(self, hidden_states, attention_mask=None, memory=None, memory_states=None, **kwargs) -> torch.Tensor:
-        """`memory` {layer: (B, M, D)}; into `memory_states` goes the h^t of the layer, from which its memory is updated."""
+        """`memory` {layer: (B, M, D)}; into `memory_states` goes the layer's h^t, from which its memory is updated."""
 
         def attend(states):
             return self.self_attn(states, attention_mask=attention_mask, **kwargs)[0]
@@ -146,7 +146,7 @@ class MemoryStack:
         self.post_init()
 
     def memory_before(self, memory, document_start, batch: int) -> torch.Tensor | None:
-        """The memory that a batch of sentences reads: what was carried over, or the initial one, (B or fewer, slots, D).
+        """The memory that a batch of sentences reads, carried over or the initial one, (B or fewer, slots, D).
 
         `memory` None: all sentences start documents, and share one row; `document_start` (the rows of `memory`,) bool
         tells those that do. Raises `ValueError` for a memory of another shape, or where the stack has none.
@@ -312,8 +312,9 @@ class MemoryForConditionalGeneration(StreamTranslation, DocMTForConditionalGener
     A sentence at a time; the state goes in and comes out. `encoder_memory` and `decoder_memory` (B, slots, D) are what
     the sentences before have left, None or `document_start` (B,) bool true = the learned initial memory. The output has
     those for the next sentences. The decoder's is complete when the sentence is: it comes out of a pass over all of its
-    tokens (decoder input from the start token on), not where `past_key_values` are given, so that in decoding it follows
-    the chosen hypothesis. `translate_documents` (strategy `stream`) and `translate_stream` carry the state by themselves.
+    tokens (decoder input from the start token on), not where `past_key_values` are given, so that in decoding it
+    follows the chosen hypothesis. `translate_documents` (strategy `stream`) and `translate_stream` carry the state by
+    themselves.
     """
 
     config_class = MemoryConfig

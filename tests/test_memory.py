@@ -1,12 +1,11 @@
 """Recurrent memory: the battery, the state that goes in and out, and what is special to it."""
 
 import re
-import warnings
 
 import pytest
 import torch
-from battery import Battery, gradients, logits, rows_of
-from reference import attention, feed_forward, linear, norm, reference_row, sine_vector, weights_of
+from battery import Battery, logits
+from reference import attention, feed_forward, norm, reference_row, sine_vector, weights_of
 from tiny_models import BOD, BOS, EOS, PAD, SEP, build, documents_of, random_text, word_tokenizer
 
 from hf_docmt import registry

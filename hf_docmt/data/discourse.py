@@ -72,8 +72,9 @@ def write_corpus(
 ) -> Path:
     """Write the splits (JSON lines) and the suites into a new folder; returns it.
 
-    Files: train.jsonl, validation.jsonl, test.jsonl; pronoun.json and register.json (ContraPro format) with their documents.jsonl;
-    deixis.json, lex_cohesion.json, ellipsis.json (Voita format), `suite_items` items per distance and answer.
+    Files: train.jsonl, validation.jsonl, test.jsonl; pronoun.json and register.json (ContraPro format) with their
+    documents.jsonl; deixis.json, lex_cohesion.json, ellipsis.json (Voita format), `suite_items` items per distance and
+    answer.
     The folder appears when it is complete. ValueError if it exists and is not empty.
     """
     folder = Path(folder)

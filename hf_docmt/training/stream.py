@@ -1,7 +1,6 @@
 """The trainer of models that carry a state: documents side by side, the memory handed on from batch to batch."""
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
