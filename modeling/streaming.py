@@ -19,6 +19,19 @@ class StreamTranslation:
     def translator(self, tokenizer, batch_size: int, generate_kwargs: dict) -> "StreamTranslator":
         return StreamTranslator(self, tokenizer, batch_size, generate_kwargs)
 
+    @staticmethod
+    def memory_after(outputs) -> dict[str, torch.Tensor]:
+        """The state that a pass over whole sentences gave out, as `forward` takes it for the next ones."""
+        return {name: outputs[name] for name in STATE if outputs.get(name) is not None}
+
+    @staticmethod
+    def memory_with_rows(memory: dict[str, torch.Tensor], rows: int) -> dict[str, torch.Tensor]:
+        """A state (fewer rows, slots, D) with empty rows behind it for documents that start, (rows, slots, D)."""
+        return {
+            name: torch.cat([state, state.new_zeros(rows - state.shape[0], *state.shape[1:])])
+            for name, state in memory.items()
+        }
+
     def translate_stream(
         self,
         sentences: Iterable[str],
@@ -95,7 +108,7 @@ class StreamTranslator(Translator):
         jobs = [self.sentence_job(walk, place, begins) for (walk, place), begins in zip(rows, starts)]
         source = pad_right([job.source for job in jobs], self.config.pad_token_id, self.model.device)
         start = torch.tensor(starts, device=self.model.device)
-        memory = {name: with_rows(state, len(rows)) for name, state in memory.items()}
+        memory = self.model.memory_with_rows(memory, len(rows))
         encoder_outputs = self.model.get_encoder()(
             **source, encoder_memory=memory.pop("encoder_memory", None), document_start=start, return_dict=True
         )
@@ -115,7 +128,7 @@ class StreamTranslator(Translator):
             decoder_attention_mask=target["attention_mask"],
             use_cache=False,
         )
-        return {name: after[name] for name in STATE if after.get(name) is not None}
+        return self.model.memory_after(after)
 
     def sentence_job(self, walk: Walk, place: int, begins: bool) -> Job:
         job = self.job(walk, place, place + 1)
@@ -129,8 +142,3 @@ class StreamTranslator(Translator):
         if found > 1:
             self.note_separators(walk, place, 1, found, "separators taken out")
         self.note_length(walk, place, output)
-
-
-def with_rows(state: torch.Tensor, rows: int) -> torch.Tensor:
-    """(fewer rows, slots, D) with empty ones for the documents that start, (rows, slots, D)."""
-    return torch.cat([state, state.new_zeros(rows - state.shape[0], *state.shape[1:])])

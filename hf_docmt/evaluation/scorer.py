@@ -69,7 +69,7 @@ def token_log_probabilities(
     """As `score_suite`, with the log-probability of every token: [item][candidate][token of the current sentence]."""
     if not items:
         raise ValueError("the suite has no items to score")
-    choices = _choices(items, tokenizer, past_context, future_context)
+    choices = suite_choices(items, tokenizer, past_context, future_context)
     check_lengths(model, collate, [choice.examples for choice in choices])
     scores: list[list[list[float]]] = [[] for _ in items]
     was_training = model.training
@@ -78,7 +78,7 @@ def token_log_probabilities(
         for batch in _batches(choices, batch_tokens):
             rows = len(choices[batch[0]].examples)
             examples = [example for place in batch for example in choices[place].examples]
-            found = _log_probabilities(model, collate(examples), rows)  # (items in batch) x rows x tokens
+            found = log_probabilities(model, collate(examples), rows)  # (items in batch) x rows x tokens
             for place, values in zip(batch, found):
                 scores[place] = [values[row] for row in choices[place].rows]
     finally:
@@ -96,7 +96,7 @@ def scored_token_ids(
 ) -> list[list[list[int]]]:
     """The tokens that `token_log_probabilities` scores: ids by [item][candidate][token]."""
     found = []
-    for choice in _choices(items, tokenizer, past_context, future_context):
+    for choice in suite_choices(items, tokenizer, past_context, future_context):
         batch = collate(choice.examples)
         labels = batch["labels"]
         ids = [row[chosen].tolist() for row, chosen in zip(labels, _scored(labels, batch.get("label_weights")))]
@@ -120,15 +120,15 @@ def check_lengths(model: nn.Module, collate: Callable[[list[dict]], dict], group
 
 
 @dataclass(frozen=True)
-class _Choice:
+class Choice:
     examples: list[dict]  # one for each different candidate
     rows: list[int]  # which example each candidate is
     length: int  # source and longest target tokens
 
 
-def _choices(
+def suite_choices(
     items: Sequence[SuiteItem], tokenizer: PreTrainedTokenizerBase, past_context: int, future_context: int
-) -> list[_Choice]:
+) -> list[Choice]:
     texts = (text for item in items for text in (*item.source, *item.source_after))
     sources = _tokenize(texts, tokenizer, is_target=False)
     texts = (text for item in items for text in (*item.target_context, *item.candidates, *item.target_after))
@@ -149,7 +149,7 @@ def _choices(
             {**place, "source": source, "target": [*context, list(candidate), *target_after]} for candidate in different
         ]
         longest = sum(map(len, source + context)) + max(map(len, different)) + 2 * len(source)
-        choices.append(_Choice(examples, [different.index(candidate) for candidate in candidates], longest))
+        choices.append(Choice(examples, [different.index(candidate) for candidate in candidates], longest))
     return choices
 
 
@@ -160,7 +160,7 @@ def _tokenize(texts: Iterator[str], tokenizer: PreTrainedTokenizerBase, *, is_ta
     return dict(zip(different, table.lists(0, len(different))))
 
 
-def _batches(choices: list[_Choice], batch_tokens: int) -> Iterator[list[int]]:
+def _batches(choices: list[Choice], batch_tokens: int) -> Iterator[list[int]]:
     """Places of items with equally many different candidates and of about equal length."""
     groups: dict[int, list[int]] = defaultdict(list)
     for place, choice in enumerate(choices):
@@ -172,7 +172,7 @@ def _batches(choices: list[_Choice], batch_tokens: int) -> Iterator[list[int]]:
 
 
 @torch.inference_mode()
-def _log_probabilities(model: nn.Module, batch: dict, rows: int) -> list[list[list[float]]]:
+def log_probabilities(model: nn.Module, batch: dict, rows: int) -> list[list[list[float]]]:
     """Of a batch whose rows stand in groups of `rows` with one source: groups x rows x scored tokens, in fp32."""
     device = next(model.parameters()).device
     batch = {name: value.to(device) for name, value in batch.items()}

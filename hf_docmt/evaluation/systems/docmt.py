@@ -1,18 +1,27 @@
 """Document translation models of this package as systems."""
 
+from collections.abc import Sequence
+
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.evaluation.systems.forced import ForcedDecoding, model_facts
+from hf_docmt.evaluation.stream_scorer import stream_log_probabilities
+from hf_docmt.evaluation.suites import SuiteItem
+from hf_docmt.evaluation.systems.forced import ForcedDecoding, evaluation_mode, model_facts
 
-SHOWN = ("d_model", "encoder_layers", "decoder_layers", "view", "context_sides", "segment_encoding")
+SHOWN = (
+    *("d_model", "encoder_layers", "decoder_layers", "view", "context_sides", "segment_encoding"),
+    *("memory_size", "memory_layers", "memory_sides"),
+)
+ALL = 10**6  # sentences of context: as many as there are
 
 
 class DocMTSystem(ForcedDecoding):
     """A model of any architecture of this package, with as much context as it was trained for.
 
     `past_context` may be less than the model's, or, for one trained on chunks, whose configuration names no number of
-    sentences (0), the number it is to be scored with. `strategy`, `batch_size` and further arguments go to
+    sentences (0), the number it is to be scored with; one that carries a state is given all there is by default.
+    `strategy`, `batch_size` and further arguments go to
     `translate_documents`. ValueError: more context than a window model takes.
     """
 
@@ -29,8 +38,10 @@ class DocMTSystem(ForcedDecoding):
         **generate_kwargs,
     ):
         config, architecture = model.config, registry.for_config(model.config)
-        past_context = config.past_context if past_context is None else past_context
-        if architecture.view(config) != "chunk" and past_context > config.past_context:
+        if past_context is None:
+            past_context = ALL if architecture.carries_state else config.past_context
+        bounded = architecture.view(config) != "chunk" and not architecture.carries_state
+        if bounded and past_context > config.past_context:
             raise ValueError(
                 f"past_context is {past_context}, but the model was trained with {config.past_context} sentences of "
                 "past context; give as many or fewer"
@@ -44,8 +55,29 @@ class DocMTSystem(ForcedDecoding):
             future_context=config.future_context,
             batch_tokens=batch_tokens,
         )
-        self.architecture = architecture.name
+        self.architecture, self.carries_state = architecture.name, architecture.carries_state
         self.strategy, self.batch_size, self.generate_kwargs = strategy, batch_size, generate_kwargs
+
+    def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
+        """As `ForcedDecoding`'s; a model that carries a state reads the context sentence by sentence."""
+        if not self.carries_state:
+            return super().token_log_probabilities(items)
+        with evaluation_mode(self.model):
+            return stream_log_probabilities(
+                self.model,
+                self.tokenizer,
+                items,
+                collate=self.collate,
+                past_context=self.past_context,
+                batch_tokens=self.batch_tokens,
+            )
+
+    @property
+    def target_context(self) -> str:
+        """As `ForcedDecoding`'s; a memory of the source alone reads no translations."""
+        if self.carries_state and self.model.config.memory_sides == "source":
+            return "none"
+        return super().target_context
 
     def translate(self, documents: list[list[str]]) -> list[list[str]]:
         """Translations of documents, lists of sentences, each as long as the document."""
