@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1] / "examples"
 SCRIPTS = sorted(ROOT.glob("*.py"))
 PAST = {"concat2": 1, "concat4": 3}  # context sentences of recipes by the end of their names
 HEROLD = ("sentence", "concat2", "concat1000", "lst", "window")
+FENG = ("ted", "news", "europarl")
 SYSTEMS = ("base", "s4to4", "s4to4_cd", "s4to4_cd_shift_pers", "s4to4_cd_lrn_pers", "s4to4_cd_sin_pers_pse")
 
 
@@ -29,6 +30,7 @@ def config_of(recipe):
 def test_all_recipes_are_there():
     names = {f"lupo2023_{pair}_{system}" for pair in ("enru", "ende") for system in SYSTEMS}
     names |= {f"herold2023_{task}_{system}" for task in ("news", "ted", "os") for system in HEROLD}
+    names |= {f"feng2022_{task}_{system}" for task in FENG for system in ("sentence", "memory")}
     names |= {f"{data}_{system}" for data in ("demo", "ende_docs") for system in ("sentence", "concat4")}
     assert {path.stem for path in recipe_files.ALL} == names
 
@@ -92,6 +94,26 @@ def test_recipes_of_herold_and_ney(path):
     assert recipe.decoding.strategy == strategies.get(system, "full")
     assert config.view == ("window" if system in ("sentence", "concat2") else "chunk") and config.chunk_tokens == 1000
     assert config.use_bod == (system != "sentence")
+
+
+@pytest.mark.parametrize("task", FENG)
+def test_recipes_of_feng(task):
+    """Section 4.2: two stages, two learning rates in the second."""
+    folder = ROOT / "recipes"
+    first, second = (load_recipe(folder / f"feng2022_{task}_{system}.yaml") for system in ("sentence", "memory"))
+    assert second.init_from == first.output_dir and second.data == first.data
+    assert (first.training.learning_rate, first.training.warmup_steps) == (5e-4, 4000)
+    assert first.tokenizer.vocab_size == 30000
+    assert (second.training.new_learning_rate, second.training.learning_rate) == (3e-4, 6e-5)
+    assert second.training.warmup_steps == (1000 if task == "ted" else 2000)
+    dropouts = tuple(config_of(recipe).dropout for recipe in (first, second))
+    assert dropouts == ((0.1, 0.1) if task == "europarl" else (0.3, 0.2))
+    config = config_of(second)
+    assert (config.memory_size, config.layers_with_memory("encoder"), config.memory_sides) == (16, [5], "both")
+    assert second.training.stream.memory_gradient == 2 and first.training.patience == second.training.patience == 5
+    assert (first.decoding.num_beams, second.decoding.num_beams, second.decoding.strategy) == (5, 5, "stream")
+    for override in ("model.memory_layers=[0,1]", "model.memory_sides=source", "training.stream.window=1"):
+        config_of(load_recipe(folder / f"feng2022_{task}_memory.yaml", [override]))
 
 
 @pytest.mark.parametrize(("task", "millions"), [("news", 51), ("ted", 51), ("os", 60)])
