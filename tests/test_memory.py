@@ -12,7 +12,7 @@ from hf_docmt import registry
 from hf_docmt.modeling.backbone import DocMTForConditionalGeneration
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.configuration_memory import MemoryConfig
-from hf_docmt.modeling.modeling_memory import MemoryUnit
+from hf_docmt.modeling.memory_unit import MemoryUnit
 
 SIDES = {"both": ("encoder", "decoder"), "source": ("encoder",), "target": ("decoder",)}
 SHORT = {"max_new_tokens": 6, "no_repeat_ngram_size": 2}
