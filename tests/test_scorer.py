@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from tiny_models import BOS, build, random_text, word_tokenizer
 from torch import nn
 
 from hf_docmt import registry
@@ -13,6 +14,7 @@ from hf_docmt.data.collators import SegmentCollator
 from hf_docmt.evaluation.judgement import judge
 from hf_docmt.evaluation.scorer import score_suite
 from hf_docmt.evaluation.suites import SuiteItem
+from hf_docmt.evaluation.systems import DocMTSystem
 from hf_docmt.tokenization import train_tokenizer
 
 WORDS = "der die das Hund Katze Haus schläft sitzt ist rot groß hier dort heute nie immer und oder aber Sie".split()
@@ -244,3 +246,34 @@ def test_bad_arguments(fake, tokenizer):
         score_suite(fake, tokenizer, ITEMS, collate=collate, normalization="max")
     with pytest.raises(ValueError, match="no items"):
         score_suite(fake, tokenizer, [], collate=collate)
+
+
+ALIGNMENTS = [{}, {"alignment": "linear", "length_ratio": 0.8}, {"alignment": "one_to_one"}]
+
+
+@pytest.mark.parametrize(
+    ("architecture", "fields"), [("lst", {}), *(("window", {"window": 4, **fields}) for fields in ALIGNMENTS)]
+)
+@torch.no_grad()
+def test_chunk_models_with_left_and_right_context(architecture, fields):
+    """Two sentences before and one after, as the one segment that the model was trained on: forced token by token."""
+    model, words = build(architecture, view="chunk", **fields), word_tokenizer()
+    source, target = random_text([3, 1, 4, 2], seed=1), random_text([2, 3, 3, 1], seed=2)
+    candidates = (target[2], random_text([5], seed=3)[0])
+    suite_item = replace(
+        item(1),
+        source=tuple(source[:3]),
+        source_after=(source[3],),
+        target_context=tuple(target[:2]),
+        target_after=(target[3],),
+        candidates=candidates,
+    )
+    system = DocMTSystem(model, words, past_context=2, future_context=1)
+    for candidate, found in zip(candidates, system.token_log_probabilities([suite_item])[0], strict=True):
+        sides = [" <sep> ".join(side) for side in (source, [*target[:2], candidate, target[3]])]
+        ids, to = (words(side, split_special_tokens=False)["input_ids"] for side in sides)
+        logits = model(input_ids=torch.tensor([ids]), decoder_input_ids=torch.tensor([[BOS, *to[:-1]]])).logits
+        start = sum(len(text.split()) + 1 for text in target[:2])
+        places = range(start, start + len(candidate.split()) + 1)
+        expected = [float(logits[0].log_softmax(-1)[place, to[place]]) for place in places]
+        assert found == pytest.approx(expected, abs=1e-4)

@@ -246,6 +246,8 @@ def test_docmt_system_is_the_scorer(tokenizer):
     assert DocMTSystem(model, tokenizer, past_context=1).past_context == 1
     with pytest.raises(ValueError, match="past_context is 3, but the model was trained with 2"):
         DocMTSystem(model, tokenizer, past_context=3)
+    with pytest.raises(ValueError, match="future_context is 1, but the model was trained with 0"):
+        DocMTSystem(model, tokenizer, future_context=1)
 
 
 LETTERS = ["▁", *"abcdefghij", "▁der", "▁die"]

@@ -435,7 +435,7 @@ def test_cache_keeps_the_window():
 DOCUMENTS = [random_text(lengths, seed) for seed, lengths in enumerate([[9, 1, 7, 14, 2], [1, 12], [4, 3, 22], [2]])]
 
 
-@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("beams", [1, 3, 12])
 @pytest.mark.parametrize("fields", [CHUNK, {"past_context": 2, "window": 3}], ids=["chunk", "window"])
 def test_sequential_is_the_slow_one(fields, beams):
     """Through the cache, with a prefix of other rows' lengths: as one sentence at a time without batches and cache."""

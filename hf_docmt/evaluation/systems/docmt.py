@@ -19,9 +19,9 @@ ALL = 10**6  # sentences of context: as many as there are
 class DocMTSystem(ForcedDecoding):
     """A model of any architecture of this package, with as much context as it was trained for.
 
-    `past_context` may be less than the model's, or, for one trained on chunks, whose configuration names no number of
-    sentences (0), the number it is to be scored with; one that carries a state is given all there is by default.
-    `strategy`, `batch_size` and further arguments go to
+    `past_context` may be less than the model's. One trained on chunks, whose configuration names no number of
+    sentences, is scored with as many before and after (`future_context`) as are given, none by default; one that
+    carries a state with all that there are before. `strategy`, `batch_size` and further arguments go to
     `translate_documents`. ValueError: more context than a window model takes.
     """
 
@@ -32,6 +32,7 @@ class DocMTSystem(ForcedDecoding):
         name: str | None = None,
         *,
         past_context: int | None = None,
+        future_context: int | None = None,
         strategy: str | None = None,
         batch_size: int = 16,
         batch_tokens: int = 4096,
@@ -40,8 +41,15 @@ class DocMTSystem(ForcedDecoding):
         config, architecture = model.config, registry.for_config(model.config)
         if past_context is None:
             past_context = ALL if architecture.carries_state else config.past_context
-        bounded = architecture.view(config) != "chunk" and not architecture.carries_state
-        if bounded and past_context > config.past_context:
+        chunks = architecture.view(config) == "chunk"
+        if future_context is None:
+            future_context = config.future_context
+        elif not chunks and future_context != config.future_context:
+            raise ValueError(
+                f"future_context is {future_context}, but the model was trained with {config.future_context} sentences "
+                "of future context; give as many"
+            )
+        if not chunks and not architecture.carries_state and past_context > config.past_context:
             raise ValueError(
                 f"past_context is {past_context}, but the model was trained with {config.past_context} sentences of "
                 "past context; give as many or fewer"
@@ -52,7 +60,7 @@ class DocMTSystem(ForcedDecoding):
             name or getattr(config, "_name_or_path", "") or architecture.name,
             collate=architecture.collator(config, tokenizer, context_discount=0.0),
             past_context=past_context,
-            future_context=config.future_context,
+            future_context=future_context,
             batch_tokens=batch_tokens,
         )
         self.architecture, self.carries_state = architecture.name, architecture.carries_state
