@@ -66,11 +66,12 @@ class MemoryStack:
             self.initial_memory = nn.Embedding(len(self.memory_layers) * config.memory_size, config.d_model)
         self.post_init()
 
-    def memory_before(self, memory, document_start, batch: int) -> torch.Tensor | None:
+    def memory_before(self, memory, document_start, *rows: int) -> torch.Tensor | None:
         """The memory that a batch of sentences reads, carried over or the initial one, (B or fewer, slots, D).
 
         `memory` None: all sentences start documents, and share one row; `document_start` (the rows of `memory`,) bool
-        tells those that do. Raises `ValueError` for a memory of another shape, or where the stack has none.
+        tells those that do. `rows`: how many it may have, those of the batch, or of the sources where some rows of the
+        batch share one. Raises `ValueError` for a memory of another shape, or where the stack has none.
         """
         if not self.memory_layers:
             if memory is not None:
@@ -83,9 +84,9 @@ class MemoryStack:
         if memory is None:
             return initial
         slots, dim = initial.shape[1:]
-        if memory.dim() != 3 or memory.shape[1:] != (slots, dim) or not memory.shape[0] or batch % memory.shape[0]:
+        if memory.dim() != 3 or memory.shape[1:] != (slots, dim) or memory.shape[0] not in rows:
             raise ValueError(
-                f"{self.side}_memory must be the state of these {batch} sentences, ({batch}, {slots}, {dim}); got "
+                f"{self.side}_memory must be the state of these {rows[0]} sentences, ({rows[0]}, {slots}, {dim}); got "
                 f"{tuple(memory.shape)}: give the one that came out for the sentences before them, rows in this order."
             )
         if document_start is None:

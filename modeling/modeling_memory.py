@@ -140,7 +140,8 @@ class MemoryDecoder(MemoryStack, Decoder):
 
     def forward(self, input_ids=None, attention_mask=None, past_key_values=None, use_cache=None, **kwargs):
         """As the backbone's, `embed_inputs` with `decoder_memory` (B or fewer, slots, D) and `document_start`."""
-        memory = self.memory_before(**kwargs.pop("embed_inputs"), batch=input_ids.shape[0])
+        sources = kwargs["encoder_hidden_states"].shape[0]
+        memory = self.memory_before(*kwargs.pop("embed_inputs").values(), sources, input_ids.shape[0])
         states: dict[int, torch.Tensor] = {}
         kwargs |= {"memory": self.by_layer(memory), "memory_states": states, "return_dict": True}
         kwargs |= {"past_key_values": past_key_values, "use_cache": use_cache}

@@ -392,6 +392,8 @@ def test_stream_without_a_state():
         ({"encoder_memory": torch.zeros(2, 3, 8)}, "state of these 2 sentences, (2, 3, 16); got (2, 3, 8)"),
         ({"encoder_memory": torch.zeros(2, 4, 16)}, "(2, 3, 16); got (2, 4, 16)"),
         ({"encoder_memory": torch.zeros(3, 3, 16)}, "(2, 3, 16); got (3, 3, 16)"),
+        ({"encoder_memory": torch.zeros(1, 3, 16)}, "(2, 3, 16); got (1, 3, 16)"),
+        ({"decoder_memory": torch.zeros(1, 3, 16)}, "decoder_memory must be the state of these 2 sentences"),
         ({"decoder_memory": torch.zeros(0, 3, 16)}, "decoder_memory must be the state of these 2 sentences"),
         ({"decoder_memory": torch.zeros(3, 16)}, "(2, 3, 16); got (3, 16)"),
         (
