@@ -20,3 +20,4 @@ Options = Annotated[
 Output = Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")]
 Picture = Annotated[str | None, typer.Option(help="Also draw a picture: a file ending in .png or .svg.")]
 Referenced = Annotated[str, typer.Argument(help="Documents with references, JSON lines or TSV.")]
+Rows = Annotated[int, typer.Option(min=1, help="Documents read side by side.")]
