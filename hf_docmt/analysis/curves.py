@@ -1,4 +1,4 @@
-"""Pictures of curves: information gain by memory size, gradients by distance."""
+"""Pictures of curves: information gain by memory size, gradients by distance, difference of scores by index."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -41,6 +41,24 @@ def draw_attribution(found: Attribution, path: str | Path, *, title: str = "", d
         axes.legend()
 
     return _draw(draw, found.labels, "distance in sentences", "gradient of the loss", path, dpi)
+
+
+def draw_by_index(ranges: Sequence, path: str | Path, *, title: str = "", dpi: int = 200) -> Path:
+    """Difference of s-BLEU by sentence index, with 95 % intervals; `ranges` are those of evaluation.by_index."""
+
+    def draw(axes) -> None:
+        values = [one.difference for one in ranges]
+        ends = [one.interval or (one.difference, one.difference) for one in ranges]
+        bars = [[max(0.0, sign * (end[place] - value)) for end, value in zip(ends, values)] for place, sign in SIGNS]
+        axes.bar(range(len(values)), values, color=COLOURS[0], width=0.6)
+        axes.errorbar(range(len(values)), values, yerr=bars, fmt="none", ecolor="#333333", elinewidth=1, capsize=2)
+        axes.axhline(0, color="#777777", linewidth=0.8)
+        axes.set_title(title, parse_math=False)
+
+    return _draw(draw, [one.label for one in ranges], "sentence index", "difference of s-BLEU", path, dpi)
+
+
+SIGNS = ((0, -1), (1, 1))  # lower and upper end of an interval, and which way it lies
 
 
 def _draw(draw: Callable, labels: Sequence[str], across: str, upwards: str, path: str | Path, dpi: int) -> Path:
