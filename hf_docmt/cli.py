@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+from hf_docmt.cli_analyze import analyze
+from hf_docmt.cli_options import AsJson, Conditions, Context, Lang, Options
+
 app = typer.Typer(
     help="Document-level machine translation: train, translate, score.",
     no_args_is_help=True,
@@ -15,20 +18,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with everything that is known.")]
-Conditions = Annotated[str, typer.Option(help="Contexts: true, empty, random, wrong-document, with commas.")]
-Context = Annotated[
-    int | None, typer.Option(help="Sentences before the current one; default: the model's windows, 3 for chunks.")
-]
-Options = Annotated[
-    list[str] | None,
-    typer.Option("--option", help="KEY=VALUE of Seq2SeqSystem or CausalSystem, such as tgt_lang=deu_Latn; repeatable."),
-]
+app.add_typer(analyze, name="analyze")
 SCORED = ("past_context", "strategy", "batch_size", "max_new_tokens")  # an --option of their own, or no part in scoring
 TRANSLATED = ("past_context", "strategy", "batch_size", "batch_tokens")  # the same for translation
 ATTENDED = ("strategy", "batch_size", "batch_tokens", "max_new_tokens")  # for attention
 MODEL_OPTIONS = ("normalization", "context", "conditions", "write_scores", "option")
-Lang = Annotated[str | None, typer.Option(help="Language code, for example en; default: that of the model.")]
 
 
 def main() -> None:
@@ -330,79 +324,6 @@ def info(
 
     facts = describe(target)
     print(json.dumps(facts, indent=1) if as_json else render(facts))
-
-
-analyze = typer.Typer(help="What a model does with context.", no_args_is_help=True)
-app.add_typer(analyze, name="analyze")
-
-
-@analyze.command()
-def rationales(
-    model: Annotated[str, typer.Argument(help="Model folder or Hub name.")],
-    folder: Annotated[str, typer.Argument(help="Folder with the files highlighted.SPLIT.LANG of SCAT.")],
-    split: Annotated[str, typer.Option(help="Part of SCAT.")] = "train",
-    items: Annotated[str | None, typer.Option(help="Only the examples of these lines: FIRST-LAST, from 1.")] = None,
-    attention: Annotated[str, typer.Option(help="encoder, cross or decoder.")] = "decoder",
-    step: Annotated[str, typer.Option(help="The decoder's step that writes or reads the pronoun.")] = "writes",
-    source_lang: Lang = None,
-    target_lang: Lang = None,
-    option: Options = None,
-    output: Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Attention from pronouns against the words that people chose their translation by (Yin et al. 2021)."""
-    from hf_docmt.evaluation.suite_files import rationales_files
-    from hf_docmt.inference.corpus import check_output
-
-    check_output(output or "-")
-    prompted = (source_lang, target_lang)
-    system = load_scored(model, None, option, ATTENDED, prompted, attn_implementation="eager")
-    languages = languages_of(system, source_lang, target_lang)
-    report = rationales_files(
-        system, folder, split=split, only=item_range(items), attention=attention, step=step, **languages
-    )
-    show_report(report, as_json, output)
-
-
-@analyze.command("attention-share")
-def attention_share_analysis(
-    model: Annotated[str, typer.Argument(help="Model folder or Hub name.")],
-    documents: Annotated[str, typer.Argument(help="Documents with references, JSON lines or TSV.")],
-    picture: Annotated[str | None, typer.Option(help="Also draw a picture: a file ending in .png or .svg.")] = None,
-    output: Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Share of cross-attention that target sentences pay to their source sentence (Herold and Ney 2023)."""
-    from pathlib import Path
-
-    from hf_docmt.analysis.attention_share import attention_share
-    from hf_docmt.analysis.heat_maps import draw_attention_share
-    from hf_docmt.analysis.plots import checked_path
-    from hf_docmt.data.readers import read_documents
-    from hf_docmt.evaluation.report import build_report, make_result
-    from hf_docmt.evaluation.systems import DocMTSystem
-    from hf_docmt.inference.corpus import check_output
-
-    check_output(output or "-")
-    if picture:
-        checked_path(Path(picture))
-    loaded, tokenizer = load(model)
-    loaded.to(device())
-    languages = {name: getattr(loaded.config, name) for name in ("source_lang", "target_lang")}
-    if not all(languages.values()):
-        raise ValueError(
-            f"{model}: its config.json names no source_lang and target_lang, which documents need; add them"
-        )
-    rows, name = read_documents(path=documents, **languages), Path(model).name
-    found = attention_share(loaded, rows, tokenizer)
-    report = build_report(
-        model=DocMTSystem(loaded, tokenizer, name).describe(),
-        data={"documents": len(rows), **languages},
-        results=[make_result(**found.result(Path(documents).stem))],
-    )
-    show_report(report, as_json, output)
-    if picture:
-        draw_attention_share(found, picture, title=f"{name}, {Path(documents).stem}")
 
 
 bench = typer.Typer(help="Speed and memory, measured side by side.", no_args_is_help=True)

@@ -1,0 +1,203 @@
+"""How far back the loss of a sentence reaches: gradients of earlier words by distance (Feng et al. 2022, figure 4)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from datasets import Dataset
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from hf_docmt import __version__
+from hf_docmt.analysis.memory_steps import INPUTS, STACKS, Step, empty_memory, memory_stacks, read, side_by_side
+from hf_docmt.data.collators import IGNORED
+
+DIGITS = 6  # significant ones, of the scores in a report
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """Mean scores by distance in sentences, for `ranges` (first, last), both included, the first being (0, 0).
+
+    `source`, `target`: of the words of each side. `pairs`: how many pairs of sentences each is a mean of.
+    """
+
+    ranges: tuple[tuple[int, int], ...]
+    source: tuple[float, ...]
+    target: tuple[float, ...]
+    pairs: tuple[int, ...]
+    reach: int
+
+    @property
+    def both(self) -> tuple[float, ...]:
+        return tuple(map(sum, zip(self.source, self.target)))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(str(first) if first == last else f"{first}-{last}" for first, last in self.ranges)
+
+    def result(self, dataset: str, split: str = "all") -> dict:
+        """What `make_result` of evaluation.report takes; the value is the mean over all distances but 0."""
+        pairs = sum(self.pairs[1:])
+        value = sum(score * n for score, n in zip(self.both[1:], self.pairs[1:])) / max(1, pairs)
+        scores = zip(self.labels, self.both, self.pairs)
+        sides = {side: [rounded(score) for score in getattr(self, side)] for side in STACKS}
+        return {
+            "task": "context use",
+            "dataset": dataset,
+            "split": split,
+            "metric": "gradient attribution",
+            "value": rounded(value),
+            "signature": f"gradient:loss by embedding|norm:2|tokens:unique|mean:sentence pairs|reach:{self.reach}|"
+            f"step:{self.ranges[-1][1] - self.ranges[-1][0] + 1}|target:reference|version:{__version__}",
+            "n": pairs,
+            "breakdown": {f"distance={label}": {"value": rounded(score), "n": n} for label, score, n in scores},
+            "details": {"distances": list(self.labels), **sides},
+        }
+
+
+def gradient_attribution(
+    model: PreTrainedModel,
+    documents: Dataset,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    reach: int = 100,
+    step: int = 10,
+    rows: int = 8,
+) -> Attribution:
+    """Gradients of a sentence's loss with respect to the embeddings of words up to `reach` sentences before it.
+
+    Feng et al. (2022), section 5.2: Score(k) = Avg(sum over documents and sentences s, i, with i - s in the range k, of
+    G(s, i)), where G is the gradient that the loss of sentence i has at the words of sentence s, and within a range a
+    word counts once. Here the loss is the cross-entropy per target token in nats, references forced, without dropout
+    and smoothing; the gradients at all occurrences of a word within the range are added up, as they are in a row of the
+    embedding matrix, and the Euclidean norms of the sums, one for each word, are added up and divided by the sentences.
+    The memory hands the gradient on without being cut, whatever was cut in training.
+
+    Departures: ranges are 1 to `step`, `step` + 1 to 2 `step`, … (paper: 10 and overlapping by one sentence), and
+    distance 0, the sentence itself, stands apart, since it needs no memory; what a word has there is not mixed with
+    what it has further back. `</s>` and other marks, which all sentences have, are no words. Source and target are
+    told apart. `rows` documents are read at once. ValueError: no memory, no document longer than one sentence, `reach`
+    or `step` that is not a whole number from 1.
+    """
+    memory_stacks(model)
+    for name, number in (("reach", reach), ("step", step)):
+        if not isinstance(number, int) or number < 1:
+            raise ValueError(f"{name} is a number of sentences, at least 1; got {number!r}")
+    longest = max(map(len, documents["translation"]))
+    if longest < 2:
+        raise ValueError("no document has more than one sentence, nothing is before it; give documents in order")
+    reach = min(reach, longest - 1)
+    firsts = range(1, reach + 1, step)
+    ranges = [(0, 0), *((first, min(first + step - 1, reach)) for first in firsts)]
+    marks = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id} | {model.config.decoder_start_token_id}
+    counter = ScoreCounter(ranges, sorted(marks), model.config.vocab_size)
+    with embeddings_alone(model) as taken:
+        for steps in side_by_side(model, documents, tokenizer, rows):
+            for place, earlier, loss in sentence_losses(model, steps, taken, reach):
+                counter.add(loss, earlier, steps[place])
+    return counter.attribution(reach)
+
+
+@dataclass(frozen=True)
+class Words:
+    """Token ids (B, T) of the sentences of a step, and their embeddings (B, T, D), by side."""
+
+    ids: dict[str, torch.Tensor]
+    embeddings: dict[str, torch.Tensor]
+
+
+def sentence_losses(
+    model: PreTrainedModel, steps: list[Step], taken: list[torch.Tensor], reach: int
+) -> Iterator[tuple[int, list[Words], torch.Tensor]]:
+    """(place, the words of this step and up to `reach` before it, nearest first, loss summed over rows) of each step.
+
+    The graph goes through a run of 2 `reach` sentences, of which the later half is scored; so every sentence is read
+    twice, and a long document needs no more memory than a run.
+    """
+    before = empty_memory(model, len(steps[0].present))  # before the run
+    for first in range(0, len(steps), reach):
+        memory, words = before, []
+        begin = max(0, first - reach)
+        for place in range(begin, min(first + reach, len(steps))):
+            if place == first:
+                before = {name: state.detach() for name, state in memory.items()}
+            taken.clear()
+            outputs, memory = read(model, steps[place], memory)
+            ids = {side: steps[place].batch[name] for side, name in INPUTS.items()}
+            words.append(Words(ids, dict(zip(INPUTS, taken, strict=True))))
+            if place >= first:
+                loss = mean_losses(outputs.logits, steps[place].batch["labels"]).sum()
+                yield place, words[: -reach - 2 : -1], loss
+
+
+def mean_losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy per target token of each row, (B, T, V) and (B, T) -> (B,); 0 without one."""
+    losses = torch.nn.functional.cross_entropy(logits.float().mT, labels, ignore_index=IGNORED, reduction="none")
+    return losses.sum(dim=1) / (labels != IGNORED).sum(dim=1).clamp(min=1)
+
+
+@contextmanager
+def embeddings_alone(model: PreTrainedModel) -> Iterator[list[torch.Tensor]]:
+    """The model without dropout, gradients for nothing but the embeddings of tokens, which go into the list."""
+    taken: list[torch.Tensor] = []
+
+    def cut(module, inputs, output):
+        taken.append(output.detach().requires_grad_())
+        return taken[-1]
+
+    tables = {getattr(model.model, name).embed_tokens for name in STACKS.values()}  # one module where they share it
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    hooks, was_training = [table.register_forward_hook(cut) for table in tables], model.training
+    model.eval().requires_grad_(False)
+    try:
+        with torch.enable_grad():
+            yield taken
+    finally:
+        for hook in hooks:
+            hook.remove()
+        for parameter in parameters:
+            parameter.requires_grad_(True)
+        model.train(was_training)
+
+
+class ScoreCounter:
+    """Sums of the norms of gradients, by range and side; `marks` are token ids that are no words."""
+
+    def __init__(self, ranges: list[tuple[int, int]], marks: list[int], vocabulary: int):
+        self.ranges, self.marks, self.vocabulary = ranges, torch.tensor(marks), vocabulary
+        self.sums = {side: [0.0] * len(ranges) for side in INPUTS}
+        self.pairs = [0] * len(ranges)
+
+    def add(self, loss: torch.Tensor, earlier: list[Words], step: Step) -> None:
+        """Gradients of the loss of a step; `earlier` are its words and those before it, nearest first."""
+        present = int(step.present.sum())
+        leaves = [words.embeddings[side] for side in INPUTS for words in earlier]
+        found = torch.autograd.grad(loss, leaves, retain_graph=True, materialize_grads=True)
+        for number, (first, last) in enumerate(self.ranges):
+            near = earlier[first : last + 1]
+            self.pairs[number] += present * len(near)
+            for place, side in enumerate(INPUTS):
+                start = place * len(earlier) + first
+                ids = [words.ids[side] for words in near]
+                self.sums[side][number] += self.norms(ids, found[start : start + len(near)])
+
+    def norms(self, ids: list[torch.Tensor], gradients: list[torch.Tensor]) -> float:
+        """The norms of the summed gradients of each word in each row: ids (B, T), gradients (B, T, D) of sentences."""
+        if not ids:
+            return 0.0
+        ids, gradients = torch.cat(ids, dim=1), torch.cat(list(gradients), dim=1)
+        words = ~torch.isin(ids, self.marks.to(ids.device))
+        keys = (ids + torch.arange(len(ids), device=ids.device)[:, None] * self.vocabulary)[words]
+        unique, place = keys.unique(return_inverse=True)
+        summed = gradients.new_zeros(len(unique), gradients.shape[2], dtype=torch.double)
+        summed.index_add_(0, place, gradients[words].double())
+        return float(summed.norm(dim=1).sum())
+
+    def attribution(self, reach: int) -> Attribution:
+        means = {side: tuple(total / n for total, n in zip(sums, self.pairs)) for side, sums in self.sums.items()}
+        return Attribution(tuple(self.ranges), **means, pairs=tuple(self.pairs), reach=reach)
+
+
+def rounded(score: float) -> float:
+    return float(f"{score:.{DIGITS}g}")

@@ -1,0 +1,149 @@
+"""What training has made of the attention to and from a memory: its information gain (Feng et al. 2022, figure 2)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from datasets import Dataset
+from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from hf_docmt import __version__
+from hf_docmt.analysis.attention_share import eager_attention
+from hf_docmt.analysis.memory_steps import (
+    ATTENTIONS,
+    STACKS,
+    Step,
+    attention_maps,
+    empty_memory,
+    memory_stacks,
+    read,
+    side_by_side,
+    token_mask,
+)
+
+DIGITS = 6  # after the point, of the nats in a report
+
+
+@dataclass(frozen=True)
+class Entropies:
+    """Mean entropy of the attention of one layer, in nats, over `n` queries and all heads."""
+
+    random: float
+    trained: float
+    n: int
+
+    @property
+    def gain(self) -> float:
+        return self.random - self.trained
+
+
+@dataclass(frozen=True)
+class InformationGain:
+    """Entropies by (`update` or `output`, `source` or `target`, layer), for a memory of `memory_size` vectors."""
+
+    memory_size: int
+    layers: dict[tuple[str, str, int], Entropies]
+    seed: int
+
+    def mean(self, attention: str, side: str | None = None) -> Entropies:
+        """Over the layers of a side or of both, which all count the same; `n` is the sum of theirs."""
+        found = [one for key, one in self.layers.items() if key[0] == attention and side in (None, key[1])]
+        means = [sum(getattr(one, name) for one in found) / len(found) for name in ("random", "trained")]
+        return Entropies(*means, sum(one.n for one in found))
+
+    def results(self, dataset: str, split: str = "all") -> list[dict]:
+        """What `make_result` of evaluation.report takes, for update and for output attention."""
+        return [self._result(attention, dataset, split) for attention in ATTENTIONS]
+
+    def _result(self, attention: str, dataset: str, split: str) -> dict:
+        whole, parts = self.mean(attention), {}
+        for side in dict.fromkeys(key[1] for key in self.layers):
+            parts[f"side={side}"] = self.mean(attention, side)
+        parts |= {f"{side} layer={layer}": one for (kind, side, layer), one in self.layers.items() if kind == attention}
+        return {
+            "task": "context use",
+            "dataset": dataset,
+            "split": split,
+            "metric": f"information gain of {attention} attention",
+            "value": round(whole.gain, DIGITS),
+            "signature": f"entropy:random less trained|unit:nats|mean:queries, heads, layers|target:reference|"
+            f"seed:{self.seed}|version:{__version__}",
+            "n": whole.n,
+            "breakdown": {label: {"value": round(part.gain, DIGITS), "n": part.n} for label, part in parts.items()},
+            "details": {
+                "memory_size": self.memory_size,
+                "entropy": {name: round(getattr(whole, name), DIGITS) for name in ("random", "trained")},
+            },
+        }
+
+
+def information_gain(
+    model: PreTrainedModel, documents: Dataset, tokenizer: PreTrainedTokenizerBase, *, seed: int = 1, rows: int = 8
+) -> InformationGain:
+    """How much less spread the attention of update and output is than with a memory that was never trained, in nats.
+
+    Feng et al. (2022), section 5.1: the information gain "between the random initialized memory and well trained
+    memory […] calculated from attention maps in Update Attention and Output Attention", without a formula. Here, for
+    the attention distribution p of a query (a slot over the tokens of the sentence in the update, a token over the
+    slots in the output), IG = mean of H(p of the random memory) - H(p of the trained one), H(p) = -sum p ln p, over
+    queries and heads, then layers. Above 0: training has made the attention more selective; at most the logarithm of
+    the number of keys, so that larger memories have more to gain in the output.
+
+    The random memory is that of a new model of the same configuration (`seed`): initial memory, both attentions, and
+    what stands around the update. It is carried through the document by itself, and reads the states of the trained
+    model, h^t, so that both see the same sentences. Target sentences are the references, `rows` documents are read at
+    once. ValueError: a model without memory.
+    """
+    memory_stacks(model)
+    return gain_over(model, new_model(model, seed), side_by_side(model, documents, tokenizer, rows), seed)
+
+
+def new_model(model: PreTrainedModel, seed: int) -> PreTrainedModel:
+    """A model of the same configuration with the random weights that training begins from."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return type(model)(model.config).to(device=model.device, dtype=model.dtype)
+
+
+@torch.inference_mode()
+def gain_over(
+    model: PreTrainedModel, other: PreTrainedModel, groups: Iterable[list[Step]], seed: int = 1
+) -> InformationGain:
+    """The gain of a model's memory over that of another one of the same configuration, on steps as they are read."""
+    stacks, others, sums = memory_stacks(model), memory_stacks(other), {}
+    with eager_attention(model), eager_attention(other), attention_maps(stacks) as maps:
+        with attention_maps(others) as random_maps:
+            for steps in groups:
+                memory = empty_memory(model, len(steps[0].present))
+                carried = dict.fromkeys(stacks)
+                for step in steps:
+                    outputs, memory = read(model, step, memory)
+                    states = dict(zip(STACKS, outputs.memory_states))
+                    for side, stack in others.items():
+                        carried[side] = replay(stack, carried[side], states[side], step, side)
+                    for key, weights in maps.items():
+                        add_entropies(sums, key, (random_maps[key], weights), step)
+    layers = {key: Entropies(*(part / n for part in parts), n) for key, (*parts, n) in sorted(sums.items())}
+    return InformationGain(model.config.memory_size, layers, seed)
+
+
+def replay(stack: nn.Module, memory: torch.Tensor | None, states: dict, step: Step, side: str) -> torch.Tensor:
+    """Output and update attention of a stack's memory M^t to the states {layer: h^t (B, T, D)}; returns M^{t+1}."""
+    start, batch = step.batch["document_start"], len(step.present)
+    if memory is None:
+        memory, start = stack.initial_memory.weight.repeat(batch, 1, 1), None
+    memory = stack.memory_before(memory, start, batch)
+    for layer, one in stack.by_layer(memory).items():
+        stack.layers[layer].memory.output_attn(states[layer], one)
+    return stack.memory_after(memory, states, token_mask(step, side))
+
+
+def add_entropies(sums: dict, key: tuple[str, str, int], maps: tuple[torch.Tensor, ...], step: Step) -> None:
+    """Add the entropies (mean over heads) of the queries of sentences that are there, and the queries' number."""
+    counted = step.present[:, None].expand(-1, maps[0].shape[2])  # (B, queries)
+    if key[0] == "output":
+        counted = counted & token_mask(step, key[1]).bool()
+    total = [float(torch.special.entr(one.double()).sum(-1).mean(1)[counted].sum()) for one in maps]
+    new = (*total, int(counted.sum()))
+    sums[key] = tuple(map(sum, zip(sums.get(key, (0.0, 0.0, 0)), new)))

@@ -1,0 +1,106 @@
+"""Documents side by side through a model with a memory, a sentence of each at a time; the attention of the memory."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from datasets import Dataset
+from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from hf_docmt import registry
+from hf_docmt.data.collators import IGNORED
+from hf_docmt.data.streams import StreamCollator, unstacked
+
+STACKS = {"source": "encoder", "target": "decoder"}
+INPUTS = {"source": "input_ids", "target": "decoder_input_ids"}
+ATTENTIONS = ("update", "output")  # memory reads sentence, sentence reads memory
+
+
+@dataclass(frozen=True)
+class Step:
+    """The n-th sentences of some documents: a batch on the model's device, and which rows have one, (B,) bool."""
+
+    batch: dict[str, torch.Tensor]
+    present: torch.Tensor
+
+
+def memory_stacks(model: PreTrainedModel) -> dict[str, nn.Module]:
+    """Encoder (`source`) and decoder (`target`), those with a memory. ValueError: a model without."""
+    if not registry.for_config(model.config).carries_state:
+        raise ValueError(
+            f"a model of architecture {model.config.model_type.removeprefix('docmt-')!r} has no memory: expected one "
+            "that carries a state from sentence to sentence, architecture 'memory'"
+        )
+    found = {side: getattr(model.model, name) for side, name in STACKS.items()}
+    return {side: stack for side, stack in found.items() if stack.memory_layers}
+
+
+def side_by_side(
+    model: PreTrainedModel, documents: Dataset, tokenizer: PreTrainedTokenizerBase, rows: int = 8
+) -> Iterator[list[Step]]:
+    """Steps of up to `rows` documents of similar length at once, from the first sentences to the last, references too.
+
+    A document stays in its row; where it has ended, the row has an empty sentence that is not `present`.
+    """
+    if rows < 1:
+        raise ValueError(f"rows, the documents side by side, must be at least 1; got {rows}")
+    architecture, device = registry.for_config(model.config), model.device
+    examples = architecture.examples(documents, tokenizer, model.config)
+    collate = StreamCollator(architecture.collator(model.config, tokenizer))
+    starts, lengths = examples.document_starts, np.diff(examples.document_starts)
+    order = np.argsort(lengths, kind="stable")
+    for first in range(0, len(order), rows):
+        group, steps = np.sort(order[first : first + rows]), []
+        for place in range(lengths[group].max()):
+            row = [examples[int(starts[d] + place)] if place < lengths[d] else None for d in group]
+            batch = {name: value.to(device) for name, value in next(unstacked(collate([(row, True)]))).items()}
+            steps.append(Step(batch, (batch["labels"] != IGNORED).any(dim=1)))
+        yield steps
+
+
+def empty_memory(model: PreTrainedModel, rows: int) -> dict[str, torch.Tensor]:
+    """What stands for the memory of `rows` documents before their start, `{"encoder_memory": (B, slots, D), …}`."""
+    weights = {STACKS[side]: stack.initial_memory.weight for side, stack in memory_stacks(model).items()}
+    return {f"{name}_memory": torch.zeros_like(weight).repeat(rows, 1, 1) for name, weight in weights.items()}
+
+
+def read(model: PreTrainedModel, step: Step, memory: dict[str, torch.Tensor]) -> tuple:
+    """The outputs for a step, references forced, and the memory after it, with gradient where there is one."""
+    inputs = {name: value for name, value in step.batch.items() if name not in ("labels", "label_weights")}
+    outputs = model(**inputs, **memory, use_cache=False)
+    return outputs, {name: outputs[name] for name in memory}
+
+
+def token_mask(step: Step, side: str) -> torch.Tensor:
+    """1 = token, (B, T) of a side."""
+    return step.batch["attention_mask" if side == "source" else "decoder_attention_mask"]
+
+
+@contextmanager
+def attention_maps(stacks: dict[str, nn.Module]) -> Iterator[dict[tuple[str, str, int], torch.Tensor]]:
+    """{(attention, side, layer): weights} of the last pass: `update` (B, H, M, T), `output` (B, H, T, M).
+
+    Filled by hooks while the context lasts. The model has to run with eager attention.
+    """
+    maps: dict[tuple[str, str, int], torch.Tensor] = {}
+
+    def keep(key):
+        def hook(module, inputs, output):
+            maps[key] = output[1]
+
+        return hook
+
+    hooks = []
+    for side, stack in stacks.items():
+        for layer in stack.memory_layers:
+            for kind in ATTENTIONS:
+                attention = getattr(stack.layers[layer].memory, f"{kind}_attn")
+                hooks.append(attention.register_forward_hook(keep((kind, side, layer))))
+    try:
+        yield maps
+    finally:
+        for hook in hooks:
+            hook.remove()
