@@ -27,7 +27,7 @@ TINY = {  # the smaller the model, the more sentences in the same time; what a s
     "decoder_ffn_dim": 64,
 }
 VOCAB_SIZE, TARGET_TOKENS = 300, 4
-MOST_GROWTH = 5.0  # MiB between the first tenth and the end
+MOST_GROWTH = 5.0  # MiB between the first tenth and the end; the tokenizer remembers 10,000 words, about 3 MiB
 
 
 def measure_stream(sentences: int, device: str, time_limit: float) -> dict:
