@@ -376,6 +376,21 @@ def attention_bench(
     show_bench(bench_attention(repeats, device=device, time_limit=time_limit), as_json)
 
 
+@bench.command("cost")
+def cost_bench(
+    repeats: Annotated[int, typer.Option(help="Measurements of each system, of which the median counts.")] = 3,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    time_limit: Annotated[float, typer.Option(help="Seconds that one measurement may take.")] = 600,
+    stream_sentences: Annotated[int, typer.Option(help="Length of a stream to watch the memory of; 0 = none.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Time and memory of translating by length: sentences alone, with recurrent memory, whole documents."""
+    from hf_docmt.bench.cost import bench_cost
+
+    options = {"device": device, "time_limit": time_limit, "stream_sentences": stream_sentences}
+    show_bench(bench_cost(repeats, **options), as_json)
+
+
 def load(name: str):
     """Model and tokenizer of a folder or Hub name."""
     from hf_docmt import registry

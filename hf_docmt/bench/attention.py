@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from hf_docmt import registry
-from hf_docmt.bench.apart import free_memory, growth_exponent, run_apart, too_much
-from hf_docmt.bench.measure import bench_result, check_at_least, check_at_most, check_positive
+from hf_docmt.bench.apart import free_memory, run_apart, too_much
+from hf_docmt.bench.growth import check_arguments, growth_rows, make_row, peer_of
+from hf_docmt.bench.measure import bench_result, check_at_least, check_at_most
 from hf_docmt.bench.peer import BASE
 
 PEER = "concat sdpa"
@@ -21,7 +22,6 @@ LINEAR = ("window w=10", "window w=20")  # cases whose cost has to grow with the
 ALONE = {"sdpa": {}, "eager": {}, "window": {"window": 20}}  # attention alone, at the last length
 MOST_GROWTH, LEAST_SPEED = 1.1, 1.0  # exponent of time and memory; ratio from the second length on
 ALONE_SPEED, ALONE_MEMORY, EAGER_MEMORY = 25.0, 2.0, 1 / 30  # times sdpa's speed, its memory, eager's memory
-COLUMNS = ("case", "ours", "peer", "ratio", "unit", "seconds", "memory_mib", "skipped", "name", "tokens")
 
 
 def bench_attention(
@@ -58,7 +58,7 @@ def bench_attention(
         name, case = f"attention alone, {implementation}", {"implementation": implementation, "fields": fields}
         found = measure_case(case | shared | {"work": "attention alone", "tokens": lengths[-1]}, (), time_limit)
         rows.append(make_row(name, lengths[-1], found, peer_of(rows, lengths[-1], "attention alone, sdpa")))
-    growth = [row for name in CASES for row in growth_rows(name, rows, lengths)]
+    growth = [row for name in CASES for row in growth_rows(name, PEER, rows, lengths)]
     setting = {"lengths": list(lengths), "repeats": repeats, "vocab_size": vocab_size, "sizes": dict(sizes)}
     checks = checks_of(rows, growth, lengths)
     return bench_result(rows + growth, checks, **setting, device=device, time_limit=time_limit)
@@ -71,42 +71,6 @@ def measure_case(case: Mapping, before: Sequence[Mapping], time_limit: float) ->
         return {"skipped": f"this version has no architecture {architecture!r}"}
     reason = too_much(before, case["tokens"], case["repeats"], time_limit, free_memory(case["device"]))
     return {"skipped": reason} if reason else run_apart("hf_docmt.bench.step", case, time_limit)
-
-
-def make_row(name: str, tokens: int, found: Mapping, peer: Mapping | None) -> dict:
-    """One row; speeds and ratio are null where a side was not measured. `peer` null: the row is its own."""
-    row = dict.fromkeys(COLUMNS) | {"case": f"{name}, {tokens} tokens", "unit": "target tokens/s"}
-    row |= {"name": name, "tokens": tokens, **found}
-    row["ours"] = tokens / row["seconds"] if row["seconds"] else None
-    row["peer"] = row["ours"] if peer is None else peer["ours"]
-    row["ratio"] = row["ours"] / row["peer"] if row["ours"] and row["peer"] else None
-    return row
-
-
-def peer_of(rows: Sequence[Mapping], tokens: int, name: str) -> Mapping | None:
-    return next((row for row in rows if (row["name"], row["tokens"]) == (name, tokens)), None)
-
-
-def growth_rows(name: str, rows: Sequence[Mapping], lengths: Sequence[int]) -> list[dict]:
-    """Exponents of time and memory of a case and of the peer, each over what was measured from the second length on."""
-    found = []
-    for unit, column in (("exponent of time", "seconds"), ("exponent of memory", "memory_mib")):
-        exponents = []
-        for one in (name, PEER):
-            fitted = [row for row in rows if row["name"] == one and row["tokens"] >= lengths[1] and row[column]]
-            exponents.append(growth_exponent(fitted, column))
-            if one == name:
-                reach = f"{fitted[0]['tokens']} to {fitted[-1]['tokens']} tokens" if fitted else "not measured"
-        ours, peer = exponents
-        row = {"case": f"{name}, {reach}", "ours": ours, "peer": peer, "unit": unit, "name": f"{name}, {unit}"}
-        row["ratio"] = ours / peer if ours is not None and peer else None
-        found.append(dict.fromkeys(COLUMNS) | row | {"tokens": fitted_to(rows, name, column)})
-    return found
-
-
-def fitted_to(rows: Sequence[Mapping], name: str, column: str) -> int | None:
-    """The last length at which a case was measured."""
-    return max((row["tokens"] for row in rows if row["name"] == name and row[column]), default=None)
 
 
 def checks_of(rows: Sequence[Mapping], growth: Sequence[Mapping], lengths: Sequence[int]) -> list[dict]:
@@ -128,20 +92,3 @@ def checks_of(rows: Sequence[Mapping], growth: Sequence[Mapping], lengths: Seque
             value = window["memory_mib"] / other["memory_mib"]
         checks.append(check_at_most(f"attention alone: memory over {name}'s", value, target))
     return checks
-
-
-def check_arguments(repeats, lengths, sizes, vocab_size, device, time_limit) -> None:
-    """Raise `ValueError` for what cannot be measured."""
-    check_positive(repeats=repeats)
-    for length in lengths:
-        check_positive(lengths=length)
-    if len(lengths) < 3 or list(lengths) != sorted(set(lengths)):
-        raise ValueError(f"lengths: expected at least three, from the shortest to the longest, got {list(lengths)}")
-    if sizes.keys() != BASE.keys():
-        raise ValueError(f"sizes: got {sorted(sizes)}, expected {sorted(BASE)}")
-    if vocab_size < 7:
-        raise ValueError(f"vocab_size: expected at least 7 (6 special tokens), got {vocab_size}")
-    if device != "cpu" and not (device.split(":")[0] == "cuda" and torch.cuda.is_available()):
-        raise ValueError(f"device: expected cpu, or cuda where there is one, got {device!r}")
-    if not time_limit > 0:
-        raise ValueError(f"time_limit: expected more than 0 seconds, got {time_limit!r}")

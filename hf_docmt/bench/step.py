@@ -2,15 +2,13 @@
 
 import json
 import sys
-import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from statistics import median
 
 import torch
 from torch.nn import functional as F
 
 from hf_docmt import registry
+from hf_docmt.bench.gauge import gauge
 
 SPECIAL, EOS, SEP = 6, 3, 4  # number of special tokens, ids
 SENTENCE = 25  # tokens of a sentence, with its separator
@@ -19,19 +17,11 @@ WINDOWS = "hf_docmt.modeling.window_attention"
 
 
 def measure(case: Mapping) -> dict:
-    """Median seconds of `repeats` steps of a case, and MiB that they need at their peak beyond what was there before.
+    """`seconds` and `memory_mib` of a step of a case, see `gauge`.
 
-    Before them stand weights, inputs, and what a step on a short document has made, such as gradients. Memory on
-    a CPU is the resident memory of the process, as Linux tells it (null elsewhere), on a GPU what torch has allocated.
+    Before it stand weights, inputs, and what a step on a short document has made, such as gradients.
     """
-    torch.set_num_threads(case["threads"])
-    torch.manual_seed(1)
-    device = torch.device(case["device"])
-    step = WORK[case["work"]](case, device)
-    before, _ = memory_of(device, reset=True)
-    seconds = [timed(step, device) for _ in range(case["repeats"])]
-    _, peak = memory_of(device)
-    return {"seconds": median(seconds), "memory_mib": None if peak is None else (peak - before) / 2**20}
+    return gauge(WORK[case["work"]], case)
 
 
 def training_step(case: Mapping, device: torch.device) -> Callable[[], object]:
@@ -82,31 +72,6 @@ def document(tokens: int, vocab_size: int) -> torch.Tensor:
     ids[:, SENTENCE - 1 :: SENTENCE] = SEP
     ids[:, -1] = EOS
     return ids
-
-
-def timed(step: Callable[[], object], device: torch.device) -> float:
-    """Seconds of a step, to the end of what it has asked a GPU for."""
-    wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
-    wait()
-    started = time.perf_counter()
-    step()
-    wait()
-    return time.perf_counter() - started
-
-
-def memory_of(device: torch.device, reset: bool = False) -> tuple[int | None, int | None]:
-    """Bytes that are taken now, and at the peak since the last `reset`; None where the system does not tell."""
-    if device.type == "cuda":
-        if reset:
-            torch.cuda.reset_peak_memory_stats(device)
-        return torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device)
-    status = Path("/proc/self/status")
-    if not status.is_file():
-        return None, None
-    if reset:
-        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # the peak begins at what is taken now
-    lines = dict(line.split(":", 1) for line in status.read_text(encoding="utf-8").splitlines())
-    return tuple(int(lines[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
 
 
 WORK = {"training step": training_step, "attention alone": attention_alone}

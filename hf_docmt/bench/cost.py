@@ -1,0 +1,137 @@
+"""Cost of decoding by length: documents of growing length, each way to translate them beside the sentence-level one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import median
+
+import torch
+
+from hf_docmt.bench.apart import free_memory, run_apart, too_much
+from hf_docmt.bench.growth import check_arguments, growth_rows, make_row, peer_of
+from hf_docmt.bench.measure import bench_result, check_at_most, check_positive
+from hf_docmt.bench.peer import BASE
+from hf_docmt.bench.stream import check_sentences, measure_stream, stream_checks
+
+
+@dataclass(frozen=True)
+class System:
+    """One way to translate: an architecture with fields of its configuration, and a strategy.
+
+    `whole`: all tokens are one source; otherwise they come in chunks of equal length.
+    """
+
+    architecture: str
+    strategy: str
+    whole: bool = False
+    fields: Mapping = field(default_factory=dict)
+
+
+PEER = "sentence"
+SYSTEMS = {
+    PEER: System("concat", "sentence"),
+    "memory": System("memory", "stream"),
+    "document": System("concat", "sentence", whole=True),
+}
+MOST_TIME = {"memory": 1.15}  # times the peer's seconds, at every length
+MOST_GROWTH = {"memory": 0.1}  # exponent of memory: eight times the tokens may take 1.23 times the memory
+PROCESS = "hf_docmt.bench.translation"
+
+
+def bench_cost(
+    repeats: int = 3,
+    *,
+    lengths: Sequence[int] = (500, 1000, 2000, 4000, 8000),
+    chunk: int = 100,
+    sizes: Mapping[str, int] = BASE,
+    vocab_size: int = 30000,
+    device: str = "cpu",
+    time_limit: float = 600,
+    stream_sentences: int = 0,
+) -> dict:
+    """Target tokens a second and extra memory of translating documents, greedy, one at a time, with random weights.
+
+    Feng et al. (2022), section 5.4 and figure 8: random source tokens, as many target tokens; the sentence-level model
+    and the one with memory read and write chunks of `chunk` tokens, the latter carrying its memory along, the
+    document-level model all tokens at once. Weights of equal names are equal. `SYSTEMS` are walked by the strategies
+    that users call, `PEER` is what they are compared with. Every measurement has a process of its own; at each length
+    the systems take turns `repeats` times, and medians count. A length at which one measurement would not fit into the
+    free memory, or into `time_limit` seconds, going by the shorter ones, is skipped, and `skipped` says why.
+
+    After them stand the exponents with which time and memory grow, fitted from the second length on, and, for
+    `stream_sentences` > 0, the row of `measure_stream`. Returns `rows`, `checks`, `setting`. Raises `ValueError` for
+    bad arguments.
+    """
+    check_arguments(repeats, lengths, sizes, vocab_size, device, time_limit)
+    check_chunk(chunk, lengths)
+    check_sentences(stream_sentences)
+    shared = {"sizes": dict(sizes), "vocab_size": vocab_size, "chunk": chunk, "repeats": 1, "device": device}
+    shared |= {"threads": torch.get_num_threads()}
+    rows: list[dict] = []
+    for tokens in lengths:
+        cases = {
+            name: asdict(system) | shared | {"tokens": tokens, "unit": tokens if system.whole else chunk}
+            for name, system in SYSTEMS.items()
+        }
+        found = take_turns(cases, rows, repeats, time_limit)
+        rows += [make_row(PEER, tokens, found[PEER], None)]
+        rows += [make_row(name, tokens, found[name], rows[-1]) for name in SYSTEMS if name != PEER]
+    rows += [row for name in SYSTEMS for row in growth_rows(name, PEER, rows, lengths)]
+    checks = checks_of(rows, lengths)
+    if stream_sentences:
+        rows.append(measure_stream(stream_sentences, device, time_limit))
+        checks += stream_checks(rows[-1])
+    setting = {"lengths": list(lengths), "chunk": chunk, "repeats": repeats, "vocab_size": vocab_size}
+    setting |= {"sizes": dict(sizes), "device": device, "time_limit": time_limit, "stream_sentences": stream_sentences}
+    return bench_result(rows, checks, **setting)
+
+
+def take_turns(
+    cases: Mapping[str, Mapping], before: Sequence[Mapping], repeats: int, time_limit: float
+) -> dict[str, dict]:
+    """Median `seconds` and `memory_mib` of each system over rounds in which they take turns, or why it is `skipped`.
+
+    Every other round begins with the last system, so that what slows the machine for a while slows all of them.
+    """
+    skipped: dict[str, dict] = {}
+    for name, case in cases.items():
+        shorter = [row for row in before if row["name"] == name]
+        reason = too_much(shorter, case["tokens"], 1, time_limit, free_memory(case["device"]))
+        if reason:
+            skipped[name] = {"skipped": reason}
+    runs: dict[str, list[dict]] = {name: [] for name in cases if name not in skipped}
+    for number in range(repeats):
+        for name in list(runs)[:: -1 if number % 2 else 1]:
+            found = run_apart(PROCESS, cases[name], time_limit)
+            if "skipped" in found:
+                skipped[name] = found
+                del runs[name]
+            else:
+                runs[name].append(found)
+    return skipped | {name: medians(found) for name, found in runs.items()}
+
+
+def medians(runs: Sequence[Mapping]) -> dict:
+    """The median of each number; null where the system tells none."""
+    return {name: None if value is None else median(run[name] for run in runs) for name, value in runs[0].items()}
+
+
+def checks_of(rows: Sequence[Mapping], lengths: Sequence[int]) -> list[dict]:
+    """What the systems have to show, at all lengths; a check is missed where one of them was not measured."""
+    checks = []
+    for name, target in MOST_TIME.items():
+        ratios = [peer_of(rows, tokens, name)["ratio"] for tokens in lengths]
+        value = 1 / min(ratios) if all(ratios) else None
+        checks.append(check_at_most(f"{name}: largest time over {PEER}'s", value, target))
+    for name, target in MOST_GROWTH.items():
+        growth = next(row for row in rows if row["name"] == f"{name}, exponent of memory")
+        value = growth["ours"] if growth["tokens"] == lengths[-1] else None
+        checks.append(check_at_most(growth["name"], value, target))
+    return checks
+
+
+def check_chunk(chunk: int, lengths: Sequence[int]) -> None:
+    """Raise `ValueError` for chunks that the lengths cannot be cut into."""
+    check_positive(chunk=chunk)
+    uneven = [length for length in lengths if length % chunk]
+    if uneven:
+        raise ValueError(f"lengths: expected multiples of the chunk of {chunk} tokens, got {uneven[0]}; change either")

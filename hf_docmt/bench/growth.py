@@ -1,0 +1,64 @@
+"""What the benches over growing lengths share: a row for each length, exponents of growth, arguments."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from hf_docmt.bench.apart import growth_exponent
+from hf_docmt.bench.measure import check_positive
+from hf_docmt.bench.peer import BASE
+
+COLUMNS = ("case", "ours", "peer", "ratio", "unit", "seconds", "memory_mib", "skipped", "name", "tokens")
+
+
+def make_row(name: str, tokens: int, found: Mapping, peer: Mapping | None) -> dict:
+    """One row; speeds and ratio are null where a side was not measured. `peer` null: the row is its own."""
+    row = dict.fromkeys(COLUMNS) | {"case": f"{name}, {tokens} tokens", "unit": "target tokens/s"}
+    row |= {"name": name, "tokens": tokens, **found}
+    row["ours"] = tokens / row["seconds"] if row["seconds"] else None
+    row["peer"] = row["ours"] if peer is None else peer["ours"]
+    row["ratio"] = row["ours"] / row["peer"] if row["ours"] and row["peer"] else None
+    return row
+
+
+def peer_of(rows: Sequence[Mapping], tokens: int, name: str) -> Mapping | None:
+    return next((row for row in rows if (row["name"], row["tokens"]) == (name, tokens)), None)
+
+
+def growth_rows(name: str, peer: str, rows: Sequence[Mapping], lengths: Sequence[int]) -> list[dict]:
+    """Exponents of time and memory of a case and of its peer, each over what was measured from the second length on."""
+    found = []
+    for unit, column in (("exponent of time", "seconds"), ("exponent of memory", "memory_mib")):
+        exponents = []
+        for one in (name, peer):
+            fitted = [row for row in rows if row["name"] == one and row["tokens"] >= lengths[1] and row[column]]
+            exponents.append(growth_exponent(fitted, column))
+            if one == name:
+                reach = f"{fitted[0]['tokens']} to {fitted[-1]['tokens']} tokens" if fitted else "not measured"
+        ours, theirs = exponents
+        row = {"case": f"{name}, {reach}", "ours": ours, "peer": theirs, "unit": unit, "name": f"{name}, {unit}"}
+        row["ratio"] = ours / theirs if ours is not None and theirs else None
+        found.append(dict.fromkeys(COLUMNS) | row | {"tokens": fitted_to(rows, name, column)})
+    return found
+
+
+def fitted_to(rows: Sequence[Mapping], name: str, column: str) -> int | None:
+    """The last length at which a case was measured."""
+    return max((row["tokens"] for row in rows if row["name"] == name and row[column]), default=None)
+
+
+def check_arguments(repeats, lengths, sizes, vocab_size, device, time_limit) -> None:
+    """Raise `ValueError` for what cannot be measured."""
+    check_positive(repeats=repeats)
+    for length in lengths:
+        check_positive(lengths=length)
+    if len(lengths) < 3 or list(lengths) != sorted(set(lengths)):
+        raise ValueError(f"lengths: expected at least three, from the shortest to the longest, got {list(lengths)}")
+    if sizes.keys() != BASE.keys():
+        raise ValueError(f"sizes: got {sorted(sizes)}, expected {sorted(BASE)}")
+    if vocab_size < 7:
+        raise ValueError(f"vocab_size: expected at least 7 (6 special tokens), got {vocab_size}")
+    if device != "cpu" and not (device.split(":")[0] == "cuda" and torch.cuda.is_available()):
+        raise ValueError(f"device: expected cpu, or cuda where there is one, got {device!r}")
+    if not time_limit > 0:
+        raise ValueError(f"time_limit: expected more than 0 seconds, got {time_limit!r}")

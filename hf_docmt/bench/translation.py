@@ -1,0 +1,70 @@
+"""What one process of the cost bench measures: reads a case as JSON, prints seconds and memory of decoding as JSON."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from zlib import crc32
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from hf_docmt import registry
+from hf_docmt.bench.gauge import gauge, trim_memory
+from hf_docmt.modeling.generation_docmt import Unit, Walk
+
+SPECIAL = 6  # number of special tokens, which are the first ones
+NEVER = -1e9  # logit bias
+WARM_UP = 2  # units of a chunk's size that are translated first: a stream's second one has a memory before it
+
+
+def measure(case: Mapping) -> dict:
+    """`seconds` and `memory_mib` of the translation of a case, see `gauge`.
+
+    Before it stand the weights and what stays of the translation of `WARM_UP` chunks, such as packed weights.
+    """
+    return gauge(translation, case)
+
+
+def translation(case: Mapping, device: torch.device) -> Callable[[], list[list[int]]]:
+    """The translation of `tokens` random tokens in units of `unit` tokens, by a strategy of the model's translator.
+
+    It is what `translate_documents` does, but for texts. The decoder writes as many tokens for a unit as the unit has,
+    since no special token is ever chosen. Returns what gives the ids of every unit; `RuntimeError` for other numbers.
+    """
+    model = random_model(case["architecture"], case["fields"], case["sizes"], case["vocab_size"]).to(device)
+
+    def translate(units: int, size: int) -> list[list[int]]:
+        walk = random_walk(units, size, case["vocab_size"])
+        translator = model.translator(None, 1, {"max_new_tokens": size, "num_beams": 1, "do_sample": False})
+        getattr(translator, case["strategy"])([walk])
+        wrong = {len(unit.target) for unit in walk.units} - {size}
+        if wrong:
+            raise RuntimeError(f"expected {size} target tokens a unit, got {sorted(wrong)}")
+        return [unit.target for unit in walk.units]
+
+    translate(WARM_UP, case["chunk"])
+    trim_memory()
+    return lambda: translate(case["tokens"] // case["unit"], case["unit"])
+
+
+def random_model(architecture: str, fields: Mapping, sizes: Mapping, vocab_size: int) -> PreTrainedModel:
+    """A model for evaluation that never chooses a special token; weights of equal names are equal in all of them."""
+    found = registry.get(architecture)
+    model = found.model_class(found.config_class(vocab_size=vocab_size, **sizes, **fields)).eval()
+    for name, parameter in model.named_parameters():
+        if parameter.dim() > 1:
+            generator = torch.Generator().manual_seed(crc32(name.encode()))
+            nn.init.normal_(parameter, std=model.config.init_std, generator=generator)
+    model.final_logits_bias[:, :SPECIAL] = NEVER
+    return model
+
+
+def random_walk(units: int, size: int, vocab_size: int) -> Walk:
+    """A document of so many units of `size` random tokens each, without special ones."""
+    ids = torch.randint(SPECIAL, vocab_size, (units, size)).tolist()
+    return Walk(units, [Unit(number, unit) for number, unit in enumerate(ids)], [])
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(json.load(sys.stdin))))
