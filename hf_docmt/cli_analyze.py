@@ -62,6 +62,28 @@ def attention_share_analysis(
         draw_attention_share(found, picture, title=subject.title)
 
 
+@analyze.command("losses")
+def losses_analysis(
+    runs: Annotated[list[str], typer.Argument(help="Folders of finished training runs.")],
+    picture: Picture = None,
+    as_json: AsJson = False,
+) -> None:
+    """Training losses of several runs side by side, such as of several optimisation windows (Feng et al. 2022)."""
+    from hf_docmt.analysis.curves import draw_losses
+    from hf_docmt.analysis.losses import read_losses
+    from hf_docmt.evaluation.report import align_columns
+
+    check_files(picture, None)
+    found = read_losses(runs)
+    rows = [run.row() for run in found]
+    if as_json:
+        print(json.dumps([row | {"losses": run.training} for row, run in zip(rows, found)], ensure_ascii=False))
+    else:
+        print(align_columns([list(rows[0]), *([str(value) for value in row.values()] for row in rows)]))
+    if picture:
+        draw_losses(found, picture)
+
+
 @analyze.command("information-gain")
 def information_gain_analysis(
     models: Annotated[list[str], typer.Argument(help="Model folders or Hub names, of one or more memory sizes.")],

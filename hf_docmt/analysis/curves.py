@@ -1,10 +1,11 @@
-"""Pictures of curves: information gain by memory size, gradients by distance, difference of scores by index."""
+"""Pictures of curves: information gain by memory size, gradients by distance, scores by index, losses by update."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hf_docmt.analysis.gradient_attribution import Attribution
 from hf_docmt.analysis.information_gain import InformationGain
+from hf_docmt.analysis.losses import Losses
 from hf_docmt.analysis.memory_steps import ATTENTIONS, STACKS
 from hf_docmt.analysis.plots import COLOURS, MARKERS, METADATA, SINGLE, STYLE, checked_path, load_matplotlib
 
@@ -58,19 +59,33 @@ def draw_by_index(ranges: Sequence, path: str | Path, *, title: str = "", dpi: i
     return _draw(draw, [one.label for one in ranges], "sentence index", "difference of s-BLEU", path, dpi)
 
 
+def draw_losses(runs: Sequence[Losses], path: str | Path, *, dpi: int = 200) -> Path:
+    """Training loss by update, a line for each run (figure 5 of Feng et al. 2022). ValueError: too many runs."""
+    if len(runs) > len(COLOURS):
+        raise ValueError(f"{len(runs)} runs in one picture, at most {len(COLOURS)} can be told apart; give fewer")
+
+    def draw(axes) -> None:
+        for run, colour in zip(runs, COLOURS):
+            axes.plot(*zip(*run.training), label=run.name, color=colour)
+        axes.legend()
+
+    return _draw(draw, None, "update", "training loss", path, dpi)
+
+
 SIGNS = ((0, -1), (1, 1))  # lower and upper end of an interval, and which way it lies
 
 
-def _draw(draw: Callable, labels: Sequence[str], across: str, upwards: str, path: str | Path, dpi: int) -> Path:
-    """One panel with places that have these labels, every so many of them where they are too many."""
+def _draw(draw: Callable, labels: Sequence[str] | None, across: str, upwards: str, path: str | Path, dpi: int) -> Path:
+    """One panel, its places with these labels, every so many of them where they are too many; None = numbers."""
     path = checked_path(Path(path))
     rc_context, Figure = load_matplotlib()
     with rc_context(STYLE):
         figure = Figure(figsize=SINGLE, dpi=dpi, layout="constrained")
         axes = figure.subplots()
         draw(axes)
-        step = -(-len(labels) // 12)
-        axes.set_xticks(range(0, len(labels), step), labels[::step], fontsize=7 if len(labels) > 6 else 9)
+        if labels is not None:
+            step = -(-len(labels) // 12)
+            axes.set_xticks(range(0, len(labels), step), labels[::step], fontsize=7 if len(labels) > 6 else 9)
         axes.set(xlabel=across, ylabel=upwards)
         figure.savefig(path, metadata=METADATA[path.suffix.lower()])
     return path

@@ -1,0 +1,50 @@
+"""How training went: the losses of finished runs side by side."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, pstdev
+
+FACTS = "training.json"
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Of one run: (update, loss) pairs of training, as they were logged, and of validation."""
+
+    name: str
+    training: list[tuple[int, float]]
+    validation: list[tuple[int, float]]
+
+    def row(self) -> dict[str, str | int | float | None]:
+        """Mean and standard deviation of the training loss in the last quarter, and the best validation loss."""
+        last = [loss for _, loss in self.training[-max(1, len(self.training) // 4) :]]
+        return {
+            "run": self.name,
+            "updates": self.training[-1][0],
+            "training loss": round(fmean(last), 4),
+            "deviation": round(pstdev(last), 4),
+            "validation loss": min((loss for _, loss in self.validation), default=None),
+        }
+
+
+def read_losses(folders: list[str]) -> list[Losses]:
+    """The losses of runs, from the `training.json` of their folders.
+
+    ValueError: a folder without it, or without logged losses; two folders of one name.
+    """
+    names = [Path(folder).resolve().name for folder in folders]
+    if len(set(names)) < len(names):
+        raise ValueError(f"runs are told apart by their folders' names, got {', '.join(names)}; rename one")
+    return [_read(Path(folder), name) for folder, name in zip(folders, names)]
+
+
+def _read(folder: Path, name: str) -> Losses:
+    try:
+        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{folder} holds no finished run ({error}); give a folder that docmt train wrote") from error
+    found = Losses(name, *([tuple(pair) for pair in facts.get(key, [])] for key in ("losses", "validation_losses")))
+    if not found.training:
+        raise ValueError(f"{folder}: no loss was logged; train with a training.log_steps below the number of updates")
+    return found
