@@ -9,7 +9,8 @@ import typer
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with everything that is known.")]
 Conditions = Annotated[str, typer.Option(help="Contexts: true, empty, random, wrong-document, with commas.")]
 Context = Annotated[
-    int | None, typer.Option(help="Sentences before the current one; default: the model's windows, 3 for chunks.")
+    int | None,
+    typer.Option(help="Sentences before the current one; default: the model's, 3 for chunks, all for a memory."),
 ]
 Lang = Annotated[str | None, typer.Option(help="Language code, for example en; default: that of the model.")]
 Model = Annotated[str, typer.Argument(help="Model folder or Hub name.")]

@@ -271,7 +271,10 @@ class Encoder(Stack):
     """Source ids to states."""
 
     layer_class = EncoderLayer
-    _can_record_outputs = {"hidden_states": EncoderLayer, "attentions": Attention}
+    _can_record_outputs = {
+        "hidden_states": EncoderLayer,
+        "attentions": OutputRecorder(Attention, index=1, layer_name="self_attn"),
+    }
 
     def __init__(self, config: DocMTConfig):
         super().__init__(config)

@@ -38,7 +38,9 @@ class MemoryConfig(SegmentConfig):
             return []
         given = [-1] if self.memory_layers is None else self.memory_layers
         depth = getattr(self, f"{stack}_layers")
-        whole = all(isinstance(layer, int) and not isinstance(layer, bool) for layer in given)
+        whole = isinstance(given, list | tuple) and all(
+            isinstance(layer, int) and not isinstance(layer, bool) for layer in given
+        )
         found = sorted({layer % depth for layer in given if -depth <= layer < depth}) if whole else []
         if not found or len(found) != len(given):
             raise ValueError(

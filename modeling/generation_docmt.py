@@ -112,8 +112,12 @@ def check_arguments(documents, strategy, batch_size, max_sentence_tokens, genera
         raise ValueError(
             f"batch_size and max_sentence_tokens must be at least 1, got {batch_size} and {max_sentence_tokens}."
         )
+    check_generation(generate_kwargs)
+
+
+def check_generation(generate_kwargs: dict) -> None:
     if generate_kwargs.get("num_return_sequences", 1) != 1:
-        raise ValueError("translate_documents returns one translation a sentence: leave num_return_sequences at 1.")
+        raise ValueError("a sentence has one translation: leave num_return_sequences at 1.")
     if "max_length" in generate_kwargs:
         raise ValueError("max_length counts the forced prefix, too: give max_new_tokens instead.")
 

@@ -177,9 +177,9 @@ class MemoryModel(DocMTModel):
     def joined(self, encoder_outputs, decoder_outputs) -> MemoryModelOutput:
         return MemoryModelOutput(
             **super().joined(encoder_outputs, decoder_outputs),
-            encoder_memory=encoder_outputs.encoder_memory,
+            encoder_memory=getattr(encoder_outputs, "encoder_memory", None),  # states alone may have been given
             decoder_memory=decoder_outputs.decoder_memory,
-            memory_states=(encoder_outputs.memory_states, decoder_outputs.memory_states),
+            memory_states=(getattr(encoder_outputs, "memory_states", None), decoder_outputs.memory_states),
         )
 
 
@@ -211,7 +211,13 @@ class MemoryForConditionalGeneration(StreamTranslation, DocMTForConditionalGener
         document_start=None,
         **kwargs,
     ):
-        """As the backbone's, with the memories and `document_start` described above."""
+        """As the backbone's, with the memories and `document_start` described above.
+
+        Where `labels` alone tell the target, so do they which of its tokens are written into the memory.
+        """
+        labels = kwargs.get("labels")
+        if labels is not None and decoder_input_ids is None and decoder_attention_mask is None:
+            decoder_attention_mask = (labels != -100).long()
         return super().forward(
             input_ids=input_ids,
             attention_mask=attention_mask,

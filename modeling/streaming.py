@@ -5,7 +5,18 @@ from itertools import islice
 
 import torch
 
-from .generation_docmt import Job, Output, Translator, Unit, Walk, finish_walk, make_walk, pad_left, pad_right
+from .generation_docmt import (
+    Job,
+    Output,
+    Translator,
+    Unit,
+    Walk,
+    check_generation,
+    finish_walk,
+    make_walk,
+    pad_left,
+    pad_right,
+)
 
 STATE = ("encoder_memory", "decoder_memory")
 
@@ -45,14 +56,23 @@ class StreamTranslation:
         Nothing is kept but the memory (`SentenceStream.memory`), so a stream may be endless. Where it stops, or
         `sentences` raises an error, all translations so far were given out, and `memory=stream.memory` goes on from
         there. Blank sentences stay empty and leave the memory alone; over-long ones are translated in parts. Further
-        arguments go to `generate`. Raises `ValueError` for what is no string, before it is read.
+        arguments go to `generate`. Raises `ValueError` for what is no string, before it is read, and for a memory that
+        is none of one document.
         """
         if isinstance(sentences, str):
             raise ValueError("sentences must be an iterable of sentences, got a plain string.")
         if max_sentence_tokens < 1:
             raise ValueError(f"max_sentence_tokens must be at least 1, got {max_sentence_tokens}.")
+        check_generation(generate_kwargs)
+        for name, state in (memory or {}).items():
+            if name not in STATE or state.shape[0] != 1:
+                raise ValueError(
+                    f"memory must be that of one document, {' and '.join(STATE)} with one row, as "
+                    f"SentenceStream.memory has them; got {name} of shape {tuple(state.shape)}."
+                )
+        memory = {name: state.to(self.device, self.dtype) for name, state in (memory or {}).items()}
         translator = self.translator(tokenizer, 1, generate_kwargs)
-        return SentenceStream(translator, tokenizer, iter(sentences), dict(memory or {}), max_sentence_tokens)
+        return SentenceStream(translator, tokenizer, iter(sentences), memory, max_sentence_tokens)
 
 
 class SentenceStream(Iterator[str]):

@@ -407,6 +407,37 @@ def test_state_of_another_size(state, message):
         build("memory", memory_size=3)(**sentence_batch(([7], [9]), ([8], [9])), **state)
 
 
+def test_a_stream_from_a_memory_of_something_else():
+    model, tokenizer = build("memory", memory_size=3), word_tokenizer()
+    for memory in ({"encoder_memory": torch.zeros(2, 3, 16)}, {"memory": torch.zeros(1, 3, 16)}):
+        with pytest.raises(ValueError, match="memory must be that of one document"):
+            model.translate_stream(["w7"], tokenizer, memory=memory)
+    with pytest.raises(ValueError, match="give max_new_tokens"):
+        model.translate_stream(["w7"], tokenizer, max_length=9)
+    stream = model.translate_stream(["w7"], tokenizer, memory={"encoder_memory": torch.zeros(1, 3, 16).double()})
+    assert list(stream)
+
+
+def test_encoder_states_alone_and_labels_alone():
+    model, batch = build("memory", memory_size=3), sentence_batch(([7, 8], [9, 10]))
+    states = model.get_encoder()(input_ids=batch["input_ids"]).last_hidden_state
+    outputs = model(encoder_outputs=(states,), decoder_input_ids=batch["decoder_input_ids"])
+    assert torch.equal(outputs.logits, model(**batch).logits) and outputs.encoder_memory is None
+    labels = torch.tensor([[9, 10, EOS]])
+    padded = torch.nn.functional.pad(labels, (0, 3), value=-100)
+    one, other = (model(input_ids=batch["input_ids"], labels=given).decoder_memory for given in (labels, padded))
+    torch.testing.assert_close(one, other)
+
+
+def test_recorded_attentions_are_self_attention():
+    model = build("memory", memory_size=3)
+    model.set_attn_implementation("eager")
+    outputs = model(**sentence_batch(([7, 8], [9, 10])), output_attentions=True)
+    assert [weights.shape for weights in outputs.encoder_attentions] == [(1, 2, 3, 3)] * 2
+    assert [weights.shape for weights in outputs.decoder_attentions] == [(1, 4, 3, 3)] * 2
+    assert [weights.shape for weights in outputs.cross_attentions] == [(1, 4, 3, 3)] * 2
+
+
 @pytest.mark.parametrize(("sides", "side"), [("source", "decoder"), ("target", "encoder")])
 def test_state_for_a_side_without_memory(sides, side):
     model = build("memory", memory_size=3, memory_sides=sides)
@@ -423,6 +454,7 @@ def test_state_for_a_side_without_memory(sides, side):
         ({"memory_layers": [6]}, "different layers of the encoder, from 0 to 5 or from -6 to -1"),
         ({"memory_layers": [5, -1]}, "different layers of the encoder"),
         ({"memory_layers": [0.5]}, "got [0.5]"),
+        ({"memory_layers": 1}, "at least one; got 1"),
         ({"memory_layers": [3], "decoder_layers": 2}, "different layers of the decoder, from 0 to 1"),
         ({"past_context": 2}, "its memory is the context"),
         ({"view": "chunk"}, "got view='chunk'"),

@@ -1,5 +1,7 @@
 """Scores of models with a state: equal to reading one item by itself, sentence by sentence."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from tiny_models import BOD, BOS, EOS, build, random_text, word_tokenizer
@@ -56,6 +58,21 @@ def test_like_every_item_by_itself(fields):
                 assert values == pytest.approx(by_itself(model, one, candidate), abs=1e-4)
 
 
+def test_blank_context_is_passed_over():
+    model, one = build("memory", memory_size=3, use_bod=True), ITEMS[1]
+    blank = replace(one, source=("", *one.source[:1], " ", *one.source[1:]), target_context=("w9", *one.target_context))
+    blank = replace(blank, target_context=("w9", one.target_context[0], "", *one.target_context[1:]))
+    system = DocMTSystem(model, TOKENIZER)
+    for found, expected in zip(*(system.token_log_probabilities([item])[0] for item in (blank, one)), strict=True):
+        assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_too_long_for_learned_positions():
+    system = DocMTSystem(build("memory", position_type="learned", max_position_embeddings=3), TOKENIZER)
+    with pytest.raises(ValueError, match="suite:2: .* the model has learned positions for 3"):
+        system.token_log_probabilities(ITEMS[1:2])
+
+
 def test_less_context():
     """A document that starts two sentences before the current one, without a mark that it is one."""
     model = build("memory", memory_size=3, use_bod=True)
@@ -73,6 +90,7 @@ def test_less_context():
 def test_target_context_and_description():
     model = build("memory", memory_size=3, memory_sides="source")
     assert DocMTSystem(model, TOKENIZER).target_context == "none"
+    assert DocMTSystem(model, TOKENIZER).describe()["config"]["past_context"] == "all"
     assert DocMTSystem(model, TOKENIZER).describe()["config"]["memory_sides"] == "source"
     assert DocMTSystem(build("memory"), TOKENIZER).target_context == "reference"
 

@@ -77,6 +77,13 @@ def test_more_rows_than_documents():
         DocumentStreamSampler(DOCUMENTS, 6, 3, world_size=2)
 
 
+def test_fewer_documents_than_processes_without_shuffling():
+    """Validation of one document by two processes: one of them has nothing to read."""
+    shares = [list(DocumentStreamSampler([0, 0, 0], 1, 2, shuffle=False, rank=rank, world_size=2)) for rank in (0, 1)]
+    assert sorted(rows_of_epoch(share)[0] for share in shares) == [[], [0, 1, 2]]
+    assert [len(share) for share in shares] == [2, 2]
+
+
 def test_collated_steps():
     config = registry.get("memory").config_class(source_lang="en", target_lang="de")
     corpus = documents_of((random_text([2, 1, 3]), random_text([1, 4, 2])), (random_text([1]), random_text([2])))

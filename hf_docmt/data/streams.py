@@ -22,7 +22,7 @@ class DocumentStreamSampler:
 
     Rows are filled so that they have about the same number of sentences; in every epoch the documents of a row come in
     another order, and documents of the same length may change rows. An epoch has the same number of batches in every
-    process (`world_size`), and in every epoch. ValueError: more rows than documents.
+    process (`world_size`), and in every epoch. ValueError: more rows than documents, with `shuffle`.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class DocumentStreamSampler:
         documents = np.asarray(documents)
         self.starts = np.concatenate([[0], np.flatnonzero(np.diff(documents)) + 1, [len(documents)]])
         self.lengths = np.diff(self.starts)  # sentences of every document
-        if rows * world_size > len(self.lengths):
+        if shuffle and rows * world_size > len(self.lengths):
             raise ValueError(
                 f"{rows} documents side by side in {world_size} processes need {rows * world_size} documents, got "
                 f"{len(self.lengths)}; lower training.stream.documents"
@@ -64,7 +64,7 @@ class DocumentStreamSampler:
         rows = self._epoch_rows(random)[self.mine]
         table = np.full((self.rows, self.lead + self.steps), -1)
         for row, documents in zip(table, rows):
-            order = np.concatenate([np.arange(self.starts[d], self.starts[d + 1]) for d in documents])
+            order = [number for d in documents for number in range(self.starts[d], self.starts[d + 1])]
             row[self.lead : self.lead + len(order)] = order
         end = self.lead
         for size in self._sizes(random):
@@ -79,7 +79,7 @@ class DocumentStreamSampler:
             load, row = heapq.heappop(loads)
             filled[row].append(int(document))
             heapq.heappush(loads, (load + int(self.lengths[document]), row))
-        return [np.array(row) for row in filled]
+        return [np.array(row, dtype=int) for row in filled]
 
     def _epoch_rows(self, random: np.random.Generator) -> list[np.ndarray]:
         if not self.shuffle:

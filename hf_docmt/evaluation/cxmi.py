@@ -14,6 +14,7 @@ from hf_docmt.evaluation.scorer import NORMALIZATIONS, normalized
 from hf_docmt.evaluation.significance import bootstrap_interval
 from hf_docmt.evaluation.statistics import document_statistics, scorer
 from hf_docmt.evaluation.suites import SuiteItem, labels_of
+from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.systems.interface import System
 from hf_docmt.evaluation.systems.pieces import word_spans
 
@@ -90,7 +91,7 @@ def cxmi_result(
     whole = _part(found, normalization, samples, seed)
     signature = (
         f"unit:nats|sentence:{normalization}|tokens:current|target-context:{system.target_context}|"
-        f"without:empty|past:{system.past_context}|future:{system.future_context}|version:{__version__}"
+        f"without:empty|past:{context_name(system.past_context)}|future:{system.future_context}|version:{__version__}"
     )
     return make_result(
         task="context use",

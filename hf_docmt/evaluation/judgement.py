@@ -9,6 +9,7 @@ from statistics import NormalDist
 from hf_docmt import __version__
 from hf_docmt.evaluation.report import make_result
 from hf_docmt.evaluation.suites import TIES, SuiteItem, labels_of
+from hf_docmt.evaluation.suites.items import context_name
 
 RULES = ("wrong", "first")
 _UNITS = {"bawden": "block", "voita": "context", "lopes": "context"}  # what groups of items are
@@ -79,7 +80,7 @@ def contrastive_result(
     `true` one or another that was put in its place.
     """
     made = (
-        f"logprob:{normalization}|tokens:{tokens}|target-context:{target_context}|past:{past_context}|"
+        f"logprob:{normalization}|tokens:{tokens}|target-context:{target_context}|past:{context_name(past_context)}|"
         f"future:{future_context}|context:{context}"
     )
     return _result(verdict, made, dataset, split)

@@ -185,6 +185,11 @@ def _texts(system: ForcedDecoding, example: ScatExample, side: str) -> list[Mark
 def _check_system(system: ForcedDecoding) -> None:
     if not isinstance(system, ForcedDecoding):
         raise ValueError(f"{system.name}: attention can be compared for encoder-decoder systems only")
+    if getattr(system, "carries_state", False):
+        raise ValueError(
+            f"{system.name} reads one sentence at a time, so no attention goes from one to another; docmt analyze "
+            "memory-maps shows what its memory does"
+        )
     implementation = system.model.config._attn_implementation
     if implementation != "eager":
         raise ValueError(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.evaluation.scorer import Choice, log_probabilities, suite_choices
+from hf_docmt.evaluation.scorer import Choice, check_lengths, log_probabilities, suite_choices
 from hf_docmt.evaluation.suites import SuiteItem
 
 
@@ -21,13 +21,15 @@ def stream_log_probabilities(
     """As `scorer.token_log_probabilities`: natural logarithms by [item][candidate][token of the current sentence].
 
     The state before an item is that of a document which starts `past_context` sentences before it, or where the item's
-    document does, its translations being the references. `collate` makes a batch of single sentences. Items are
-    batched by the length of their context, `batch_tokens` limits the tokens of one sentence of all of them. ValueError:
-    nothing to score.
+    document does, its translations being the references; blank sentences are passed over, as in translation.
+    `collate` makes a batch of single sentences. Items are batched by the length of their context, which is read anew
+    for each, so that long contexts cost time: less `past_context` makes them cheaper. `batch_tokens` limits the tokens
+    of one sentence of all items. ValueError: nothing to score, a sentence of more tokens than learned positions.
     """
     if not items:
         raise ValueError("the suite has no items to score")
-    choices = suite_choices(items, tokenizer, past_context, 0)
+    choices = [without_blanks(choice) for choice in suite_choices(items, tokenizer, past_context, 0)]
+    check_lengths(model, collate, [all_sentences(choice) for choice in choices])
     order = sorted(range(len(items)), key=lambda place: -choices[place].examples[0]["current"])
     scores: list[list[list[float]]] = [[] for _ in items]
     while order:
@@ -38,6 +40,27 @@ def stream_log_probabilities(
             values = [found.pop(0) for _ in choices[place].examples]
             scores[place] = [values[row] for row in choices[place].rows]
     return scores
+
+
+def without_blanks(choice: Choice) -> Choice:
+    """The same without the context sentences whose source is blank."""
+    first = choice.examples[0]
+    kept = [place for place in range(first["current"]) if first["source"][place]]
+    examples = [
+        {
+            **example,
+            **{side: [example[side][place] for place in (*kept, first["current"])] for side in ("source", "target")},
+            "current": len(kept),
+        }
+        for example in choice.examples
+    ]
+    return Choice(examples, choice.rows, choice.length)
+
+
+def all_sentences(choice: Choice) -> list[dict]:
+    first, *others = choice.examples
+    context = [sentence_of(first, place) for place in range(first["current"])]
+    return context + [sentence_of(example, example["current"]) for example in (first, *others)]
 
 
 def rows_within(batch_tokens: int, choices: Sequence[Choice]) -> int:

@@ -18,10 +18,12 @@ class StreamTrainer(DocMTTrainer):
 
     A batch has some sentences of `args.stream_documents` documents, read one after the other, each with the memory that
     the one before has left. The loss of a sentence reaches back through `args.memory_gradient` sentences, itself
-    included: each memory is cut from what came before that. (Where encoder and decoder both have one, the decoder's
-    was written by states that had read the encoder's, so that the source counts up to twice as many less one.) For the
-    first sentences of a batch the ones before are read again. The memory itself is handed on without end, is saved with
-    every checkpoint, and a run that goes on from there is the same as one without a break.
+    included: each memory is cut from what came before that. Where several layers or both sides have a memory, a later
+    one was written by states that had read an earlier one; each of these on the way adds at most `memory_gradient` - 1
+    sentences. For the first sentences of a batch the ones before are read again. The memory itself is handed on without
+    end, is saved with every checkpoint, and a run that goes on from there is the same as one without a break.
+
+    A blank sentence is read here as an empty one, while in translation it leaves the memory alone.
     """
 
     def __init__(self, *args, **kwargs):

@@ -15,7 +15,7 @@ from hf_docmt.evaluation.discourse.sides import Documents
 from hf_docmt.evaluation.judgement import wilson_interval
 from hf_docmt.evaluation.report import make_result
 from hf_docmt.evaluation.statistics import document_statistics
-from hf_docmt.evaluation.suites.items import field_of
+from hf_docmt.evaluation.suites.items import context_name, field_of
 
 LAST = ("line", "sentence")
 EXPECTED = ("normalised", "as written")
@@ -134,7 +134,7 @@ def ctxpro_result(
         value=total["value"],
         signature=(
             f"right:expected-word-in-last-sentence|last:{splitter}|case:lc|punctuation:ascii-deleted|"
-            f"expected:{expected.replace(' ', '-')}|past:{past_context}|future:{future_context}|"
+            f"expected:{expected.replace(' ', '-')}|past:{context_name(past_context)}|future:{future_context}|"
             f"context:{context}|version:{__version__}"
         ),
         n=total["n"],

@@ -6,6 +6,13 @@ from dataclasses import dataclass, field
 
 from hf_docmt.data.documents import DataError
 
+ALL_CONTEXT = 10**6  # `past_context` of systems that take all the sentences there are
+
+
+def context_name(sentences: int) -> str | int:
+    """A number of context sentences as reports have it."""
+    return "all" if sentences >= ALL_CONTEXT else sentences
+
 
 @dataclass(frozen=True)
 class SuiteItem:

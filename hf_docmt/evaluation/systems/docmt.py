@@ -7,13 +7,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt import registry
 from hf_docmt.evaluation.stream_scorer import stream_log_probabilities
 from hf_docmt.evaluation.suites import SuiteItem
+from hf_docmt.evaluation.suites.items import ALL_CONTEXT
 from hf_docmt.evaluation.systems.forced import ForcedDecoding, evaluation_mode, model_facts
 
 SHOWN = (
     *("d_model", "encoder_layers", "decoder_layers", "view", "context_sides", "segment_encoding"),
     *("memory_size", "memory_layers", "memory_sides"),
 )
-ALL = 10**6  # sentences of context: as many as there are
 
 
 class DocMTSystem(ForcedDecoding):
@@ -40,7 +40,7 @@ class DocMTSystem(ForcedDecoding):
     ):
         config, architecture = model.config, registry.for_config(model.config)
         if past_context is None:
-            past_context = ALL if architecture.carries_state else config.past_context
+            past_context = ALL_CONTEXT if architecture.carries_state else config.past_context
         chunks = architecture.view(config) == "chunk"
         if future_context is None:
             future_context = config.future_context

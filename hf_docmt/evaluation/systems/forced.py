@@ -8,6 +8,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.evaluation.scorer import scored_token_ids, token_log_probabilities
 from hf_docmt.evaluation.suites import SuiteItem
+from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.systems.pieces import piece_texts
 
 
@@ -95,7 +96,7 @@ def model_facts(system, architecture: str, **config) -> dict:
     """The `model` section of a report: name, architecture, number of parameters, and what else tells systems apart."""
     parameters = sum(parameter.numel() for parameter in system.model.parameters())
     shown = {key: value for key, value in config.items() if value is not None}
-    context = {"past_context": system.past_context, "future_context": system.future_context}
+    context = {"past_context": context_name(system.past_context), "future_context": system.future_context}
     return {
         "name": str(system.name),
         "architecture": architecture,
