@@ -24,7 +24,7 @@ class Losses:
             "updates": self.training[-1][0],
             "training loss": round(fmean(last), 4),
             "deviation": round(pstdev(last), 4),
-            "validation loss": min((loss for _, loss in self.validation), default=None),
+            "validation loss": round(min(loss for _, loss in self.validation), 4) if self.validation else None,
         }
 
 

@@ -71,7 +71,7 @@ def memory_maps(
                     continue
                 mean = weights[0].mean(dim=0).float().cpu().numpy()  # (M, T), output (T, M)
                 count = int(token_mask(step, side).sum())
-                tokens = tokenizer.convert_ids_to_tokens(step.batch[INPUTS[side]][0, :count].tolist())
+                tokens = [tokenizer.decode([token]).strip() for token in step.batch[INPUTS[side]][0, :count].tolist()]
                 mean = mean.T if attention == "update" else mean
                 found.append(MemoryMap(attention, side, number, place, tuple(tokens), mean))
     return found
