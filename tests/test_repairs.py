@@ -143,7 +143,7 @@ def test_long_sources_go_first_and_together():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"strategy": "beam"}, "strategy must be one of sentence, sliding, sequential, full, got 'beam'"),
+        ({"strategy": "beam"}, "strategy must be one of sentence, sliding, sequential, full, stream, got 'beam'"),
         ({"documents": "w6 w7"}, "got a plain string"),
         ({"documents": ["w6", "w7"]}, "documents must be a list of documents, each a list of sentences"),
         ({"documents": [["w6"], ["w6", None]]}, "sentence 1 of document 1 must be a string, got NoneType"),

@@ -185,17 +185,18 @@ def test_bad_arguments(write):
 def test_built_in_suites(tmp_path):
     """What the discourse corpus writes is read with every context, distance and answer as made."""
     suites = make_suites(seed=3, items_per_cell=2)
+    pronouns = {"pronoun": {"it:er", "it:sie", "it:es"}, "register": {"you:du", "you:sie"}}
     write_documents(suites.pop("documents"), tmp_path / "documents.jsonl")
     for name, entries in suites.items():
         path = tmp_path / f"{name}.json"
         path.write_text(json.dumps(entries), encoding="utf-8")
         items = read_suite(path, context=4)
         assert len(items) == len(entries) > 0
-        assert all(len(item.target_context) == len(item.source) - 1 >= 3 for item in items)
-        key = "ante distance" if name == "pronoun" else "ctx_dist"
+        key = "ctx_dist" if name not in pronouns else "ante distance"
         assert [item.distance for item in items] == [entry[key] for entry in entries]
-        names = {f"it:{pronoun}" for pronoun in ("er", "sie", "es")} if name == "pronoun" else {name}
-        assert {item.phenomenon for item in items} == names
+        before = [min(item.distance, 4) if name == "register" else 3 for item in items]
+        assert all(len(i.target_context) == len(i.source) - 1 >= least for i, least in zip(items, before, strict=True))
+        assert {item.phenomenon for item in items} == pronouns.get(name, {name})
 
 
 # Text files
