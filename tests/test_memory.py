@@ -274,13 +274,13 @@ def test_state_carried_by_hand_is_translate_documents(beams):
     assert found != model.translate_documents([DOCUMENT], tokenizer, "sentence", num_beams=beams, **SHORT)[0]
 
 
-@pytest.mark.parametrize("fields", TestMemory.cases.values(), ids=TestMemory.cases)
-def test_a_document_alone_is_the_document_among_others(fields):
+@pytest.mark.parametrize("case", ["both-last", "source-all", "target-first", "bod"])
+def test_a_document_alone_is_the_document_among_others(case):
     """Documents of very different length; one that ends makes room for the next."""
-    model, tokenizer = build("memory", **fields), word_tokenizer()
+    model, tokenizer = build("memory", **TestMemory.cases[case]), word_tokenizer()
     documents = [random_text(lengths, seed=len(lengths)) for lengths in ([2, 1], [3, 1, 2, 5, 1, 1, 4], [1], [2, 2, 3])]
     documents += [DOCUMENT, [], ["w7", "", " ", "w8 w9"]]
-    together = [model.translate_documents(documents, tokenizer, batch_size=size, **SHORT) for size in (1, 2, 3, 16)]
+    together = [model.translate_documents(documents, tokenizer, batch_size=size, **SHORT) for size in (1, 3, 16)]
     assert all(other == together[0] for other in together)
     for document, translation in zip(documents, together[0]):
         assert list(model.translate_stream(iter(document), tokenizer, **SHORT)) == translation
