@@ -1,8 +1,8 @@
 """The encoder-decoder Transformer that every architecture stands on.
 
 Parameter names are those of the Bart family. There are no architecture switches in here; an architecture changes the
-backbone at four seams: the encoder class, the encoder layer class, the decoder layer class (class attributes of its
-model), and the methods `embed` and `mask` of encoder and decoder.
+backbone at five seams: the encoder class, the encoder layer class, the decoder layer class (class attributes of its
+model), the methods `embed` and `mask` of encoder and decoder, and `then`, what follows self-attention in a layer.
 """
 
 import torch
@@ -148,13 +148,15 @@ class EncoderLayer(Layer):
         self.self_attn = Attention(config, config.encoder_attention_heads, layer_idx)
         self.self_attn_layer_norm = nn.LayerNorm(config.d_model)
 
-    def forward(self, hidden_states, attention_mask=None, **kwargs) -> torch.Tensor:
-        """`hidden_states` (B, S, D) -> (B, S, D)."""
+    def forward(self, hidden_states, attention_mask=None, then=None, **kwargs) -> torch.Tensor:
+        """`hidden_states` (B, S, D) -> (B, S, D). `then(layer, hidden_states, **kwargs)` follows self-attention."""
 
         def attend(states):
             return self.self_attn(states, attention_mask=attention_mask, **kwargs)[0]
 
         hidden_states = self.sublayer(attend, self.self_attn_layer_norm, hidden_states)
+        if then is not None:
+            hidden_states = then(self, hidden_states, **kwargs)
         return self.sublayer(self.feed_forward, self.final_layer_norm, hidden_states)
 
 
@@ -175,9 +177,10 @@ class DecoderLayer(Layer):
         encoder_hidden_states=None,
         encoder_attention_mask=None,
         past_key_values=None,
+        then=None,
         **kwargs,
     ) -> torch.Tensor:
-        """`hidden_states` (B, T, D), `encoder_hidden_states` (B or fewer, S, D) -> (B, T, D)."""
+        """`hidden_states` (B, T, D), `encoder_hidden_states` (B or fewer, S, D) -> (B, T, D); `then` as above."""
 
         def attend(states):
             return self.self_attn(states, past_key_values=past_key_values, attention_mask=attention_mask, **kwargs)[0]
@@ -188,6 +191,8 @@ class DecoderLayer(Layer):
             )[0]
 
         hidden_states = self.sublayer(attend, self.self_attn_layer_norm, hidden_states)
+        if then is not None:
+            hidden_states = then(self, hidden_states, past_key_values=past_key_values, **kwargs)
         hidden_states = self.sublayer(attend_source, self.encoder_attn_layer_norm, hidden_states)
         return self.sublayer(self.feed_forward, self.final_layer_norm, hidden_states)
 

@@ -1,5 +1,7 @@
 """The memory of a layer, how sentences read and rewrite it, and the memories of a whole stack as one state."""
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 from transformers.activations import ACT2FN
@@ -103,6 +105,18 @@ class MemoryStack:
         if memory is None:
             return {}
         return dict(zip(self.memory_layers, memory.split(self.config.memory_size, dim=1)))
+
+    def reading(self, memory: torch.Tensor | None, states: dict[int, torch.Tensor]) -> Callable:
+        """What follows self-attention: layers read their memory; into `states` goes the h^t that updates it."""
+        memories = self.by_layer(memory)
+
+        def read(layer: nn.Module, hidden_states: torch.Tensor, **kwargs) -> torch.Tensor:
+            number = layer.layer_idx
+            if number in memories:
+                hidden_states, states[number] = layer.memory.read(hidden_states, memories[number], **kwargs)
+            return hidden_states
+
+        return read
 
     def memory_after(self, memory, states: dict[int, torch.Tensor], attention_mask=None) -> torch.Tensor | None:
         """M^{t+1} (B, slots, D) from M^t (B or fewer, slots, D) and the h^t (B, T, D) of the layers; 1 = token."""

@@ -17,28 +17,16 @@ from .streaming import StreamTranslation
 
 
 class MemoryEncoderLayer(EncoderLayer):
-    """Self-attention, output attention where the layer has a memory, feed-forward network."""
+    """Encoder layer with a memory, in some layers, which is read after self-attention."""
 
     def __init__(self, config: MemoryConfig, layer_idx: int):
         super().__init__(config, layer_idx)
         if layer_idx in config.layers_with_memory("encoder"):
             self.memory = MemoryUnit(config, config.encoder_attention_heads, config.encoder_ffn_dim)
 
-    def forward(self, hidden_states, attention_mask=None, memory=None, memory_states=None, **kwargs) -> torch.Tensor:
-        """`memory` {layer: (B, M, D)}; into `memory_states` goes the layer's h^t, from which its memory is updated."""
-
-        def attend(states):
-            return self.self_attn(states, attention_mask=attention_mask, **kwargs)[0]
-
-        hidden_states = self.sublayer(attend, self.self_attn_layer_norm, hidden_states)
-        if self.layer_idx in memory:
-            mine = memory[self.layer_idx]
-            hidden_states, memory_states[self.layer_idx] = self.memory.read(hidden_states, mine, **kwargs)
-        return self.sublayer(self.feed_forward, self.final_layer_norm, hidden_states)
-
 
 class MemoryDecoderLayer(DecoderLayer):
-    """Causal self-attention, output attention where the layer has a memory, attention to the source, feed-forward."""
+    """Decoder layer with a memory, in some layers, which is read between self-attention and attention to the source."""
 
     def __init__(self, config: MemoryConfig, layer_idx: int):
         super().__init__(config, layer_idx)
@@ -46,36 +34,6 @@ class MemoryDecoderLayer(DecoderLayer):
         if layer_idx in layers:
             cache_index = config.decoder_layers + layers.index(layer_idx)  # after those of attention to the source
             self.memory = MemoryUnit(config, config.decoder_attention_heads, config.decoder_ffn_dim, cache_index)
-
-    def forward(
-        self,
-        hidden_states,
-        attention_mask=None,
-        encoder_hidden_states=None,
-        encoder_attention_mask=None,
-        past_key_values=None,
-        memory=None,
-        memory_states=None,
-        **kwargs,
-    ) -> torch.Tensor:
-        """As in `MemoryEncoderLayer`, `memory` with as many rows as the batch, or one for the rows of a source."""
-
-        def attend(states):
-            return self.self_attn(states, past_key_values=past_key_values, attention_mask=attention_mask, **kwargs)[0]
-
-        def attend_source(states):
-            return self.encoder_attn(
-                states, encoder_hidden_states, past_key_values, attention_mask=encoder_attention_mask, **kwargs
-            )[0]
-
-        hidden_states = self.sublayer(attend, self.self_attn_layer_norm, hidden_states)
-        if self.layer_idx in memory:
-            mine = memory[self.layer_idx]
-            hidden_states, memory_states[self.layer_idx] = self.memory.read(
-                hidden_states, mine, past_key_values, **kwargs
-            )
-        hidden_states = self.sublayer(attend_source, self.encoder_attn_layer_norm, hidden_states)
-        return self.sublayer(self.feed_forward, self.final_layer_norm, hidden_states)
 
 
 @dataclass
@@ -124,7 +82,7 @@ class MemoryEncoder(MemoryStack, Encoder):
         """As the backbone's; `encoder_memory` (B, slots, D), `document_start` (B,)."""
         memory = self.memory_before(encoder_memory, document_start, input_ids.shape[0])
         states: dict[int, torch.Tensor] = {}
-        kwargs |= {"memory": self.by_layer(memory), "memory_states": states, "return_dict": True}
+        kwargs |= {"then": self.reading(memory, states), "return_dict": True}
         outputs = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs)
         after = self.memory_after(memory, states, attention_mask)
         return MemoryEncoderOutput(**outputs, encoder_memory=after, memory_states=states)
@@ -143,7 +101,7 @@ class MemoryDecoder(MemoryStack, Decoder):
         sources = kwargs["encoder_hidden_states"].shape[0]
         memory = self.memory_before(*kwargs.pop("embed_inputs").values(), sources, input_ids.shape[0])
         states: dict[int, torch.Tensor] = {}
-        kwargs |= {"memory": self.by_layer(memory), "memory_states": states, "return_dict": True}
+        kwargs |= {"then": self.reading(memory, states), "return_dict": True}
         kwargs |= {"past_key_values": past_key_values, "use_cache": use_cache}
         outputs = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs)
         if past_key_values is not None:  # the sentence is not complete yet
