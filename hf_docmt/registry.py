@@ -9,18 +9,22 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
+SIDES = {"both": "source and target", "source": "source", "target": "target"}
+
 
 @dataclass(frozen=True)
 class Architecture:
     """One architecture; classes are imported when they are first asked for.
 
     `carries_state`: it reads documents in order, sentence by sentence, with a state that goes in and comes out.
+    `separate_context`: context sentences are inputs of their own, the segment is the current sentence alone.
     """
 
     name: str
     config_path: str
     model_path: str
     carries_state: bool = False
+    separate_context: bool = False
 
     @cached_property
     def config_class(self) -> type:
@@ -32,9 +36,10 @@ class Architecture:
 
     def view(self, config) -> str:
         """How documents are cut for a model of this configuration: `sentence`, `window` or `chunk`."""
-        if config.view == "window" and not config.past_context and not config.future_context:
+        view = "window" if self.separate_context else config.view
+        if view == "window" and not config.past_context and not config.future_context:
             return "sentence"
-        return config.view
+        return view
 
     def examples(self, documents, tokenizer, config, view: str | None = None):
         """Documents as training examples (see `hf_docmt.data.views.Examples`)."""
@@ -50,41 +55,44 @@ class Architecture:
             view=view,
             past_context=config.past_context if around else 0,
             future_context=config.future_context if around else 0,
-            max_target_tokens=config.chunk_tokens,
-            context_sides=config.context_sides,
+            max_target_tokens=getattr(config, "chunk_tokens", 1000),
+            context_sides="source" if config.context_sides == "source" else "both",
             use_bod=config.use_bod,
         )
 
     def collator(self, config, tokenizer, context_discount: float = 1.0) -> Callable:
         """What turns examples into a batch for a model of this configuration."""
-        from hf_docmt.data.collators import SegmentCollator
+        from hf_docmt.data.collators import ContextCollator, SegmentCollator
 
+        shared = {"decoder_start_token_id": config.decoder_start_token_id, "use_bod": config.use_bod}
+        if self.separate_context:
+            return ContextCollator(tokenizer, context_sides=config.context_sides, **shared)
         return SegmentCollator(
-            tokenizer,
-            decoder_start_token_id=config.decoder_start_token_id,
-            context_sides=config.context_sides,
-            context_discount=context_discount,
-            use_bod=config.use_bod,
+            tokenizer, context_sides=config.context_sides, context_discount=context_discount, **shared
         )
 
     def reach(self, config) -> str:
         """In words, the context a model of this configuration sees."""
         if self.carries_state:
-            sides = {"both": "source and target", "source": "source", "target": "target"}[config.memory_sides]
-            return f"all sentences before, in a memory of {config.memory_size} vectors: {sides}"
+            return f"all sentences before, in a memory of {config.memory_size} vectors: {SIDES[config.memory_sides]}"
         window = getattr(config, "window", None)
         return self.segment_reach(config) + (f"; attention to {window} tokens on either side" if window else "")
 
     def segment_reach(self, config) -> str:
-        if config.view == "chunk":
+        if self.view(config) == "chunk":
             return f"chunks of up to {config.chunk_tokens} target tokens, source and target"
         if not config.past_context and not config.future_context:
             return "none: sentence level"
-        sides = "source and target" if config.context_sides == "both" else "source"
-        return f"{config.past_context} past and {config.future_context} future sentences, {sides}"
+        return f"{config.past_context} past and {config.future_context} future sentences, {SIDES[config.context_sides]}"
 
 
 ARCHITECTURES = {
+    "caching": Architecture(
+        "caching",
+        "hf_docmt.modeling.configuration_caching:CachingConfig",
+        "hf_docmt.modeling.modeling_caching:CachingForConditionalGeneration",
+        separate_context=True,
+    ),
     "concat": Architecture(
         "concat",
         "hf_docmt.modeling.configuration_concat:ConcatConfig",
@@ -100,6 +108,12 @@ ARCHITECTURES = {
         "hf_docmt.modeling.configuration_memory:MemoryConfig",
         "hf_docmt.modeling.modeling_memory:MemoryForConditionalGeneration",
         carries_state=True,
+    ),
+    "multiencoder": Architecture(
+        "multiencoder",
+        "hf_docmt.modeling.configuration_multiencoder:MultiEncoderConfig",
+        "hf_docmt.modeling.modeling_multiencoder:MultiEncoderForConditionalGeneration",
+        separate_context=True,
     ),
     "window": Architecture(
         "window",

@@ -180,7 +180,10 @@ class DecoderLayer(Layer):
         then=None,
         **kwargs,
     ) -> torch.Tensor:
-        """`hidden_states` (B, T, D), `encoder_hidden_states` (B or fewer, S, D) -> (B, T, D); `then` as above."""
+        """`hidden_states` (B, T, D), `encoder_hidden_states` (B or fewer, S, D) -> (B, T, D).
+
+        `then` as above, with `read_source`, attention to the source as a function of states, which it calls itself.
+        """
 
         def attend(states):
             return self.self_attn(states, past_key_values=past_key_values, attention_mask=attention_mask, **kwargs)[0]
@@ -190,10 +193,14 @@ class DecoderLayer(Layer):
                 states, encoder_hidden_states, past_key_values, attention_mask=encoder_attention_mask, **kwargs
             )[0]
 
+        def read_source(states):
+            return self.sublayer(attend_source, self.encoder_attn_layer_norm, states)
+
         hidden_states = self.sublayer(attend, self.self_attn_layer_norm, hidden_states)
-        if then is not None:
-            hidden_states = then(self, hidden_states, past_key_values=past_key_values, **kwargs)
-        hidden_states = self.sublayer(attend_source, self.encoder_attn_layer_norm, hidden_states)
+        if then is None:
+            hidden_states = read_source(hidden_states)
+        else:
+            hidden_states = then(self, hidden_states, read_source, past_key_values=past_key_values, **kwargs)
         return self.sublayer(self.feed_forward, self.final_layer_norm, hidden_states)
 
 
@@ -436,9 +443,15 @@ class DocMTModel(DocMTPreTrainedModel):
         **kwargs,
     ) -> Seq2SeqModelOutput:
         """Shapes as in `DocMTForConditionalGeneration.forward`."""
-        decoder_place = {name: kwargs.pop(name) for name in list(kwargs) if name in self.decoder_place_names}
+        encoder_place, decoder_place = (
+            {name: kwargs[name] for name in kwargs if name in names}
+            for names in (self.encoder_input_names, self.decoder_place_names)
+        )
+        kwargs = {name: kwargs[name] for name in kwargs if name not in encoder_place | decoder_place}
         if encoder_outputs is None:
-            encoder_outputs = self.encoder(input_ids=input_ids, attention_mask=attention_mask, **kwargs)
+            encoder_outputs = self.encoder(
+                input_ids=input_ids, attention_mask=attention_mask, **encoder_place, **kwargs
+            )
         elif not isinstance(encoder_outputs, BaseModelOutput):
             encoder_outputs = BaseModelOutput(*encoder_outputs)
         place = self.decoder_embed_inputs(decoder_input_ids, encoder_outputs, past_key_values, **decoder_place)
@@ -467,6 +480,7 @@ class DocMTModel(DocMTPreTrainedModel):
             encoder_attentions=encoder_outputs.attentions,
         )
 
+    encoder_input_names: tuple[str, ...] = ()  # forward arguments that the encoder takes
     decoder_place_names: tuple[str, ...] = ()  # forward arguments that only `decoder_embed_inputs` takes
 
     def decoder_embed_inputs(self, decoder_input_ids, encoder_outputs, past_key_values) -> dict:

@@ -62,17 +62,8 @@ class DocumentTranslation:
         strategy = strategy or self.default_strategy()
         documents = list(documents)
         check_arguments(documents, strategy, batch_size, max_sentence_tokens, generate_kwargs)
-        if strategy == "full" and getattr(self.config, "context_sides", "both") == "source":
-            raise ValueError(
-                "strategy 'full' needs a model that writes all sentences; this one has context_sides='source': use "
-                "'sliding' or 'sentence'."
-            )
+        self.check_strategy(strategy)
         translator = self.translator(tokenizer, batch_size, generate_kwargs)
-        if not hasattr(translator, strategy):
-            raise ValueError(
-                f"strategy {strategy!r} carries a state from sentence to sentence, which this model has not: use "
-                f"{self.default_strategy()!r}."
-            )
         was_training = self.training
         self.eval()
         try:
@@ -82,6 +73,19 @@ class DocumentTranslation:
             self.train(was_training)
         translations = [finish_walk(walk, tokenizer) for walk in walks]
         return (translations, [walk.repairs for walk in walks]) if return_report else translations
+
+    def check_strategy(self, strategy: str) -> None:
+        """Raise `ValueError` for a strategy that is not this model's."""
+        if strategy == "full" and getattr(self.config, "context_sides", "both") == "source":
+            raise ValueError(
+                "strategy 'full' needs a model that writes all sentences; this one has context_sides='source': use "
+                "'sliding' or 'sentence'."
+            )
+        if strategy == "stream":
+            raise ValueError(
+                "strategy 'stream' carries a state from sentence to sentence, which this model has not: use "
+                f"{self.default_strategy()!r}."
+            )
 
     def translator(self, tokenizer, batch_size: int, generate_kwargs: dict) -> "Translator":
         """What walks documents with this model."""
@@ -350,6 +354,15 @@ class Translator:
             end = next((place for place, token in enumerate(row) if token in stops), None)
             outputs.append(Output(row[:end], end is not None))
         return outputs
+
+    def finish_unit(self, walk: Walk, place: int, output: "Output") -> None:
+        """Take over what was written for a sentence alone, without separators."""
+        unit = walk.units[place]
+        unit.target = [token for token in output.ids if token != self.sep]
+        found = len(output.ids) - len(unit.target) + 1
+        if found > 1:
+            self.note_separators(walk, place, 1, found, "separators taken out")
+        self.note_length(walk, place, output)
 
     # Repairs
 

@@ -110,11 +110,11 @@ class MemoryStack:
         """What follows self-attention: layers read their memory; into `states` goes the h^t that updates it."""
         memories = self.by_layer(memory)
 
-        def read(layer: nn.Module, hidden_states: torch.Tensor, **kwargs) -> torch.Tensor:
+        def read(layer: nn.Module, hidden_states: torch.Tensor, read_source=None, **kwargs) -> torch.Tensor:
             number = layer.layer_idx
             if number in memories:
                 hidden_states, states[number] = layer.memory.read(hidden_states, memories[number], **kwargs)
-            return hidden_states
+            return hidden_states if read_source is None else read_source(hidden_states)
 
         return read
 

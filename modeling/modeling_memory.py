@@ -115,17 +115,8 @@ class MemoryModel(DocMTModel):
 
     encoder_class = MemoryEncoder
     decoder_class = MemoryDecoder
+    encoder_input_names = ("encoder_memory", "document_start")
     decoder_place_names = ("decoder_memory", "document_start")
-
-    def forward(self, input_ids=None, attention_mask=None, encoder_outputs=None, encoder_memory=None, **kwargs):
-        if encoder_outputs is None:
-            not_for_encoder = ("decoder_input_ids", "decoder_attention_mask", "past_key_values", "use_cache")
-            others = {name: value for name, value in kwargs.items() if name not in not_for_encoder}
-            others.pop("decoder_memory", None)
-            encoder_outputs = self.encoder(
-                input_ids=input_ids, attention_mask=attention_mask, encoder_memory=encoder_memory, **others
-            )
-        return super().forward(attention_mask=attention_mask, encoder_outputs=encoder_outputs, **kwargs)
 
     def decoder_embed_inputs(
         self, decoder_input_ids, encoder_outputs, past_key_values, decoder_memory=None, document_start=None

@@ -7,9 +7,7 @@ import torch
 
 from .generation_docmt import (
     Job,
-    Output,
     Translator,
-    Unit,
     Walk,
     check_generation,
     finish_walk,
@@ -26,6 +24,10 @@ class StreamTranslation:
 
     def default_strategy(self) -> str:
         return self.config.strategy or "stream"
+
+    def check_strategy(self, strategy: str) -> None:
+        if strategy != "stream":
+            super().check_strategy(strategy)
 
     def translator(self, tokenizer, batch_size: int, generate_kwargs: dict) -> "StreamTranslator":
         return StreamTranslator(self, tokenizer, batch_size, generate_kwargs)
@@ -153,12 +155,3 @@ class StreamTranslator(Translator):
     def sentence_job(self, walk: Walk, place: int, begins: bool) -> Job:
         job = self.job(walk, place, place + 1)
         return job if begins or not job.prefix else Job(job.source[1:], [], 1, job.length)
-
-    def finish_unit(self, walk: Walk, place: int, output: Output) -> None:
-        """Take over what was written for a sentence, without separators."""
-        unit: Unit = walk.units[place]
-        unit.target = [token for token in output.ids if token != self.sep]
-        found = len(output.ids) - len(unit.target) + 1
-        if found > 1:
-            self.note_separators(walk, place, 1, found, "separators taken out")
-        self.note_length(walk, place, output)

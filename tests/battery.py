@@ -279,7 +279,7 @@ class Battery:
         noisy = type(model)(config).train()
         noisy.load_state_dict(model.state_dict())
         results, calls = [], []
-        noisy.model.encoder.layers[0].fc1.register_forward_hook(lambda *_: calls.append(1))
+        noisy.model.encoder.layers[0].fc1.register_forward_hook(lambda *_: calls.append(len(results)))
         for _ in range(2):
             torch.manual_seed(1)
             loss = noisy(**batch).loss
@@ -287,7 +287,7 @@ class Battery:
             results.append([loss.detach(), *(p.grad for p in noisy.parameters() if p.grad is not None)])
             noisy.zero_grad()
             noisy.activation_checkpointing_enable()
-        assert len(calls) == 3  # once, then twice
+        assert calls.count(1) > calls.count(0)
         assert not torch.equal(results[0][0], model(**batch).loss)
         for one, other in zip(*results):
             torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)

@@ -35,31 +35,40 @@ def reference_row(
     `self_attention(weights, name, states, heads, causal, ids)` takes the place of the plain one, and
     `then(side, number, states)` is what follows it in a layer.
     """
-    if source_added is None:
-        source_added = [torch.stack([position_vector(model, t, "encoder") for t in range(len(source))])]
-    if target_added is None:
-        target_added = [torch.stack([position_vector(model, t, "decoder") for t in range(len(target))])]
     memory = reference_stack(model, "encoder", source, source_added, None, self_attention, then)
     states = reference_stack(model, "decoder", target, target_added, memory, self_attention, then)
+    return reference_logits(model, states)
+
+
+def reference_logits(model, states: torch.Tensor) -> torch.Tensor:
+    """The decoder's states (T, D) -> (T, V)."""
     return states @ model.lm_head.weight.T + model.final_logits_bias[0]
 
 
 def reference_stack(
-    model, side: str, ids: list[int], added: list, memory=None, self_attention=None, then=None
+    model, side: str, ids: list[int], added=None, memory=None, self_attention=None, then=None, beside=None, layers=None
 ) -> torch.Tensor:
-    """Encoder or decoder: ids of length T -> (T, D)."""
+    """Encoder or decoder: ids of length T -> (T, D).
+
+    `beside(number, before, after)` follows attention to the source, with the states before and after it; `layers` is
+    the name of the list of layers.
+    """
     self_attention = self_attention or plain_self_attention
+    if added is None:
+        added = [torch.stack([position_vector(model, t, side) for t in range(len(ids))])]
+    layers = layers or f"model.{side}.layers"
     config, weights = model.config, weights_of(model)
     heads = getattr(config, f"{side}_attention_heads")
     states = torch.stack([weights[f"model.{side}.embed_tokens.weight"][id] for id in ids])  # (T, D)
     states = states * (math.sqrt(config.d_model) if config.scale_embedding else 1) + added[0]
     if config.layernorm_embedding:
         states = norm(weights, f"model.{side}.layernorm_embedding", states)
-    for number in range(getattr(config, f"{side}_layers")):
-        name = f"model.{side}.layers.{number}"
+    for number in range(getattr(config, "context_layers" if "context" in layers else f"{side}_layers")):
+        name = f"{layers}.{number}"
         if number > 0 and len(added) > 1:
             states = states + added[number]
         for step in ("self_attn", "encoder_attn", "final") if memory is not None else ("self_attn", "final"):
+            before = states
             layer_norm = f"{name}.{step}_layer_norm"
             inputs = norm(weights, layer_norm, states) if config.normalize_before else states
             if step == "final":
@@ -73,7 +82,10 @@ def reference_stack(
                 states = norm(weights, layer_norm, states)
             if step == "self_attn" and then is not None:
                 states = then(side, number, states)
-    return norm(weights, f"model.{side}.layer_norm", states) if config.normalize_before else states
+            if step == "encoder_attn" and beside is not None:
+                states = beside(number, before, states)
+    last = layers.replace("layers", "layer_norm")
+    return norm(weights, last, states) if config.normalize_before else states
 
 
 def weights_of(model) -> dict[str, torch.Tensor]:

@@ -7,11 +7,9 @@ import pytest
 import torch
 from battery import BEAMS, Battery, gradients, logits
 from reference import linear, reference_row
-from tiny_models import EOS, PAD, SEP, build
+from tiny_models import EOS, PAD, SEP, build, plain_model
 from torch.nn import functional as F
 
-from hf_docmt.modeling.backbone import DocMTForConditionalGeneration
-from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.configuration_lst import LstConfig
 
 WINDOW = {"past_context": 2}
@@ -86,16 +84,6 @@ def long_short_attention(weights, name: str, states, heads: int, causal: bool, i
 
 def self_attentions(model) -> list:
     return [layer.self_attn for stack in (model.get_encoder(), model.get_decoder()) for layer in stack.layers]
-
-
-def plain_model(model):
-    """The plain backbone with the weights that both have."""
-    config = model.config
-    names = DocMTConfig(vocab_size=config.vocab_size).to_dict().keys() & config.to_dict().keys()
-    fields = {name: getattr(config, name) for name in names - {"architectures", "dtype", "transformers_version"}}
-    plain = DocMTForConditionalGeneration(DocMTConfig(**fields)).eval()
-    plain.load_state_dict({name: weight for name, weight in model.state_dict().items() if "sentence_proj" not in name})
-    return plain
 
 
 # What is special to long-short term attention

@@ -6,11 +6,9 @@ import pytest
 import torch
 from battery import Battery, logits
 from reference import attention, feed_forward, norm, reference_row, sine_vector, weights_of
-from tiny_models import BOD, BOS, EOS, PAD, SEP, build, documents_of, random_text, word_tokenizer
+from tiny_models import BOD, BOS, EOS, PAD, SEP, build, documents_of, plain_model, random_text, word_tokenizer
 
 from hf_docmt import registry
-from hf_docmt.modeling.backbone import DocMTForConditionalGeneration
-from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.configuration_memory import MemoryConfig
 from hf_docmt.modeling.memory_unit import MemoryUnit
 
@@ -141,14 +139,6 @@ def units(model) -> dict[str, MemoryUnit]:
 def state_of(outputs) -> dict[str, torch.Tensor]:
     names = ("encoder_memory", "decoder_memory")
     return {name: getattr(outputs, name) for name in names if getattr(outputs, name) is not None}
-
-
-def plain_model(model) -> DocMTForConditionalGeneration:
-    values = {name: value for name, value in model.config.to_dict().items() if hasattr(DocMTConfig(), name)}
-    plain = DocMTForConditionalGeneration(DocMTConfig(**values)).eval()
-    theirs = {name: value for name, value in model.state_dict().items() if name in plain.state_dict()}
-    plain.load_state_dict(theirs)
-    return plain
 
 
 def sentence_batch(*rows: tuple[list[int], list[int]]) -> dict:

@@ -8,6 +8,8 @@ from transformers import PreTrainedTokenizerFast
 
 from hf_docmt import registry
 from hf_docmt.data.documents import make_documents
+from hf_docmt.modeling.backbone import DocMTForConditionalGeneration
+from hf_docmt.modeling.configuration_docmt import DocMTConfig
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>", "<sep>", "<bod>")
 PAD, UNK, BOS, EOS, SEP, BOD = range(6)
@@ -66,6 +68,15 @@ def perturb(model):
     model.final_logits_bias[0, [PAD, UNK, BOS, BOD]] -= 5
     model.final_logits_bias[0, EOS] += 1
     return model.eval()
+
+
+def plain_model(model) -> DocMTForConditionalGeneration:
+    """The plain backbone with the weights that both have."""
+    values = {name: value for name, value in model.config.to_dict().items() if hasattr(DocMTConfig(), name)}
+    plain = DocMTForConditionalGeneration(DocMTConfig(**values)).eval()
+    names = plain.state_dict().keys()
+    plain.load_state_dict({name: value for name, value in model.state_dict().items() if name in names})
+    return plain
 
 
 def random_text(lengths: list[int], seed: int = 0) -> list[str]:

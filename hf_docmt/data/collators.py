@@ -1,4 +1,4 @@
-"""Collator: examples of a view to a padded batch of segments."""
+"""Collators: examples of a view to a padded batch, of segments or of sentences with their context beside them."""
 
 from collections.abc import Sequence
 
@@ -51,26 +51,32 @@ class SegmentCollator:
         self.pad_to_multiple_of = pad_to_multiple_of
 
     def __call__(self, examples: Sequence[dict]) -> dict[str, torch.Tensor]:
+        self._check(examples)
+        sources = [self._segment(row["source"], row["document_start"]) for row in examples]
+        targets = [self._target(row) for row in examples]
+        batch = self._batch(sources, targets)
+        if self.context_discount != 1 and self.context_sides == "both":
+            if any(row["current"] is not None and len(row["target"]) > 1 for row in examples):
+                weights = [self._weights(row, len(target)) for row, target in zip(examples, targets)]
+                batch["label_weights"] = self._padded(weights, 0.0)
+        return batch
+
+    def _check(self, examples: Sequence[dict]) -> None:
         if "source" not in examples[0] or "target" not in examples[0]:
             raise ValueError(
                 f"examples need 'source' and 'target', got {sorted(examples[0])}; in a Trainer set "
                 "remove_unused_columns=False, which keeps the keys that the model does not take"
             )
-        sources = [self._segment(row["source"], row["document_start"]) for row in examples]
-        targets = [self._target(row) for row in examples]
+
+    def _batch(self, sources: list[list[int]], targets: list[list[int]]) -> dict[str, torch.Tensor]:
         starts = [[self.decoder_start, *target[:-1]] for target in targets]
-        batch = {
+        return {
             "input_ids": self._padded(sources, self.pad),
             "attention_mask": self._padded([[1] * len(source) for source in sources], 0),
             "decoder_input_ids": self._padded(starts, self.pad),
             "decoder_attention_mask": self._padded([[1] * len(target) for target in targets], 0),
             "labels": self._padded(targets, IGNORED),
         }
-        if self.context_discount != 1 and self.context_sides == "both":
-            if any(row["current"] is not None and len(row["target"]) > 1 for row in examples):
-                weights = [self._weights(row, len(target)) for row, target in zip(examples, targets)]
-                batch["label_weights"] = self._padded(weights, 0.0)
-        return batch
 
     def _target(self, row: dict) -> list[int]:
         if self.context_sides == "both" or row["current"] is None:
@@ -102,6 +108,54 @@ class SegmentCollator:
         if self.pad_to_multiple_of:
             width = -(-width // self.pad_to_multiple_of) * self.pad_to_multiple_of
         return torch.tensor([row + [value] * (width - len(row)) for row in rows])
+
+
+class ContextCollator(SegmentCollator):
+    """The current sentence of each example alone, `<bod>? tokens </s>`, and its context as inputs of their own.
+
+    Besides what `SegmentCollator` returns (there are no label weights: all labels are the current sentence's):
+    `context_input_ids`, `context_attention_mask` (B, C, L), one context sentence a row, in order, those of the source
+    before earlier translations; `context_offsets` (B, C), 0 in rows that are all masked, since there is no such
+    sentence or it is empty; `context_is_target` (B, C) bool. `context_sides`: `source`, `target` (past ones
+    only) or `both`. C is at least 1.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, *, context_sides: str = "source", **options):
+        check_choices(context_sides=(context_sides, ("source", "target", "both")))
+        super().__init__(tokenizer, **options)
+        self.context_sides = context_sides
+
+    def __call__(self, examples: Sequence[dict]) -> dict[str, torch.Tensor]:
+        self._check(examples)
+        sources, targets = ([self._sentence(row, side, 0) for row in examples] for side in ("source", "target"))
+        context = [self._context(row) for row in examples]  # (offset, side)
+        width = max(1, max(map(len, context)))
+        context = [found + [(0, None)] * (width - len(found)) for found in context]
+        ids = [
+            self._sentence(row, side, offset) if side else []
+            for row, found in zip(examples, context)
+            for offset, side in found
+        ]
+        shape = (len(examples), width, -1)
+        return self._batch(sources, targets) | {
+            "context_input_ids": self._padded(ids if any(ids) else [[self.pad]] * len(ids), self.pad).view(shape),
+            "context_attention_mask": self._padded([[1] * len(row) if row else [0] for row in ids], 0).view(shape),
+            "context_offsets": self._padded([[offset for offset, _ in found] for found in context], 0).view(shape[:2]),
+            "context_is_target": self._padded([[side == "target" for _, side in found] for found in context], False),
+        }
+
+    def _context(self, row: dict) -> list[tuple[int, str]]:
+        """Offset and side of the context sentences that are there."""
+        current, found = row["current"], []
+        if self.context_sides != "target":
+            found += [(place - current, "source") for place in range(len(row["source"])) if place != current]
+        if self.context_sides != "source":
+            found += [(place - current, "target") for place in range(current)]
+        return [(offset, side) for offset, side in found if row[side][current + offset]]
+
+    def _sentence(self, row: dict, side: str, offset: int) -> list[int]:
+        place = row["current"] + offset
+        return self._segment([row[side][place]], row["document_start"] and place == 0)
 
 
 def _required_id(tokenizer: PreTrainedTokenizerBase, name: str) -> int:

@@ -12,7 +12,7 @@ from hf_docmt.evaluation.systems.forced import ForcedDecoding, evaluation_mode, 
 
 SHOWN = (
     *("d_model", "encoder_layers", "decoder_layers", "view", "context_sides", "segment_encoding"),
-    *("memory_size", "memory_layers", "memory_sides"),
+    *("memory_size", "memory_layers", "memory_sides", "integration", "shortening", "shortening_size"),
 )
 
 

@@ -1,0 +1,34 @@
+"""Configuration shared by the architectures that read context sentences as sequences of their own."""
+
+from .configuration_docmt import DocMTConfig
+
+
+class ContextConfig(DocMTConfig):
+    """Which sentences are the context of the current one, and how the decoder reads them.
+
+    `past_context` sentences before the current one and `future_context` after it; fewer may be given. `context_sides`
+    is `source`, `target` (earlier translations; `past_context` of them) or `both`. `integration` is `sequential` (a
+    sublayer of context attention after attention to the source), `parallel` (beside it) or `concatenate` (attention to
+    the source reads context and source as one); `context_gate` weighs what context attention adds, token by token.
+    """
+
+    past_context: int = 1
+    future_context: int = 0
+    context_sides: str = "source"
+    integration: str = "sequential"
+    context_gate: bool = False
+
+    def __post_init__(self, **kwargs):
+        super().__post_init__(**kwargs)
+        for name in ("past_context", "future_context"):
+            self.whole_number(name)
+        self.one_of("integration", ("sequential", "parallel", "concatenate"))
+        self.one_of("context_gate", (True, False))
+        if self.context_gate and self.integration == "concatenate":
+            raise ValueError(
+                "context_gate=True weighs the output of context attention, which integration='concatenate' has not: "
+                "use 'sequential' or 'parallel', or context_gate=False."
+            )
+
+
+__all__ = ["ContextConfig"]
