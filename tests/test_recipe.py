@@ -70,6 +70,11 @@ def test_overrides(mapping):
         ("training=3", "training: expected a mapping of keys to values, got 3"),
         ("training.max_tokens=0", "training.max_tokens: expected at least 1, got 0"),
         ("training.context_discount=2", r"training.context_discount: expected in \[0, 1\], got 2"),
+        ("training.coword_dropout=1", r"training.coword_dropout: expected in \[0, 1\), got 1"),
+        ("training.coword_dropout=-0.1", r"training.coword_dropout: expected in \[0, 1\), got -0.1"),
+        ("training.coword_dropout=null", r"training.coword_dropout: expected a number, got nothing"),
+        ("training.dynamic_context=1", "training.dynamic_context: expected true or false, got 1"),
+        ("training.dynamic_context=true", "expected a window with context to draw from, got the view 'sentence'"),
         ("training.epochs=3", "expected one of max_steps and epochs"),
         ("training.max_steps=null", "expected one of max_steps and epochs"),
         ("training.new_learning_rate=0.1", "training.new_learning_rate: needs init_from"),
@@ -123,6 +128,9 @@ def test_training_arguments(mapping):
     [
         (("tokenizer={path: x, vocab_size: 7}",), "tokenizer: with path its vocabulary is taken as it is"),
         (("model.context_sides=source", "decoding.strategy=full"), "'full' writes all sentences"),
+        (("training.dynamic_context=true", "model.view=chunk"), "got the view 'chunk'; set model.view to window"),
+        (("architecture=memory", "training.coword_dropout=0.1"), "reads documents in order .* expected 0.0, got 0.1"),
+        (("architecture=memory", "training.dynamic_context=true"), "reads .* expected False, got True; leave it out"),
     ],
 )
 def test_values_that_contradict(mapping, overrides, message):

@@ -67,7 +67,8 @@ class Examples(TorchDataset):
             TokenizedSentences(_texts(translation, lang), tokenizer, is_target=lang == target_lang)
             for lang in (source_lang, target_lang)
         )
-        self.future_context, self.context_sides, self.use_bod = future_context, context_sides, use_bod
+        self.past_context, self.future_context = past_context, future_context
+        self.context_sides, self.use_bod = context_sides, use_bod
         self._keep_spans(view, past_context, max_target_tokens)
         self.side_lengths = self._token_counts()
         self.lengths = self.side_lengths.sum(axis=1)

@@ -93,6 +93,8 @@ class TrainingRecipe:
     clip: float | None = None  # largest gradient norm
     label_smoothing: float = 0.1
     context_discount: float = 1.0  # weight of context tokens in the loss
+    coword_dropout: float = 0.0  # probability of a current source token to be masked
+    dynamic_context: bool = False  # draw the number of context sentences anew for every example, up to the model's
     eval_steps: int | None = None  # updates between validations (and checkpoints); null = every epoch
     patience: int | None = None  # validations without a better loss before training stops
     average: int = 4  # checkpoints after the best one that are averaged with it
@@ -116,7 +118,8 @@ class TrainingRecipe:
             self._check(name, lambda value: value >= 0, "at least 0")
         if not all(0 <= beta < 1 for beta in self.adam_betas):
             raise RecipeError(f"training.adam_betas: expected two numbers in [0, 1), got {list(self.adam_betas)}")
-        self._check("label_smoothing", lambda value: 0 <= value < 1, "in [0, 1)")
+        for name in ("label_smoothing", "coword_dropout"):
+            self._check(name, lambda value: 0 <= value < 1, "in [0, 1)")
         self._check("context_discount", lambda value: 0 <= value <= 1, "in [0, 1]")
 
     def _check(self, name: str, allowed, expected: str) -> None:
@@ -207,11 +210,7 @@ def parse_recipe(mapping: Any, overrides: Iterable[str] = ()) -> Recipe:
         mapping = _overridden(mapping, override)
     recipe = build(Recipe, mapping, "")
     recipe.model = _model_fields(recipe.architecture, recipe.model)
-    if recipe.training.stream is not None and not registry.get(recipe.architecture).carries_state:
-        raise RecipeError(
-            f"training.stream: architecture {recipe.architecture!r} carries no state from sentence to sentence; leave "
-            "it out"
-        )
+    _check_training(recipe.training, recipe.architecture)
     if recipe.init_from is None:  # otherwise the fields that are left out follow from the checkpoint
         _check_model(recipe)
     return recipe
@@ -237,11 +236,32 @@ def _model_fields(architecture: str, values: dict[str, Any]) -> dict[str, Any]:
     return {name: convert(value, kinds[name], f"model.{name}") for name, value in values.items()}
 
 
+def _check_training(training: TrainingRecipe, name: str) -> None:
+    """What the architecture of this name cannot be trained with."""
+    carries_state = registry.get(name).carries_state
+    if training.stream is not None and not carries_state:
+        raise RecipeError(
+            f"training.stream: architecture {name!r} carries no state from sentence to sentence; leave it out"
+        )
+    for key in ("coword_dropout", "dynamic_context"):
+        if getattr(training, key) and carries_state:
+            raise RecipeError(
+                f"training.{key}: architecture {name!r} reads documents in order with a state, expected "
+                f"{TrainingRecipe.__dataclass_fields__[key].default}, got {getattr(training, key)}; leave it out"
+            )
+
+
 def _check_model(recipe: Recipe) -> None:
+    architecture = registry.get(recipe.architecture)
     try:
-        registry.get(recipe.architecture).config_class(**recipe.model)
+        config = architecture.config_class(**recipe.model)
     except ValueError as error:
         raise RecipeError(f"model: {error}") from error
+    if recipe.training.dynamic_context and architecture.view(config) != "window":
+        raise RecipeError(
+            "training.dynamic_context: expected a window with context to draw from, got the view "
+            f"{architecture.view(config)!r}; set model.view to window and model.past_context or model.future_context"
+        )
 
 
 def _overridden(mapping: Any, override: str) -> Any:

@@ -16,7 +16,9 @@ from transformers import AutoTokenizer, EarlyStoppingCallback, PreTrainedModel, 
 from transformers.trainer_callback import TrainerState
 
 from hf_docmt import registry
+from hf_docmt.data.draws import DrawnExamples
 from hf_docmt.data.readers import read_documents
+from hf_docmt.data.views import Examples
 from hf_docmt.training.arguments import training_arguments
 from hf_docmt.training.averaging import (
     average_weights,
@@ -141,13 +143,19 @@ def make_trainer(recipe, arguments, documents: dict[str, Dataset], tokenizer, or
     return (StreamTrainer if architecture.carries_state else DocMTTrainer)(
         model=model,
         args=arguments,
-        train_dataset=examples["train"],
+        train_dataset=with_draws(examples["train"], tokenizer, recipe),
         eval_dataset=examples["validation"],
         data_collator=architecture.collator(config, tokenizer, context_discount=recipe.training.context_discount),
         processing_class=tokenizer,
         new_parameters=new_parameters,
         callbacks=[EarlyStoppingCallback(patience)] if patience else None,
     )
+
+
+def with_draws(examples: Examples, tokenizer, recipe: Recipe) -> Examples | DrawnExamples:
+    """The training examples, changed at random in every epoch where the recipe asks for it."""
+    aids = {name: getattr(recipe.training, name) for name in ("coword_dropout", "dynamic_context")}
+    return DrawnExamples(examples, tokenizer, **aids, seed=recipe.seed) if any(aids.values()) else examples
 
 
 def last_state(checkpoints: str | Path) -> TrainerState:

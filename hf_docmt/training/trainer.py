@@ -2,13 +2,13 @@
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate.utils import gather_object
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 from tqdm.auto import tqdm
 from transformers import PrinterCallback, ProgressCallback, Seq2SeqTrainer
 from transformers.trainer_utils import EvalLoopOutput
@@ -49,6 +49,8 @@ class DocMTTrainer(Seq2SeqTrainer):
             rank=self.args.process_index,
             world_size=self.args.world_size,
         )
+        if hasattr(self.train_dataset, "set_epoch"):
+            sampler = EpochSampler(sampler, self.train_dataset)
         return self._loader(self.train_dataset, sampler)
 
     def get_eval_dataloader(self, eval_dataset=None) -> DataLoader:
@@ -161,6 +163,26 @@ class DocMTTrainer(Seq2SeqTrainer):
         if self.args.should_save:
             (folder / COMPLETE).write_text(str(self.args.world_size))
             remove_others(self.args.output_dir, self.state.best_global_step, self.args.average)
+
+
+class EpochSampler:
+    """A batch sampler that tells the epoch to the dataset as well.
+
+    A run that goes on inside an epoch has a loader of accelerate's, which knows the epoch of its sampler only.
+    """
+
+    def __init__(self, sampler: TokenBudgetBatchSampler, dataset: Dataset):
+        self.sampler, self.dataset = sampler, dataset
+
+    def __len__(self) -> int:
+        return len(self.sampler)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return iter(self.sampler)
+
+    def set_epoch(self, epoch: int) -> None:
+        self.sampler.set_epoch(epoch)
+        self.dataset.set_epoch(epoch)
 
 
 class EpochDataLoader(DataLoader):
