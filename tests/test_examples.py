@@ -18,6 +18,22 @@ from hf_docmt.training.recipe import load_recipe
 ROOT = Path(__file__).resolve().parents[1] / "examples"
 SCRIPTS = sorted(ROOT.glob("*.py"))
 PAST = {"concat2": 1, "concat4": 3}  # context sentences of recipes by the end of their names
+SHORTENINGS = {"tokens": "none", "sentencecache": "sentence"} | {
+    name: name for name in ("max", "avg", "linear", "grouping", "selecting")
+}
+MAKA = {  # parameters in millions, Table 5
+    "sentence": 64.42,
+    "single": 64.42,
+    "multi": 83.33,
+    "tokens": 71.25,
+    "sentencecache": 71.26,
+    "max": 72.83,
+    "avg": 72.83,
+    "linear": 73.35,
+    "grouping": 72.58,
+    "selecting": 72.58,
+}
+PAST |= {system: 1 for system in MAKA if system != "sentence"}
 HEROLD = ("sentence", "concat2", "concat1000", "lst", "window")
 FENG = ("ted", "news", "europarl")
 SYSTEMS = ("base", "s4to4", "s4to4_cd", "s4to4_cd_shift_pers", "s4to4_cd_lrn_pers", "s4to4_cd_sin_pers_pse")
@@ -31,6 +47,7 @@ def test_all_recipes_are_there():
     names = {f"lupo2023_{pair}_{system}" for pair in ("enru", "ende") for system in SYSTEMS}
     names |= {f"herold2023_{task}_{system}" for task in ("news", "ted", "os") for system in HEROLD}
     names |= {f"feng2022_{task}_{system}" for task in FENG for system in ("sentence", "memory")}
+    names |= {f"maka2024_iwslt17_{pair}_{system}" for pair in ("ende", "enfr") for system in MAKA}
     names |= {f"{data}_{system}" for data in ("demo", "ende_docs") for system in ("sentence", "concat4")}
     assert {path.stem for path in recipe_files.ALL} == names
 
@@ -114,6 +131,57 @@ def test_recipes_of_feng(task):
     assert (first.decoding.num_beams, second.decoding.num_beams, second.decoding.strategy) == (5, 5, "stream")
     for override in ("model.memory_layers=[0,1]", "model.memory_sides=source", "training.stream.window=1"):
         config_of(load_recipe(folder / f"feng2022_{task}_memory.yaml", [override]))
+
+
+@pytest.mark.parametrize("system", MAKA)
+@pytest.mark.parametrize("pair", ["ende", "enfr"])
+def test_recipes_of_maka(pair, system):
+    """Table 4, section 5.2, and other sizes of the context by the overrides that a recipe names."""
+    path = ROOT / "recipes" / f"maka2024_iwslt17_{pair}_{system}.yaml"
+    recipe = load_recipe(path)
+    config, training = config_of(recipe), recipe.training
+    others = {"sentence": "concat", "single": "concat", "multi": "multiencoder"}
+    assert recipe.architecture == others.get(system, "caching")
+    assert (config.d_model, config.encoder_layers, config.encoder_ffn_dim, config.dropout) == (512, 6, 2048, 0.3)
+    assert (training.learning_rate, training.warmup_steps) == (5e-4, 2500)
+    assert (training.weight_decay, training.clip) == (1e-4, 0.1)
+    assert (training.accumulation, training.patience, training.average, recipe.seed) == (8, 5, 0, 42)
+    assert recipe.decoding.num_beams == 5 and len(recipe.data.validation["source"]) == 4
+    if system != "sentence":
+        assert config.context_sides == "source" and recipe.decoding.strategy == "sliding"
+    overrides = re.findall(r"%  (model\.past_context=.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    sizes = {load_recipe(path, line.split()).model["past_context"] for line in overrides}
+    assert sizes == (set() if system == "sentence" else {2, 3, 10} if pair == "ende" else {2, 3})
+
+
+@pytest.mark.parametrize("system", SHORTENINGS)
+@pytest.mark.parametrize("pair", ["ende", "enfr"])
+def test_cached_context_of_maka(pair, system):
+    """Section 5.2; what a recipe says of it is what the architecture takes by itself, the number of groups aside."""
+    recipe = load_recipe(ROOT / "recipes" / f"maka2024_iwslt17_{pair}_{system}.yaml")
+    config = config_of(recipe)
+    groups = {"grouping": 9, "selecting": 10} if pair == "ende" else {"grouping": 11, "selecting": 11}
+    pooled = system in ("max", "avg", "linear")
+    assert config.shortening == SHORTENINGS[system]
+    assert config.shortening_size == (2 if pooled else groups.get(system))
+    reading = ("parallel", True) if system == "sentencecache" else ("sequential", False)
+    assert (config.integration, config.context_gate) == reading
+    assert config.include_current == (system != "tokens") and config.encoder_gradient == (system in groups)
+    assert config.shortening_gradient == {"grouping": 2, "selecting": 1}.get(system)
+    assert (config.categorizer, config.categorizer_dim) == ("sparsemax", 512)
+    short = {"dropout": 0.3, "shortening": config.shortening, "shortening_size": config.shortening_size}
+    assert type(config)(**short).to_dict() == config.to_dict()
+
+
+@pytest.mark.parametrize("system", MAKA)
+def test_size_is_that_of_table_5(system):
+    """But for the tables of segments and positions, which have 1025 rows in the paper, and smaller vocabularies."""
+    recipe = load_recipe(ROOT / "recipes" / f"maka2024_iwslt17_ende_{system}.yaml")
+    architecture = registry.get(recipe.architecture)
+    config = architecture.config_class(**recipe.model, vocab_size=recipe.tokenizer.vocab_size)
+    with torch.device("meta"):
+        model = architecture.model_class(config)
+    assert model.num_parameters() / 1e6 == pytest.approx(MAKA[system], abs=1)
 
 
 @pytest.mark.parametrize(("task", "millions"), [("news", 51), ("ted", 51), ("os", 60)])
