@@ -323,11 +323,11 @@ def test_the_papers_settings():
 def test_parameters_of_the_paper(fields, published):
     """Table 5, in millions: ours has as many but for rows of tables that are never read.
 
-    The vocabularies follow from its 64.42 of the sentence-level model. The released code numbers sentences, and the
+    The vocabularies follow from its 64.42 of the sentence-level model and the other counts. The released code numbers sentences, and the
     vectors of pooled ones, by tables of 1025 rows, and groups by one of K + 1.
     """
     with torch.device("meta"):
-        config = CachingConfig(vocab_size=39613, max_position_embeddings=1024, past_context=1, **fields)
+        config = CachingConfig(vocab_size=39608, max_position_embeddings=1024, past_context=1, **fields)
         model = registry.get("caching").model_class(config)
         plain = plain_size(config)
     assert round(plain / 1e6, 2) == 64.42
@@ -335,7 +335,7 @@ def test_parameters_of_the_paper(fields, published):
     if model.get_encoder().shortener is not None:
         rows = model.get_encoder().shortener.embed_positions.num_embeddings
         unread += (config.shortening_size + 1 if "ing" in fields["shortening"] else 1025) - rows
-    assert round((model.num_parameters() + unread * 512) / 1e6, 2) == pytest.approx(published, abs=0.0101)
+    assert round((model.num_parameters() + unread * 512) / 1e6, 2) == published
 
 
 def plain_size(config) -> int:
