@@ -1,6 +1,6 @@
 """Configuration of the caching architecture."""
 
-from .configuration_context import ContextConfig
+from .configuration_context import IntegratedContextConfig
 
 PAPER = {  # Maka et al. (2024), section 5.2: what is best for each shortening, and so the default
     "none": {},
@@ -23,7 +23,7 @@ PAPER = {  # Maka et al. (2024), section 5.2: what is best for each shortening, 
 }
 
 
-class CachingConfig(ContextConfig):
+class CachingConfig(IntegratedContextConfig):
     """Context sentences that went through the same encoder as the current one, kept and shortened (Maka et al. 2024).
 
     `shortening` is `none` (Caching Tokens), `sentence` (their mean, Caching Sentence), `avg`, `max` or `linear`
@@ -46,6 +46,7 @@ class CachingConfig(ContextConfig):
     context_gate: bool | None = None
     encoder_gradient: bool | None = None
     shortening_gradient: int | None = None
+    known_sides = ("source", "target", "both")
 
     def __post_init__(self, **kwargs):
         self.one_of("shortening", tuple(PAPER))
@@ -54,7 +55,6 @@ class CachingConfig(ContextConfig):
             if getattr(self, name) is None:
                 setattr(self, name, value)
         super().__post_init__(**kwargs)
-        self.one_of("context_sides", ("source", "target", "both"))
         self.one_of("categorizer", ("softmax", "sparsemax"))
         self.whole_number("categorizer_dim", least=1)
         for name in ("include_current", "encoder_gradient"):

@@ -1,9 +1,9 @@
 """Configuration of the multi-encoder architecture."""
 
-from .configuration_context import ContextConfig
+from .configuration_context import IntegratedContextConfig
 
 
-class MultiEncoderConfig(ContextConfig):
+class MultiEncoderConfig(IntegratedContextConfig):
     """A second encoder for the context (Jean et al. 2017; as the baseline of Maka et al. 2024, section 5.2).
 
     `context_layers` is its depth, None = `encoder_layers`. Context is read on the source side. The default
@@ -17,7 +17,6 @@ class MultiEncoderConfig(ContextConfig):
 
     def __post_init__(self, **kwargs):
         super().__post_init__(**kwargs)
-        self.one_of("context_sides", ("source",))
         if self.context_layers is None:
             self.context_layers = self.encoder_layers
         self.whole_number("context_layers", least=1)

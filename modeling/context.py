@@ -8,7 +8,7 @@ from torch import nn
 from transformers.masking_utils import create_bidirectional_mask
 from transformers.modeling_outputs import BaseModelOutput
 
-from .backbone import Attention, Decoder, DecoderLayer, DocMTForConditionalGeneration, DocMTModel
+from .backbone import Attention, Decoder, DecoderLayer, DocMTForConditionalGeneration, DocMTModel, EncoderLayer
 from .linear import Linear
 
 CONTEXT_INPUTS = ("context_input_ids", "context_attention_mask", "context_offsets", "context_is_target")
@@ -145,6 +145,41 @@ class ContextModel(DocMTModel):
                 )
             mask = mask.bool()
         return {"context_states": states, "context_mask": mask}
+
+
+class ContextLayers:
+    """Encoder layers for the context alone, over the embeddings of the encoder that they are added to."""
+
+    def add_context_layers(self, config) -> None:
+        self.context_layers = nn.ModuleList([EncoderLayer(config, i) for i in range(config.context_layers)])
+        if config.normalize_before:
+            self.context_layer_norm = nn.LayerNorm(config.d_model)
+        self.post_init()
+
+    def encode_context(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Ids and mask (B, N) -> states (B, N, D)."""
+        hidden_states, layer_inputs = self.embed(ids, self.positions(ids))
+        seen = self.mask(hidden_states, mask | ~mask.any(dim=1, keepdim=True))  # a row without context has no key else
+        for layer in self.context_layers:
+            hidden_states = layer(hidden_states, seen, **layer_inputs)
+        return self.context_layer_norm(hidden_states) if self.config.normalize_before else hidden_states
+
+
+def joined(config, ids: torch.Tensor, mask: torch.Tensor, offsets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sentences (B, C, L) as one sequence a row in the document's order, `s1 <sep> s2 ... </s>`: (B, N), (B, N)."""
+    present = mask.any(dim=2)
+    far = torch.iinfo(offsets.dtype).max
+    order = offsets.masked_fill(~present, far).sort(dim=1, stable=True).indices[..., None].expand_as(ids)
+    ids, mask = ids.gather(1, order), mask.gather(1, order)
+    present = mask.any(dim=2)
+    ends = mask & (mask.flip(2).cumsum(dim=2).flip(2) == 1)  # the last token of each sentence, </s>
+    last = present & (present.flip(1).cumsum(dim=1).flip(1) == 1)
+    ids = ids.masked_fill(ends & ~last[..., None], config.sep_token_id).flatten(1)  # (B, C*L)
+    mask = mask.flatten(1)
+    width = max(int(mask.sum(dim=1).max()), 1)
+    front = (~mask).long().sort(dim=1, stable=True).indices[:, :width]  # tokens first, in their order
+    mask = mask.gather(1, front)
+    return ids.gather(1, front).masked_fill(~mask, config.pad_token_id), mask
 
 
 def check_context(config, input_ids, context_input_ids, context_attention_mask, context_offsets) -> None:

@@ -1,23 +1,24 @@
 """Multi-encoder: a second encoder reads the context sentences, joined to one sequence."""
 
-import torch
-from torch import nn
-
-from .backbone import Encoder, EncoderLayer
+from .backbone import Encoder
 from .configuration_multiencoder import MultiEncoderConfig
-from .context import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel, check_context
+from .context import (
+    ContextEncoderOutput,
+    ContextForConditionalGeneration,
+    ContextLayers,
+    ContextModel,
+    check_context,
+    joined,
+)
 from .context_translation import ContextTranslation
 
 
-class MultiEncoder(Encoder):
-    """The encoder of the current sentence, and beside it layers that encode the context over the same embeddings."""
+class MultiEncoder(ContextLayers, Encoder):
+    """The encoder of the current sentence, and layers of their own for its context."""
 
     def __init__(self, config: MultiEncoderConfig):
         super().__init__(config)
-        self.context_layers = nn.ModuleList([EncoderLayer(config, i) for i in range(config.context_layers)])
-        if config.normalize_before:
-            self.context_layer_norm = nn.LayerNorm(config.d_model)
-        self.post_init()
+        self.add_context_layers(config)
 
     def forward(
         self,
@@ -34,34 +35,9 @@ class MultiEncoder(Encoder):
         states = mask = None
         if context_input_ids is not None:
             check_context(self.config, input_ids, context_input_ids, context_attention_mask, context_offsets)
-            ids, mask = self.joined(context_input_ids, context_attention_mask.bool(), context_offsets)
+            ids, mask = joined(self.config, context_input_ids, context_attention_mask.bool(), context_offsets)
             states = self.encode_context(ids, mask)
         return ContextEncoderOutput(**outputs, context_states=states, context_mask=mask)
-
-    def joined(self, ids: torch.Tensor, mask: torch.Tensor, offsets: torch.Tensor):
-        """Sentences (B, C, L) as one sequence a row in the document's order, `s1 <sep> s2 ... </s>`: (B, N), (B, N)."""
-        config = self.config
-        present = mask.any(dim=2)
-        far = torch.iinfo(offsets.dtype).max
-        order = offsets.masked_fill(~present, far).sort(dim=1, stable=True).indices[..., None].expand_as(ids)
-        ids, mask = ids.gather(1, order), mask.gather(1, order)
-        present = mask.any(dim=2)
-        ends = mask & (mask.flip(2).cumsum(dim=2).flip(2) == 1)  # the last token of each sentence, </s>
-        last = present & (present.flip(1).cumsum(dim=1).flip(1) == 1)
-        ids = ids.masked_fill(ends & ~last[..., None], config.sep_token_id).flatten(1)  # (B, C*L)
-        mask = mask.flatten(1)
-        width = max(int(mask.sum(dim=1).max()), 1)
-        front = (~mask).long().sort(dim=1, stable=True).indices[:, :width]  # tokens first, in their order
-        mask = mask.gather(1, front)
-        return ids.gather(1, front).masked_fill(~mask, config.pad_token_id), mask
-
-    def encode_context(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Ids and mask (B, N) -> states (B, N, D)."""
-        hidden_states, layer_inputs = self.embed(ids, self.positions(ids))
-        seen = self.mask(hidden_states, mask | ~mask.any(dim=1, keepdim=True))  # a row without context has no key else
-        for layer in self.context_layers:
-            hidden_states = layer(hidden_states, seen, **layer_inputs)
-        return self.context_layer_norm(hidden_states) if self.config.normalize_before else hidden_states
 
 
 class MultiEncoderModel(ContextModel):

@@ -323,8 +323,8 @@ def test_the_papers_settings():
 def test_parameters_of_the_paper(fields, published):
     """Table 5, in millions: ours has as many but for rows of tables that are never read.
 
-    The vocabularies follow from its 64.42 of the sentence-level model and the other counts. The released code numbers sentences, and the
-    vectors of pooled ones, by tables of 1025 rows, and groups by one of K + 1.
+    The vocabularies follow from its 64.42 of the sentence-level model and the other counts. The released code numbers
+    sentences, and the vectors of pooled ones, by tables of 1025 rows, and groups by one of K + 1.
     """
     with torch.device("meta"):
         config = CachingConfig(vocab_size=39608, max_position_embeddings=1024, past_context=1, **fields)

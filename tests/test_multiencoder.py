@@ -11,6 +11,7 @@ from tiny_models import EOS, PAD, SEP, build, plain_model, word_tokenizer
 
 from hf_docmt import registry
 from hf_docmt.modeling.configuration_multiencoder import MultiEncoderConfig
+from hf_docmt.modeling.context import joined
 
 
 class TestMultiEncoder(Battery):
@@ -70,8 +71,8 @@ def reference_logits_of(model, row: dict) -> torch.Tensor:
 def test_joined():
     """In the document's order whatever the order of rows, without holes, one end at the end; a row without context."""
     ids = torch.tensor([[[20, 21, EOS], [PAD] * 3, [10, EOS, PAD]], [[PAD] * 3] * 3])
-    model = build("multiencoder", past_context=2, future_context=1)
-    found, mask = model.get_encoder().joined(ids, ids != PAD, torch.tensor([[1, 0, -2], [0, 0, 0]]))
+    config = MultiEncoderConfig(past_context=2, future_context=1)
+    found, mask = joined(config, ids, ids != PAD, torch.tensor([[1, 0, -2], [0, 0, 0]]))
     assert found.tolist() == [[10, SEP, 20, 21, EOS], [PAD] * 5]
     assert mask.tolist() == [[True] * 5, [False] * 5]
 
