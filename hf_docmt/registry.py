@@ -98,6 +98,12 @@ ARCHITECTURES = {
         "hf_docmt.modeling.configuration_concat:ConcatConfig",
         "hf_docmt.modeling.modeling_concat:ConcatForConditionalGeneration",
     ),
+    "doct": Architecture(
+        "doct",
+        "hf_docmt.modeling.configuration_doct:DocTConfig",
+        "hf_docmt.modeling.modeling_doct:DocTForConditionalGeneration",
+        separate_context=True,
+    ),
     "lst": Architecture(
         "lst",
         "hf_docmt.modeling.configuration_lst:LstConfig",
@@ -113,6 +119,12 @@ ARCHITECTURES = {
         "multiencoder",
         "hf_docmt.modeling.configuration_multiencoder:MultiEncoderConfig",
         "hf_docmt.modeling.modeling_multiencoder:MultiEncoderForConditionalGeneration",
+        separate_context=True,
+    ),
+    "routing": Architecture(
+        "routing",
+        "hf_docmt.modeling.configuration_routing:RoutingConfig",
+        "hf_docmt.modeling.modeling_routing:RoutingForConditionalGeneration",
         separate_context=True,
     ),
     "window": Architecture(

@@ -190,7 +190,9 @@ class Battery:
                 step = rows_of(inputs, [row]) | {"decoder_input_ids": torch.tensor([ids])}
                 scores = logits(model, step)[0, -1]
                 scores[[after for before, after in zip(ids, ids[1:]) if before == ids[-1]]] = -math.inf
-                ids.append(int(scores.argmax()) if len(ids) != 3 else SEP)
+                if len(ids) == 3:
+                    scores[torch.arange(len(scores)) != SEP] = -math.inf
+                ids.append(int(scores.argmax()))
             assert found[row, : len(ids)].tolist() == ids
 
     def test_cached_is_uncached(self, model, batch):

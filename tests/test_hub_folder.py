@@ -31,6 +31,8 @@ MODELS = {
         "source": {"memory_size": 2, "memory_sides": "source", "memory_layers": [0, -1], "use_bod": True},
     },
     "multiencoder": {"concatenate": {}, "gate": {"integration": "parallel", "context_gate": True}},
+    "doct": {"joined": {}, "selection": {"selection": "routing", "past_context": 1, "future_context": 1}},
+    "routing": {"offline": {}, "online": {"past_context": 2, "future_context": 0, "normalize_before": True}},
     "lst": {"window": {"past_context": 2}, "chunk": {"view": "chunk", "use_bod": True}},
     "window": {
         "chunk": {"view": "chunk", "window": 3},

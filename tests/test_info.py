@@ -144,7 +144,7 @@ def test_what_is_no_model(tmp_path, model):
         with pytest.raises(ValueError, match="missing cannot be read as a model of this package.*Give a model folder"):
             describe(name)
     BertConfig().save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="unknown architecture 'bert': expected one of caching, concat"):
+    with pytest.raises(ValueError, match="unknown architecture 'bert': expected one of caching, concat, doct"):
         describe(tmp_path)
     (tmp_path / "config.json").write_text("{broken", encoding="utf-8")
     with pytest.raises(ValueError, match="cannot be read as a model"):

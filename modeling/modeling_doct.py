@@ -1,0 +1,159 @@
+"""Document Transformer: a context encoder, read by every layer of encoder and decoder through a gate."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from transformers.modeling_outputs import BaseModelOutput
+
+from .backbone import Decoder, DecoderLayer, DocMTModel, Encoder, EncoderLayer
+from .configuration_doct import DocTConfig
+from .context import CONTEXT_INPUTS, ContextForConditionalGeneration, ContextLayers, check_context, joined
+from .context_translation import ContextTranslation
+from .linear import Linear
+from .selection import Selectable, SelectedAttention, in_places, selectable
+
+
+class GatedContext(nn.Module):
+    """Context attention of a layer: LayerNorm(g x + (1 - g) y), g = sigmoid(W_x x + W_y y) (Zhang et al. 2018, 3.3).
+
+    y is context attention. Instead of a residual there is the gate; y has no dropout and the gate no bias, as in the
+    released code. With norm before, attention and gate see the normalised x, and the sum is not normalised. Without
+    any context y is nothing and x stays.
+    """
+
+    def __init__(self, config: DocTConfig, num_heads: int, cache_index: int | None = None):
+        super().__init__()
+        self.attn = SelectedAttention(config, num_heads, cache_index, selects=config.selection == "routing")
+        self.layer_norm = nn.LayerNorm(config.d_model)
+        self.state_gate = Linear(config.d_model, config.d_model, bias=False)  # W_x
+        self.context_gate = Linear(config.d_model, config.d_model, bias=False)  # W_y
+
+    def forward(self, layer: nn.Module, hidden_states: torch.Tensor, context: Selectable, **kwargs) -> torch.Tensor:
+        """States (B, T, D) -> (B, T, D)"""
+        states = self.layer_norm(hidden_states) if layer.normalize_before else hidden_states
+        read = self.attn(states, context, **kwargs)
+        gate = torch.sigmoid(self.state_gate(states) + self.context_gate(read))
+        present = context.present.any(dim=1).repeat_interleave(len(states) // len(context.present))
+        mixed = torch.where(present[:, None, None], gate * hidden_states + (1 - gate) * read, hidden_states)
+        return mixed if layer.normalize_before else self.layer_norm(mixed)
+
+
+def reading(context: Selectable) -> Callable:
+    """What follows self-attention in encoder and decoder layers."""
+
+    def read(layer, hidden_states, read_source=None, **kwargs):
+        hidden_states = layer.context(layer, hidden_states, context, **kwargs)
+        return hidden_states if read_source is None else read_source(hidden_states)
+
+    return read
+
+
+class DocTEncoderLayer(EncoderLayer):
+    """Self-attention, context attention, feed-forward network."""
+
+    def __init__(self, config: DocTConfig, layer_idx: int):
+        super().__init__(config, layer_idx)
+        self.context = GatedContext(config, config.encoder_attention_heads)
+
+
+class DocTDecoderLayer(DecoderLayer):
+    """Self-attention, context attention, attention to the source, feed-forward network."""
+
+    def __init__(self, config: DocTConfig, layer_idx: int):
+        super().__init__(config, layer_idx)
+        cache_index = config.decoder_layers + layer_idx  # after those of attention to the source
+        self.context = GatedContext(config, config.decoder_attention_heads, cache_index)
+
+
+@dataclass
+class DocTEncoderOutput(BaseModelOutput):
+    """States of the current sentence (B, S, D), of its context (B, C, L, D), and which of those are there (B, C, L)."""
+
+    context_states: torch.FloatTensor | None = None
+    context_mask: torch.BoolTensor | None = None
+
+
+class DocTEncoder(ContextLayers, Encoder):
+    """The context encoder, and the encoder that reads it."""
+
+    layer_class = DocTEncoderLayer
+
+    def __init__(self, config: DocTConfig):
+        super().__init__(config)
+        self.add_context_layers(config)
+
+    def forward(
+        self,
+        input_ids=None,
+        attention_mask=None,
+        context_input_ids=None,
+        context_attention_mask=None,
+        context_offsets=None,
+        context_is_target=None,
+        **kwargs,
+    ) -> DocTEncoderOutput:
+        """As the backbone's, with context inputs; without them there is no context."""
+        ids, mask = self.context_of(input_ids, context_input_ids, context_attention_mask, context_offsets)
+        states = self.encode_context(ids.flatten(0, 1), mask.flatten(0, 1)).unflatten(0, ids.shape[:2])
+        kwargs |= {"return_dict": True, "then": reading(selectable(self.config, states, mask, input_ids.shape[1]))}
+        outputs = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs)
+        return DocTEncoderOutput(**outputs, context_states=states, context_mask=mask)
+
+    def context_of(self, input_ids, ids, mask, offsets) -> tuple[torch.Tensor, torch.Tensor]:
+        """Ids and mask (B, C, L): the sentences in their places, or all joined to one sequence."""
+        config = self.config
+        if ids is None:
+            sentences = config.past_context + config.future_context if config.selection == "routing" else 1
+            ids = input_ids.new_full((input_ids.shape[0], sentences, 1), config.pad_token_id)
+            return ids, torch.zeros_like(ids, dtype=torch.bool)
+        check_context(config, input_ids, ids, mask, offsets)
+        if config.selection == "routing":
+            return in_places(config, ids, mask.bool(), offsets)
+        ids, mask = joined(config, ids, mask.bool(), offsets)
+        return ids[:, None], mask[:, None]
+
+
+class DocTDecoder(Decoder):
+    layer_class = DocTDecoderLayer
+
+    def embed(self, input_ids, positions, context_states, context_mask):
+        hidden_states, layer_inputs = super().embed(input_ids, positions)
+        words = hidden_states.shape[0] // context_mask.shape[0] * hidden_states.shape[1]
+        context = selectable(self.config, context_states, context_mask, words)
+        return hidden_states, layer_inputs | {"then": reading(context)}
+
+
+class DocTModel(DocMTModel):
+    """Encoder and decoder that read the context encoder."""
+
+    encoder_class = DocTEncoder
+    decoder_class = DocTDecoder
+    encoder_input_names = CONTEXT_INPUTS
+
+    def decoder_embed_inputs(self, decoder_input_ids, encoder_outputs, past_key_values):
+        """Raises `ValueError` for encoder outputs without context, or with that of other sentences."""
+        states, mask = (getattr(encoder_outputs, f"context_{name}", None) for name in ("states", "mask"))
+        rows = encoder_outputs.last_hidden_state.shape[0]
+        if states is None or mask is None or states.shape[0] != rows or mask.shape != states.shape[:3]:
+            raise ValueError(
+                "encoder_outputs must come from this model's encoder: context_states (B, C, L, D) and context_mask of "
+                f"these {rows} sentences are missing, or are of other ones."
+            )
+        return {"context_states": states, "context_mask": mask}
+
+
+class DocTForConditionalGeneration(ContextTranslation, ContextForConditionalGeneration):
+    """Document Transformer (Zhang et al. 2018), with auto-selection as in Fei et al. (2022); see `DocTConfig`.
+
+    The second of its two training steps updates what is new alone: `training.freeze` in a recipe.
+    """
+
+    config_class = DocTConfig
+    model_class = DocTModel
+
+
+DocTForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")
+
+__all__ = ["DocTForConditionalGeneration", "DocTModel"]
