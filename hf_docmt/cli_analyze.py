@@ -213,6 +213,52 @@ def memory_maps_analysis(
         draw_memory_maps(shown, picture, title=f"{subject.name}, {document}")
 
 
+@analyze.command("groups")
+def groups_analysis(
+    model: Model,
+    texts: Annotated[list[str], typer.Argument(help="Sentences of the language of the context, each in quotes.")],
+    picture: Picture = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Which tokens of a sentence go into which groups, of latent grouping or selecting (Maka et al. 2024, figure 4).
+
+    A dot is a weight of exactly zero. The second table tells what each group holds of all sentences: its share of the
+    weight, and how many tokens have any weight in it, and how many their largest.
+    """
+    from pathlib import Path
+
+    from hf_docmt.analysis.group_maps import group_maps
+    from hf_docmt.analysis.heat_maps import draw_group_maps
+    from hf_docmt.cli import device, load
+    from hf_docmt.evaluation.report import write_report
+
+    check_files(picture, output)
+    name, (loaded, tokenizer) = Path(model).name, load(model)
+    found = group_maps(loaded.to(device()), texts, tokenizer)
+    report = report_of(loaded, tokenizer, name, {"sentences": texts}, found.result("sentences"))
+    if output:
+        write_report(report, output)
+    print(json.dumps(report, ensure_ascii=False) if as_json else group_tables(found))
+    if picture:
+        draw_group_maps(found, picture, title=name)
+
+
+def group_tables(found) -> str:
+    """Group maps as text: the weights of every token, the use of every group, and how many are used."""
+    from hf_docmt.evaluation.report import align_columns
+
+    weights = [["sentence", "token", *(f"{one.group:>4}" for one in found.groups)]]
+    for one in found.sentences:
+        for token, row in zip(one.tokens, one.weights):
+            weights.append([str(one.sentence), token, *(f"{weight:.2f}" if weight else "   ." for weight in row)])
+    use = [["group", "share (%)", "tokens", "largest"]]
+    use += [[str(one.group), f"{one.share:.1f}", str(one.tokens), str(one.largest)] for one in found.groups]
+    tokens, groups = found.weights.shape
+    summary = f"{found.used} of {groups} groups used, {found.ungrouped} of {tokens} tokens in none"
+    return "\n\n".join([align_columns(weights), align_columns(use), summary])
+
+
 class Subject:
     """A model that is looked into, and the documents it reads, in the languages of the model."""
 
@@ -240,14 +286,17 @@ class Subject:
         return self.model, self.documents, self.tokenizer
 
     def report(self, *results: dict) -> dict:
-        from hf_docmt.evaluation.report import build_report, make_result
-        from hf_docmt.evaluation.systems import DocMTSystem
+        data = {"documents": len(self.documents), **self.languages}
+        return report_of(self.model, self.tokenizer, self.name, data, *results)
 
-        return build_report(
-            model=DocMTSystem(self.model, self.tokenizer, self.name).describe(),
-            data={"documents": len(self.documents), **self.languages},
-            results=[make_result(**result) for result in results],
-        )
+
+def report_of(model, tokenizer, name: str, data: dict, *results: dict) -> dict:
+    """The report of a model that was looked into."""
+    from hf_docmt.evaluation.report import build_report, make_result
+    from hf_docmt.evaluation.systems import DocMTSystem
+
+    described = DocMTSystem(model, tokenizer, name).describe()
+    return build_report(model=described, data=data, results=[make_result(**result) for result in results])
 
 
 def check_files(picture: str | None, output: str | None) -> None:

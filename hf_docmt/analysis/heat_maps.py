@@ -1,4 +1,4 @@
-"""Pictures of matrices: where cross-attention goes, what a memory takes in and gives back."""
+"""Pictures of matrices: where cross-attention goes, what a memory takes in and gives back, what groups hold."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,12 +6,16 @@ from pathlib import Path
 import numpy as np
 
 from hf_docmt.analysis.attention_share import AttentionShare
+from hf_docmt.analysis.group_maps import GroupMap, GroupMaps
 from hf_docmt.analysis.memory_maps import MemoryMap
 from hf_docmt.analysis.plots import METADATA, STYLE, checked_path, load_matplotlib
 
 COLOURS = "viridis"
 WRITTEN = 10  # rows and columns up to which numbers stand in the cells
 PANEL = (3.3, 2.9)  # inches
+CELL = 0.16  # inches of a token and of a group
+BESIDE, LEAST = 3, 6  # panels of groups in a row, tokens they have room for at least
+ZERO = "#EEEEEE"
 
 
 def draw_attention_share(found: AttentionShare, path: str | Path, *, title: str = "", dpi: int = 200) -> Path:
@@ -66,6 +70,52 @@ def draw_memory_maps(found: Sequence[MemoryMap], path: str | Path, *, title: str
             figure.suptitle(title, fontsize=9, parse_math=False)
         figure.savefig(path, metadata=METADATA[path.suffix.lower()])
     return path
+
+
+def draw_group_maps(found: GroupMaps, path: str | Path, *, title: str = "", dpi: int = 200) -> Path:
+    """Tokens by groups, a panel for each sentence, darker for more weight; grey is exactly zero.
+
+    Maka et al. (2024), figures 4, 6 and 7. One scale of colours for all, up to the largest weight. File and ValueError
+    as in `draw_attention_share`.
+    """
+    path = checked_path(Path(path))
+    rc_context, Figure = load_matplotlib()
+    maps, (_, size), largest = found.sentences, found.weights.shape, found.weights.max()
+    rows = [maps[start : start + BESIDE] for start in range(0, len(maps), BESIDE)]
+    lines = [max(LEAST, *(len(one.tokens) for one in row)) for row in rows]
+    words = 0.06 * max(len(token) for one in maps for token in one.tokens)  # inches
+    title = f"{title}{', ' if title else ''}{found.shortening}"
+    width = max(max(CELL * size + words + 0.2, 1.9) * len(rows[0]) + 1, 0.09 * len(title))
+    height = CELL * sum(lines) + 0.7 * len(rows) + 0.3
+    with rc_context(STYLE | {"axes.grid": False, "axes.spines.left": False, "axes.spines.bottom": False}):
+        figure = Figure(figsize=(width, height), dpi=dpi, layout="constrained")
+        grid = figure.subplots(len(rows), len(rows[0]), squeeze=False, height_ratios=lines)
+        for axes in grid.flat[len(maps) :]:
+            axes.remove()
+        for place, (axes, one) in enumerate(zip(grid.flat, maps)):
+            shown = _group_panel(axes, one, lines[place // BESIDE], largest)
+        for axes in grid[:, 0]:
+            axes.set_ylabel("token", fontsize=7, loc="top")
+        figure.colorbar(shown, ax=figure.axes, label="weight", fraction=0.05, aspect=30)
+        figure.suptitle(title, fontsize=9, parse_math=False)
+        figure.savefig(path, metadata=METADATA[path.suffix.lower()])
+    return path
+
+
+def _group_panel(axes, one: GroupMap, lines: int, largest: float):
+    """One sentence, in the room that so many tokens take, so that all panels of a row have cells of one size."""
+    weights, size = np.ma.masked_equal(one.weights, 0), one.weights.shape[1]
+    shown = axes.imshow(weights, vmin=0, vmax=largest, cmap=f"{COLOURS}_r", aspect="auto")
+    shown.set_cmap(shown.cmap.with_extremes(bad=ZERO))
+    axes.set_ylim(lines - 0.5, -0.5)
+    axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
+    axes.set_xticks(range(size), range(1, size + 1), fontsize=6)
+    axes.set_yticks(range(len(one.tokens)), one.tokens, fontsize=6, parse_math=False)
+    axes.tick_params(length=0)
+    axes.set_xlabel("group", fontsize=7)
+    axes.set_title(f"sentence {one.sentence}: {one.used} of {size} groups", fontsize=8)
+    return shown
 
 
 def _panel(axes, matrix: np.ndarray, across: str, upwards: str):

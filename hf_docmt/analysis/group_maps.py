@@ -1,0 +1,163 @@
+"""Which tokens of a sentence go into which groups of its shortened form (Maka et al. 2024, section 5.4)."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from hf_docmt import __version__
+from hf_docmt.data.views import TokenizedSentences
+
+ARCHITECTURE, SHORTENINGS = "caching", ("grouping", "selecting")
+DECIMALS = 4  # of the percentages in a report
+DIGITS = 4  # of the weights in a report, significant ones, so that only zeros are zero
+
+
+@dataclass(frozen=True)
+class GroupMap:
+    """Weights (tokens, K) of the tokens of one sentence (places from 1) in K groups, the end mark among the tokens.
+
+    With `grouping` each token spreads itself over the groups, rows sum to 1; with `selecting` each group spreads itself
+    over the tokens, columns sum to 1, and a token may be in no group.
+    """
+
+    sentence: int
+    tokens: tuple[str, ...]
+    weights: np.ndarray
+
+    @property
+    def used(self) -> int:
+        """Number of groups that have any weight."""
+        return int(self.weights.any(axis=0).sum())
+
+    def row(self) -> dict:
+        """As JSON."""
+        weights = [[float(f"{weight:.{DIGITS}g}") for weight in row] for row in self.weights.tolist()]
+        return {"sentence": self.sentence, "tokens": list(self.tokens), "weights": weights}
+
+
+@dataclass(frozen=True)
+class GroupUse:
+    """What a group (from 1) holds: percent of all weight, tokens with any weight in it, and with their largest."""
+
+    group: int
+    share: float
+    tokens: int
+    largest: int
+
+
+@dataclass(frozen=True)
+class GroupMaps:
+    """The maps of some sentences, and how the groups are used in all of them."""
+
+    shortening: str
+    categorizer: str
+    sentences: tuple[GroupMap, ...]
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Those of the tokens of all sentences, (tokens, K)."""
+        return np.concatenate([one.weights for one in self.sentences])
+
+    @property
+    def groups(self) -> list[GroupUse]:
+        """The use of each group, unused ones too.
+
+        Softmax gives every group some weight of every token; there the tokens with their largest weight tell more. With
+        `selecting` all groups have the same share.
+        """
+        weights = self.weights
+        shares = 100 * weights.sum(axis=0) / weights.sum()
+        tokens = np.count_nonzero(weights, axis=0)
+        largest = np.bincount(weights[weights.any(axis=1)].argmax(axis=1), minlength=weights.shape[1])
+        rows = zip(shares.tolist(), tokens.tolist(), largest.tolist())
+        return [GroupUse(number, *row) for number, row in enumerate(rows, 1)]
+
+    @property
+    def used(self) -> int:
+        """Number of groups that have any weight in any sentence."""
+        return int(self.weights.any(axis=0).sum())
+
+    @property
+    def ungrouped(self) -> int:
+        """Number of tokens that are in no group, which `selecting` allows."""
+        return int((~self.weights.any(axis=1)).sum())
+
+    def result(self, dataset: str, split: str = "all") -> dict:
+        """What `make_result` of evaluation.report takes: `value` is the number of used groups, `n` that of tokens."""
+        count, size = self.weights.shape
+        used = {f"sentence={one.sentence}": {"value": one.used, "n": len(one.tokens)} for one in self.sentences}
+        groups = [asdict(one) | {"share": round(one.share, DECIMALS)} for one in self.groups]
+        settings = f"shortening:{self.shortening}|categorizer:{self.categorizer}|groups:{size}"
+        return {
+            "task": "context use",
+            "dataset": dataset,
+            "split": split,
+            "metric": "groups used",
+            "value": self.used,
+            "signature": f"{settings}|used:any weight|tokens:with end mark|version:{__version__}",
+            "n": count,
+            "breakdown": used,
+            "details": {
+                "groups": groups,
+                "tokens in no group": self.ungrouped,
+                "maps": [one.row() for one in self.sentences],
+            },
+        }
+
+
+def group_maps(model: PreTrainedModel, texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> GroupMaps:
+    """How a model with latent grouping or latent selecting assigns the tokens of each sentence to its groups.
+
+    Maka et al. (2024), figures 4, 6 and 7: c of equation 3, from the states of the encoder. Sentences are read one by
+    one, as `tokens </s>`, not as the beginning of a document (no `<bod>`). ValueError: a model without groups, no
+    sentence, or an empty one.
+    """
+    check_groups(model.config)
+    ids = sentence_ids(texts, tokenizer)
+    config, was_training = model.config, model.training
+    model.eval()
+    try:
+        found = [
+            GroupMap(
+                number,
+                tuple(tokenizer.decode([token]).strip() for token in row),
+                token_weights(model, torch.tensor([row], device=model.device)),
+            )
+            for number, row in enumerate(ids, 1)
+        ]
+    finally:
+        model.train(was_training)
+    return GroupMaps(config.shortening, config.categorizer, tuple(found))
+
+
+def check_groups(config) -> None:
+    """ValueError unless models of this configuration assign tokens to groups."""
+    architecture, shortening = config.model_type.removeprefix("docmt-"), getattr(config, "shortening", None)
+    if architecture != ARCHITECTURE or shortening not in SHORTENINGS:
+        found = f"architecture {architecture!r}" + (f" with shortening={shortening!r}" if shortening else "")
+        raise ValueError(
+            f"a model of {found} assigns no tokens to groups: expected one of architecture {ARCHITECTURE!r} with "
+            f"shortening={' or '.join(map(repr, SHORTENINGS))}; give such a model"
+        )
+
+
+def sentence_ids(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
+    """Token ids of each sentence as training has them, and the end mark."""
+    if isinstance(texts, str) or not texts:
+        raise ValueError(f"texts: got {texts!r}, expected a list of sentences; give at least one, as [text]")
+    ids = TokenizedSentences([list(texts)], tokenizer, is_target=False).lists(0, len(texts))
+    for number, (text, row) in enumerate(zip(texts, ids), 1):
+        if not (text.strip() and row):
+            raise ValueError(f"sentence {number} is empty: got {text!r}, expected text; leave it out")
+    return [[*row, tokenizer.eos_token_id] for row in ids]
+
+
+@torch.inference_mode()
+def token_weights(model: PreTrainedModel, ids: torch.Tensor) -> np.ndarray:
+    """One sentence, ids (1, L) -> (L, K)."""
+    encoder, mask = model.get_encoder(), torch.ones_like(ids)
+    states, *_ = encoder.read(ids, mask)  # (1, L, D)
+    return encoder.shortener.categories(states, mask)[0].cpu().numpy()
