@@ -57,6 +57,7 @@ def corpus(
     shortest: Annotated[int, typer.Option(help="Sentences of the shortest document.")] = 6,
     longest: Annotated[int, typer.Option(help="Sentences of the longest document.")] = 10,
     suite_items: Annotated[int, typer.Option(help="Suite items for each distance and answer.")] = 30,
+    cataphora: Annotated[float, typer.Option(help="How often *it* stands before its noun, with a suite of it.")] = 0.0,
 ) -> None:
     """Write the built-in English-German discourse corpus: documents and contrastive suites."""
     from hf_docmt.data.discourse import write_corpus
@@ -69,6 +70,7 @@ def corpus(
         test=test,
         sentences=(shortest, longest),
         suite_items=suite_items,
+        cataphora=cataphora,
     )
     for file in sorted(written.iterdir()):
         print(file)

@@ -287,6 +287,40 @@ def test_pronoun_items_have_the_fields_of_contrapro(suites):
             assert error["replacement gender"] == names.pop(error["replacement"])
 
 
+def test_cataphora():
+    """Groups of three have the same current sentence, candidates and sentences before; the next one names the noun."""
+    suites = make_suites(seed=5, items_per_cell=4, cataphora=True)
+    documents = {row["doc_id"]: row["translation"] for row in suites["documents"]}
+    items = suites["cataphora"]
+    assert len(items) == 12 and all(item["ante distance"] == -1 and not item["intrasegmental"] for item in items)
+    for group in (items[start : start + 3] for start in range(0, 12, 3)):
+        assert {item["ref pronoun"] for item in group} == {"er", "sie", "es"}
+        before, after = [], []
+        for item in group:
+            rows, place = documents[item["document id"]], item["segment id"]
+            assert (rows[place - 1]["en"], rows[place - 1]["de"]) == (item["src segment"], item["ref segment"])
+            before.append(rows[: place - 1])
+            after.append(rows[place]["en"])
+            assert item["src ante head"] in after[-1] and item["ref ante head"] in rows[place]["de"]
+            assert not any(item["src ante head"] in row["en"] for row in rows[:place])
+        assert before[0] == before[1] == before[2] and len(set(after)) == 3
+        assert len({item["src segment"] for item in group}) == 1
+
+
+def test_cataphora_in_documents():
+    """Only where they are asked for; the noun's class was not named before within reach, and is in the next sentence."""
+    assert not any("cataphora" in label for row in make_corpus(1, 30, 0, 0)["train"] for label in row["phenomena"])
+    rows = make_corpus(1, 60, 0, 0, cataphora=0.5)["train"]
+    labels = [label for row in rows for label in row["phenomena"]]
+    assert 0.1 < labels.count("cataphora-1") / len(labels) < 0.4
+    for row in rows:
+        for place, label in enumerate(row["phenomena"]):
+            assert label != "cataphora-1" or row["phenomena"][place + 1] == "mention"
+    for share in (-0.1, 1.5):
+        with pytest.raises(ValueError, match=f"cataphora: got {share}, expected a share from 0"):
+            make_corpus(1, 1, 0, 0, cataphora=share)
+
+
 def test_pronoun_candidates_differ_in_the_pronoun_only(suites):
     for item in suites["pronoun"]:
         candidates = {item["ref pronoun"]: item["ref segment"]}

@@ -14,6 +14,8 @@ and the same candidates, each candidate being the right one in one item of the g
   English side is the same for both, so the clue is in the target context only: a model with source context stays at
   chance, and the first use in a document cannot be predicted by any model.
 - ellipsis (1/4): "So did Anna." takes its German verb from the sentence before.
+
+On request (`cataphora`) some antecedents stand after their pronoun: what *it* is, only the next sentence tells (1/3).
 """
 
 import json
@@ -40,13 +42,17 @@ def make_corpus(
     validation: int = 200,
     test: int = 200,
     sentences: tuple[int, int] = (6, 10),
+    cataphora: float = 0.0,
 ) -> dict[str, list[dict]]:
     """Rows of the document contract for each split, no document twice; `sentences` is the range of document lengths.
 
     The n-th document of a split does not depend on how many there are. Column `phenomena` says for every sentence what
     it is: greeting, mention, action, or a phenomenon with the distance of its nearest clue, such as "pronoun-2" (none
-    where there is no clue: the first "lex_cohesion"). ValueError for sizes below 0 and impossible ranges.
+    where there is no clue: the first "lex_cohesion"). `cataphora` is how often an antecedent follows its pronoun, as a
+    share of 1 for all other kinds of sentences. ValueError for sizes below 0 and impossible ranges.
     """
+    if not 0 <= cataphora <= 1:
+        raise ValueError(f"cataphora: got {cataphora!r}, expected a share from 0 (none) to 1")
     sizes = dict(zip(SPLITS, (train, validation, test)))
     for split, size in sizes.items():
         if not isinstance(size, int) or size < 0:
@@ -56,7 +62,7 @@ def make_corpus(
     corpus = {}
     for split in reversed(SPLITS):  # the small parts first: they stay as they are when train grows
         names = (f"{seed}/{split}/{number}" for number in range(1, sizes[split] + 1))
-        corpus[split] = [_new_row(name, shortest, longest, seen) for name in names]
+        corpus[split] = [_new_row(name, shortest, longest, seen, cataphora) for name in names]
     return {split: corpus[split] for split in SPLITS}
 
 
@@ -69,19 +75,20 @@ def write_corpus(
     test: int = 200,
     sentences: tuple[int, int] = (6, 10),
     suite_items: int = 30,
+    cataphora: float = 0.0,
 ) -> Path:
     """Write the splits (JSON lines) and the suites into a new folder; returns it.
 
     Files: train.jsonl, validation.jsonl, test.jsonl; pronoun.json and register.json (ContraPro format) with their
     documents.jsonl; deixis.json, lex_cohesion.json, ellipsis.json (Voita format), `suite_items` items per distance and
-    answer.
+    answer. With `cataphora` > 0 (see `make_corpus`) cataphora.json, in ContraPro's format, too.
     The folder appears when it is complete. ValueError if it exists and is not empty.
     """
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} exists and is not an empty folder; give another one or remove it first")
-    corpus = make_corpus(seed, train, validation, test, sentences)
-    suites = make_suites(seed, suite_items, longest=max(sentences))
+    corpus = make_corpus(seed, train, validation, test, sentences, cataphora)
+    suites = make_suites(seed, suite_items, longest=max(sentences), cataphora=cataphora > 0)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as unfinished:
         part = Path(unfinished) / folder.name
@@ -102,10 +109,10 @@ def _checked_range(sentences: tuple[int, int]) -> tuple[int, int]:
     raise ValueError(f"sentences: got {sentences!r}, expected (shortest, longest) with 1 <= shortest <= longest")
 
 
-def _new_row(name: str, shortest: int, longest: int, seen: set[tuple[str, ...]]) -> dict:
+def _new_row(name: str, shortest: int, longest: int, seen: set[tuple[str, ...]], cataphora: float) -> dict:
     for attempt in range(_ATTEMPTS):
         rng = random.Random(f"{name}/{attempt}")
-        scene = draw_document(rng, rng.randint(shortest, longest))
+        scene = draw_document(rng, rng.randint(shortest, longest), cataphora=cataphora)
         text = tuple(s.en + "\t" + s.de for s in scene.sentences)
         if text not in seen:
             seen.add(text)

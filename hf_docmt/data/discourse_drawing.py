@@ -18,11 +18,15 @@ _MIX = {
 _DISTANCE_WEIGHTS = {1: 1.0, 2: 2.0, 3: 3.0}  # 0.5 beyond
 
 
-def draw_document(rng: random.Random, length: int, register: str | None = None, without: str | None = None) -> Scene:
+def draw_document(
+    rng: random.Random, length: int, register: str | None = None, without: str | None = None, cataphora: float = 0.0
+) -> Scene:
     """A greeting and the other sentences; `register` is drawn where not given, and a kind can be left out (`without`).
 
+    `cataphora` is the share of pronouns that stand before their antecedent, against those of all other kinds together.
     What is drawn does not depend on the register.
     """
+    mix = _MIX | ({"cataphora": cataphora} if cataphora else {})
     scene = Scene(rng, register=register)
     scene.greet(scene.draw_noun())
     while len(scene.sentences) < length:
@@ -34,9 +38,10 @@ def draw_document(rng: random.Random, length: int, register: str | None = None, 
             "first_term": "term" not in scene.clues,
             "same_term": "term" in scene.clues,
             "ellipsis": length - len(scene.sentences) > 1,
+            "cataphora": free > 0 and length - len(scene.sentences) > 1,
         }
-        kinds = [kind for kind in _MIX if possible.get(kind, True) and kind != without]
-        _add(scene, rng.choices(kinds, [_MIX[kind] for kind in kinds])[0], free)
+        kinds = [kind for kind in mix if possible.get(kind, True) and kind != without]
+        _add(scene, rng.choices(kinds, [mix[kind] for kind in kinds])[0], free)
     return scene
 
 
@@ -56,6 +61,8 @@ def _add(scene: Scene, kind: str, free: int) -> None:
             scene.pair() if more else scene.mention()
         case "address":
             scene.address(scene.draw_noun() if more else None)
+        case "cataphora":
+            scene.cataphora(scene.draw_noun())
         case "action":
             scene.act()
         case "ellipsis":

@@ -30,7 +30,8 @@ SAME_CLASS_GAP = 6
 class Sentence:
     """A sentence pair. `options` maps every answer to its German sentence where context decides; `answer` is right.
 
-    `distance` counts sentences back to the nearest clue (0: in this sentence; None: there is none, or none is needed).
+    `distance` counts sentences back to the nearest clue (0: in this sentence; -1: in the next one; None: there is none,
+    or none is needed).
     """
 
     phenomenon: str
@@ -43,7 +44,7 @@ class Sentence:
 
     @property
     def label(self) -> str:
-        return self.phenomenon if self.distance is None else f"{self.phenomenon}-{self.distance}"
+        return self.phenomenon if self.distance is None else f"{self.phenomenon}-{abs(self.distance)}"
 
 
 class Scene:
@@ -117,6 +118,12 @@ class Scene:
         self.open.discard(meant.kind)
         options = {pronoun: f"{named[1]} und {de}" for pronoun, de in options.items()}
         self._append("pronoun", f"{named[0]} and {en}", options, PRONOUNS[meant.gender], 0, meant)
+
+    def cataphora(self, noun: Noun, only_subject: bool = False) -> None:
+        """A sentence with *it* for `noun`, of a free class, and the sentence that names it."""
+        en, options = self._said_of(noun, self._names(), only_subject)
+        self._append("cataphora", en, options, PRONOUNS[noun.gender], -1, noun)
+        self.mention(noun)
 
     def address(self, noun: Noun | None = None) -> None:
         """A sentence to the person greeted, about `noun` where given; its English says nothing about the register."""

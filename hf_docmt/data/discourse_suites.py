@@ -14,6 +14,7 @@ from item to item. A distance is that of the nearest clue:
   distances 1 and 2 the nearest clue is a German sentence with du or Sie.
 - register: 1 to one less than the longest document's sentences; the greeting is the only clue on either side, as no
   sentence between it and the current one addresses anybody.
+- cataphora: -1, the antecedent is named first in the sentence after the pronoun.
 - lex_cohesion: 1 to 3, the one earlier use of the term, in the German sentence. ellipsis: 1.
 """
 
@@ -31,16 +32,19 @@ ELLIPSIS_CANDIDATES = 4
 _GENDER_NAMES = {"m": "Masc", "f": "Fem", "n": "Neut"}
 
 
-def make_suites(seed: int = 0, items_per_cell: int = 30, longest: int = 10) -> dict[str, list[dict]]:
+def make_suites(
+    seed: int = 0, items_per_cell: int = 30, longest: int = 10, cataphora: bool = False
+) -> dict[str, list[dict]]:
     """Suites by name (pronoun, register, deixis, lex_cohesion, ellipsis) and the `documents` that the first two are in.
 
     A cell is one distance with one answer (er/sie/es, du/Sie, first/second rendering, first to fourth verb). `longest`
-    is the number of sentences of the longest document, with which the register suite ends.
+    is the number of sentences of the longest document, with which the register suite ends. With `cataphora` there is a
+    suite of that name, its items in the documents, too.
     """
     if not isinstance(items_per_cell, int) or items_per_cell < 0:
         raise ValueError(f"items_per_cell: got {items_per_cell!r}, expected an integer of 0 or more")
     names = ("pronoun", "register", "documents", "deixis", "lex_cohesion", "ellipsis")
-    suites: dict[str, list[dict]] = {name: [] for name in names}
+    suites: dict[str, list[dict]] = {name: [] for name in (*names, *["cataphora"] * cataphora)}
     for number in range(items_per_cell):
         for distance in PRONOUN_DISTANCES:
             for gender in GENDERS:
@@ -48,6 +52,11 @@ def make_suites(seed: int = 0, items_per_cell: int = 30, longest: int = 10) -> d
                 doc_id = f"pronoun-{distance}-{number + 1}-{PRONOUNS[gender]}"
                 suites["documents"].append(scene.row(doc_id))
                 suites["pronoun"].append(_pronoun_item(doc_id, scene))
+        for gender in GENDERS if cataphora else ():
+            scene = _cataphora_scene(_rng(seed, "cataphora", 1, number), gender)
+            doc_id = f"cataphora-{number + 1}-{PRONOUNS[gender]}"
+            suites["documents"].append(scene.row(doc_id))
+            suites["cataphora"].append(_pronoun_item(doc_id, scene, place=len(scene.sentences) - 2))
         for distance in range(1, longest):
             for register in REGISTERS:
                 scene = _register_scene(_rng(seed, "register", distance, number), distance, register)
@@ -90,6 +99,17 @@ def _pronoun_scene(rng: random.Random, distance: int, gender: str) -> Scene:
     for other in genders[: distance - 1]:
         rng.choice((scene.mention, scene.address))(scene.draw_noun(other))
     scene.pronoun(antecedent, only_subject=True)
+    return scene
+
+
+def _cataphora_scene(rng: random.Random, gender: str) -> Scene:
+    """Greeting, one or two sentences without nouns, pronoun, and the sentence that names the antecedent."""
+    scene = Scene(rng)
+    antecedent = scene.draw_noun(gender)
+    scene.greet(scene.draw_noun(without=antecedent.kind))
+    for _ in range(rng.randint(1, 2)):
+        rng.choice((scene.address, scene.name_term, scene.act))()
+    scene.cataphora(antecedent, only_subject=True)
     return scene
 
 
@@ -141,13 +161,14 @@ def _voita_item(scene: Scene) -> dict:
     }
 
 
-def _contrapro_item(doc_id: str, scene: Scene, pronoun: str, distance: int, kind: str) -> dict:
-    """What every item has; `kind` is what is wrong in the wrong translations."""
-    current = scene.sentences[-1]
+def _contrapro_item(doc_id: str, scene: Scene, pronoun: str, distance: int, kind: str, place: int = -1) -> dict:
+    """What every item has; `kind` is what is wrong in the wrong translations, `place` that of the current sentence."""
+    place %= len(scene.sentences)
+    current = scene.sentences[place]
     wrong = {answer: de for answer, de in current.options.items() if answer != current.answer}
     return {
         "document id": doc_id,
-        "segment id": len(scene.sentences),
+        "segment id": place + 1,
         "corpus": "hf-docmt discourse",
         "src segment": current.en,
         "ref segment": current.de,
@@ -159,12 +180,12 @@ def _contrapro_item(doc_id: str, scene: Scene, pronoun: str, distance: int, kind
     }
 
 
-def _pronoun_item(doc_id: str, scene: Scene) -> dict:
+def _pronoun_item(doc_id: str, scene: Scene, place: int = -1) -> dict:
     """With the antecedent's fields, too."""
-    current = scene.sentences[-1]
-    noun = current.noun
-    named = scene.sentences[-1 - current.distance]
-    item = _contrapro_item(doc_id, scene, "it", current.distance, "pronominal coreference")
+    place %= len(scene.sentences)
+    current = scene.sentences[place]
+    noun, named = current.noun, scene.sentences[place - current.distance]
+    item = _contrapro_item(doc_id, scene, "it", current.distance, "pronominal coreference", place)
     genders = {PRONOUNS[gender]: _GENDER_NAMES[gender] for gender in GENDERS}
     errors = [error | {"replacement gender": genders[error["replacement"]]} for error in item.pop("errors")]
     morpho = f"{_GENDER_NAMES[noun.gender]}|_|Sg"
