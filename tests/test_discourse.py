@@ -308,7 +308,7 @@ def test_cataphora():
 
 
 def test_cataphora_in_documents():
-    """Only where they are asked for; the noun's class was not named before within reach, and is in the next sentence."""
+    """Only where they are asked for, and the next sentence names the antecedent."""
     assert not any("cataphora" in label for row in make_corpus(1, 30, 0, 0)["train"] for label in row["phenomena"])
     rows = make_corpus(1, 60, 0, 0, cataphora=0.5)["train"]
     labels = [label for row in rows for label in row["phenomena"]]
