@@ -10,9 +10,10 @@ from transformers.modeling_outputs import BaseModelOutput
 from .backbone import Decoder, DecoderLayer, DocMTModel, Encoder, EncoderLayer
 from .configuration_doct import DocTConfig
 from .context import CONTEXT_INPUTS, ContextForConditionalGeneration, ContextLayers, check_context, joined
-from .context_translation import ContextTranslation
+from .context_translation import ContextTranslator
 from .linear import Linear
-from .selection import Selectable, SelectedAttention, in_places, selectable
+from .selection import Selectable, SelectedAttention, in_places, selectable, spread
+from .sentence_cache import SelectedTranslation
 
 
 class GatedContext(nn.Module):
@@ -92,27 +93,41 @@ class DocTEncoder(ContextLayers, Encoder):
         context_attention_mask=None,
         context_offsets=None,
         context_is_target=None,
+        context=None,
         **kwargs,
     ) -> DocTEncoderOutput:
-        """As the backbone's, with context inputs; without them there is no context."""
-        ids, mask = self.context_of(input_ids, context_input_ids, context_attention_mask, context_offsets)
-        states = self.encode_context(ids.flatten(0, 1), mask.flatten(0, 1)).unflatten(0, ids.shape[:2])
+        """As the backbone's, with context inputs; without them there is no context.
+
+        `context` may take their place: the context encoder's output (B, C, L, D) in a list, and its mask (B, C, L).
+        """
+        if context is None:
+            inputs = (input_ids, context_input_ids, context_attention_mask, context_offsets)
+            context = self.selected(*inputs) if self.config.selection == "routing" else self.joined(*inputs)
+        (states,), mask = context
         kwargs |= {"return_dict": True, "then": reading(selectable(self.config, states, mask, input_ids.shape[1]))}
         outputs = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs)
         return DocTEncoderOutput(**outputs, context_states=states, context_mask=mask)
 
-    def context_of(self, input_ids, ids, mask, offsets) -> tuple[torch.Tensor, torch.Tensor]:
-        """Ids and mask (B, C, L): the sentences in their places, or all joined to one sequence."""
-        config = self.config
+    tells_next = False  # a sentence is read in one way whatever its place
+
+    def selected(self, *inputs) -> tuple[list[torch.Tensor], torch.Tensor]:
+        """Each context sentence for itself, in its place: states (B, C, L, D) in a list, mask (B, C, L)."""
+        ids, mask = in_places(self.config, *inputs)
+        return spread(self.read_context, ids, mask, torch.zeros_like(mask[0, :, 0]), self.config)
+
+    def read_context(self, input_ids, attention_mask, is_next=None) -> list[torch.Tensor]:
+        """Sentences (P, L) -> states (P, L, D), in a list."""
+        return [self.encode_context(input_ids, attention_mask.bool())]
+
+    def joined(self, input_ids, ids, mask, offsets) -> tuple[list[torch.Tensor], torch.Tensor]:
+        """All context sentences as one sequence: states (B, 1, L, D) in a list, mask (B, 1, L)."""
         if ids is None:
-            sentences = config.past_context + config.future_context if config.selection == "routing" else 1
-            ids = input_ids.new_full((input_ids.shape[0], sentences, 1), config.pad_token_id)
-            return ids, torch.zeros_like(ids, dtype=torch.bool)
-        check_context(config, input_ids, ids, mask, offsets)
-        if config.selection == "routing":
-            return in_places(config, ids, mask.bool(), offsets)
-        ids, mask = joined(config, ids, mask.bool(), offsets)
-        return ids[:, None], mask[:, None]
+            ids = torch.full_like(input_ids[:, :1], self.config.pad_token_id)
+            mask = torch.zeros_like(ids, dtype=torch.bool)
+        else:
+            check_context(self.config, input_ids, ids, mask, offsets)
+            ids, mask = joined(self.config, ids, mask.bool(), offsets)
+        return [self.encode_context(ids, mask)[:, None]], mask[:, None]
 
 
 class DocTDecoder(Decoder):
@@ -144,7 +159,7 @@ class DocTModel(DocMTModel):
         return {"context_states": states, "context_mask": mask}
 
 
-class DocTForConditionalGeneration(ContextTranslation, ContextForConditionalGeneration):
+class DocTForConditionalGeneration(SelectedTranslation, ContextForConditionalGeneration):
     """Document Transformer (Zhang et al. 2018), with auto-selection as in Fei et al. (2022); see `DocTConfig`.
 
     The second of its two training steps updates what is new alone: `training.freeze` in a recipe.
@@ -152,6 +167,12 @@ class DocTForConditionalGeneration(ContextTranslation, ContextForConditionalGene
 
     config_class = DocTConfig
     model_class = DocTModel
+
+    def translator(self, tokenizer, batch_size: int, generate_kwargs: dict) -> ContextTranslator:
+        """A joined context is another one for every sentence, so that there is nothing to keep."""
+        if self.config.selection == "routing":
+            return super().translator(tokenizer, batch_size, generate_kwargs)
+        return ContextTranslator(self, tokenizer, batch_size, generate_kwargs)
 
 
 DocTForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")

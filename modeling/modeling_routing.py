@@ -8,9 +8,9 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from .backbone import DocMTModel, Encoder, EncoderLayer
 from .configuration_routing import RoutingConfig
-from .context import CONTEXT_INPUTS, ContextForConditionalGeneration, ContextLayers, check_context
-from .context_translation import ContextTranslation
-from .selection import Selectable, SelectedAttention, in_places, selectable
+from .context import CONTEXT_INPUTS, ContextForConditionalGeneration, ContextLayers
+from .selection import Selectable, SelectedAttention, in_places, selectable, spread
+from .sentence_cache import SelectedTranslation
 
 PREVIOUS, CURRENT, NEXT = range(3)  # rows of the segment embedding
 
@@ -54,18 +54,18 @@ class RoutingEncoder(ContextLayers, Encoder):
         context_attention_mask=None,
         context_offsets=None,
         context_is_target=None,
+        context=None,
         **kwargs,
     ) -> BaseModelOutput:
-        """As the backbone's, with context inputs; without them there is no context."""
-        config, rows = self.config, input_ids.shape[0]
-        if context_input_ids is None:
-            ids = input_ids.new_full((rows, config.past_context + config.future_context, 1), config.pad_token_id)
-            mask = torch.zeros_like(ids, dtype=torch.bool)
-        else:
-            check_context(config, input_ids, context_input_ids, context_attention_mask, context_offsets)
-            ids, mask = in_places(config, context_input_ids, context_attention_mask.bool(), context_offsets)
-        outputs = self.context_outputs(ids, mask)
-        context = selectable(config, outputs[0], mask, words=input_ids.shape[1])
+        """As the backbone's, with context inputs; without them there is no context.
+
+        `context` may take their place: outputs of the context layers, (B, C, L, D) each, and their mask (B, C, L).
+        """
+        if context is None:
+            inputs = (input_ids, context_input_ids, context_attention_mask, context_offsets)
+            context = self.context_outputs(*in_places(self.config, *inputs))
+        outputs, mask = context
+        context = selectable(self.config, outputs[0], mask, words=input_ids.shape[1])
 
         def read(layer: RoutingEncoderLayer, hidden_states, **kwargs):
             return layer.read_context(hidden_states, replace(context, states=outputs[layer.layer_idx]), **kwargs)
@@ -78,20 +78,21 @@ class RoutingEncoder(ContextLayers, Encoder):
             segments = torch.full_like(input_ids[:, :1], CURRENT)
         return self.embed_inputs(input_ids, self.position_encoding(positions) + self.segment_embedding(segments)), {}
 
-    def context_outputs(self, ids: torch.Tensor, mask: torch.Tensor) -> list[torch.Tensor]:
-        """Outputs of all context layers for sentences (B, C, L) in their places: (B, C, L, D) each."""
-        present = mask.any(dim=2)
-        roles = torch.full_like(ids[:, :, :1], NEXT)
-        roles[:, : self.config.past_context] = PREVIOUS
-        hidden_states, _ = self.embed(ids[present], self.positions(ids[present]), roles[present])
-        seen = self.mask(hidden_states, mask[present]) if len(hidden_states) else None
-        outputs = []
+    tells_next = True  # a sentence is read otherwise where it is the next one
+
+    def context_outputs(self, ids: torch.Tensor, mask: torch.Tensor) -> tuple[list[torch.Tensor], torch.Tensor]:
+        """Outputs of all context layers for sentences (B, C, L) in their places, (B, C, L, D) each, and the mask."""
+        is_next = torch.arange(ids.shape[1], device=ids.device) >= self.config.past_context
+        return spread(self.read_context, ids, mask, is_next, self.config)
+
+    def read_context(self, input_ids, attention_mask, is_next: torch.Tensor) -> list[torch.Tensor]:
+        """Sentences (P, L), which of them are next ones (P,) -> outputs of all context layers, (P, L, D) each."""
+        roles = torch.where(is_next, NEXT, PREVIOUS)[:, None]
+        hidden_states, _ = self.embed(input_ids, self.positions(input_ids), roles)
+        seen, outputs = self.mask(hidden_states, attention_mask), []
         for layer in self.context_layers:
-            hidden_states = layer(hidden_states, seen) if len(hidden_states) else hidden_states
-            normed = self.context_layer_norm(hidden_states) if self.config.normalize_before else hidden_states
-            placed = normed.new_zeros(*ids.shape, normed.shape[2])
-            placed[present] = normed
-            outputs.append(placed)
+            hidden_states = layer(hidden_states, seen)
+            outputs.append(self.context_layer_norm(hidden_states) if self.config.normalize_before else hidden_states)
         return outputs
 
 
@@ -102,7 +103,7 @@ class RoutingModel(DocMTModel):
     encoder_input_names = CONTEXT_INPUTS
 
 
-class RoutingForConditionalGeneration(ContextTranslation, ContextForConditionalGeneration):
+class RoutingForConditionalGeneration(SelectedTranslation, ContextForConditionalGeneration):
     """Routing of context from the sentences before and after, word by word (Fei et al. 2022); see `RoutingConfig`.
 
     The parts are `RoutingEncoder`, `Selection` and `SelectedAttention`. A neighbour that the document has not gives

@@ -1,5 +1,6 @@
 """Context chosen word by word: attention to each context sentence, weighed by a gate."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -7,6 +8,7 @@ from torch import nn
 from transformers.masking_utils import create_bidirectional_mask
 
 from .backbone import Attention
+from .context import check_context
 from .linear import Linear
 
 
@@ -104,16 +106,39 @@ def selectable(config, states: torch.Tensor, mask: torch.Tensor, words: int) -> 
     )
 
 
-def in_places(
-    config, ids: torch.Tensor, mask: torch.Tensor, offsets: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Context sentences (B, C, L) by place, past ones first: (B, past_context + future_context, L), mask bool."""
-    present = mask.any(dim=2)
+def in_places(config, input_ids, ids, mask, offsets) -> tuple[torch.Tensor, torch.Tensor]:
+    """Context sentences (B, C, L) by place, past ones first: (B, past_context + future_context, L), mask bool.
+
+    Without any, ids None, all places are empty. Raises `ValueError` as `check_context` does.
+    """
     places = config.past_context + config.future_context
-    rows, columns = present.nonzero(as_tuple=True)
+    if ids is None:
+        placed = input_ids.new_full((input_ids.shape[0], places, 1), config.pad_token_id)
+        return placed, torch.zeros_like(placed, dtype=torch.bool)
+    check_context(config, input_ids, ids, mask, offsets)
+    mask = mask.bool()
+    rows, columns = mask.any(dim=2).nonzero(as_tuple=True)
     found = offsets[rows, columns]
     place = found + config.past_context - (found > 0).long()
     shape = (ids.shape[0], places, ids.shape[2])
     placed, seen = ids.new_full(shape, config.pad_token_id), mask.new_zeros(shape)
     placed[rows, place], seen[rows, place] = ids[rows, columns], mask[rows, columns]
     return placed, seen
+
+
+def spread(read: Callable, ids, mask, is_next, config) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """What `read` gives for the sentences that are there, (P, L, D) each, in the places of all: (B, C, L, D), mask.
+
+    `ids`, `mask` (B, C, L), `is_next` (C,), as `in_places` has them.
+    """
+    present = mask.any(dim=2)
+    if not present.any():
+        layers = config.context_layers
+        empty = torch.zeros(*ids.shape, config.d_model, device=ids.device)
+        return [empty] * layers, mask
+    outputs = []
+    for states in read(ids[present], mask[present], is_next.expand_as(present)[present]):
+        placed = states.new_zeros(*ids.shape, states.shape[2])
+        placed[present] = states
+        outputs.append(placed)
+    return outputs, mask

@@ -170,7 +170,7 @@ def normalized(kind: str, scores: torch.Tensor) -> torch.Tensor:
     """Softmax, or sparsemax by trying every number of nonzero places."""
     if kind == "softmax":
         return scores.exp() / scores.exp().sum()
-    order = sorted(range(len(scores)), key=lambda place: -float(scores[place]))
+    order = sorted(range(len(scores)), key=lambda place: -scores[place].item())
     for count in range(len(scores), 0, -1):
         chosen = order[:count]
         threshold = (scores[chosen].sum() - 1) / count

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from hf_docmt.modeling.configuration_doct import DocTConfig
 from hf_docmt.modeling.configuration_routing import RoutingConfig
+from hf_docmt.modeling.context_translation import ContextTranslator
 from hf_docmt.modeling.selection import Selection
 
 SHORT = {"max_new_tokens": 6, "no_repeat_ngram_size": 2}
@@ -259,3 +260,42 @@ def test_context_beyond_the_model(architecture):
     inputs = {"context_input_ids": torch.tensor([[[9, EOS]]]), "context_attention_mask": torch.ones(1, 1, 2)}
     with pytest.raises(ValueError, match="got 1, but this model has context from -1 to 0"):
         model.get_encoder()(input_ids=torch.tensor([[7, EOS]]), context_offsets=torch.tensor([[1]]), **inputs)
+
+
+# The cache
+
+
+@pytest.mark.parametrize(
+    ("architecture", "fields"),
+    [
+        ("routing", {}),
+        ("routing", {"past_context": 3, "future_context": 0}),
+        ("routing", {"past_context": 2, "future_context": 2}),
+        ("doct", {"selection": "routing", "past_context": 3, "use_bod": True}),
+        ("doct", {"selection": "routing", "past_context": 1, "future_context": 2}),
+    ],
+)
+def test_every_context_sentence_is_read_once(architecture, fields, monkeypatch):
+    """In routing once as previous and once as next one; translations are those of reading it anew every time."""
+    model, rows, translators = build(architecture, **fields), [], []
+    encoder = type(model.get_encoder())
+    read = encoder.read_context
+    monkeypatch.setattr(
+        encoder, "read_context", lambda self, *a, **k: rows.append(len((*a, *k.values())[0])) or read(self, *a, **k)
+    )
+    new = model.translator
+    model.translator = lambda *arguments: translators.append(new(*arguments)) or translators[-1]
+    kept = model.translate_documents(DOCUMENTS, word_tokenizer(), "sequential", 2, **SHORT)
+    read_in_all, rows[:] = sum(rows), []
+    model.translator = lambda *arguments: ContextTranslator(model, *arguments)
+    assert model.translate_documents(DOCUMENTS, word_tokenizer(), "sequential", 2, **SHORT) == kept
+    past, future = model.config.past_context, model.config.future_context
+    needed = {
+        (number, other, architecture == "routing" and other > place)
+        for number, document in enumerate(DOCUMENTS)
+        for place in range(len(document))
+        for other in range(max(0, place - past), min(len(document), place + future + 1))
+        if other != place
+    }
+    assert read_in_all == len(needed) <= sum(rows)
+    assert not translators[0].vectors
