@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 PIP_OPTIONS ?=
 BIN = $(VENV)/bin
+# a process for each core; a test file stays in one of them
+PYTEST = -m pytest --numprocesses auto --dist loadfile
 
 .PHONY: install demo test test-slow test-min check clean
 
@@ -18,7 +20,7 @@ demo: install  ## train a sentence-level and a document-level model and compare 
 	$(BIN)/docmt demo runs/demo
 
 test: install check  ## lint and the fast tests
-	$(BIN)/python -m pytest
+	$(BIN)/python $(PYTEST)
 
 test-slow: install  ## minutes of training
 	$(BIN)/python -m pytest -m slow
@@ -28,7 +30,7 @@ test-min:  ## the fast tests on the lowest versions that setup.cfg allows
 	$(PYTHON) tests/lower_bounds.py setup.cfg > .venv-min/lowest.txt
 	.venv-min/bin/python -m pip install $(PIP_OPTIONS) --constraint .venv-min/lowest.txt --editable '.[test]'
 	.venv-min/bin/python -m pip list
-	.venv-min/bin/python -m pytest
+	.venv-min/bin/python $(PYTEST)
 
 check: install  ## style
 	$(BIN)/ruff check .
