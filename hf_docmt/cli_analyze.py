@@ -10,7 +10,7 @@ import typer
 from hf_docmt.cli_memory import memory
 from hf_docmt.cli_options import AsJson, Lang, Model, Options, Output, Picture, Referenced
 from hf_docmt.cli_outputs import outputs
-from hf_docmt.cli_subject import Subject, check_files, report_of
+from hf_docmt.cli_subject import Subject, check_files, report_of, show_table
 
 analyze = typer.Typer(help="What a model does with context.", no_args_is_help=True)
 
@@ -109,6 +109,41 @@ def group_tables(found) -> str:
     tokens, groups = found.weights.shape
     summary = f"{found.used} of {groups} groups used, {found.ungrouped} of {tokens} tokens in none"
     return "\n\n".join([align_columns(weights), align_columns(use), summary])
+
+
+@analyze.command("gates")
+def gates_analysis(
+    model: Model,
+    texts: Annotated[list[str], typer.Argument(help="Sentences of a document from its first one, each in quotes.")],
+    sentence: Annotated[int | None, typer.Option(help="The current sentence, from 1; default: the middle one.")] = None,
+    picture: Picture = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """What each word takes from the sentences before and after, with routing (Fei et al. 2022, section 4.3).
+
+    Shares of the context sentences by offset, the mean of the encoder's layers and each of them; what is left goes to
+    nothing. Of doct these are the encoder's alone: its decoder chooses by the words of a translation.
+    """
+    from pathlib import Path
+
+    from hf_docmt.analysis.bars import draw_gates
+    from hf_docmt.analysis.gate_maps import gate_map
+    from hf_docmt.cli import device, load
+    from hf_docmt.evaluation.report import write_report
+
+    check_files(picture, output)
+    name, (loaded, tokenizer) = Path(model).name, load(model)
+    found = gate_map(loaded.to(device()), texts, tokenizer, sentence)
+    report = report_of(loaded, tokenizer, name, {"sentences": texts}, found.result("sentences"))
+    if output:
+        write_report(report, output)
+    cells = [["layer", "token", *found.columns]]
+    for layer, shares in found.panels:
+        cells += [[layer, token, *(f"{share:.3f}" for share in row)] for token, row in zip(found.tokens, shares)]
+    show_table(cells, report, as_json)
+    if picture:
+        draw_gates(found, picture, title=name)
 
 
 analyze.add_typer(memory)

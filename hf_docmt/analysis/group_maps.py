@@ -116,7 +116,7 @@ def group_maps(model: PreTrainedModel, texts: Sequence[str], tokenizer: PreTrain
     sentence, or an empty one.
     """
     check_groups(model.config)
-    ids = sentence_ids(texts, tokenizer)
+    ids = [[*row, tokenizer.eos_token_id] for row in sentence_ids(texts, tokenizer)]
     config, was_training = model.config, model.training
     model.eval()
     try:
@@ -145,14 +145,14 @@ def check_groups(config) -> None:
 
 
 def sentence_ids(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-    """Token ids of each sentence as training has them, and the end mark."""
+    """Token ids of each sentence as training has them, without special tokens. ValueError: none, or an empty one."""
     if isinstance(texts, str) or not texts:
         raise ValueError(f"texts: got {texts!r}, expected a list of sentences; give at least one, as [text]")
     ids = TokenizedSentences([list(texts)], tokenizer, is_target=False).lists(0, len(texts))
     for number, (text, row) in enumerate(zip(texts, ids), 1):
         if not (text.strip() and row):
             raise ValueError(f"sentence {number} is empty: got {text!r}, expected text; leave it out")
-    return [[*row, tokenizer.eos_token_id] for row in ids]
+    return ids
 
 
 @torch.inference_mode()
