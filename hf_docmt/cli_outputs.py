@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hf_docmt.cli_options import AsJson, Lang, Output, Picture
-from hf_docmt.cli_subject import check_files, show_table
+from hf_docmt.cli_subject import check_files, show_table, write_reports
 
 outputs = typer.Typer()
 
@@ -68,3 +68,31 @@ def by_index_analysis(
     show_table(cells, report, as_json)
     if picture:
         draw_by_index(ranges, picture, title=f"{names[0]} less {names[1]}")
+
+
+@outputs.command("connectives")
+def connectives_analysis(
+    reference: Annotated[str, typer.Argument(help="Reference documents.")],
+    systems: Annotated[list[str], typer.Argument(help="Translations of systems, JSON lines of docmt translate.")],
+    format: Annotated[str, typer.Option(help="Format of the reference.")] = "auto",
+    source_lang: Lang = None,
+    target_lang: Lang = None,
+    words: Annotated[
+        str | None,
+        typer.Option(help="What is counted, words or phrases with commas; default: the paper's, for English."),
+    ] = None,
+    output: Annotated[str | None, typer.Option("-o", "--output", help="Folder for a report of each system.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Counts of connectives in the reference and in systems side by side (Fei et al. 2022, Table 4).
+
+    Whole words count, in any case. The last row sums up how far each count is from the reference's. `docmt compare`
+    tests the reports of systems against each other.
+    """
+    from hf_docmt.evaluation.connective_counts import connective_files
+
+    listed = None if words is None else [word.strip() for word in words.split(",")]
+    counts, reports = connective_files(reference, systems, format, source_lang, target_lang, words=listed)
+    if output:
+        write_reports(reports, output)
+    show_table(counts.rows(), list(reports.values()), as_json)

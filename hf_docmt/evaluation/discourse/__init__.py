@@ -1,6 +1,11 @@
 """Discourse metrics of translated documents: pronouns, forms of address, ctxpro, connectives, terms."""
 
-from hf_docmt.evaluation.discourse.connectives import connective_result, connective_table, count_connectives
+from hf_docmt.evaluation.discourse.connectives import (
+    connective_result,
+    connective_table,
+    connectives_of,
+    count_connectives,
+)
 from hf_docmt.evaluation.discourse.consistency import term_consistency
 from hf_docmt.evaluation.discourse.ctxpro import ctxpro_result, judge_outputs, read_ctxpro, source_documents
 from hf_docmt.evaluation.discourse.pronouns import pronoun_f1
@@ -10,6 +15,7 @@ __all__ = [
     "SpacyTagger",
     "connective_result",
     "connective_table",
+    "connectives_of",
     "count_connectives",
     "ctxpro_result",
     "judge_outputs",

@@ -12,6 +12,16 @@ from hf_docmt.evaluation.statistics import document_statistics
 CONJUNCTIONS = ("and", "but", "or", "because", "so", "yet", "then")  # those of the paper
 
 
+def connectives_of(target_lang: str) -> tuple[str, ...]:
+    """The connectives of a language that are counted where no others are given. ValueError: it has no list."""
+    if target_lang.lower().replace("-", "_").split("_")[0] != "en":
+        raise ValueError(
+            f"without a list of words connectives are counted in English, got {target_lang!r}; give those of that "
+            "language to docmt analyze connectives (--words), or from Python to connective_result"
+        )
+    return CONJUNCTIONS
+
+
 def count_connectives(documents: Documents, connectives: Sequence[str] = CONJUNCTIONS) -> dict[str, int]:
     """How often each connective, a word or phrase, stands in the documents.
 
@@ -51,7 +61,8 @@ def connective_result(
     """Number of connectives in percent of the reference's, as a report result, over all and for each of them.
 
     `n` counts those of the reference; one that it does not have is left out of the breakdown. `details["table"]` has
-    the counts side by side, with those of further `systems`. Statistics: [translation, reference] of each document.
+    the counts side by side, with those of further `systems`, `details["difference"]` sums up how far each of the
+    translation's counts is from the reference's. Statistics: [translation, reference] of each document.
     ValueError: no connective in the reference.
     """
     ids = check_sides(hypotheses, references, doc_ids=doc_ids)
@@ -87,5 +98,9 @@ def connective_result(
             for name, counts in table.items()
             if counts["reference"]
         },
-        details={"table": table, "statistics": document_statistics(ids, rows)},
+        details={
+            "table": table,
+            "difference": sum(abs(counts["hypothesis"] - counts["reference"]) for counts in table.values()),
+            "statistics": document_statistics(ids, rows),
+        },
     )
