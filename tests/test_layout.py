@@ -25,7 +25,7 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "analysis": {"data", "registry"},
     "hub": {"registry", "tokenization", "evaluation.report"},
 }
-CLI = {"cli", "cli_analyze", "cli_memory", "cli_options", "cli_outputs", "cli_subject"}
+CLI = {"cli", "cli_analyze", "cli_bench", "cli_memory", "cli_options", "cli_outputs", "cli_subject"}
 COMMANDS = CLI | {"demo", "info", "bench", "__main__"}  # parts of the command line import everything
 LIGHT = ("__init__", "__main__", "registry", *sorted(CLI))  # modules that import heavy libraries only when needed
 HEAVY = {"torch", "transformers", "datasets", "evaluate", "accelerate", "sacrebleu", "tokenizers", "numpy", "pyarrow"}

@@ -1,0 +1,79 @@
+"""`docmt bench`: speed and memory, measured side by side."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from hf_docmt.cli_options import AsJson
+
+bench = typer.Typer(help="Speed and memory, measured side by side.", no_args_is_help=True)
+
+
+@bench.command("decode")
+def decode_bench(
+    repeats: Annotated[int, typer.Option(help="Measurements of each case, of which the median counts.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Sentences a second of generate(), Transformer-base, same weights on both sides."""
+    from hf_docmt.bench.decode import bench_decode
+
+    show_bench(bench_decode(repeats=repeats), as_json)
+
+
+@bench.command("train")
+def train_bench(
+    repeats: Annotated[int, typer.Option(help="Rounds, of which the median counts.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Target tokens a second in training, against fixed-size random batches in Seq2SeqTrainer."""
+    from hf_docmt.bench.train import bench_train
+
+    show_bench(bench_train(repeats=repeats), as_json)
+
+
+@bench.command("contrast")
+def contrast_bench(
+    repeats: Annotated[int, typer.Option(help="Measurements of each case, of which the median counts.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Items a second of contrastive scoring, against one candidate at a time."""
+    from hf_docmt.bench.contrast import bench_contrast
+
+    show_bench(bench_contrast(repeats=repeats), as_json)
+
+
+@bench.command("attention")
+def attention_bench(
+    repeats: Annotated[int, typer.Option(help="Steps of each case, of which the median counts.")] = 3,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    time_limit: Annotated[float, typer.Option(help="Seconds that a case may take at one length.")] = 600,
+    as_json: AsJson = False,
+) -> None:
+    """Time and memory of a training step by length: concat, lst and window attention."""
+    from hf_docmt.bench.attention import bench_attention
+
+    show_bench(bench_attention(repeats, device=device, time_limit=time_limit), as_json)
+
+
+@bench.command("cost")
+def cost_bench(
+    repeats: Annotated[int, typer.Option(help="Measurements of each system, of which the median counts.")] = 3,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    time_limit: Annotated[float, typer.Option(help="Seconds that one measurement may take.")] = 600,
+    stream_sentences: Annotated[int, typer.Option(help="Length of a stream to watch the memory of; 0 = none.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Time and memory of translating by length: sentences alone, with recurrent memory, whole documents."""
+    from hf_docmt.bench.cost import bench_cost
+
+    options = {"device": device, "time_limit": time_limit, "stream_sentences": stream_sentences}
+    show_bench(bench_cost(repeats, **options), as_json)
+
+
+def show_bench(result: dict, as_json: bool) -> None:
+    from hf_docmt.bench.measure import format_bench
+
+    print(json.dumps(result) if as_json else format_bench(result))
