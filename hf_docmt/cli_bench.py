@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -52,10 +54,10 @@ def attention_bench(
     time_limit: Annotated[float, typer.Option(help="Seconds that a case may take at one length.")] = 600,
     as_json: AsJson = False,
 ) -> None:
-    """Time and memory of a training step by length: concat, lst and window attention."""
+    """Time and memory of a training step by length: concat, lst and window attention. Rows are told as they come."""
     from hf_docmt.bench.attention import bench_attention
 
-    show_bench(bench_attention(repeats, device=device, time_limit=time_limit), as_json)
+    show_bench(bench_attention(repeats, device=device, time_limit=time_limit, tell=tell), as_json)
 
 
 @bench.command("cost")
@@ -70,7 +72,14 @@ def cost_bench(
     from hf_docmt.bench.cost import bench_cost
 
     options = {"device": device, "time_limit": time_limit, "stream_sentences": stream_sentences}
-    show_bench(bench_cost(repeats, **options), as_json)
+    show_bench(bench_cost(repeats, **options, tell=tell), as_json)
+
+
+def tell(row: Mapping) -> None:
+    """A row on standard error, as soon as it is measured: what a killed bench has found is not lost."""
+    from hf_docmt.bench.growth import row_line
+
+    print(row_line(row), file=sys.stderr, flush=True)
 
 
 def show_bench(result: dict, as_json: bool) -> None:

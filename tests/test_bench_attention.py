@@ -52,7 +52,9 @@ def test_what_would_be_too_much():
 
 def test_rows_growth_and_checks(monkeypatch):
     monkeypatch.setattr(attention, "measure_case", known_cost)
-    found = bench_attention(lengths=(100, 200, 400), sizes=TINY)
+    told = []
+    found = bench_attention(lengths=(100, 200, 400), sizes=TINY, tell=told.append)
+    assert told == found["rows"][: 5 * 3 + 3]
     assert json.loads(json.dumps(found)) == found and "too much" in format_bench(found)
     by_case = {(row["case"], row["unit"]): row for row in found["rows"]}
     assert len(by_case) == len(found["rows"]) == 5 * 3 + 3 + 5 * 2
@@ -72,6 +74,14 @@ def test_rows_growth_and_checks(monkeypatch):
         "attention alone: memory over eager's": pytest.approx(1 / 4000),
     }
     assert all(check["ok"] for check in found["checks"])
+
+
+def test_command(monkeypatch, run):
+    """Rows on standard error as they come, all at the end on standard output."""
+    monkeypatch.setattr(attention, "measure_case", known_cost)
+    code, out, err = run("bench", "attention", "--repeats", 1, "--json")
+    assert code == 0 and len(json.loads(out)["rows"]) == 5 * 5 + 3 + 5 * 2
+    assert len(err.splitlines()) == 5 * 5 + 3 and err.startswith("concat sdpa, 736 tokens ")
 
 
 def test_what_was_not_measured_is_missed(monkeypatch):

@@ -5,11 +5,13 @@ import json
 import pytest
 import torch
 
-from hf_docmt.bench import apart, cost, stream, translation
-from hf_docmt.bench.cost import SYSTEMS, bench_cost, take_turns
+from hf_docmt.bench import apart, stream, translation, turns
+from hf_docmt.bench.cost import SYSTEMS, bench_cost
+from hf_docmt.bench.growth import row_line
 from hf_docmt.bench.measure import format_bench
 from hf_docmt.bench.peer import BASE
 from hf_docmt.bench.translation import measure, random_model
+from hf_docmt.bench.turns import take_turns
 
 TINY = {name: 1 if name.endswith("layers") else 2 if name.endswith("heads") else 16 for name in BASE}
 SMALL = {"lengths": (4, 8, 12), "chunk": 4, "sizes": TINY, "vocab_size": 20}
@@ -34,7 +36,7 @@ def verdicts(found):
 
 
 def test_rows_growth_and_checks(monkeypatch):
-    monkeypatch.setattr(cost, "run_apart", known_cost)
+    monkeypatch.setattr(turns, "run_apart", known_cost)
     found = bench_cost(lengths=(100, 200, 400), sizes=TINY)
     assert json.loads(json.dumps(found)) == found
     by_case = {(row["case"], row["unit"]): row for row in found["rows"]}
@@ -61,7 +63,7 @@ def test_what_costs_too_much_is_missed(monkeypatch):
             found = {"seconds": 1.2 * case["tokens"], "memory_mib": case["tokens"] ** 0.2}
         return found
 
-    monkeypatch.setattr(cost, "run_apart", dear)
+    monkeypatch.setattr(turns, "run_apart", dear)
     found = verdicts(bench_cost(lengths=(100, 200, 400), sizes=TINY))
     assert found["memory: largest time over sentence's"] == (pytest.approx(120), False)
     assert found["memory, exponent of memory"] == (pytest.approx(0.2), False)
@@ -74,7 +76,7 @@ def test_skipped_cases(monkeypatch):
         failed = case["architecture"] == "memory" and case["tokens"] == 400
         return {"skipped": "it failed"} if failed else known_cost(process, case, time_limit)
 
-    monkeypatch.setattr(cost, "run_apart", failing)
+    monkeypatch.setattr(turns, "run_apart", failing)
     found = bench_cost(lengths=(100, 200, 400), sizes=TINY, time_limit=15)
     rows = {row["case"]: row for row in found["rows"]}
     row = rows["document, 400 tokens"]
@@ -95,16 +97,43 @@ def test_systems_take_turns(monkeypatch):
         seconds = next(times[case["name"]])
         return {"seconds": seconds, "memory_mib": None} if seconds else {"skipped": "killed"}
 
-    monkeypatch.setattr(cost, "run_apart", next_time)
+    monkeypatch.setattr(turns, "run_apart", next_time)
     cases = {name: {"name": name, "tokens": 10, "device": "cpu"} for name in times}
-    found = take_turns(cases, (), 3, 60)
-    assert found == {"a": {"seconds": 2.0, "memory_mib": None}, "b": {"skipped": "killed"}}
+    found = list(take_turns(cases, (), 3, 60))
+    assert [(name, numbers.get("seconds")) for name, numbers in found] == [
+        ("a", 3.0),
+        ("b", 5.0),
+        ("b", None),
+        ("a", 2.0),
+        ("a", 2.0),
+    ]
+    assert dict(found) == {"a": {"seconds": 2.0, "memory_mib": None}, "b": {"skipped": "killed"}}
     assert calls == ["a", "b", "b", "a", "a"]
+
+
+def test_rows_are_told_when_they_are_measured(monkeypatch):
+    """After each measurement, with what is known then; at last they are those of the result."""
+    told, measured = [], []
+
+    def watched(process, case, time_limit):
+        assert len(told) == len(measured)
+        measured.append(case)
+        return {"skipped": "no"} if len(measured) == 14 else known_cost(process, case, time_limit)
+
+    monkeypatch.setattr(turns, "run_apart", watched)
+    found = bench_cost(2, lengths=(100, 200, 400), sizes=TINY, tell=told.append)
+    assert len(told) == len(measured) == 3 * 2 * 3 - 1
+    assert told[0] == found["rows"][0] and {row["case"]: row for row in told} == {
+        row["case"]: row for row in found["rows"] if row["unit"] == "target tokens/s"
+    }
+    assert row_line(told[7]) == "memory, 200 tokens" + " " * 30 + "2.20 s        8.00 MiB        0.91 ratio"
+    assert row_line(told[13]) == "memory, 400 tokens" + " " * 24 + "skipped: no"
+    assert row_line(told[0] | {"memory_mib": None})[40:] == "        1.00 s           - MiB        1.00 ratio"
 
 
 def test_tiny_run(monkeypatch):
     """All systems and a stream, in this process."""
-    for module in (cost, stream):
+    for module in (turns, stream):
         monkeypatch.setattr(module, "run_apart", in_this_process)
     found = bench_cost(1, **SMALL, stream_sentences=10)
     speeds = [row for row in found["rows"] if row["unit"] == "target tokens/s"]
@@ -187,9 +216,10 @@ def test_random_sentences_are_drawn_one_by_one():
 
 
 def test_command(monkeypatch, run):
-    monkeypatch.setattr(cost, "run_apart", known_cost)
-    code, out, _ = run("bench", "cost", "--repeats", 1)
+    monkeypatch.setattr(turns, "run_apart", known_cost)
+    code, out, err = run("bench", "cost", "--repeats", 1)
     assert code == 0 and "memory, 8000 tokens" in out and "memory: largest time over sentence's" in out
+    assert len(err.splitlines()) == 15 and err.startswith("sentence, 500 tokens ")
     monkeypatch.setattr(stream, "run_apart", lambda *arguments: {"seconds": 9.0, "tenth": 400.0, "end": 401.0})
     code, out, _ = run("bench", "cost", "--stream-sentences", 50, "--time-limit", 5000, "--json")
     found = json.loads(out)

@@ -1,6 +1,6 @@
 """Cost of attention by length: one training step on documents of growing length, each architecture beside `concat`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
@@ -32,6 +32,7 @@ def bench_attention(
     vocab_size: int = 15000,
     device: str = "cpu",
     time_limit: float = 600,
+    tell: Callable[[Mapping], None] = lambda row: None,
 ) -> dict:
     """Target tokens a second and extra memory of a training step, forward and backward, on one document.
 
@@ -40,6 +41,7 @@ def bench_attention(
     a process of its own; at each length the cases follow each other. `peer` is `concat` with sdpa at the same length.
     A length that would not fit into the free memory, or into `time_limit` seconds, going by the shorter ones, is
     skipped, and `skipped` says why. At the last length attention alone is measured, too (8 heads of 64, w = 20).
+    `tell` hears each row as soon as it is measured.
 
     After them stand the exponents with which time and memory grow, fitted from the second length on. Returns `rows`,
     `checks`, `setting`. Raises `ValueError` for bad arguments.
@@ -54,10 +56,12 @@ def bench_attention(
             case = {"architecture": architecture, "implementation": implementation, "fields": fields}
             found = measure_case(case | model | shared | {"tokens": tokens}, before, time_limit)
             rows.append(make_row(name, tokens, found, peer_of(rows, tokens, PEER)))
+            tell(rows[-1])
     for implementation, fields in ALONE.items():
         name, case = f"attention alone, {implementation}", {"implementation": implementation, "fields": fields}
         found = measure_case(case | shared | {"work": "attention alone", "tokens": lengths[-1]}, (), time_limit)
         rows.append(make_row(name, lengths[-1], found, peer_of(rows, lengths[-1], "attention alone, sdpa")))
+        tell(rows[-1])
     growth = [row for name in CASES for row in growth_rows(name, PEER, rows, lengths)]
     setting = {"lengths": list(lengths), "repeats": repeats, "vocab_size": vocab_size, "sizes": dict(sizes)}
     checks = checks_of(rows, growth, lengths)

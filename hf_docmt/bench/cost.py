@@ -1,30 +1,15 @@
 """Cost of decoding by length: documents of growing length, each way to translate them beside the sentence-level one."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from statistics import median
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 
 import torch
 
-from hf_docmt.bench.apart import free_memory, run_apart, too_much
 from hf_docmt.bench.growth import check_arguments, growth_rows, make_row, peer_of
 from hf_docmt.bench.measure import bench_result, check_at_most, check_positive
 from hf_docmt.bench.peer import BASE
 from hf_docmt.bench.stream import check_sentences, measure_stream, stream_checks
-
-
-@dataclass(frozen=True)
-class System:
-    """One way to translate: an architecture with fields of its configuration, and a strategy.
-
-    `whole`: all tokens are one source; otherwise they come in chunks of equal length.
-    """
-
-    architecture: str
-    strategy: str
-    whole: bool = False
-    fields: Mapping = field(default_factory=dict)
-
+from hf_docmt.bench.turns import System, take_turns
 
 PEER = "sentence"
 SYSTEMS = {
@@ -34,7 +19,6 @@ SYSTEMS = {
 }
 MOST_TIME = {"memory": 1.15}  # times the peer's seconds, at every length
 MOST_GROWTH = {"memory": 0.1}  # exponent of memory: eight times the tokens may take 1.23 times the memory
-PROCESS = "hf_docmt.bench.translation"
 
 
 def bench_cost(
@@ -47,6 +31,7 @@ def bench_cost(
     device: str = "cpu",
     time_limit: float = 600,
     stream_sentences: int = 0,
+    tell: Callable[[Mapping], None] = lambda row: None,
 ) -> dict:
     """Target tokens a second and extra memory of translating documents, greedy, one at a time, with random weights.
 
@@ -56,6 +41,7 @@ def bench_cost(
     that users call, `PEER` is what they are compared with. Every measurement has a process of its own; at each length
     the systems take turns `repeats` times, and medians count. A length at which one measurement would not fit into the
     free memory, or into `time_limit` seconds, going by the shorter ones, is skipped, and `skipped` says why.
+    `tell` hears the row of a system after each of its measurements, with the medians so far.
 
     After them stand the exponents with which time and memory grow, fitted from the second length on, and, for
     `stream_sentences` > 0, the row of `measure_stream`. Returns `rows`, `checks`, `setting`. Raises `ValueError` for
@@ -72,47 +58,26 @@ def bench_cost(
             name: asdict(system) | shared | {"tokens": tokens, "unit": tokens if system.whole else chunk}
             for name, system in SYSTEMS.items()
         }
-        found = take_turns(cases, rows, repeats, time_limit)
-        rows += [make_row(PEER, tokens, found[PEER], None)]
-        rows += [make_row(name, tokens, found[name], rows[-1]) for name in SYSTEMS if name != PEER]
+        found: dict[str, dict] = {}
+        for name, numbers in take_turns(cases, rows, repeats, time_limit):
+            found[name] = numbers
+            tell(row_of(found, name, tokens))
+        rows += [row_of(found, name, tokens) for name in SYSTEMS]
     rows += [row for name in SYSTEMS for row in growth_rows(name, PEER, rows, lengths)]
     checks = checks_of(rows, lengths)
     if stream_sentences:
         rows.append(measure_stream(stream_sentences, device, time_limit))
+        tell(rows[-1])
         checks += stream_checks(rows[-1])
     setting = {"lengths": list(lengths), "chunk": chunk, "repeats": repeats, "vocab_size": vocab_size}
     setting |= {"sizes": dict(sizes), "device": device, "time_limit": time_limit, "stream_sentences": stream_sentences}
     return bench_result(rows, checks, **setting)
 
 
-def take_turns(
-    cases: Mapping[str, Mapping], before: Sequence[Mapping], repeats: int, time_limit: float
-) -> dict[str, dict]:
-    """Median `seconds` and `memory_mib` of each system over rounds in which they take turns, or why it is `skipped`.
-
-    Every other round begins with the last system, so that what slows the machine for a while slows all of them.
-    """
-    skipped: dict[str, dict] = {}
-    for name, case in cases.items():
-        shorter = [row for row in before if row["name"] == name]
-        reason = too_much(shorter, case["tokens"], 1, time_limit, free_memory(case["device"]))
-        if reason:
-            skipped[name] = {"skipped": reason}
-    runs: dict[str, list[dict]] = {name: [] for name in cases if name not in skipped}
-    for number in range(repeats):
-        for name in list(runs)[:: -1 if number % 2 else 1]:
-            found = run_apart(PROCESS, cases[name], time_limit)
-            if "skipped" in found:
-                skipped[name] = found
-                del runs[name]
-            else:
-                runs[name].append(found)
-    return skipped | {name: medians(found) for name, found in runs.items()}
-
-
-def medians(runs: Sequence[Mapping]) -> dict:
-    """The median of each number; null where the system tells none."""
-    return {name: None if value is None else median(run[name] for run in runs) for name, value in runs[0].items()}
+def row_of(found: Mapping[str, Mapping], name: str, tokens: int) -> dict:
+    """The row of a system by what is known of all systems at a length."""
+    peer = make_row(PEER, tokens, found.get(PEER, {}), None)
+    return peer if name == PEER else make_row(name, tokens, found[name], peer)
 
 
 def checks_of(rows: Sequence[Mapping], lengths: Sequence[int]) -> list[dict]:

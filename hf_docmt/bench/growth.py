@@ -21,6 +21,15 @@ def make_row(name: str, tokens: int, found: Mapping, peer: Mapping | None) -> di
     return row
 
 
+def row_line(row: Mapping) -> str:
+    """A row as one line, to be read while others are still measured; lines stand below each other."""
+    case = f"{row['case']:<40}"
+    if row["skipped"]:
+        return f"{case}  skipped: {row['skipped']}"
+    mib, ratio = (" " * 10 + "-" if row[name] is None else f"{row[name]:11.2f}" for name in ("memory_mib", "ratio"))
+    return f"{case} {row['seconds']:11.2f} s {mib} MiB {ratio} ratio"
+
+
 def peer_of(rows: Sequence[Mapping], tokens: int, name: str) -> Mapping | None:
     return next((row for row in rows if (row["name"], row["tokens"]) == (name, tokens)), None)
 
