@@ -219,12 +219,15 @@ def test_command(monkeypatch, run):
     monkeypatch.setattr(turns, "run_apart", known_cost)
     code, out, err = run("bench", "cost", "--repeats", 1)
     assert code == 0 and "memory, 8000 tokens" in out and "memory: largest time over sentence's" in out
+    assert "lengths: [500, 1000, 2000, 4000, 8000]" in out
     assert len(err.splitlines()) == 15 and err.startswith("sentence, 500 tokens ")
     monkeypatch.setattr(stream, "run_apart", lambda *arguments: {"seconds": 9.0, "tenth": 400.0, "end": 401.0})
     code, out, _ = run("bench", "cost", "--stream-sentences", 50, "--time-limit", 5000, "--json")
     found = json.loads(out)
     assert code == 0 and found["rows"][-1]["memory_mib"] == 1.0 and found["checks"][-1]["ok"]
     assert found["setting"]["time_limit"] == 5000 and len(found["checks"]) == 3
+    code, out, _ = run("bench", "cost", "--lengths", "200,400,1600", "--json")
+    assert code == 0 and json.loads(out)["setting"]["lengths"] == [200, 400, 1600]
     code, out, err = run("bench", "cost", "--stream-sentences", 3)
     assert code == 1 and out == "" and "at least 10, got 3" in err
 
