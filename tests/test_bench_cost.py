@@ -99,7 +99,7 @@ def test_systems_take_turns(monkeypatch):
 
     monkeypatch.setattr(turns, "run_apart", next_time)
     cases = {name: {"name": name, "tokens": 10, "device": "cpu"} for name in times}
-    found = list(take_turns(cases, (), 3, 60))
+    found = list(take_turns("any", cases, (), 3, 60))
     assert [(name, numbers.get("seconds")) for name, numbers in found] == [
         ("a", 3.0),
         ("b", 5.0),

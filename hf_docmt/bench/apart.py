@@ -53,7 +53,11 @@ def predicted(before: Sequence[Mapping], tokens: int, name: str) -> float | None
 
 def growth_exponent(rows: Sequence[Mapping], name: str) -> float | None:
     """The e of value ~ tokens^e, by least squares on logarithms; None for fewer than two rows with a value."""
-    points = [(log(row["tokens"]), log(row[name])) for row in rows if row[name]]
+    return slope([(log(row["tokens"]), log(row[name])) for row in rows if row[name]])
+
+
+def slope(points: Sequence[tuple[float, float]]) -> float | None:
+    """What y rises by for each x, by least squares; None for fewer than two points."""
     if len(points) < 2:
         return None
     across, upwards = (sum(values) / len(points) for values in zip(*points))

@@ -15,15 +15,28 @@ Build = Callable[[Mapping, torch.device], Callable[[], object]]
 def gauge(build: Build, case: Mapping) -> dict:
     """Median seconds of `repeats` times the work of a case, and MiB that it needs at its peak beyond what was there.
 
-    `build` takes the case and the device, makes what stands before the work, and returns the work. Memory on a CPU is
-    the resident memory of the process, as Linux tells it (null elsewhere), on a GPU what torch has allocated.
+    `build` takes the case and the device, makes what stands before the work, and returns the work.
     """
+    device = prepare(case)
+    work = build(case, device)
+    return gauged(lambda: timed(work, device), case["repeats"], device)
+
+
+def prepare(case: Mapping) -> torch.device:
+    """The device of a case, after threads and seed are set."""
     torch.set_num_threads(case["threads"])
     torch.manual_seed(1)
-    device = torch.device(case["device"])
-    work = build(case, device)
+    return torch.device(case["device"])
+
+
+def gauged(run: Callable[[], float], repeats: int, device: torch.device) -> dict:
+    """Median of the `seconds` that `run` tells of itself, and `memory_mib` that it needs at its peak.
+
+    Memory is what comes on top of what was there. On a CPU it is the resident memory of the process, as Linux tells it
+    (null elsewhere), on a GPU what torch has allocated.
+    """
     before, _ = memory_of(device, reset=True)
-    seconds = [timed(work, device) for _ in range(case["repeats"])]
+    seconds = [run() for _ in range(repeats)]
     _, peak = memory_of(device)
     return {"seconds": median(seconds), "memory_mib": None if peak is None else (peak - before) / 2**20}
 
@@ -61,3 +74,14 @@ def trim_memory() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)
+
+
+def release_at_once(least: int = 2**14) -> None:
+    """From now on memory blocks of at least so many bytes go back to the system when they are freed (GNU C library).
+
+    What is resident is then what is in use. Without it blocks of growing size leave holes that no later one fits, which
+    can be several times what is in use; with it work is slower.
+    """
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if set_option is not None:
+        set_option(-3, least)  # M_MMAP_THRESHOLD

@@ -58,11 +58,16 @@ def fitted_to(rows: Sequence[Mapping], name: str, column: str) -> int | None:
 
 def check_arguments(repeats, lengths, sizes, vocab_size, device, time_limit) -> None:
     """Raise `ValueError` for what cannot be measured."""
-    check_positive(repeats=repeats)
     for length in lengths:
         check_positive(lengths=length)
     if len(lengths) < 3 or list(lengths) != sorted(set(lengths)):
         raise ValueError(f"lengths: expected at least three, from the shortest to the longest, got {list(lengths)}")
+    check_setting(repeats, sizes, vocab_size, device, time_limit)
+
+
+def check_setting(repeats, sizes, vocab_size, device, time_limit) -> None:
+    """Raise `ValueError` for what cannot be measured at any length."""
+    check_positive(repeats=repeats)
     if sizes.keys() != BASE.keys():
         raise ValueError(f"sizes: got {sorted(sizes)}, expected {sorted(BASE)}")
     if vocab_size < 7:

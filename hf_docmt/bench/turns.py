@@ -1,12 +1,10 @@
-"""Ways to translate that take turns: each measurement in a process of its own, by `hf_docmt.bench.translation`."""
+"""Ways to translate that take turns: each measurement in a process of its own."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
 from hf_docmt.bench.apart import free_memory, run_apart, too_much
-
-PROCESS = "hf_docmt.bench.translation"
 
 
 @dataclass(frozen=True)
@@ -23,12 +21,13 @@ class System:
 
 
 def take_turns(
-    cases: Mapping[str, Mapping], before: Sequence[Mapping], repeats: int, time_limit: float
+    process: str, cases: Mapping[str, Mapping], before: Sequence[Mapping], repeats: int, time_limit: float
 ) -> Iterator[tuple[str, dict]]:
     """After each measurement the system's name and its medians of `seconds` and `memory_mib`, or why it is `skipped`.
 
     The medians are over the rounds so far, in which the systems take turns: the last ones count. Every other round
-    begins with the last system, so that what slows the machine for a while slows all of them.
+    begins with the last system, so that what slows the machine for a while slows all of them. `process` is the module
+    that measures a case.
     """
     runs: dict[str, list[dict]] = {}
     for name, case in cases.items():
@@ -40,7 +39,7 @@ def take_turns(
             runs[name] = []
     for number in range(repeats):
         for name in list(runs)[:: -1 if number % 2 else 1]:
-            found = run_apart(PROCESS, cases[name], time_limit)
+            found = run_apart(process, cases[name], time_limit)
             if "skipped" in found:
                 del runs[name]
                 yield name, found
