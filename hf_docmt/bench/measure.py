@@ -13,7 +13,7 @@ from hf_docmt import __version__
 from hf_docmt.evaluation.report import align_columns, package_commit
 
 SIDES = ("ours", "peer")
-HIDDEN = ("precision", "mode", "batch", "name", "tokens")  # columns that are in the name of a case
+HIDDEN = ("precision", "mode", "batch", "name", "tokens", "context")  # columns that are in the name of a case
 
 
 def alternate(sides: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, float]:

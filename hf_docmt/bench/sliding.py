@@ -1,0 +1,82 @@
+"""What one process of the cost bench by context measures: a case as JSON to seconds and memory of sentences as JSON."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+
+import torch
+
+from hf_docmt.bench.gauge import gauged, prepare, release_at_once, timed, trim_memory
+from hf_docmt.bench.translation import WARM_UP, random_model, random_walk
+from hf_docmt.modeling.context_translation import RUN, ContextTranslator
+from hf_docmt.modeling.generation_docmt import Translator, Walk
+from hf_docmt.modeling.sentence_cache import CachedTranslator
+
+
+def measure(case: Mapping) -> dict:
+    """`seconds` of translating the `sentences` that follow as many as are `context`, `memory_mib` at the peak of one.
+
+    Each has a pass of its own: so that memory is what is in use, it is released at once, which takes time. What is kept
+    of the sentences before counts as memory; weights, and what stays of a first translation such as packed weights, are
+    there before.
+    """
+    device = prepare(case)
+    begin = translation(case, device)
+    seconds = timed(begin(case["context"], case["sentences"]), device)
+    trim_memory()
+    release_at_once()
+    return gauged(lambda: timed(begin(case["context"], 1), device), 1, device) | {"seconds": seconds}
+
+
+def translation(case: Mapping, device: torch.device) -> Callable[[int, int], Callable[[], list[list[int]]]]:
+    """What begins a random document: it comes past so many sentences, and returns what translates those that follow.
+
+    The decoder writes as many tokens for a sentence as that has, since no special token is ever chosen. What is
+    returned gives the ids of each; `RuntimeError` for other numbers.
+    """
+    model = random_model(case["architecture"], case["fields"], case["sizes"], case["vocab_size"]).to(device)
+    size = case["sentence_tokens"]
+
+    def begin(past: int, sentences: int) -> Callable[[], list[list[int]]]:
+        walk = random_walk(past + sentences, size, case["vocab_size"])
+        translator = model.translator(None, 1, {"max_new_tokens": size, "num_beams": 1, "do_sample": False})
+        pass_by(translator, walk, past)
+
+        def translate() -> list[list[int]]:
+            slide(translator, walk, past, past + sentences)
+            targets = [unit.target for unit in walk.units[past:]]
+            wrong = {len(ids) for ids in targets} - {size}
+            if wrong:
+                raise RuntimeError(f"expected {size} target tokens a sentence, got {sorted(wrong)}")
+            return targets
+
+        return translate
+
+    begin(0, WARM_UP)()
+    return begin
+
+
+def pass_by(translator: Translator, walk: Walk, end: int) -> None:
+    """Bring a translator past the first sentences of a document: of these it keeps what it would have kept.
+
+    One token each is written, as context of the source needs no more.
+    """
+    if isinstance(translator, CachedTranslator):  # others keep nothing
+        asked, translator.settings.max_new_tokens = translator.settings.max_new_tokens, 1
+        slide(translator, walk, 0, end)
+        translator.settings.max_new_tokens = asked
+
+
+def slide(translator: Translator, walk: Walk, first: int, end: int) -> None:
+    """Strategy `sliding` from one sentence of a document to another, as it goes on from those before."""
+    places = [(walk, place) for place in range(first, end)]
+    if not isinstance(translator, ContextTranslator):
+        translator.windows(places, translator.past, translator.future)
+        return
+    size = RUN * translator.batch_size
+    for start in range(0, len(places), size):
+        translator.translate(places[start : start + size])
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(json.load(sys.stdin))))
