@@ -72,6 +72,7 @@ def cost_bench(
     repeats: Annotated[int, typer.Option(help="Measurements of each system, of which the median counts.")] = 3,
     lengths: Annotated[str, typer.Option(help="Tokens of the documents, with commas.")] = "500,1000,2000,4000,8000",
     contexts: Annotated[str, typer.Option(help="Numbers of context sentences, with commas.")] = "0,1,2,5,10,20",
+    work: Annotated[str, typer.Option(help="By context: translation or training.")] = "translation",
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     time_limit: Annotated[float, typer.Option(help="Seconds that one measurement may take.")] = 600,
     stream_sentences: Annotated[int, typer.Option(help="Length of a stream to watch the memory of; 0 = none.")] = 0,
@@ -79,8 +80,8 @@ def cost_bench(
 ) -> None:
     """Time and memory of translating: by length of documents, or by sentences of context.
 
-    By length: sentences alone, with recurrent memory, whole documents. By context: one encoder, two, and caching, with
-    sequence shortening. Every row is told on standard error as soon as it is measured. A token takes about 25 ms on two
+    By length: sentences alone, with recurrent memory, whole documents. By context: one encoder, two, caching with
+    sequence shortening, the Document Transformer, routing. Every row is told on standard error as soon as it is measured. A token takes about 25 ms on two
     cores, so that one repeat over the default lengths takes half an hour, over 500,2000,8000 some 20 minutes, over the
     default contexts some 12.
     """
@@ -90,12 +91,13 @@ def cost_bench(
 
     options = {"device": device, "time_limit": time_limit, "tell": tell}
     if by == "length":
-        refuse(call, ("contexts",), "is for --by context")
+        refuse(call, ("contexts", "work"), "is for --by context")
         options |= {"lengths": whole_numbers("lengths", lengths), "stream_sentences": stream_sentences}
         show_bench(bench_cost(repeats, **options), as_json)
     elif by == "context":
         refuse(call, ("lengths", "stream_sentences"), "is for --by length")
-        show_bench(bench_contexts(repeats, contexts=whole_numbers("contexts", contexts), **options), as_json)
+        options |= {"contexts": whole_numbers("contexts", contexts), "work": work}
+        show_bench(bench_contexts(repeats, **options), as_json)
     else:
         raise ValueError(f"--by is {by!r}, expected length or context")
 

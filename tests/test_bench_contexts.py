@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from hf_docmt.bench import apart, contexts, sliding, turns
-from hf_docmt.bench.contexts import PEER, SINGLE, SYSTEMS, bench_contexts
+from hf_docmt.bench.contexts import NEEDS_CONTEXT, PEER, ROUTING, SINGLE, SYSTEMS, bench_contexts, reach_of
 from hf_docmt.bench.measure import format_bench
 from hf_docmt.bench.peer import BASE
 from hf_docmt.bench.sliding import measure
@@ -21,15 +21,16 @@ CONTEXT, SENTENCES, SIZE, TOKENS = 3, 2, 5, 20  # context, sentences that follow
 def known_cost(process, case, time_limit):
     """0.5 s a sentence, 0.55 s of grouping; a context sentence adds 2 MiB to the single encoder, 0.3 to others."""
     context, grouping = case["context"], case["fields"].get("shortening") == "grouping"
-    assert case["fields"].get("past_context", 0) in (0, context) and case["tokens"] == 25 * (context + 1)
+    asked = case["fields"].get("past_context", 0) + case["fields"].get("future_context", 0)
+    assert asked in (0, context) and case["tokens"] == 25 * (context + 1)
     grows = 0 if "past_context" not in case["fields"] else 2.0 if case["architecture"] == "concat" else 0.3
     return {"seconds": case["sentences"] * (0.55 if grouping else 0.5), "memory_mib": 10 + grows * context}
 
 
 def case_of(name, **more):
-    fields = dict(SYSTEMS[name].fields) | ({} if name == PEER else {"past_context": CONTEXT})
+    fields = dict(SYSTEMS[name].fields) | reach_of(name, CONTEXT)
     case = asdict(SYSTEMS[name]) | {"fields": fields, "sizes": TINY, "vocab_size": TOKENS, "context": CONTEXT}
-    case |= {"sentences": SENTENCES, "sentence_tokens": SIZE, "device": "cpu", "threads": 1}
+    case |= {"sentences": SENTENCES, "sentence_tokens": SIZE, "device": "cpu", "threads": 1, "work": "translation"}
     return case | more
 
 
@@ -43,8 +44,9 @@ def test_rows_growth_and_checks(monkeypatch):
     found = bench_contexts(1, sizes=TINY, tell=told.append)
     assert json.loads(json.dumps(found)) == found and format_bench(found)
     rows = {row["case"]: row for row in found["rows"]}
-    assert len(rows) == len(found["rows"]) == len(SYSTEMS) * 6 + len(SYSTEMS) - 1
-    assert told == found["rows"][: len(SYSTEMS) * 6]
+    measured = len(SYSTEMS) * 6 - len(NEEDS_CONTEXT)
+    assert len(rows) == len(found["rows"]) == measured + len(SYSTEMS) - 1
+    assert told == found["rows"][:measured]
     row = rows["grouping, 10 context sentences"]
     assert (row["ours"], row["peer"], row["ratio"]) == pytest.approx((1 / 0.55, 2, 1 / 1.1))
     assert (row["seconds"], row["memory_mib"], row["tokens"]) == (pytest.approx(0.55), 13, 275)
@@ -55,9 +57,12 @@ def test_rows_growth_and_checks(monkeypatch):
     assert (row["ours"], row["peer"], row["ratio"]) == pytest.approx((0.3, 2, 0.15))
     assert verdicts(found) == {
         "grouping, 10 context sentences: time over sentence's": (pytest.approx(1.1), True),
+        "routing, 2 context sentences: time over sentence's": (pytest.approx(1), True),
         "grouping: memory growth over single-encoder's": (pytest.approx(0.15), True),
     }
     assert found["setting"]["contexts"] == [0, 1, 2, 5, 10, 20] and found["setting"]["sentences"] == 8
+    trained = bench_contexts(1, work="training", sizes=TINY)
+    assert verdicts(trained) == {"routing, 2 context sentences: time over sentence's": (pytest.approx(1), True)}
 
 
 def test_what_was_not_measured_is_missed(monkeypatch):
@@ -76,7 +81,9 @@ def test_what_was_not_measured_is_missed(monkeypatch):
     assert row["skipped"] == "would take about 255 s, the limit is 100 s" and row["ours"] is row["ratio"] is None
     assert row["peer"] == 2 and rows["single-encoder, 1 to 10 context sentences"]["ours"] == pytest.approx(2)
     assert rows["grouping, 10 context sentences"]["skipped"] == "it failed"
-    assert all(value is None and not ok for value, ok in verdicts(found).values())
+    shown = verdicts(found)
+    assert shown.pop("routing, 2 context sentences: time over sentence's")[1]
+    assert all(value is None and not ok for value, ok in shown.values())
     assert "it failed" in format_bench(found)
 
 
@@ -88,16 +95,19 @@ def test_single_encoder_that_does_not_grow(monkeypatch):
     found = bench_contexts(1, contexts=(1, 2), sizes=TINY)
     rows = {row["case"]: row for row in found["rows"]}
     assert rows["grouping, 1 to 2 context sentences"]["ours"] == 0
-    assert rows["grouping, 1 to 2 context sentences"]["ratio"] is None and not any(map(all, verdicts(found).values()))
+    assert rows["grouping, 1 to 2 context sentences"]["ratio"] is None
+    assert verdicts(found)["grouping: memory growth over single-encoder's"] == (None, False)
 
 
-def test_tiny_run(monkeypatch):
+@pytest.mark.parametrize("work", contexts.WORKS)
+def test_tiny_run(monkeypatch, work):
     """All systems, in this process, whose memory stays as it is."""
     monkeypatch.setattr(sliding, "release_at_once", lambda: None)
     monkeypatch.setattr(turns, "run_apart", lambda process, case, time_limit: measure(case))
-    found = bench_contexts(1, contexts=(0, 1, 3), sentences=1, sizes=TINY, vocab_size=TOKENS)
+    found = bench_contexts(1, contexts=(0, 1, 3), work=work, sentences=1, sizes=TINY, vocab_size=TOKENS)
     rows = [row for row in found["rows"] if row["unit"] == "sentences/s"]
-    assert [row["name"] for row in rows] == list(SYSTEMS) * 3
+    without = [name for name in SYSTEMS if name not in NEEDS_CONTEXT]
+    assert [row["name"] for row in rows] == without + list(SYSTEMS) * 2
     for row in rows:
         assert row["skipped"] is None and row["ours"] == pytest.approx(1 / row["seconds"]) and row["memory_mib"] >= 0
 
@@ -117,15 +127,15 @@ def test_what_follows_the_lead_is_translated_as_by_sliding(name, monkeypatch):
     written.clear()
     torch.manual_seed(5)
     translate = begin(CONTEXT, SENTENCES)
-    assert len(written) == (CONTEXT if case["architecture"] == "caching" else 0)
+    assert len(written) == (CONTEXT if case["architecture"] in ("caching", "routing") else 0)
     assert {inputs["stopping_criteria"][0].ends.item() - 1 for inputs in written} <= {1}
     written.clear()
     found = translate()
     torch.manual_seed(5)
-    walk = random_walk(CONTEXT + SENTENCES, SIZE, TOKENS)
+    walk = random_walk(CONTEXT + SENTENCES + case["fields"].get("future_context", 0), SIZE, TOKENS)
     model.translator(None, 1, {"max_new_tokens": SIZE, "num_beams": 1, "do_sample": False}).sliding([walk])
-    assert found == [unit.target for unit in walk.units[CONTEXT:]]
-    for inputs in written[:SENTENCES]:
+    assert found == [unit.target for unit in walk.units[CONTEXT : CONTEXT + SENTENCES]]
+    for inputs in written[:SENTENCES] if name != ROUTING else ():  # it has read its context before
         assert context_sentences(case, inputs) == (0 if name == PEER else CONTEXT)
 
 
@@ -136,7 +146,7 @@ def context_sentences(case, inputs):
         shortening = case["fields"]["shortening"]
         kept = {"none": SIZE + 1, "grouping": 9, "selecting": 10}.get(shortening, (SIZE + 1) // 2)
         return outputs.context_mask.sum().item() // kept - (shortening != "none")
-    if case["architecture"] == "multiencoder":
+    if case["architecture"] in ("multiencoder", "doct"):
         return inputs["context_attention_mask"].any(dim=2).sum().item()
     return (inputs["input_ids"] == 4).sum().item()  # separators
 
@@ -173,7 +183,9 @@ def test_command(monkeypatch, run):
     monkeypatch.setattr(turns, "run_apart", known_cost)
     code, out, err = run("bench", "cost", "--by", "context", "--repeats", 1, "--json")
     assert code == 0 and json.loads(out)["setting"]["contexts"] == [0, 1, 2, 5, 10, 20]
-    assert len(err.splitlines()) == 6 * len(SYSTEMS) and err.startswith("sentence, beside 0 context sentences ")
+    assert len(err.splitlines()) == 6 * len(SYSTEMS) - len(NEEDS_CONTEXT) and err.startswith(
+        "sentence, beside 0 context sentences "
+    )
     code, out, _ = run("bench", "cost", "--by", "context", "--repeats", 1, "--contexts", "1, 10")
     assert code == 0 and "selecting, 10 context sentences" in out and "20 context" not in out
     assert "grouping, 10 context sentences: time over sentence's" in out
@@ -201,6 +213,7 @@ def test_bad_options(run, options, message):
     ("arguments", "message"),
     [
         ({"repeats": 0}, "repeats: expected a whole number of at least 1, got 0"),
+        ({"work": "decoding"}, "work: expected translation or training, got 'decoding'"),
         ({"contexts": (0, 5)}, r"contexts: expected at least two of 1 or more, .* got \[0, 5\]"),
         ({"contexts": (0, 1, 1)}, "contexts: expected at least two"),
         ({"contexts": (-1, 1, 2)}, "contexts: expected whole numbers of at least 0, got -1"),
@@ -218,7 +231,12 @@ def test_bad_arguments(arguments, message):
 
 
 def test_systems_are_named():
-    assert {PEER, SINGLE, *(name for name, _ in contexts.MOST_TIME), *contexts.MOST_GROWTH} <= SYSTEMS.keys()
+    assert {
+        PEER,
+        SINGLE,
+        *(name for most in contexts.MOST_TIME.values() for name, _ in most),
+        *contexts.MOST_GROWTH,
+    } <= SYSTEMS.keys()
 
 
 @pytest.mark.gpu

@@ -13,7 +13,8 @@ from hf_docmt.bench.peer import BASE
 from hf_docmt.bench.turns import System, take_turns
 
 PEER, SINGLE = "sentence", "single-encoder"
-SYSTEMS = {  # all but the peer get `past_context`
+ROUTING = "routing"
+SYSTEMS = {  # each gets as many sentences as are asked for, `ROUTING` half of them after the current one
     PEER: System("concat", "sliding"),
     SINGLE: System("concat", "sliding", fields={"context_sides": "source"}),
     "multi-encoder": System("multiencoder", "sliding"),
@@ -22,10 +23,17 @@ SYSTEMS = {  # all but the peer get `past_context`
         shortening: System("caching", "sliding", fields={"shortening": shortening})
         for shortening in ("avg", "linear", "grouping", "selecting")
     },
+    "doct": System("doct", "sliding"),
+    ROUTING: System("routing", "sliding"),
 }
+NEEDS_CONTEXT = ("doct", ROUTING)
 PROCESS = "hf_docmt.bench.sliding"
+WORKS = ("translation", "training")
 SENTENCE = 25  # tokens of a sentence
-MOST_TIME = {("grouping", 10): 1.15}  # times the peer's seconds, at so many context sentences
+MOST_TIME = {  # times the peer's seconds, at so many context sentences
+    "translation": {("grouping", 10): 1.15, (ROUTING, 2): 1.25},
+    "training": {(ROUTING, 2): 1.6},
+}
 MOST_GROWTH = {"grouping": 0.2}  # times what a context sentence adds to the memory of `SINGLE`
 GROWTH = "MiB a context sentence"
 COLUMNS = (*LENGTH_COLUMNS, "context")
@@ -35,6 +43,7 @@ def bench_contexts(
     repeats: int = 3,
     *,
     contexts: Sequence[int] = (0, 1, 2, 5, 10, 20),
+    work: str = "translation",
     sentences: int = 8,
     sizes: Mapping[str, int] = BASE,
     vocab_size: int = 30000,
@@ -42,13 +51,17 @@ def bench_contexts(
     time_limit: float = 600,
     tell: Callable[[Mapping], None] = lambda row: None,
 ) -> dict:
-    """Sentences a second and extra memory of translating with context, greedy, one at a time, with random weights.
+    """Sentences a second and extra memory of translating or training with context, with random weights.
 
     Maka et al. (2024), section 5.5 and figure 5: the sentence-level model, the single encoder that reads context and
     sentence as one sequence, the multi-encoder, and caching of tokens or of shortened sentences, with the paper's
-    settings. A document of random sentences of `SENTENCE` tokens, as many written for each, is walked by strategy
-    `sliding`. `sentences` of it are measured, which follow as many others as are context: the context is full, and what
-    a walk has kept of it stands ready. `seconds` are those of a sentence: its encoding, once, and its translation.
+    settings; further the Document Transformer, and routing, which has half of the context after the sentence.
+
+    `work` is `translation`, greedy, one sentence at a time, or `training`: forward and backward pass of a batch of
+    `sentences`, their context encoded anew. In translation a document of random sentences of `SENTENCE` tokens, as many
+    written for each, is walked by strategy `sliding`. `sentences` of it are measured, which follow as many others as
+    are context: the context is full, and what a walk has kept of it stands ready. `seconds` are those of a sentence:
+    its encoding, once, and its translation.
     `memory_mib` is what is in use at the peak of a sentence, with what is kept of its context.
 
     The sentence-level model takes part in every turn, and is the `peer` of the others there; processes, turns, what is
@@ -57,25 +70,37 @@ def bench_contexts(
     `ValueError` for bad arguments.
     """
     check_contexts(contexts)
+    if work not in WORKS:
+        raise ValueError(f"work: expected {' or '.join(WORKS)}, got {work!r}")
     check_positive(sentences=sentences)
     check_setting(repeats, sizes, vocab_size, device, time_limit)
-    shared = {"sizes": dict(sizes), "vocab_size": vocab_size, "device": device}
+    shared = {"work": work, "sizes": dict(sizes), "vocab_size": vocab_size, "device": device}
     shared |= {"threads": torch.get_num_threads(), "sentences": sentences, "sentence_tokens": SENTENCE}
     rows: list[dict] = []
     for context in contexts:
         cases, found = {}, {}
         for name, system in SYSTEMS.items():
-            case = asdict(system) | shared | {"context": context, "tokens": tokens_read(context)}
-            cases[name] = case | {"fields": case["fields"] | ({} if name == PEER else {"past_context": context})}
+            if context or name not in NEEDS_CONTEXT:
+                case = asdict(system) | shared | {"context": context, "tokens": tokens_read(context)}
+                cases[name] = case | {"fields": case["fields"] | reach_of(name, context)}
         before = [row | {"seconds": (row["seconds"] or 0) * sentences} for row in rows]  # of a whole measurement
         for name, numbers in take_turns(PROCESS, cases, before, repeats, time_limit):
             found[name] = numbers
             tell(row_of(found, name, context, sentences))
-        rows += [row_of(found, name, context, sentences) for name in SYSTEMS]
+        rows += [row_of(found, name, context, sentences) for name in cases]
     growth = growth_rows(rows)
     setting = {"contexts": list(contexts), "sentences": sentences, "sentence_tokens": SENTENCE, "repeats": repeats}
     setting |= {"vocab_size": vocab_size, "sizes": dict(sizes), "device": device, "time_limit": time_limit}
-    return bench_result(rows + growth, checks_of(rows, growth, contexts), **setting)
+    setting |= {"work": work}
+    return bench_result(rows + growth, checks_of(rows, growth, contexts, work), **setting)
+
+
+def reach_of(name: str, context: int) -> dict:
+    """The fields of a configuration that ask for so many context sentences."""
+    if name == PEER:
+        return {}
+    future = context // 2 if name == ROUTING else 0
+    return {"past_context": context - future, "future_context": future}
 
 
 def tokens_read(context: int) -> int:
@@ -114,13 +139,15 @@ def growth_rows(rows: Sequence[Mapping]) -> list[dict]:
     return found
 
 
-def checks_of(rows: Sequence[Mapping], growth: Sequence[Mapping], contexts: Sequence[int]) -> list[dict]:
+def checks_of(rows: Sequence[Mapping], growth: Sequence[Mapping], contexts: Sequence[int], work: str) -> list[dict]:
     """What the systems have to show; a check is missed where one of them was not measured, up to the last context."""
     checks = []
-    for (name, context), target in MOST_TIME.items():
+    for (name, context), target in MOST_TIME[work].items():
         ratio = next((row["ratio"] for row in rows if (row["name"], row["context"]) == (name, context)), None)
         value = 1 / ratio if ratio else None
         checks.append(check_at_most(f"{case_name(name, context)}: time over {PEER}'s", value, target))
+    if work == "training":
+        return checks
     single = next(row for row in growth if row["name"] == f"{SINGLE}, {GROWTH}")
     for name, target in MOST_GROWTH.items():
         row = next(row for row in growth if row["name"] == f"{name}, {GROWTH}")

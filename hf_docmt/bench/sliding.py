@@ -6,11 +6,15 @@ from collections.abc import Callable, Mapping
 
 import torch
 
+from hf_docmt import registry
 from hf_docmt.bench.gauge import gauged, prepare, release_at_once, timed, trim_memory
-from hf_docmt.bench.translation import WARM_UP, random_model, random_walk
+from hf_docmt.bench.step import SEP
+from hf_docmt.bench.translation import SPECIAL, WARM_UP, random_model, random_walk
 from hf_docmt.modeling.context_translation import RUN, ContextTranslator
 from hf_docmt.modeling.generation_docmt import Translator, Walk
-from hf_docmt.modeling.sentence_cache import CachedTranslator
+from hf_docmt.modeling.sentence_cache import KeepingTranslator
+
+STEPS = 3  # training steps of a measurement
 
 
 def measure(case: Mapping) -> dict:
@@ -18,9 +22,12 @@ def measure(case: Mapping) -> dict:
 
     Each has a pass of its own: so that memory is what is in use, it is released at once, which takes time. What is kept
     of the sentences before counts as memory; weights, and what stays of a first translation such as packed weights, are
-    there before.
+    there before. For `work` training it is a step on as many sentences at once.
     """
     device = prepare(case)
+    if case["work"] == "training":
+        step = training_step(case, device)
+        return gauged(lambda: timed(step, device), STEPS, device)
     begin = translation(case, device)
     seconds = timed(begin(case["context"], case["sentences"]), device)
     trim_memory()
@@ -35,16 +42,16 @@ def translation(case: Mapping, device: torch.device) -> Callable[[int, int], Cal
     returned gives the ids of each; `RuntimeError` for other numbers.
     """
     model = random_model(case["architecture"], case["fields"], case["sizes"], case["vocab_size"]).to(device)
-    size = case["sentence_tokens"]
+    size, future = case["sentence_tokens"], case["fields"].get("future_context", 0)
 
     def begin(past: int, sentences: int) -> Callable[[], list[list[int]]]:
-        walk = random_walk(past + sentences, size, case["vocab_size"])
+        walk = random_walk(past + sentences + future, size, case["vocab_size"])
         translator = model.translator(None, 1, {"max_new_tokens": size, "num_beams": 1, "do_sample": False})
         pass_by(translator, walk, past)
 
         def translate() -> list[list[int]]:
             slide(translator, walk, past, past + sentences)
-            targets = [unit.target for unit in walk.units[past:]]
+            targets = [unit.target for unit in walk.units[past : past + sentences]]
             wrong = {len(ids) for ids in targets} - {size}
             if wrong:
                 raise RuntimeError(f"expected {size} target tokens a sentence, got {sorted(wrong)}")
@@ -56,12 +63,41 @@ def translation(case: Mapping, device: torch.device) -> Callable[[int, int], Cal
     return begin
 
 
+def training_step(case: Mapping, device: torch.device) -> Callable[[], object]:
+    """Forward and backward pass of a batch of random sentences, each with its context."""
+    model = random_model(case["architecture"], case["fields"], case["sizes"], case["vocab_size"]).train().to(device)
+    rows, size, context = case["sentences"], case["sentence_tokens"], case["context"]
+
+    def random_ids(*shape: int) -> torch.Tensor:
+        return torch.randint(SPECIAL, case["vocab_size"], shape, device=device)
+
+    batch = {"labels": random_ids(rows, size)}
+    if registry.get(case["architecture"]).separate_context:
+        past, future = (case["fields"].get(f"{side}_context", 0) for side in ("past", "future"))
+        offsets = torch.tensor([*range(-past, 0), *range(1, future + 1)], device=device)
+        batch |= {"input_ids": random_ids(rows, size)}
+        if context:
+            ids = random_ids(rows, context, size)
+            batch |= {"context_input_ids": ids, "context_attention_mask": torch.ones_like(ids)}
+            batch |= {"context_offsets": offsets.expand(rows, context)}
+    else:
+        batch["input_ids"] = random_ids(rows, size * (case["fields"].get("past_context", 0) + 1))
+        batch["input_ids"][:, size - 1 : -1 : size] = SEP
+    batch["attention_mask"] = torch.ones_like(batch["input_ids"])
+
+    def step() -> None:
+        model(**batch).loss.backward()
+
+    step()  # gradients are there
+    return step
+
+
 def pass_by(translator: Translator, walk: Walk, end: int) -> None:
     """Bring a translator past the first sentences of a document: of these it keeps what it would have kept.
 
     One token each is written, as context of the source needs no more.
     """
-    if isinstance(translator, CachedTranslator):  # others keep nothing
+    if isinstance(translator, KeepingTranslator):  # others keep nothing
         asked, translator.settings.max_new_tokens = translator.settings.max_new_tokens, 1
         slide(translator, walk, 0, end)
         translator.settings.max_new_tokens = asked
