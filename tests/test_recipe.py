@@ -78,6 +78,8 @@ def test_overrides(mapping):
         ("training.epochs=3", "expected one of max_steps and epochs"),
         ("training.max_steps=null", "expected one of max_steps and epochs"),
         ("training.new_learning_rate=0.1", "training.new_learning_rate: needs init_from"),
+        ("training.freeze=true", "training.freeze: needs init_from; without it all parameters are new"),
+        ("training.freeze=1", "training.freeze: expected true or false, got 1"),
         ("init_from=somewhere", "tokenizer: must be null with init_from"),
         ("training.max_steps", "expected key=value"),
         ("output_dir.name=x", "'name' is inside"),
@@ -128,6 +130,10 @@ def test_training_arguments(mapping):
     [
         (("tokenizer={path: x, vocab_size: 7}",), "tokenizer: with path its vocabulary is taken as it is"),
         (("model.context_sides=source", "decoding.strategy=full"), "'full' writes all sentences"),
+        (
+            ("training.freeze=true", "training.new_learning_rate=0.1"),
+            "only new parameters are trained, at learning_rate",
+        ),
         (("training.dynamic_context=true", "model.view=chunk"), "got the view 'chunk'; set model.view to window"),
         (("architecture=memory", "training.coword_dropout=0.1"), "reads documents in order .* expected 0.0, got 0.1"),
         (("architecture=memory", "training.dynamic_context=true"), "reads .* expected False, got True; leave it out"),

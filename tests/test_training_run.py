@@ -18,6 +18,7 @@ from transformers import BertConfig, BertModel, MarianConfig, MarianMTModel, Seq
 from hf_docmt import registry
 from hf_docmt.tokenization import train_tokenizer
 from hf_docmt.training.averaging import average_weights, checkpoint_steps, read_weights
+from hf_docmt.training.initial import model_config
 from hf_docmt.training.recipe import load_recipe, parse_recipe
 from hf_docmt.training.run import train
 
@@ -190,6 +191,58 @@ def test_two_stages(corpus, tmp_path, sentence_model):
         torch.testing.assert_close(now[name], tensor, atol=1e-6, rtol=0)
     with pytest.raises(ValueError, match="training.new_learning_rate: the checkpoint of init_from has all parameters"):
         train(second_stage(corpus, tmp_path / "none", folder, "training.new_learning_rate=0.1"))
+    with pytest.raises(ValueError, match="training.freeze: the checkpoint of init_from has all parameters"):
+        train(second_stage(corpus, tmp_path / "none", folder, "training.freeze=true"))
+
+
+def of_architecture(corpus, output, origin, architecture, **training):
+    """The recipe of a second stage that adds an architecture's mechanism and trains it alone, if not told otherwise."""
+    mapping = recipe_mapping(corpus, output, **{"freeze": True, "learning_rate": 0.1} | training)
+    mapping |= {"architecture": architecture, "init_from": str(origin), "tokenizer": None, "model": {}}
+    return parse_recipe(mapping)
+
+
+@pytest.mark.parametrize("architecture", ["doct", "routing", "memory"])
+def test_frozen_first_stage(corpus, tmp_path, sentence_model, architecture):
+    """After averaging, and with weight decay, what is old is the same bit for bit, and what is new is not."""
+    origin = sentence_model[0]
+    options = {"max_steps": 4, "eval_steps": 1, "average": 3, "weight_decay": 0.1}
+    options |= {"stream": {"documents": 4}} if architecture == "memory" else {}
+    folder = train(of_architecture(corpus, tmp_path / "run", origin, architecture, **options))
+    assert len(facts(folder)["averaged_steps"]) > 1 or facts(folder)["best_step"] == 4
+    model, _ = registry.load_model(folder)
+    old, now = read_weights(origin), read_weights(folder)
+    assert all(torch.equal(now.pop(name), tensor) for name, tensor in old.items()) and now
+    assert all(parameter.requires_grad for parameter in model.parameters()), "free again when it is loaded"
+    told = facts(folder)
+    assert told["trained_parameters"] == sum(tensor.numel() for tensor in now.values()) < told["parameters"]
+    torch.manual_seed(3)  # of the recipe
+    start = registry.get(architecture).model_class(model.config).state_dict()
+    assert not any(torch.equal(start[name], tensor) for name, tensor in now.items())
+
+
+def test_frozen_first_stage_resumed(corpus, tmp_path, sentence_model, monkeypatch):
+    origin = sentence_model[0]
+    straight = train(of_architecture(corpus, tmp_path / "straight", origin, "doct", max_steps=4, eval_steps=2))
+    recipe = of_architecture(corpus, tmp_path / "broken", origin, "doct", max_steps=4, eval_steps=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(Seq2SeqTrainer, "training_step", fail_after(3, Seq2SeqTrainer.training_step))
+        with pytest.raises(InterruptedError):
+            train(recipe)
+    assert same_course(straight, train(recipe, resume=True))
+    free = of_architecture(corpus, tmp_path / "free", straight, "doct", max_steps=2, eval_steps=2, freeze=False)
+    before, after = read_weights(straight), read_weights(train(free))
+    assert not any(torch.equal(after[name], tensor) for name, tensor in before.items() if name.endswith("fc1.weight"))
+
+
+def test_context_of_a_first_stage(corpus, tmp_path, sentence_model):
+    """A sentence-level model's own lack of context is not that of a model that reads context sentences apart."""
+    model, tokenizer = registry.load_model(sentence_model[0])
+    assert (model.config.past_context, model.config.context_sides) == (0, "both")
+    for architecture, context in {"doct": (2, 0), "routing": (1, 1), "multiencoder": (1, 0)}.items():
+        recipe = of_architecture(corpus, tmp_path, sentence_model[0], architecture)
+        config = model_config(recipe, tokenizer, model.config)
+        assert (config.past_context, config.future_context) == context and config.d_model == model.config.d_model
 
 
 def test_start_from_marian(corpus, tmp_path):

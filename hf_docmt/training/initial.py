@@ -2,6 +2,7 @@
 
 import copy
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hf_docmt.tokenization import adapt_tokenizer, train_tokenizer
 from hf_docmt.training.recipe import Recipe, TokenizerRecipe, config_fields
 
 CONVERTER = "hf_docmt.hub.convert:convert_sentence_model"
+CONTEXT_FIELDS = ("past_context", "future_context", "context_sides")
 
 
 def load_origin(folder: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -51,14 +53,20 @@ def new_tokenizer(recipe: TokenizerRecipe, documents: Dataset, languages: tuple[
 def model_config(
     recipe: Recipe, tokenizer: PreTrainedTokenizerBase, origin: PreTrainedConfig | None = None
 ) -> PreTrainedConfig:
-    """The config that the recipe describes; what it does not name comes from the config of `init_from`, if any."""
+    """The config that the recipe describes; what it does not name comes from the config of `init_from`, if any.
+
+    The context of a model that reads it in its own segment is not taken over by one that reads context sentences apart.
+    """
+    architecture = registry.get(recipe.architecture)
     values = _token_ids(tokenizer)
     if origin is not None:
-        values = {name: getattr(origin, name) for name in config_fields(recipe.architecture) if hasattr(origin, name)}
+        apart = architecture.separate_context and not registry.for_config(origin).separate_context
+        names = config_fields(recipe.architecture).keys() - (CONTEXT_FIELDS if apart else ())
+        values = {name: getattr(origin, name) for name in names if hasattr(origin, name)}
     values |= recipe.model
     values |= {"source_lang": recipe.data.source_lang, "target_lang": recipe.data.target_lang}
     values |= {"label_smoothing": recipe.training.label_smoothing}
-    return registry.get(recipe.architecture).config_class(**values)
+    return architecture.config_class(**values)
 
 
 def build_model(
@@ -90,6 +98,12 @@ def build_model(
     model.load_state_dict(theirs, strict=False)
     model.generation_config = copy.deepcopy(origin.generation_config)
     return model, frozenset(name for name, _ in model.named_parameters() if name not in theirs)
+
+
+def train_only(model: PreTrainedModel, names: Collection[str]) -> None:
+    """Freeze all parameters but those named: the second step of two (Zhang et al. 2018, section 3.4)."""
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name in names)
 
 
 def _token_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:

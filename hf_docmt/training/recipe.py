@@ -85,6 +85,7 @@ class TrainingRecipe:
     epochs: float | None = None
     learning_rate: float = 5e-4
     new_learning_rate: float | None = None  # of parameters that `init_from` does not have
+    freeze: bool = False  # train those alone, at `learning_rate`; what `init_from` has stays as it is
     scheduler: Literal["inverse_sqrt", "linear"] = "inverse_sqrt"
     warmup_steps: int = 4000
     adam_betas: tuple[float, float] = (0.9, 0.98)
@@ -121,6 +122,16 @@ class TrainingRecipe:
         for name in ("label_smoothing", "coword_dropout"):
             self._check(name, lambda value: 0 <= value < 1, "in [0, 1)")
         self._check("context_discount", lambda value: 0 <= value <= 1, "in [0, 1]")
+        if self.freeze and self.new_learning_rate is not None:
+            raise RecipeError(
+                "training.new_learning_rate: with freeze only new parameters are trained, at learning_rate; set that "
+                "and leave this out"
+            )
+
+    @property
+    def about_new(self) -> list[str]:
+        """The settings in use that tell new parameters from those of `init_from`."""
+        return [name for name in ("new_learning_rate", "freeze") if getattr(self, name)]
 
     def _check(self, name: str, allowed, expected: str) -> None:
         value = getattr(self, name)
@@ -165,8 +176,9 @@ class Recipe:
     def __post_init__(self):
         if self.init_from is not None and self.tokenizer is not None:
             raise RecipeError("tokenizer: must be null with init_from, whose tokenizer is taken; leave it out")
-        if self.training.new_learning_rate is not None and self.init_from is None:
-            raise RecipeError("training.new_learning_rate: needs init_from; without it all parameters are new")
+        for name in self.training.about_new:
+            if self.init_from is None:
+                raise RecipeError(f"training.{name}: needs init_from; without it all parameters are new")
         if self.decoding.strategy == "full" and self.model.get("context_sides") == "source":
             raise RecipeError(
                 "decoding.strategy: 'full' writes all sentences, but model.context_sides is 'source'; use 'sliding'"

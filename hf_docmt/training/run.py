@@ -27,7 +27,7 @@ from hf_docmt.training.averaging import (
     checkpoint_steps,
     steps_to_average,
 )
-from hf_docmt.training.initial import build_model, load_origin, model_config, new_tokenizer
+from hf_docmt.training.initial import build_model, load_origin, model_config, new_tokenizer, train_only
 from hf_docmt.training.recipe import DecodingRecipe, Recipe, TokenizerRecipe, load_recipe
 from hf_docmt.training.stream import StreamTrainer
 from hf_docmt.training.trainer import DocMTTrainer
@@ -133,11 +133,14 @@ def make_trainer(recipe, arguments, documents: dict[str, Dataset], tokenizer, or
         config.length_ratio = round(examples["train"].mean_length_ratio, 4)
     set_seed(recipe.seed)
     model, new_parameters = build_model(config, origin)
-    if recipe.training.new_learning_rate is not None and not new_parameters:
-        raise ValueError(
-            "training.new_learning_rate: the checkpoint of init_from has all parameters of this model, so that none is "
-            "new; leave it out"
-        )
+    for name in recipe.training.about_new:
+        if not new_parameters:
+            raise ValueError(
+                f"training.{name}: the checkpoint of init_from has all parameters of this model, so that none is new; "
+                "leave it out"
+            )
+    if recipe.training.freeze:
+        train_only(model, new_parameters)
     _set_decoding(model, recipe.decoding)
     patience = recipe.training.patience
     return (StreamTrainer if architecture.carries_state else DocMTTrainer)(
@@ -189,6 +192,7 @@ def training_facts(trainer: DocMTTrainer, state: TrainerState) -> dict[str, Any]
         "best_step": state.best_global_step,
         "best_validation_loss": state.best_metric,
         "parameters": trainer.model.num_parameters(),
+        "trained_parameters": trainer.model.num_parameters(only_trainable=True),
         "tokens_per_update": round(float(lengths.sum()) / updates),
         "processes": arguments.world_size,
         "device": arguments.device.type,
