@@ -135,6 +135,27 @@ def translate(
 
 
 @app.command()
+def words(
+    input: Annotated[str, typer.Argument(help="File of Chinese, plain or with tags, or - for standard input.")] = "-",
+    output: Annotated[str, typer.Option("-o", "--output", help="File to write, or -.")] = "-",
+) -> None:
+    """Put blanks between the words of Chinese, line by line, for models that were trained on such text."""
+    from hf_docmt.data.documents import write_lines
+    from hf_docmt.data.readers.files import read_lines
+    from hf_docmt.inference.corpus import check_output
+    from hf_docmt.words import chinese_words, spaced
+
+    check_output(output)
+    cut = chinese_words()
+    lines = (spaced(line, cut) for _, line in read_lines(input))
+    if output == "-":
+        for line in lines:
+            print(line)
+    else:
+        write_lines(lines, output)
+
+
+@app.command()
 def evaluate(
     translations: Annotated[str, typer.Argument(help="JSON lines of docmt translate, or plain lines.")],
     reference: Annotated[str, typer.Argument(help="Reference documents, the target file of a pair, or plain lines.")],

@@ -17,6 +17,7 @@ PACKAGE = sorted((ROOT / "hf_docmt").rglob("*.py"))
 ROOMS = {  # room -> rooms that it may import, besides itself
     "__init__": set(),
     "tokenization": set(),
+    "words": set(),
     "data": set(),
     "registry": {"data", "modeling"},
     "training": {"data", "registry", "tokenization"},
