@@ -13,7 +13,7 @@ import torch
 
 from hf_docmt import registry
 from hf_docmt.data.readers import FORMATS
-from hf_docmt.training.recipe import load_recipe
+from hf_docmt.training.recipe import TokenizerRecipe, load_recipe
 
 ROOT = Path(__file__).resolve().parents[1] / "examples"
 SCRIPTS = sorted(ROOT.glob("*.py"))
@@ -36,6 +36,15 @@ MAKA = {  # parameters in millions, Table 5
 PAST |= {system: 1 for system in MAKA if system != "sentence"}
 HEROLD = ("sentence", "concat2", "concat1000", "lst", "window")
 FENG = ("ted", "news", "europarl")
+FEI = {  # what a recipe says of context beside the sentence-level one of the same data
+    "sentence": {"past_context": 0},
+    "routing_online": {"past_context": 1, "future_context": 0},
+    "routing_offline": {"past_context": 1, "future_context": 1},
+    "doct": {"past_context": 2, "context_layers": 1, "selection": "none"},
+    "doct_selection": {"past_context": 2, "context_layers": 1, "selection": "routing"},
+}
+FEI_DATA = ("zhen_ted", "ende_ted", "ende_news", "ende_europarl")
+PAST |= {system.split("_")[-1]: fields["past_context"] for system, fields in FEI.items()}
 SYSTEMS = ("base", "s4to4", "s4to4_cd", "s4to4_cd_shift_pers", "s4to4_cd_lrn_pers", "s4to4_cd_sin_pers_pse")
 
 
@@ -48,6 +57,7 @@ def test_all_recipes_are_there():
     names |= {f"herold2023_{task}_{system}" for task in ("news", "ted", "os") for system in HEROLD}
     names |= {f"feng2022_{task}_{system}" for task in FENG for system in ("sentence", "memory")}
     names |= {f"maka2024_iwslt17_{pair}_{system}" for pair in ("ende", "enfr") for system in MAKA}
+    names |= {f"fei2022_{data}_{system}" for data in FEI_DATA for system in FEI}
     names |= {f"{data}_{system}" for data in ("demo", "ende_docs") for system in ("sentence", "concat4")}
     assert {path.stem for path in recipe_files.ALL} == names
 
@@ -171,6 +181,58 @@ def test_cached_context_of_maka(pair, system):
     assert (config.categorizer, config.categorizer_dim) == ("sparsemax", 512)
     short = {"dropout": 0.3, "shortening": config.shortening, "shortening_size": config.shortening_size}
     assert type(config)(**short).to_dict() == config.to_dict()
+
+
+def changes(recipe, other):
+    """Keys in which two recipes differ, those of training and decoding in full."""
+    one, two = (made.to_dict() for made in (recipe, other))
+    for made in (one, two):
+        made |= made.pop("training") | made.pop("decoding")
+    return {key for key in one if one[key] != two[key]}
+
+
+@pytest.mark.parametrize("system", FEI)
+@pytest.mark.parametrize("data", FEI_DATA)
+def test_recipes_of_fei(data, system):
+    """Section 5.2; the rows of Table 3 differ in what they read, in steps, and in tokens for as many sentences."""
+    folder = ROOT / "recipes"
+    first, recipe = (load_recipe(folder / f"fei2022_{data}_{name}.yaml") for name in ("sentence", system))
+    sizes = {name: value for name, value in recipe.model.items() if name not in FEI[system]}
+    assert sizes == {name: value for name, value in first.model.items() if name != "past_context"}
+    assert recipe.model == sizes | FEI[system]
+    config, training = config_of(recipe), recipe.training
+    small = data == "zhen_ted"
+    assert (config.d_model, config.encoder_ffn_dim, config.decoder_ffn_dim) == (
+        (256, 512, 512) if small else (512, 2048, 2048)
+    )
+    assert (config.encoder_layers, config.decoder_layers) == ((4, 4) if small else (6, 6))
+    assert (config.encoder_attention_heads, config.decoder_attention_heads, config.dropout) == (8, 8, 0.1)
+    assert (training.warmup_steps, training.adam_betas) == (8000, (0.9, 0.98))
+    sentences = 1 + config.past_context + config.future_context
+    assert training.max_tokens * training.accumulation == 25000 * (sentences + 1)
+    if system != "sentence":
+        two_steps = {"init_from", "tokenizer", "freeze"} if "doct" in system else set()
+        assert changes(recipe, first) == {"output_dir", "architecture", "model", "accumulation", "strategy"} | two_steps
+        assert recipe.decoding.strategy == "sliding"
+
+
+@pytest.mark.parametrize("data", FEI_DATA)
+def test_steps_of_document_transformers(data):
+    """A first stage fits into the second and leaves something to learn; in one step it is as routing is trained."""
+    folder = ROOT / "recipes"
+    first = load_recipe(folder / f"fei2022_{data}_sentence.yaml")
+    for system in ("doct", "doct_selection"):
+        path = folder / f"fei2022_{data}_{system}.yaml"
+        recipe = load_recipe(path)
+        assert recipe.init_from == first.output_dir and recipe.training.freeze
+        with torch.device("meta"):
+            models = [registry.get(one.architecture).model_class(config_of(one)) for one in (first, recipe)]
+        before, after = ({name: value.shape for name, value in model.state_dict().items()} for model in models)
+        assert before.items() < after.items()
+        alone = load_recipe(path, ["init_from=null", "training.freeze=false"])
+        assert alone.tokenizer is None and TokenizerRecipe() == first.tokenizer
+        other = load_recipe(folder / f"fei2022_{data}_routing_offline.yaml")
+        assert changes(alone, other) == {"output_dir", "architecture", "model", "tokenizer"}
 
 
 @pytest.mark.parametrize("system", MAKA)
