@@ -43,22 +43,23 @@ class Architecture:
 
     def examples(self, documents, tokenizer, config, view: str | None = None):
         """Documents as training examples (see `hf_docmt.data.views.Examples`)."""
+        from hf_docmt.data.contexts import ContextExamples
         from hf_docmt.data.views import Examples
 
         view = view or self.view(config)
         around = view == "window"
-        return Examples(
-            documents,
-            tokenizer,
-            source_lang=config.source_lang,
-            target_lang=config.target_lang,
-            view=view,
-            past_context=config.past_context if around else 0,
-            future_context=config.future_context if around else 0,
-            max_target_tokens=getattr(config, "chunk_tokens", 1000),
-            context_sides="source" if config.context_sides == "source" else "both",
-            use_bod=config.use_bod,
-        )
+        shared = {
+            "source_lang": config.source_lang,
+            "target_lang": config.target_lang,
+            "view": view,
+            "past_context": config.past_context if around else 0,
+            "future_context": config.future_context if around else 0,
+            "context_sides": config.context_sides,
+            "use_bod": config.use_bod,
+        }
+        if self.separate_context:
+            return ContextExamples(documents, tokenizer, **shared)
+        return Examples(documents, tokenizer, max_target_tokens=config.chunk_tokens, **shared)
 
     def collator(self, config, tokenizer, context_discount: float = 1.0) -> Callable:
         """What turns examples into a batch for a model of this configuration."""

@@ -47,10 +47,13 @@ class CachingConfig(IntegratedContextConfig):
     encoder_gradient: bool | None = None
     shortening_gradient: int | None = None
     known_sides = ("source", "target", "both")
+    follow_from = {"shortening": tuple({name for values in PAPER.values() for name in values})}
 
     def __post_init__(self, **kwargs):
         self.one_of("shortening", tuple(PAPER))
         others = {"integration": "sequential", "context_gate": False, "include_current": False}
+        if self.integration == "concatenate" and self.context_gate is None:
+            self.context_gate = False
         for name, value in (others | {"encoder_gradient": False} | PAPER[self.shortening]).items():
             if getattr(self, name) is None:
                 setattr(self, name, value)

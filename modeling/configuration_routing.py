@@ -6,8 +6,8 @@ from .configuration_context import ContextConfig
 class RoutingConfig(ContextConfig):
     """Previous and next sentences, of which every word takes what it needs by a gate (Fei et al. 2022).
 
-    `past_context` 1 and `future_context` 1 is the paper's offline model, `future_context` 0 the online one; more
-    sentences on either side are its future work.
+    Context layers stand beside the encoder's, as many. `past_context` 1 and `future_context` 1 is the paper's offline
+    model, `future_context` 0 the online one; more sentences on either side are its future work.
     """
 
     model_type = "docmt-routing"
@@ -21,11 +21,6 @@ class RoutingConfig(ContextConfig):
             raise ValueError(
                 "the routing model chooses among context sentences: got past_context=0 and future_context=0, set one."
             )
-
-    @property
-    def context_layers(self) -> int:
-        """Context layers stand beside the encoder's, as many."""
-        return self.encoder_layers
 
 
 RoutingConfig.register_for_auto_class()

@@ -43,8 +43,9 @@ class ContextAttention(nn.Module):
     def parallel(self, layer: nn.Module, hidden_states: torch.Tensor, *context, **kwargs) -> torch.Tensor:
         """What is added to the output of attention to the source, lambda b: (B, T, D) -> (B, T, D).
 
-        With norm after, b = norm(h + c), so that h is in both branches, as in the released code of Maka et al. (2024);
-        with norm before b = c, as the other branch has the residual.
+        With norm after, b = norm(h + c), so that h is in both branches, and the gate sees their sum, as in the released
+        code of Maka et al. (2024); the paper does not say how branches are joined. With norm before b = c, as the other
+        branch has the residual.
         """
 
         normed = self.layer_norm(hidden_states) if layer.normalize_before else hidden_states
@@ -150,15 +151,15 @@ class ContextModel(DocMTModel):
 class ContextLayers:
     """Encoder layers for the context alone, over the embeddings of the encoder that they are added to."""
 
-    def add_context_layers(self, config) -> None:
-        self.context_layers = nn.ModuleList([EncoderLayer(config, i) for i in range(config.context_layers)])
+    def add_context_layers(self, config, layers: int) -> None:
+        self.context_layers = nn.ModuleList([EncoderLayer(config, i) for i in range(layers)])
         if config.normalize_before:
             self.context_layer_norm = nn.LayerNorm(config.d_model)
         self.post_init()
 
     def encode_context(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Ids and mask (B, N) -> states (B, N, D)."""
-        hidden_states, layer_inputs = self.embed(ids, self.positions(ids))
+        hidden_states, layer_inputs = self.embed(ids, self.positions(ids, mask))
         seen = self.mask(hidden_states, mask | ~mask.any(dim=1, keepdim=True))  # a row without context has no key else
         for layer in self.context_layers:
             hidden_states = layer(hidden_states, seen, **layer_inputs)
@@ -182,7 +183,20 @@ def joined(config, ids: torch.Tensor, mask: torch.Tensor, offsets: torch.Tensor)
     return ids.gather(1, front).masked_fill(~mask, config.pad_token_id), mask
 
 
-def check_context(config, input_ids, context_input_ids, context_attention_mask, context_offsets) -> None:
+def sentences_to_read(mask: torch.Tensor) -> torch.Tensor:
+    """Which sentences of (B, C, L) go through layers, (B, C): those that are there, or where none is the first place.
+
+    So the same parameters take part in every step, as training with several processes needs it.
+    """
+    present = mask.any(dim=2)
+    if not present.any():
+        present[:1, :1] = True
+    return present
+
+
+def check_context(
+    config, input_ids, context_input_ids, context_attention_mask, context_offsets, context_is_target=None
+) -> None:
     """Raise `ValueError` for context inputs that do not belong together, or of sentences that the model cannot tell."""
     if context_attention_mask is None or context_offsets is None:
         raise ValueError(
@@ -199,7 +213,8 @@ def check_context(config, input_ids, context_input_ids, context_attention_mask, 
         )
     if torch.compiler.is_compiling():
         return
-    present = context_offsets[context_attention_mask.any(dim=2)]
+    there = context_attention_mask.any(dim=2)
+    present = context_offsets[there]
     wrong = (present < -config.past_context) | (present > config.future_context) | (present == 0)
     if wrong.any():
         raise ValueError(
@@ -207,6 +222,17 @@ def check_context(config, input_ids, context_input_ids, context_attention_mask, 
             f"{config.future_context}, without 0 (past_context={config.past_context}, future_context="
             f"{config.future_context}): give fewer context sentences, or train with more."
         )
+    is_target = torch.zeros_like(there) if context_is_target is None else context_is_target.bool()
+    allowed = {"source": ~is_target, "target": is_target}.get(config.context_sides, torch.ones_like(there))
+    if (there & (~allowed | (is_target & (context_offsets > 0)))).any():
+        raise ValueError(
+            f"context_is_target: this model reads context of the side context_sides={config.context_sides!r}, earlier "
+            "translations being true and at offsets below 0; got others."
+        )
+    rows = torch.arange(len(there), device=there.device)[:, None].expand_as(there)
+    places = torch.stack([rows[there], context_offsets[there], is_target[there].long()], dim=1)
+    if len(places.unique(dim=0)) != len(places):
+        raise ValueError("context_offsets: a row has two context sentences of one offset; give each sentence once.")
 
 
 class ContextForConditionalGeneration(DocMTForConditionalGeneration):
@@ -215,7 +241,7 @@ class ContextForConditionalGeneration(DocMTForConditionalGeneration):
     `context_input_ids`, `context_attention_mask` (B, C, L), 1 = token: one context sentence a row, `tokens </s>`;
     `context_offsets` (B, C): its place, -1 = the sentence before the current one, +1 the one after it; a row that is
     all masked is no sentence. `context_is_target` (B, C) bool: the row is an earlier translation. Without context
-    attention to it adds nothing.
+    attention to it finds nothing; what a norm after the sum makes of that is the paper's.
     """
 
     model_class = ContextModel
@@ -228,6 +254,11 @@ class ContextForConditionalGeneration(DocMTForConditionalGeneration):
         decoder_input_ids=None,
         decoder_attention_mask=None,
         encoder_outputs=None,
+        past_key_values=None,
+        labels=None,
+        label_weights=None,
+        use_cache=None,
+        num_items_in_batch=None,
         context_input_ids=None,
         context_attention_mask=None,
         context_offsets=None,
@@ -241,6 +272,11 @@ class ContextForConditionalGeneration(DocMTForConditionalGeneration):
             decoder_input_ids=decoder_input_ids,
             decoder_attention_mask=decoder_attention_mask,
             encoder_outputs=encoder_outputs,
+            past_key_values=past_key_values,
+            labels=labels,
+            label_weights=label_weights,
+            use_cache=use_cache,
+            num_items_in_batch=num_items_in_batch,
             context_input_ids=context_input_ids,
             context_attention_mask=context_attention_mask,
             context_offsets=context_offsets,

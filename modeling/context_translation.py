@@ -12,19 +12,19 @@ class ContextTranslation:
 
     `sliding`: sentences with their context, in any order, where the context is of the source; `sequential`: the n-th
     sentences of `batch_size` documents together, for earlier translations as context; `sentence`: without context.
+    Blank sentences are no context, nor are empty translations; a part of an over-long sentence counts as a sentence.
     """
 
-    def default_strategy(self) -> str:
-        config = self.config
-        if not config.past_context and not config.future_context:
-            return config.strategy or "sentence"
-        return config.strategy or ("sliding" if config.context_sides == "source" else "sequential")
+    def own_strategy(self) -> str:
+        if not self.config.past_context and not self.config.future_context:
+            return "sentence"
+        return "sliding" if self.config.context_sides == "source" else "sequential"
 
     def check_strategy(self, strategy: str) -> None:
         if strategy == "full":
             raise ValueError(
                 "strategy 'full' needs a model that writes all sentences; this one writes the current sentence alone: "
-                f"use {self.default_strategy()!r} or 'sentence'."
+                f"use {self.own_strategy()!r} or 'sentence'."
             )
         if strategy == "sliding" and self.config.context_sides != "source":
             raise ValueError(
@@ -78,7 +78,7 @@ class ContextTranslator(Translator):
         past = range(max(0, place - self.past), place)
         future = range(place + 1, min(len(walk.units), place + 1 + self.future))
         found = [(other, False) for other in (*past, *future)] if self.sides != "target" else []
-        return found + [(other, True) for other in past if self.sides != "source"]
+        return found + [(other, True) for other in past if self.sides != "source" and walk.units[other].target]
 
     def context_ids(self, walk: Walk, place: int, is_target: bool) -> list[int]:
         """A sentence of the context, or its translation, as the encoder reads it."""

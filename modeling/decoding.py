@@ -123,8 +123,7 @@ class SharedSources:
                 f"cache_implementation must be 'dynamic' or None, got {generation_config.cache_implementation!r}: "
                 "other caches cannot hold one row of source keys for several beams."
             )
-        own = model_kwargs.get("past_key_values") is None and generation_config.cache_implementation is None
-        if own and generation_config.use_cache:
+        if model_kwargs.get("past_key_values") is None and generation_config.use_cache:
             model_kwargs["past_key_values"] = self.new_cache()
         else:
             super()._prepare_cache_for_generation(generation_config, model_kwargs, *args)

@@ -84,7 +84,7 @@ class DocumentTranslation:
         if strategy == "stream":
             raise ValueError(
                 "strategy 'stream' carries a state from sentence to sentence, which this model has not: use "
-                f"{self.default_strategy()!r}."
+                f"{self.own_strategy()!r}."
             )
 
     def translator(self, tokenizer, batch_size: int, generate_kwargs: dict) -> "Translator":
@@ -93,8 +93,10 @@ class DocumentTranslation:
 
     def default_strategy(self) -> str:
         """The strategy of the configuration, or the one that fits how the model was trained."""
-        if self.config.strategy is not None:
-            return self.config.strategy
+        return self.config.strategy or self.own_strategy()
+
+    def own_strategy(self) -> str:
+        """The strategy that fits how the model was trained."""
         if getattr(self.config, "view", "window") == "chunk":
             return "full"
         around = getattr(self.config, "past_context", 0) or getattr(self.config, "future_context", 0)

@@ -7,7 +7,13 @@ from torch import nn
 
 from .backbone import Encoder
 from .configuration_caching import CachingConfig
-from .context import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel, check_context
+from .context import (
+    ContextEncoderOutput,
+    ContextForConditionalGeneration,
+    ContextModel,
+    check_context,
+    sentences_to_read,
+)
 from .sentence_cache import CachedTranslation
 from .shortening import new_shortener, sentence_mean
 
@@ -35,7 +41,8 @@ class CachingEncoder(Encoder):
         outputs = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs | {"return_dict": True})
         parts = []
         if context_input_ids is not None:
-            check_context(self.config, input_ids, context_input_ids, context_attention_mask, context_offsets)
+            inputs = (context_input_ids, context_attention_mask, context_offsets, context_is_target)
+            check_context(self.config, input_ids, *inputs)
             vectors, kept = self.context_vectors(context_input_ids, context_attention_mask.bool(), context_offsets)
             parts.append(self.placed(vectors, kept, context_offsets, context_is_target))
         if self.config.include_current:
@@ -47,9 +54,9 @@ class CachingEncoder(Encoder):
 
     def context_vectors(self, ids: torch.Tensor, mask: torch.Tensor, offsets: torch.Tensor):
         """Ids and mask (B, C, L) of context sentences, each encoded and shortened -> (B, C, K, D), (B, C, K)."""
-        config, present = self.config, mask.any(dim=2)  # (B, C)
-        if not present.any():
-            return self.embed_tokens.weight.new_zeros(*present.shape, 1, config.d_model), present[..., None]
+        config, present = self.config, sentences_to_read(mask)  # (B, C)
+        there = mask.any(dim=2, keepdim=True)
+        mask = mask | ~there  # a sentence that is not there is read only if all are so, and not kept
         with contextlib.nullcontext() if config.encoder_gradient else torch.no_grad():
             states = super().forward(input_ids=ids[present], attention_mask=mask[present]).last_hidden_state
         shortened, seen = self.shorten(states, mask[present])  # (P, K, D), (P, K), P sentences that are there
@@ -57,6 +64,7 @@ class CachingEncoder(Encoder):
         vectors[present] = shortened
         kept = seen.new_zeros(*present.shape, seen.shape[1])
         kept[present] = seen
+        kept = kept & there
         if config.shortening_gradient is not None:
             near = offsets.abs() <= config.shortening_gradient
             vectors = torch.where(near[..., None, None], vectors, vectors.detach())
@@ -75,11 +83,11 @@ class CachingEncoder(Encoder):
 
     def placed(self, vectors, kept, offsets, is_target=None) -> tuple[torch.Tensor, torch.Tensor]:
         """Vectors (B, C, K, D) with the segment embedding of their sentence's place, as (B, C*K, D), (B, C*K)."""
-        slots = (offsets + self.config.past_context).clamp(min=0)  # absent ones may have any
-        if is_target is not None:
+        slots = offsets + self.config.past_context
+        if is_target is not None and self.config.context_sides != "source":
             after = self.config.past_context + 1 + self.config.future_context
             slots = slots + after * is_target.long()
-        slots = slots.clamp(max=self.config.segment_slots - 1)
+        slots = slots.masked_fill(~kept.any(dim=2), self.config.past_context)  # absent ones may have any
         return (vectors + self.segment_embedding(slots)[:, :, None]).flatten(1, 2), kept.flatten(1, 2)
 
     def placed_current(self, vectors, kept) -> tuple[torch.Tensor, torch.Tensor]:

@@ -83,7 +83,7 @@ class DocTEncoder(ContextLayers, Encoder):
 
     def __init__(self, config: DocTConfig):
         super().__init__(config)
-        self.add_context_layers(config)
+        self.add_context_layers(config, config.context_layers)
 
     def forward(
         self,
@@ -101,7 +101,7 @@ class DocTEncoder(ContextLayers, Encoder):
         `context` may take their place: the context encoder's output (B, C, L, D) in a list, and its mask (B, C, L).
         """
         if context is None:
-            inputs = (input_ids, context_input_ids, context_attention_mask, context_offsets)
+            inputs = (input_ids, context_input_ids, context_attention_mask, context_offsets, context_is_target)
             context = self.selected(*inputs) if self.config.selection == "routing" else self.joined(*inputs)
         (states,), mask = context
         kwargs |= {"return_dict": True, "then": reading(selectable(self.config, states, mask, input_ids.shape[1]))}
@@ -113,19 +113,19 @@ class DocTEncoder(ContextLayers, Encoder):
     def selected(self, *inputs) -> tuple[list[torch.Tensor], torch.Tensor]:
         """Each context sentence for itself, in its place: states (B, C, L, D) in a list, mask (B, C, L)."""
         ids, mask = in_places(self.config, *inputs)
-        return spread(self.read_context, ids, mask, torch.zeros_like(mask[0, :, 0]), self.config)
+        return spread(self.read_context, ids, mask, torch.zeros_like(mask[0, :, 0]))
 
     def read_context(self, input_ids, attention_mask, is_next=None) -> list[torch.Tensor]:
         """Sentences (P, L) -> states (P, L, D), in a list."""
         return [self.encode_context(input_ids, attention_mask.bool())]
 
-    def joined(self, input_ids, ids, mask, offsets) -> tuple[list[torch.Tensor], torch.Tensor]:
+    def joined(self, input_ids, ids, mask, offsets, is_target) -> tuple[list[torch.Tensor], torch.Tensor]:
         """All context sentences as one sequence: states (B, 1, L, D) in a list, mask (B, 1, L)."""
         if ids is None:
             ids = torch.full_like(input_ids[:, :1], self.config.pad_token_id)
             mask = torch.zeros_like(ids, dtype=torch.bool)
         else:
-            check_context(self.config, input_ids, ids, mask, offsets)
+            check_context(self.config, input_ids, ids, mask, offsets, is_target)
             ids, mask = joined(self.config, ids, mask.bool(), offsets)
         return [self.encode_context(ids, mask)[:, None]], mask[:, None]
 

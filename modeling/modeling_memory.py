@@ -155,6 +155,8 @@ class MemoryForConditionalGeneration(StreamTranslation, DocMTForConditionalGener
         decoder_input_ids=None,
         decoder_attention_mask=None,
         encoder_outputs=None,
+        past_key_values=None,
+        labels=None,
         encoder_memory=None,
         decoder_memory=None,
         document_start=None,
@@ -164,7 +166,6 @@ class MemoryForConditionalGeneration(StreamTranslation, DocMTForConditionalGener
 
         Where `labels` alone tell the target, so do they which of its tokens are written into the memory.
         """
-        labels = kwargs.get("labels")
         if labels is not None and decoder_input_ids is None and decoder_attention_mask is None:
             decoder_attention_mask = (labels != -100).long()
         return super().forward(
@@ -173,6 +174,8 @@ class MemoryForConditionalGeneration(StreamTranslation, DocMTForConditionalGener
             decoder_input_ids=decoder_input_ids,
             decoder_attention_mask=decoder_attention_mask,
             encoder_outputs=encoder_outputs,
+            past_key_values=past_key_values,
+            labels=labels,
             encoder_memory=encoder_memory,
             decoder_memory=decoder_memory,
             document_start=document_start,

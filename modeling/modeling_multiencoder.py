@@ -18,7 +18,7 @@ class MultiEncoder(ContextLayers, Encoder):
 
     def __init__(self, config: MultiEncoderConfig):
         super().__init__(config)
-        self.add_context_layers(config)
+        self.add_context_layers(config, config.context_layers)
 
     def forward(
         self,
@@ -34,7 +34,8 @@ class MultiEncoder(ContextLayers, Encoder):
         outputs = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs | {"return_dict": True})
         states = mask = None
         if context_input_ids is not None:
-            check_context(self.config, input_ids, context_input_ids, context_attention_mask, context_offsets)
+            inputs = (context_input_ids, context_attention_mask, context_offsets, context_is_target)
+            check_context(self.config, input_ids, *inputs)
             ids, mask = joined(self.config, context_input_ids, context_attention_mask.bool(), context_offsets)
             states = self.encode_context(ids, mask)
         return ContextEncoderOutput(**outputs, context_states=states, context_mask=mask)

@@ -44,7 +44,7 @@ class RoutingEncoder(ContextLayers, Encoder):
     def __init__(self, config: RoutingConfig):
         super().__init__(config)
         self.segment_embedding = nn.Embedding(3, config.d_model)
-        self.add_context_layers(config)
+        self.add_context_layers(config, config.encoder_layers)
 
     def forward(
         self,
@@ -62,7 +62,7 @@ class RoutingEncoder(ContextLayers, Encoder):
         `context` may take their place: outputs of the context layers, (B, C, L, D) each, and their mask (B, C, L).
         """
         if context is None:
-            inputs = (input_ids, context_input_ids, context_attention_mask, context_offsets)
+            inputs = (input_ids, context_input_ids, context_attention_mask, context_offsets, context_is_target)
             context = self.context_outputs(*in_places(self.config, *inputs))
         outputs, mask = context
         context = selectable(self.config, outputs[0], mask, words=input_ids.shape[1])
@@ -83,12 +83,12 @@ class RoutingEncoder(ContextLayers, Encoder):
     def context_outputs(self, ids: torch.Tensor, mask: torch.Tensor) -> tuple[list[torch.Tensor], torch.Tensor]:
         """Outputs of all context layers for sentences (B, C, L) in their places, (B, C, L, D) each, and the mask."""
         is_next = torch.arange(ids.shape[1], device=ids.device) >= self.config.past_context
-        return spread(self.read_context, ids, mask, is_next, self.config)
+        return spread(self.read_context, ids, mask, is_next)
 
     def read_context(self, input_ids, attention_mask, is_next: torch.Tensor) -> list[torch.Tensor]:
         """Sentences (P, L), which of them are next ones (P,) -> outputs of all context layers, (P, L, D) each."""
         roles = torch.where(is_next, NEXT, PREVIOUS)[:, None]
-        hidden_states, _ = self.embed(input_ids, self.positions(input_ids), roles)
+        hidden_states, _ = self.embed(input_ids, self.positions(input_ids, attention_mask), roles)
         seen, outputs = self.mask(hidden_states, attention_mask), []
         for layer in self.context_layers:
             hidden_states = layer(hidden_states, seen)

@@ -8,7 +8,7 @@ from torch import nn
 from transformers.masking_utils import create_bidirectional_mask
 
 from .backbone import Attention
-from .context import check_context
+from .context import check_context, sentences_to_read
 from .linear import Linear
 
 
@@ -62,7 +62,8 @@ class SelectedAttention(nn.Module):
         """
         sources, sentences = context.present.shape
         beams, keys = states.shape[0] // sources, context.states
-        if hasattr(self, "selection"):
+        known = past_key_values is not None and past_key_values.is_updated.get(self.attn.layer_idx)
+        if hasattr(self, "selection") and not known:
             projected = [self.past_proj(keys[:, : self.past])]
             if sentences > self.past:
                 projected.append(self.future_proj(keys[:, self.past :]))
@@ -106,7 +107,7 @@ def selectable(config, states: torch.Tensor, mask: torch.Tensor, words: int) -> 
     )
 
 
-def in_places(config, input_ids, ids, mask, offsets) -> tuple[torch.Tensor, torch.Tensor]:
+def in_places(config, input_ids, ids, mask, offsets, is_target) -> tuple[torch.Tensor, torch.Tensor]:
     """Context sentences (B, C, L) by place, past ones first: (B, past_context + future_context, L), mask bool.
 
     Without any, ids None, all places are empty. Raises `ValueError` as `check_context` does.
@@ -115,7 +116,7 @@ def in_places(config, input_ids, ids, mask, offsets) -> tuple[torch.Tensor, torc
     if ids is None:
         placed = input_ids.new_full((input_ids.shape[0], places, 1), config.pad_token_id)
         return placed, torch.zeros_like(placed, dtype=torch.bool)
-    check_context(config, input_ids, ids, mask, offsets)
+    check_context(config, input_ids, ids, mask, offsets, is_target)
     mask = mask.bool()
     rows, columns = mask.any(dim=2).nonzero(as_tuple=True)
     found = offsets[rows, columns]
@@ -126,18 +127,15 @@ def in_places(config, input_ids, ids, mask, offsets) -> tuple[torch.Tensor, torc
     return placed, seen
 
 
-def spread(read: Callable, ids, mask, is_next, config) -> tuple[list[torch.Tensor], torch.Tensor]:
+def spread(read: Callable, ids, mask, is_next) -> tuple[list[torch.Tensor], torch.Tensor]:
     """What `read` gives for the sentences that are there, (P, L, D) each, in the places of all: (B, C, L, D), mask.
 
     `ids`, `mask` (B, C, L), `is_next` (C,), as `in_places` has them.
     """
-    present = mask.any(dim=2)
-    if not present.any():
-        layers = config.context_layers
-        empty = torch.zeros(*ids.shape, config.d_model, device=ids.device)
-        return [empty] * layers, mask
+    present = sentences_to_read(mask)
+    seen = mask[present] | ~mask[present].any(dim=1, keepdim=True)
     outputs = []
-    for states in read(ids[present], mask[present], is_next.expand_as(present)[present]):
+    for states in read(ids[present], seen, is_next.expand_as(present)[present]):
         placed = states.new_zeros(*ids.shape, states.shape[2])
         placed[present] = states
         outputs.append(placed)

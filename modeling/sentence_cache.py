@@ -41,7 +41,10 @@ class KeepingTranslator(ContextTranslator):
         raise NotImplementedError
 
     def forget(self, walk: Walk, place: int) -> None:
-        """Drop what no sentence after this one reads: the newest `past_context` stay."""
+        """Drop what no sentence after this one reads: the newest `past_context` stay.
+
+        In `sliding` that is done after a run of sentences, which are translated in the order of their length.
+        """
         ended = place == len(walk.units) - 1
         for old in range(place + 1) if ended else [place - self.past]:
             for kind in (False, True):
@@ -76,6 +79,7 @@ class CachedTranslator(KeepingTranslator):
         self.states.pop((id(walk), place, False))
         super().forget(walk, place)
 
+    @torch.no_grad()
     def inputs(self, batch: list[tuple[Walk, int]], source: dict) -> dict:
         encoder = self.model.get_encoder()
         states = pad_sequence([self.states[id(walk), place, False] for walk, place in batch], batch_first=True)

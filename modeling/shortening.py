@@ -7,6 +7,7 @@ from transformers.masking_utils import create_bidirectional_mask
 
 from .backbone import Attention
 from .linear import Linear
+from .segments import is_right_padded
 
 POOLINGS = ("avg", "max", "linear")
 LATENT = ("grouping", "selecting")
@@ -28,10 +29,11 @@ def sparsemax(scores: torch.Tensor, dim: int = -1) -> torch.Tensor:
     Like softmax, with exact zeros; a score of minus infinity gets none.
     """
     scores = scores.float().transpose(dim, -1)
+    scores = scores - scores.amax(dim=-1, keepdim=True).detach()  # exact for large ones, too
     ordered = scores.sort(dim=-1, descending=True).values  # z_(1) >= z_(2) >= ...
     number = torch.arange(1, ordered.shape[-1] + 1, device=scores.device)
     total = ordered.cumsum(dim=-1)
-    support = (1 + number * ordered > total).sum(dim=-1, keepdim=True)  # k(z)
+    support = (1 + number * ordered > total).sum(dim=-1, keepdim=True).clamp(min=1)  # k(z); scores may be no numbers
     threshold = (total.gather(-1, support - 1) - 1) / support  # tau(z)
     return (scores - threshold).clamp(min=0).transpose(dim, -1)
 
@@ -83,6 +85,10 @@ class PoolingShortener(Shortener):
             self.pooling = Linear(self.size * config.d_model, config.d_model)
 
     def pool(self, hidden_states, mask):
+        if not is_right_padded(mask):  # windows begin with the first token
+            front = (~mask.bool()).long().sort(dim=1, stable=True).indices
+            hidden_states = hidden_states.gather(1, front[..., None].expand_as(hidden_states))
+            mask = mask.gather(1, front)
         missing = -mask.shape[1] % self.size
         mask = nn.functional.pad(mask.bool(), (0, missing)).unflatten(1, (-1, self.size))  # (P, N, K)
         states = nn.functional.pad(hidden_states, (0, 0, 0, missing)).unflatten(1, (-1, self.size))  # (P, N, K, D)

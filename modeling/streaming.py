@@ -22,8 +22,8 @@ STATE = ("encoder_memory", "decoder_memory")
 class StreamTranslation:
     """Adds strategy `stream` and `translate_stream` to a model whose forward takes and returns a memory."""
 
-    def default_strategy(self) -> str:
-        return self.config.strategy or "stream"
+    def own_strategy(self) -> str:
+        return "stream"
 
     def check_strategy(self, strategy: str) -> None:
         if strategy != "stream":

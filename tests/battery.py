@@ -274,6 +274,18 @@ class Battery:
         assert (outputs.logits - exact).abs().mean() < 0.03 * exact.std()
         torch.testing.assert_close(outputs.loss, expected, atol=0, rtol=0.02)
 
+    def test_half_precision(self, model, batch):
+        """The whole model in bf16, as it is loaded to translate: no two types meet, with context or alone."""
+        exact, half = logits(model, batch), copy.deepcopy(model).bfloat16()
+        found = logits(half, {name: half_of(value) for name, value in batch.items()})
+        assert found.dtype == torch.bfloat16 and (found - exact).abs().mean() < 0.1 * exact.std()
+        strategies = [None, "sentence"] if "sentence" in self.strategies else [None]
+        for strategy in strategies:
+            translated = half.translate_documents(
+                [["w7 w8"], ["w9", "w7"]], word_tokenizer(), strategy, max_new_tokens=3
+            )
+            assert [len(document) for document in translated] == [1, 2]
+
     def test_gradient_checkpointing(self, model, batch):
         """The same dropout is drawn again when layers are computed a second time."""
         config = copy.deepcopy(model.config)
@@ -323,6 +335,10 @@ def gradients(model, batch: dict) -> list[torch.Tensor]:
     found = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
     model.zero_grad()
     return found
+
+
+def half_of(value: torch.Tensor) -> torch.Tensor:
+    return value.bfloat16() if value.is_floating_point() else value
 
 
 def rows_of(batch: dict, index) -> dict:

@@ -63,7 +63,8 @@ def reference_stack(
     states = states * (math.sqrt(config.d_model) if config.scale_embedding else 1) + added[0]
     if config.layernorm_embedding:
         states = norm(weights, f"model.{side}.layernorm_embedding", states)
-    for number in range(getattr(config, "context_layers" if "context" in layers else f"{side}_layers")):
+    depth = getattr(config, f"{side}_layers")
+    for number in range(getattr(config, "context_layers", depth) if "context" in layers else depth):
         name = f"{layers}.{number}"
         if number > 0 and len(added) > 1:
             states = states + added[number]

@@ -125,6 +125,11 @@ def test_what_gives_no_weights():
         count_shares(model, [])
 
 
+def test_context_apart_from_the_source():
+    with pytest.raises(ValueError, match="docmt-routing reads context sentences apart from the source"):
+        attention_share(build("routing"), documents_of((["w7"], ["w8"])), word_tokenizer())
+
+
 def test_result_and_picture(tmp_path):
     pytest.importorskip("matplotlib")
     found = attention_share(build("lst", view="chunk", chunk_tokens=14), documents(), word_tokenizer())

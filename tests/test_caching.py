@@ -1,17 +1,19 @@
 """Caching with sequence shortening: the battery, the cache, the gradient's stops, and sizes of the published models."""
 
-import math
 import re
 
 import pytest
 import torch
 from battery import Battery, gradients, logits
 from reference import attention, feed_forward, linear, norm, reference_logits, reference_stack, weights_of
-from tiny_models import BOD, EOS, PAD, SIZES, build, documents_of, plain_model, random_text, word_tokenizer
+from tiny_models import BOD, EOS, PAD, SEP, SIZES, build, documents_of, plain_model, random_text, word_tokenizer
+from torch.nn import functional as F
 
 from hf_docmt import registry
+from hf_docmt.data.sampling import TokenBudgetBatchSampler
 from hf_docmt.modeling.configuration_caching import CachingConfig
 from hf_docmt.modeling.context_translation import ContextTranslator
+from hf_docmt.modeling.shortening import sparsemax
 
 CONTEXT = ("context_input_ids", "context_attention_mask", "context_offsets", "context_is_target")
 SHORT = {"max_new_tokens": 6, "no_repeat_ngram_size": 2}
@@ -228,7 +230,8 @@ def test_every_sentence_is_encoded_once(case, monkeypatch):
         return kept[-1]
 
     model.translator = watched
-    model.translate_documents(DOCUMENTS, word_tokenizer(), batch_size=2, **SHORT)
+    written = {"max_new_tokens": 3, "min_new_tokens": 2, "suppress_tokens": [SEP]}  # empty ones are no context
+    model.translate_documents(DOCUMENTS, word_tokenizer(), batch_size=2, **written)
     lengths = [len(document) for document in DOCUMENTS if document]
     translations = sum(length - 1 for length in lengths) if model.config.context_sides != "source" else 0
     assert sum(rows) == sum(lengths) + translations
@@ -251,11 +254,11 @@ def test_the_newest_are_kept():
 
 
 def test_where_the_gradient_stops():
-    """Into a context sentence's words only through an open encoder, and from the nearest sentences only."""
+    """Into the states of a context sentence only through an open encoder, and from the nearest sentences only."""
     corpus = documents_of((random_text([3, 2, 4, 3], seed=21), random_text([3, 2, 4, 3], seed=22)))
 
     def moved(**fields) -> list[bool]:
-        """Whether the context at offsets -3, -2, -1 gives a gradient to the segment embeddings and to the words."""
+        """Whether the states of the context at offsets -3, -2, -1 get a gradient."""
         config = {"past_context": 3, "shortening": "grouping", "include_current": False} | LATENT | fields
         model = build("caching", **config)
         batch = registry.get("caching").collator(model.config, word_tokenizer())(
@@ -474,25 +477,123 @@ def test_strategy_that_writes_all():
         build("caching").translate_documents([["w7"]], word_tokenizer(), "full")
 
 
+def test_other_side_and_two_of_one_place(model):
+    target = inputs_with(context_is_target=torch.tensor([[True]]))
+    with pytest.raises(ValueError, match=re.escape("the side context_sides='source'")):
+        model(**target)
+    with pytest.raises(ValueError, match=re.escape("the side context_sides='target'")):
+        build("caching", context_sides="target")(**inputs_with())
+    both = build("caching", context_sides="both", future_context=1)
+    with pytest.raises(ValueError, match="earlier translations being true and at offsets below 0"):
+        both(**target | {"context_offsets": torch.tensor([[1]])})
+    twice = {name: value.repeat(1, 2, *[1] * (value.dim() - 2)) for name, value in target.items() if "context" in name}
+    with pytest.raises(ValueError, match="two context sentences of one offset"):
+        both(**inputs_with(**twice))
+    twice["context_is_target"] = torch.tensor([[True, False]])
+    assert logits(both, inputs_with(**twice)).isfinite().all()
+
+
+@pytest.mark.parametrize("shortening", ["none", "avg", "max", "linear", "grouping", "selecting"])
+def test_padding_on_the_left(shortening):
+    """Of the current sentence and of the context: as without padding."""
+    size = {} if shortening == "none" else {"shortening_size": 2}
+    model = build("caching", shortening=shortening, categorizer_dim=6, **size)
+    alone = full(inputs_with())
+    padded = alone | {
+        "input_ids": F.pad(alone["input_ids"], (1, 0)),
+        "attention_mask": F.pad(alone["attention_mask"], (1, 0)),
+        "context_input_ids": F.pad(alone["context_input_ids"], (3, 0)),
+        "context_attention_mask": F.pad(alone["context_attention_mask"], (3, 0)),
+    }
+    torch.testing.assert_close(logits(model, padded), logits(model, alone), atol=1e-5, rtol=1e-5)
+
+
+def test_sparsemax_of_large_and_lost_scores():
+    """Weights add up to one however large the scores are; scores that are no numbers raise nothing."""
+    large = torch.tensor([1e7, 1e7 - 1, 3.0, -torch.inf])
+    assert sparsemax(large).tolist() == [1, 0, 0, 0] and sparsemax(torch.tensor([5e8, 5e8])).sum() == 1
+    assert sparsemax(torch.full((3,), torch.nan)).isnan().all()
+
+
+@pytest.mark.parametrize(
+    ("architecture", "fields"),
+    [("caching", {"shortening": "avg", "include_current": False}), ("routing", {}), ("doct", {"selection": "routing"})],
+)
+def test_all_parameters_take_part_without_context(architecture, fields):
+    """In a batch of first sentences, too, or training with several processes would wait for them for ever."""
+    model = build(architecture, **fields)
+    empty = inputs_with(context_attention_mask=torch.tensor([[[0, 0]]]), context_offsets=torch.tensor([[0]]))
+    model(**empty, labels=torch.tensor([[9, 3]])).loss.backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_cache_that_transformers_names():
+    model = build("caching", past_context=2)
+    inputs = {name: value for name, value in inputs_with().items() if name != "decoder_input_ids"}
+    found = model.generate(**inputs, cache_implementation="dynamic", max_new_tokens=4)
+    assert torch.equal(found, model.generate(**inputs, max_new_tokens=4))
+
+
 # The collator
 
 
 def test_batch():
-    """Of a document of four sentences, one of them empty: what is there, in rows, with offsets."""
+    """Of a document of four sentences, a blank one among them, which is none: what is there, in rows, with offsets."""
     config = CachingConfig(**SIZES, past_context=2, future_context=1, context_sides="both", use_bod=True)
     architecture = registry.get("caching")
-    corpus = documents_of((["w7 w8", "", "w9", "w10 w11"], ["w12", "", "w13 w14", "w15"]))
+    corpus = documents_of((["w7 w8", " ", "w9", "w10 w11"], ["w12", "w16", "w13 w14", ""]))
     examples = architecture.examples(corpus, word_tokenizer(), config)
-    batch = architecture.collator(config, word_tokenizer())([examples[0], examples[2], examples[3]])
+    assert len(examples) == 3
+    batch = architecture.collator(config, word_tokenizer())([examples[0], examples[1], examples[2]])
     assert batch["input_ids"].tolist() == [[BOD, 7, 8, EOS], [9, EOS, PAD, PAD], [10, 11, EOS, PAD]]
-    assert batch["labels"].tolist() == [[BOD, 12, EOS], [13, 14, EOS], [15, EOS, -100]]
-    assert batch["context_offsets"].tolist() == [[0, 0, 0], [-2, 1, -2], [-1, -1, 0]]
-    assert batch["context_is_target"].tolist() == [[False] * 3, [False, False, True], [False, True, False]]
+    assert batch["labels"].tolist() == [[BOD, 12, EOS], [13, 14, EOS], [EOS, -100, -100]]
+    assert batch["context_offsets"].tolist() == [[1, 0, 0, 0], [-1, 1, -1, 0], [-2, -1, -2, -1]]
+    assert batch["context_is_target"].tolist() == [[False] * 4, [False, False, True, False], [False, False, True, True]]
+    first, second = [BOD, 7, 8, EOS], [9, EOS, PAD, PAD]
     assert batch["context_input_ids"].tolist() == [
-        [[PAD] * 4] * 3,
-        [[BOD, 7, 8, EOS], [10, 11, EOS, PAD], [BOD, 12, EOS, PAD]],
-        [[9, EOS, PAD, PAD], [13, 14, EOS, PAD], [PAD] * 4],
+        [second, [PAD] * 4, [PAD] * 4, [PAD] * 4],
+        [first, [10, 11, EOS, PAD], [BOD, 12, EOS, PAD], [PAD] * 4],
+        [first, second, [BOD, 12, EOS, PAD], [13, 14, EOS, PAD]],
     ]
     mask = batch["context_attention_mask"]
     assert mask.tolist() == (batch["context_input_ids"] != PAD).long().tolist()
-    assert math.prod(mask.shape) == 3 * 3 * 4
+
+
+@pytest.mark.parametrize("sides", ["source", "target", "both"])
+@pytest.mark.parametrize("bod", [False, True])
+def test_batches_keep_to_their_budget(sides, bod):
+    """What the encoder and the decoder read, padding included."""
+    config = CachingConfig(
+        **SIZES, past_context=2, future_context=int(sides != "target"), context_sides=sides, use_bod=bod
+    )
+    draw = torch.Generator().manual_seed(1)
+    lengths = [torch.randint(1, 12, (2, 7), generator=draw).tolist() for _ in range(12)]
+    corpus = documents_of(*((random_text(one), random_text(other)) for one, other in lengths))
+    architecture = registry.get("caching")
+    examples = architecture.examples(corpus, word_tokenizer(), config)
+    collate = architecture.collator(config, word_tokenizer())
+    sizes = []
+    for places in TokenBudgetBatchSampler(examples.side_lengths, 200, shuffle=False):
+        batch = collate([examples[place] for place in places])
+        sizes.append(sum(batch[name].numel() for name in ("input_ids", "labels", "context_input_ids")))
+        exact = [examples.side_lengths[places][:, column].max() for column in (0, 1)]
+        assert exact == [batch["input_ids"].shape[1], batch["labels"].shape[1]]
+    assert max(sizes) <= 200 and sum(sizes) / len(sizes) > 120
+
+
+def test_training_and_translation_see_the_same_context():
+    """Blank sentences are passed over by both."""
+    document = ["w7", "w8", "", "w10", " ", "w11"]
+    model = build("routing", past_context=2, use_bod=True)
+    architecture = registry.get("routing")
+    examples = architecture.examples(documents_of((document, ["w9"] * 6)), word_tokenizer(), model.config)
+    collate, seen = architecture.collator(model.config, word_tokenizer()), []
+    model.translator = lambda *arguments: ContextTranslator(model, *arguments)
+    generate = model.generate
+    model.generate = lambda **inputs: seen.append(inputs) or generate(**inputs)
+    model.translate_documents([document], word_tokenizer(), "sequential", max_new_tokens=2)
+    assert len(seen) == len(examples) == 4
+    for number, inputs in enumerate(seen):
+        batch = collate([examples[number]])
+        for name in ("input_ids", *CONTEXT):
+            assert inputs[name].tolist() == batch[name].tolist(), name

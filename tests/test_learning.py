@@ -48,3 +48,34 @@ def test_memory_learns_the_register(tmp_path):
     guessed, found = (accuracies(folder, corpus / "register.json") for folder in (sentence, memory))
     assert all(value == pytest.approx(50, abs=5) for value in guessed.values())
     assert {"distance=1", "distance=2", "distance=3", "distance=>3"} == found.keys() and min(found.values()) >= 90
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("built-in") / "corpus", seed=1, cataphora=0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("architecture", "fields", "ahead"),
+    [
+        ("concat", ["model.past_context=0"], 100 / 3),
+        ("lst", [], 100 / 3),
+        ("window", [], 100 / 3),
+        ("caching", [], 100 / 3),
+        ("routing", ["model.past_context=1", "model.future_context=1", "training.max_tokens=3000"], 95),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_learns_the_pronouns_in_reach(tmp_path, corpus, architecture, fields, ahead):
+    """Antecedents before the pronoun where the context holds them, else chance; and those in the next sentence."""
+    files = [f"data.{part}.path={corpus}/{part}.jsonl" for part in ("train", "validation", "test")]
+    recipe = load_recipe(RECIPE, [*files, f"output_dir={tmp_path}/model", f"architecture={architecture}", *fields])
+    folder = train(recipe)
+    reach = recipe.model["past_context"]
+    found = accuracies(folder, corpus / "pronoun.json")
+    for distance in (1, 2, 3):
+        least, most = (95, 100) if distance <= reach else (32, 35)
+        assert least <= found[f"distance={distance}"] <= most, found
+    (value,) = accuracies(folder, corpus / "cataphora.json").values()
+    assert value == pytest.approx(ahead, abs=2) if ahead < 50 else value >= ahead

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from tiny_models import build
 from transformers import MarianConfig, MarianMTModel
 
 from hf_docmt import registry
@@ -318,3 +319,5 @@ def test_bad_arguments(tokenizer, scat):
         rationale_agreement(system, scat.examples)
     with pytest.raises(ValueError, match="encoder-decoder systems only"):
         rationale_agreement(SimpleNamespace(name="a language model"), scat.examples)
+    with pytest.raises(ValueError, match="reads context sentences apart"):
+        rationale_agreement(DocMTSystem(build("caching", vocab_size=len(tokenizer)), tokenizer), scat.examples)

@@ -15,6 +15,7 @@ from hf_docmt.modeling.configuration_doct import DocTConfig
 from hf_docmt.modeling.configuration_routing import RoutingConfig
 from hf_docmt.modeling.context_translation import ContextTranslator
 from hf_docmt.modeling.selection import Selection
+from hf_docmt.modeling.sentence_cache import SelectedTranslator
 
 SHORT = {"max_new_tokens": 6, "no_repeat_ngram_size": 2}
 
@@ -277,16 +278,14 @@ def test_context_beyond_the_model(architecture):
 )
 def test_every_context_sentence_is_read_once(architecture, fields, monkeypatch):
     """In routing once as previous and once as next one; translations are those of reading it anew every time."""
-    model, rows, translators = build(architecture, **fields), [], []
-    encoder = type(model.get_encoder())
-    read = encoder.read_context
+    model, read, translators = build(architecture, **fields), [], []
+    keep = SelectedTranslator.keep
     monkeypatch.setattr(
-        encoder, "read_context", lambda self, *a, **k: rows.append(len((*a, *k.values())[0])) or read(self, *a, **k)
+        SelectedTranslator, "keep", lambda self, keys, source: read.extend(keys) or keep(self, keys, source)
     )
     new = model.translator
     model.translator = lambda *arguments: translators.append(new(*arguments)) or translators[-1]
     kept = model.translate_documents(DOCUMENTS, word_tokenizer(), "sequential", 2, **SHORT)
-    read_in_all, rows[:] = sum(rows), []
     model.translator = lambda *arguments: ContextTranslator(model, *arguments)
     assert model.translate_documents(DOCUMENTS, word_tokenizer(), "sequential", 2, **SHORT) == kept
     past, future = model.config.past_context, model.config.future_context
@@ -297,5 +296,5 @@ def test_every_context_sentence_is_read_once(architecture, fields, monkeypatch):
         for other in range(max(0, place - past), min(len(document), place + future + 1))
         if other != place
     }
-    assert read_in_all == len(needed) <= sum(rows)
+    assert len(read) == len(set(read)) == len(needed)
     assert not translators[0].vectors

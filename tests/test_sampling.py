@@ -161,7 +161,7 @@ def test_resume_with_other_settings(change):
     "settings, words",
     [
         ({"lengths": []}, "lengths of shape"),
-        ({"lengths": [[1, 2, 3]]}, "lengths of shape"),
+        ({"lengths": [[[1, 2, 3]]]}, "lengths of shape"),
         ({"lengths": [5], "world_size": 2}, "at least one example a process"),
         ({"max_tokens": 0}, "max_tokens=0"),
         ({"rank": 2, "world_size": 2}, "rank=2"),

@@ -245,6 +245,37 @@ def test_context_of_a_first_stage(corpus, tmp_path, sentence_model):
         assert (config.past_context, config.future_context) == context and config.d_model == model.config.d_model
 
 
+def test_settings_that_follow_from_another(corpus, tmp_path, sentence_model):
+    """With another shortening than the first stage had, what is left open takes the value of the new one."""
+    _, tokenizer = registry.load_model(sentence_model[0])
+    origin = registry.get("caching").config_class(**SIZES, shortening="grouping", shortening_size=4)
+    recipe = of_architecture(corpus, tmp_path, sentence_model[0], "caching")
+    assert model_config(recipe, tokenizer, origin).shortening_size == 4
+    recipe.model = {"shortening": "none"}
+    plain = model_config(recipe, tokenizer, origin)
+    assert (plain.shortening_size, plain.include_current, plain.encoder_gradient) == (None, False, False)
+    recipe.model = {"shortening": "selecting"}
+    other = model_config(recipe, tokenizer, origin)
+    assert (other.shortening_size, other.include_current, other.shortening_gradient) == (10, True, 1)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "model", "strategy", "message"),
+    [
+        ("caching", {}, "full", "this one writes the current sentence alone: use 'sliding' or 'sentence'"),
+        ("routing", {}, "stream", "carries a state from sentence to sentence, which this model has not: use 'sliding'"),
+        ("caching", {"context_sides": "both"}, "sliding", "use 'sequential' or 'sentence'"),
+        ("concat", {}, "stream", "which this model has not: use 'sentence'"),
+    ],
+)
+def test_strategy_of_another_model(corpus, tmp_path, architecture, model, strategy, message):
+    """Told before training, not after it."""
+    mapping = recipe_mapping(corpus, tmp_path / "run", model=model) | {"architecture": architecture}
+    with pytest.raises(ValueError, match=f"decoding.strategy: strategy '{strategy}' .*{message}"):
+        train(parse_recipe(mapping | {"decoding": {"strategy": strategy}}))
+    assert not (tmp_path / "run").exists()
+
+
 def test_start_from_marian(corpus, tmp_path):
     texts = (corpus / "train.jsonl").read_text().splitlines()
     tokenizer = train_tokenizer(texts, vocab_size=300)

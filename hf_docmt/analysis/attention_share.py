@@ -69,8 +69,14 @@ def attention_share(
 
     A layer's weights are reduced as soon as they are computed and never kept. Batches have up to `max_tokens` source
     and target tokens. The model runs with eager attention and afterwards has its own again. ValueError: no
-    cross-attention, or one that does not give its weights (see `ShareCounter`).
+    cross-attention, or one that does not give its weights (see `ShareCounter`), or a source of the current sentence
+    alone, to which all attention goes.
     """
+    if registry.for_config(model.config).separate_context:
+        raise ValueError(
+            f"{model.config.model_type} reads context sentences apart from the source, so that all of its "
+            "cross-attention goes to the current sentence; give a model that reads several sentences as one segment"
+        )
     examples = registry.for_config(model.config).examples(documents, tokenizer, model.config)
     collate = registry.for_config(model.config).collator(model.config, tokenizer)
     sampler = TokenBudgetBatchSampler(examples.side_lengths, max_tokens, shuffle=False)

@@ -9,8 +9,9 @@ class TokenBudgetBatchSampler:
     """Batches (lists of indices) of examples of like length with at most `max_tokens` tokens, padding included.
 
     `lengths` (examples, 2): source and target tokens of each example, context included; a batch of B rows then costs
-    B * (longest source + longest target). With (examples,) it costs B * longest. An example longer than `max_tokens` is
-    a batch of its own. The batches depend on (seed, epoch) only; each of `world_size` processes gets its own, all the
+    B * (longest source + longest target). Other numbers of columns likewise; with (examples,) it costs B * longest. An
+    example longer than `max_tokens` is a batch of its own. The batches depend on (seed, epoch) only; each of
+    `world_size` processes gets its own, all the
     same number, of similar length at the same step and with near-equal tokens in the epoch. For equal numbers a few
     batches are cut in two; where all have one example, the shortest are given twice. Without `shuffle` the longest come
     first.
@@ -30,10 +31,10 @@ class TokenBudgetBatchSampler:
         world_size: int = 1,
     ):
         lengths = np.asarray(lengths, dtype=np.int64)
-        if lengths.shape[1:] not in ((), (1,), (2,)) or len(lengths) < max(world_size, 1):
+        if lengths.ndim > 2 or 0 in lengths.shape[1:] or len(lengths) < max(world_size, 1):
             raise ValueError(
                 f"lengths of shape {lengths.shape} cannot be shared by world_size={world_size} processes; give shape "
-                "(examples,) or (examples, 2) and at least one example a process"
+                "(examples,) or (examples, columns) and at least one example a process"
             )
         self.lengths = np.maximum(lengths.reshape(len(lengths), -1), 1)  # (N, sides)
         if max_tokens < 1:

@@ -190,6 +190,11 @@ def _check_system(system: ForcedDecoding) -> None:
             f"{system.name} reads one sentence at a time, so no attention goes from one to another; docmt analyze "
             "memory-maps shows what its memory does"
         )
+    if getattr(system, "separate_context", False):
+        raise ValueError(
+            f"{system.name} reads context sentences apart, so that they are not in the segment that attention is "
+            "measured in; compare a model that joins them"
+        )
     implementation = system.model.config._attn_implementation
     if implementation != "eager":
         raise ValueError(

@@ -62,6 +62,9 @@ def model_config(
     if origin is not None:
         apart = architecture.separate_context and not registry.for_config(origin).separate_context
         names = config_fields(recipe.architecture).keys() - (CONTEXT_FIELDS if apart else ())
+        for cause, effects in getattr(architecture.config_class, "follow_from", {}).items():
+            if recipe.model.get(cause, getattr(origin, cause, None)) != getattr(origin, cause, None):
+                names = names - set(effects)  # they take their values from the new one
         values = {name: getattr(origin, name) for name in names if hasattr(origin, name)}
     values |= recipe.model
     values |= {"source_lang": recipe.data.source_lang, "target_lang": recipe.data.target_lang}

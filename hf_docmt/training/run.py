@@ -141,6 +141,11 @@ def make_trainer(recipe, arguments, documents: dict[str, Dataset], tokenizer, or
             )
     if recipe.training.freeze:
         train_only(model, new_parameters)
+    if recipe.decoding.strategy is not None:
+        try:
+            model.check_strategy(recipe.decoding.strategy)
+        except ValueError as error:
+            raise ValueError(f"decoding.strategy: {error}") from error
     _set_decoding(model, recipe.decoding)
     patience = recipe.training.patience
     return (StreamTrainer if architecture.carries_state else DocMTTrainer)(

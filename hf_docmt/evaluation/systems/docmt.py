@@ -13,6 +13,7 @@ from hf_docmt.evaluation.systems.forced import ForcedDecoding, evaluation_mode, 
 SHOWN = (
     *("d_model", "encoder_layers", "decoder_layers", "view", "context_sides", "segment_encoding"),
     *("memory_size", "memory_layers", "memory_sides", "integration", "shortening", "shortening_size"),
+    *("context_gate", "include_current", "context_layers", "selection"),
 )
 
 
@@ -64,6 +65,7 @@ class DocMTSystem(ForcedDecoding):
             batch_tokens=batch_tokens,
         )
         self.architecture, self.carries_state = architecture.name, architecture.carries_state
+        self.separate_context = architecture.separate_context
         self.strategy, self.batch_size, self.generate_kwargs = strategy, batch_size, generate_kwargs
 
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
