@@ -10,6 +10,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from .backbone import Attention, Decoder, DecoderLayer, DocMTForConditionalGeneration, DocMTModel, EncoderLayer
 from .linear import Linear
+from .segments import tokens_first
 
 CONTEXT_INPUTS = ("context_input_ids", "context_attention_mask", "context_offsets", "context_is_target")
 
@@ -47,7 +48,6 @@ class ContextAttention(nn.Module):
         code of Maka et al. (2024); the paper does not say how branches are joined. With norm before b = c, as the other
         branch has the residual.
         """
-
         normed = self.layer_norm(hidden_states) if layer.normalize_before else hidden_states
         read = nn.functional.dropout(self.attend(normed, *context, **kwargs), layer.dropout, layer.training)
         return self.gated(read if layer.normalize_before else self.layer_norm(hidden_states + read))
@@ -178,7 +178,7 @@ def joined(config, ids: torch.Tensor, mask: torch.Tensor, offsets: torch.Tensor)
     ids = ids.masked_fill(ends & ~last[..., None], config.sep_token_id).flatten(1)  # (B, C*L)
     mask = mask.flatten(1)
     width = max(int(mask.sum(dim=1).max()), 1)
-    front = (~mask).long().sort(dim=1, stable=True).indices[:, :width]  # tokens first, in their order
+    front = tokens_first(mask)[:, :width]
     mask = mask.gather(1, front)
     return ids.gather(1, front).masked_fill(~mask, config.pad_token_id), mask
 

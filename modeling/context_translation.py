@@ -45,7 +45,10 @@ class ContextTranslator(Translator):
         self.sliding(walks)
 
     def sliding(self, walks: list[Walk]) -> None:
-        places = [(walk, place) for walk in walks for place in range(len(walk.units))]
+        self.in_runs([(walk, place) for walk in walks for place in range(len(walk.units))])
+
+    def in_runs(self, places: list[tuple[Walk, int]]) -> None:
+        """Translate sentences in order, so many at a time that sorting them by length pays."""
         size = RUN * self.batch_size
         for start in range(0, len(places), size):
             self.translate(places[start : start + size])

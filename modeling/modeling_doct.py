@@ -80,6 +80,7 @@ class DocTEncoder(ContextLayers, Encoder):
     """The context encoder, and the encoder that reads it."""
 
     layer_class = DocTEncoderLayer
+    tells_next = False  # a sentence is read in one way whatever its place
 
     def __init__(self, config: DocTConfig):
         super().__init__(config)
@@ -107,8 +108,6 @@ class DocTEncoder(ContextLayers, Encoder):
         kwargs |= {"return_dict": True, "then": reading(selectable(self.config, states, mask, input_ids.shape[1]))}
         outputs = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs)
         return DocTEncoderOutput(**outputs, context_states=states, context_mask=mask)
-
-    tells_next = False  # a sentence is read in one way whatever its place
 
     def selected(self, *inputs) -> tuple[list[torch.Tensor], torch.Tensor]:
         """Each context sentence for itself, in its place: states (B, C, L, D) in a list, mask (B, C, L)."""

@@ -40,6 +40,7 @@ class RoutingEncoder(ContextLayers, Encoder):
     """
 
     layer_class = RoutingEncoderLayer
+    tells_next = True  # a sentence is read otherwise where it is the next one
 
     def __init__(self, config: RoutingConfig):
         super().__init__(config)
@@ -77,8 +78,6 @@ class RoutingEncoder(ContextLayers, Encoder):
         if segments is None:
             segments = torch.full_like(input_ids[:, :1], CURRENT)
         return self.embed_inputs(input_ids, self.position_encoding(positions) + self.segment_embedding(segments)), {}
-
-    tells_next = True  # a sentence is read otherwise where it is the next one
 
     def context_outputs(self, ids: torch.Tensor, mask: torch.Tensor) -> tuple[list[torch.Tensor], torch.Tensor]:
         """Outputs of all context layers for sentences (B, C, L) in their places, (B, C, L, D) each, and the mask."""

@@ -69,6 +69,11 @@ def is_right_padded(attention_mask: torch.Tensor) -> bool:
     return bool((attention_mask[:, 0] == 1).all() and (attention_mask[:, 1:] <= attention_mask[:, :-1]).all())
 
 
+def tokens_first(mask: torch.Tensor) -> torch.Tensor:
+    """Places of every row, those of tokens in front and all in their order: mask (B, T) bool -> (B, T) int64."""
+    return (~mask).long().sort(dim=1, stable=True).indices
+
+
 def sinusoid(positions: torch.Tensor, dim: int, formula: str = "sinusoidal") -> torch.Tensor:
     """Sines (first half) and cosines (second half) of positions, of any size: (...) -> (..., dim) float32.
 

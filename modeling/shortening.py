@@ -7,7 +7,7 @@ from transformers.masking_utils import create_bidirectional_mask
 
 from .backbone import Attention
 from .linear import Linear
-from .segments import is_right_padded
+from .segments import is_right_padded, tokens_first
 
 POOLINGS = ("avg", "max", "linear")
 LATENT = ("grouping", "selecting")
@@ -86,7 +86,7 @@ class PoolingShortener(Shortener):
 
     def pool(self, hidden_states, mask):
         if not is_right_padded(mask):  # windows begin with the first token
-            front = (~mask.bool()).long().sort(dim=1, stable=True).indices
+            front = tokens_first(mask.bool())
             hidden_states = hidden_states.gather(1, front[..., None].expand_as(hidden_states))
             mask = mask.gather(1, front)
         missing = -mask.shape[1] % self.size

@@ -10,7 +10,7 @@ from hf_docmt import registry
 from hf_docmt.bench.gauge import gauged, prepare, release_at_once, timed, trim_memory
 from hf_docmt.bench.step import SEP
 from hf_docmt.bench.translation import SPECIAL, WARM_UP, random_model, random_walk
-from hf_docmt.modeling.context_translation import RUN, ContextTranslator
+from hf_docmt.modeling.context_translation import ContextTranslator
 from hf_docmt.modeling.generation_docmt import Translator, Walk
 from hf_docmt.modeling.sentence_cache import KeepingTranslator
 
@@ -106,12 +106,10 @@ def pass_by(translator: Translator, walk: Walk, end: int) -> None:
 def slide(translator: Translator, walk: Walk, first: int, end: int) -> None:
     """Strategy `sliding` from one sentence of a document to another, as it goes on from those before."""
     places = [(walk, place) for place in range(first, end)]
-    if not isinstance(translator, ContextTranslator):
+    if isinstance(translator, ContextTranslator):
+        translator.in_runs(places)
+    else:
         translator.windows(places, translator.past, translator.future)
-        return
-    size = RUN * translator.batch_size
-    for start in range(0, len(places), size):
-        translator.translate(places[start : start + size])
 
 
 if __name__ == "__main__":
