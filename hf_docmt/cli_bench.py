@@ -82,8 +82,8 @@ def cost_bench(
 
     By length: sentences alone, with recurrent memory, whole documents. By context: one encoder, two, caching with
     sequence shortening, the Document Transformer, routing. Every row is told on standard error as soon as it is
-    measured. A token takes about 25 ms on two cores, so that one repeat over the default lengths takes half an hour,
-    over 500,2000,8000 some 20 minutes, over the default contexts as long.
+    measured. A token took 25 ms on one core, one repeat over the lengths 500,1000,4000 or the contexts 0,1,2,10
+    eleven minutes each; the defaults take longer.
     """
     from hf_docmt.bench.contexts import bench_contexts
     from hf_docmt.bench.cost import bench_cost
