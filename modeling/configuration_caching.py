@@ -89,10 +89,11 @@ class CachingConfig(IntegratedContextConfig):
             )
 
     @property
-    def segment_slots(self) -> int:
+    def segment_places(self) -> list[tuple[str, int]]:
         """Rows of the segment embedding: past, current and future sentences of the source, past ones of the target."""
-        source = self.past_context + 1 + self.future_context
-        return source + (0 if self.context_sides == "source" else self.past_context)
+        source = [("source", offset) for offset in range(-self.past_context, self.future_context + 1)]
+        target = [("target", offset) for offset in range(-self.past_context, 0)]
+        return source if self.context_sides == "source" else source + target
 
 
 CachingConfig.register_for_auto_class()

@@ -24,7 +24,8 @@ class CachingEncoder(Encoder):
     def __init__(self, config: CachingConfig):
         super().__init__(config)
         self.shortener = new_shortener(config)
-        self.segment_embedding = nn.Embedding(config.segment_slots, config.d_model)
+        self.segment_embedding = nn.Embedding(len(config.segment_places), config.d_model)
+        self.rows_by_place = {"segment_embedding.weight": config.segment_places}
         self.post_init()
 
     def forward(

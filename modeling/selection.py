@@ -23,10 +23,13 @@ class Selection(nn.Module):
 
     def __init__(self, config):
         super().__init__()
-        self.sentences = config.past_context + config.future_context
+        places = [*range(-config.past_context, 0), *range(1, config.future_context + 1)]
+        self.sentences = len(places)
         both = config.past_context > 0 and config.future_context > 0
+        scored = places[:-1] if both else places
         self.fc1 = Linear(config.d_model, config.d_model)
-        self.fc2 = Linear(config.d_model, self.sentences - 1 if both else self.sentences, bias=False)
+        self.fc2 = Linear(config.d_model, len(scored), bias=False)
+        self.rows_by_place = {"fc2.weight": scored}
 
     def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """States (B, T, D) -> shares (B, T, C) of the context sentences, in order of the document."""
@@ -41,7 +44,9 @@ class SelectedAttention(nn.Module):
     Equation 12 adds up the states of two sentences, c = g * c_{-1} W_{-1} + (1 - g) * c_{+1} W_{+1}, whose words are
     not as many, and not as many as those of x that the gate is computed from. Read here: the gate belongs to the word
     of the current sentence that asks, so it weighs what attention gives that word from each sentence. The other
-    reading, place by place after padding, would let the word at a place decide over context words at the same place.
+    reading, place by place after padding, lets the word at a place decide over context words at the same place; trained
+    alike on the built-in corpus, it learned the noun of the next sentence as well, and chose between the two nouns of
+    the previous one by chance, where this reading knows the right one.
     With `selects` false it is plain attention to one sequence.
     """
 
@@ -51,7 +56,8 @@ class SelectedAttention(nn.Module):
         self.past = config.past_context
         if selects:
             self.selection = Selection(config)
-            self.past_proj = Linear(config.d_model, config.d_model, bias=False)  # W_{-1}
+            if config.past_context:
+                self.past_proj = Linear(config.d_model, config.d_model, bias=False)  # W_{-1}
             if config.future_context:
                 self.future_proj = Linear(config.d_model, config.d_model, bias=False)  # W_{+1}
 
@@ -64,7 +70,7 @@ class SelectedAttention(nn.Module):
         beams, keys = states.shape[0] // sources, context.states
         known = past_key_values is not None and past_key_values.is_updated.get(self.attn.layer_idx)
         if hasattr(self, "selection") and not known:
-            projected = [self.past_proj(keys[:, : self.past])]
+            projected = [self.past_proj(keys[:, : self.past])] if self.past else []
             if sentences > self.past:
                 projected.append(self.future_proj(keys[:, self.past :]))
             keys = torch.cat(projected, dim=1)

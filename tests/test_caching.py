@@ -334,7 +334,7 @@ def test_parameters_of_the_paper(fields, published):
         model = registry.get("caching").model_class(config)
         plain = plain_size(config)
     assert round(plain / 1e6, 2) == 64.42
-    unread = 1025 - config.segment_slots
+    unread = 1025 - len(config.segment_places)
     if model.get_encoder().shortener is not None:
         rows = model.get_encoder().shortener.embed_positions.num_embeddings
         unread += (config.shortening_size + 1 if "ing" in fields["shortening"] else 1025) - rows

@@ -301,7 +301,7 @@ def test_unusable_checkpoints(corpus, tmp_path, sentence_model):
     BertModel(bert).save_pretrained(tmp_path / "bert")
     with pytest.raises(ValueError, match=r"init_from: .*'bert'.*marian.*docmt-concat"):
         start(tmp_path / "bert")
-    with pytest.raises(ValueError, match="weights of other sizes .*leave sizes out of the model section"):
+    with pytest.raises(ValueError, match="weights of other sizes .*d_model 16 there, 8 here.*: leave sizes out"):
         start(sentence_model[0], "model.d_model=8")
 
     broken = shutil.copytree(sentence_model[0], tmp_path / "broken")
@@ -314,7 +314,9 @@ def test_unusable_checkpoints(corpus, tmp_path, sentence_model):
         start(broken)
 
     learned = train(second_stage(corpus, tmp_path / "learned", sentence_model[0]))
-    with pytest.raises(ValueError, match="the checkpoint has weights that this model has not .*segment_encoding"):
+    with pytest.raises(
+        ValueError, match="weights that this model has not .*segment_encoding 'learned' there, 'sinusoidal' here"
+    ):
         start(learned, "model.segment_encoding=sinusoidal")
     assert not (tmp_path / "run").exists(), "nothing is left of a run that could not start"
 

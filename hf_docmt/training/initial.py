@@ -13,10 +13,10 @@ from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTr
 from hf_docmt import registry
 from hf_docmt.data.documents import sentences
 from hf_docmt.tokenization import adapt_tokenizer, train_tokenizer
-from hf_docmt.training.recipe import Recipe, TokenizerRecipe, config_fields
+from hf_docmt.training.recipe import ELSEWHERE, Recipe, TokenizerRecipe, config_fields
 
 CONVERTER = "hf_docmt.hub.convert:convert_sentence_model"
-CONTEXT_FIELDS = ("past_context", "future_context", "context_sides")
+CONTEXT_FIELDS = ("past_context", "future_context", "context_sides", "view", "chunk_tokens")
 
 
 def load_origin(folder: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -55,13 +55,16 @@ def model_config(
 ) -> PreTrainedConfig:
     """The config that the recipe describes; what it does not name comes from the config of `init_from`, if any.
 
-    The context of a model that reads it in its own segment is not taken over by one that reads context sentences apart.
+    The context of a model that reads it in its own segment is not taken over by one that reads context sentences apart,
+    or that reads one sentence at a time.
     """
     architecture = registry.get(recipe.architecture)
     values = _token_ids(tokenizer)
     if origin is not None:
-        apart = architecture.separate_context and not registry.for_config(origin).separate_context
-        names = config_fields(recipe.architecture).keys() - (CONTEXT_FIELDS if apart else ())
+        before = registry.for_config(origin)
+        apart = architecture.separate_context and not before.separate_context
+        alone = architecture.carries_state and not before.carries_state
+        names = config_fields(recipe.architecture).keys() - (CONTEXT_FIELDS if apart or alone else ())
         for cause, effects in getattr(architecture.config_class, "follow_from", {}).items():
             if recipe.model.get(cause, getattr(origin, cause, None)) != getattr(origin, cause, None):
                 names = names - set(effects)  # they take their values from the new one
@@ -77,7 +80,9 @@ def build_model(
 ) -> tuple[PreTrainedModel, frozenset[str]]:
     """A model of this config, with the weights of `origin` where they have the same name, and the names of the others.
 
-    Raises `ValueError` where a weight of `origin` has no place in the model.
+    Rows that belong to places of sentences (`rows_by_place` of a module) go where their place is now; a weight with a
+    row for a new place counts among the others. Raises `ValueError` where a weight of `origin` has no place in the
+    model.
     """
     model = registry.for_config(config).model_class(config)
     if origin is None:
@@ -86,21 +91,44 @@ def build_model(
     lost = [name for name in theirs if name not in ours]
     if lost:
         raise ValueError(
-            f"init_from: the checkpoint has weights that this model has not ({_some(lost)}); it has another "
-            "architecture or another segment_encoding: use those of the checkpoint, or start from another one"
+            f"init_from: the checkpoint has weights that this model has not ({_some(lost)}); "
+            f"{_differences(origin.config, config)}: use what the checkpoint has, or start from another one"
         )
+    grown = _move_rows(theirs, ours, places_of_rows(origin), places_of_rows(model))
     pairs = {name: (tensor.shape, ours[name].shape) for name, tensor in theirs.items()}
     other = [
         f"{name} {_size(there)} there, {_size(here)} here" for name, (there, here) in pairs.items() if there != here
     ]
     if other:
         raise ValueError(
-            f"init_from: the checkpoint has weights of other sizes ({_some(other)}); leave sizes out of the model "
-            "section, they follow from the checkpoint"
+            f"init_from: the checkpoint has weights of other sizes ({_some(other)}); "
+            f"{_differences(origin.config, config)}: leave sizes out of the model section, they follow from the "
+            "checkpoint"
         )
     model.load_state_dict(theirs, strict=False)
     model.generation_config = copy.deepcopy(origin.generation_config)
-    return model, frozenset(name for name, _ in model.named_parameters() if name not in theirs)
+    return model, frozenset(name for name, _ in model.named_parameters() if name not in theirs or name in grown)
+
+
+def places_of_rows(model: PreTrainedModel) -> dict[str, list]:
+    """Weights whose rows belong to places of sentences: name -> the place of each row."""
+    return {
+        f"{name}.{weight}": places
+        for name, module in model.named_modules()
+        for weight, places in getattr(module, "rows_by_place", {}).items()
+    }
+
+
+def _move_rows(theirs: dict, ours: dict, before: dict[str, list], now: dict[str, list]) -> set[str]:
+    """Put the rows of weights in `theirs` where `ours` has their place; the names of those that have new places."""
+    moved = [name for name, places in now.items() if before.get(name, places) != places]
+    for name in moved:
+        table = ours[name].clone()
+        for row, place in enumerate(now[name]):
+            if place in before[name]:
+                table[row] = theirs[name][before[name].index(place)]
+        theirs[name] = table
+    return {name for name in moved if not set(now[name]) <= set(before[name])}
 
 
 def train_only(model: PreTrainedModel, names: Collection[str]) -> None:
@@ -118,6 +146,16 @@ def _token_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
         "decoder_start_token_id": start,
         "vocab_size": max(tokenizer.get_vocab().values()) + 1,
     }
+
+
+def _differences(before: PreTrainedConfig, now: PreTrainedConfig) -> str:
+    """In which fields that a recipe sets two configs differ."""
+    architectures = [config.model_type.removeprefix("docmt-") for config in (before, now)]
+    fields = {"architecture": architectures} if architectures[0] != architectures[1] else {}
+    for name in config_fields(architectures[0]).keys() & config_fields(architectures[1]).keys() - ELSEWHERE.keys():
+        fields[name] = [getattr(config, name) for config in (before, now)]
+    told = [f"{name} {there!r} there, {here!r} here" for name, (there, here) in sorted(fields.items()) if there != here]
+    return "; ".join(told) or "its settings are the same"
 
 
 def _size(shape: torch.Size) -> str:
