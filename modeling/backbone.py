@@ -7,6 +7,7 @@ model), the methods `embed` and `mask` of encoder and decoder, and `then`, what 
 
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 from transformers import GenerationMixin, PreTrainedModel
 from transformers import initialization as init
 from transformers.activations import ACT2FN
@@ -213,6 +214,15 @@ class DocMTPreTrainedModel(PreTrainedModel):
     _supports_flash_attn = True
     _supports_sdpa = True
     _supports_flex_attn = True
+
+    def _set_gradient_checkpointing(self, enable=True, gradient_checkpointing_func=checkpoint, **kwargs):
+        """Raises `ValueError` for reentrant checkpointing, in which the context and memory of layers lose gradients."""
+        if enable and getattr(gradient_checkpointing_func, "keywords", {}).get("use_reentrant"):
+            raise ValueError(
+                "gradient checkpointing: use_reentrant=True follows the first input of a layer only, not the context "
+                "or memory that it reads; use use_reentrant=False, the default."
+            )
+        super()._set_gradient_checkpointing(enable, gradient_checkpointing_func, **kwargs)
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:

@@ -16,6 +16,7 @@ from hf_docmt.modeling.configuration_routing import RoutingConfig
 from hf_docmt.modeling.context_translation import ContextTranslator
 from hf_docmt.modeling.selection import Selection
 from hf_docmt.modeling.sentence_cache import SelectedTranslator
+from hf_docmt.training.initial import build_model
 
 SHORT = {"max_new_tokens": 6, "no_repeat_ngram_size": 2}
 
@@ -298,3 +299,39 @@ def test_every_context_sentence_is_read_once(architecture, fields, monkeypatch):
     }
     assert len(read) == len(set(read)) == len(needed)
     assert not translators[0].vectors
+
+
+# Starting from a model with other context
+
+
+@pytest.mark.parametrize(
+    ("architecture", "before", "now", "moved"),
+    [
+        ("routing", (2, 1), (1, 2), {0: 1}),
+        ("routing", (1, 1), (2, 1), {1: 0}),
+        ("routing", (3, 0), (1, 0), {0: 2}),
+        ("routing", (1, 0), (1, 1), {0: 0}),
+        ("doct", (2, 0), (1, 2), {0: 1}),
+    ],
+)
+def test_rows_of_the_gate_go_with_their_sentence(architecture, before, now, moved):
+    """`moved`: row of the new model -> row of the old one that scores the same sentence; others are new."""
+    fields = {"selection": "routing"} if architecture == "doct" else {}
+    old, new = ({"past_context": past, "future_context": future} for past, future in (before, now))
+    origin, config = build(architecture, **fields | old), build(architecture, seed=1, **fields | new).config
+    model, others = build_model(config, origin)
+    name = next(name for name in origin.state_dict() if name.endswith("selection.fc2.weight"))
+    there, here = origin.state_dict()[name], model.state_dict()[name]
+    same = [(row, other) for row, one in enumerate(here) for other, two in enumerate(there) if torch.equal(one, two)]
+    assert dict(same) == moved
+    assert (name in others) == (len(moved) < len(here))
+
+
+def test_context_that_the_model_has_no_longer():
+    with pytest.raises(ValueError, match=r"past_proj.weight.*; past_context 1 there, 0 here: use what the checkpoint"):
+        build_model(build("routing", past_context=0).config, build("routing"))
+
+
+def test_reentrant_checkpointing():
+    with pytest.raises(ValueError, match="use use_reentrant=False, the default"):
+        build("routing").activation_checkpointing_enable({"use_reentrant": True})
