@@ -85,6 +85,7 @@ class MemoryStack:
         initial = self.initial_memory.weight[None]  # (1, slots, D)
         if memory is None:
             return initial
+        memory = memory.to(initial.dtype)
         slots, dim = initial.shape[1:]
         if memory.dim() != 3 or memory.shape[1:] != (slots, dim) or memory.shape[0] not in rows:
             raise ValueError(
@@ -98,7 +99,7 @@ class MemoryStack:
                 f"document_start must have one truth value for each of the {memory.shape[0]} rows of "
                 f"{self.side}_memory, got shape {tuple(document_start.shape)}."
             )
-        return torch.where(document_start.bool()[:, None, None], initial.to(memory.dtype), memory)
+        return torch.where(document_start.bool()[:, None, None], initial, memory)
 
     def by_layer(self, memory: torch.Tensor | None) -> dict[int, torch.Tensor]:
         """(B, slots, D) -> {layer: (B, M, D)}"""

@@ -1,6 +1,6 @@
 """Translation with a state: sentence by sentence, what was read and written before carried along in a memory."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 import torch
@@ -20,16 +20,27 @@ STATE = ("encoder_memory", "decoder_memory")
 
 
 class StreamTranslation:
-    """Adds strategy `stream` and `translate_stream` to a model whose forward takes and returns a memory."""
+    """Adds strategy `stream` and `translate_stream` to a model whose forward takes and returns a memory.
+
+    `sequential`, sentence by sentence with what was translated before, is the same here; `sentence` starts every
+    sentence with the initial memory.
+    """
 
     def own_strategy(self) -> str:
         return "stream"
 
     def check_strategy(self, strategy: str) -> None:
-        if strategy != "stream":
-            super().check_strategy(strategy)
+        if strategy in ("sliding", "full"):
+            raise ValueError(
+                f"strategy {strategy!r} translates several sentences as one sequence, but this model reads one at a "
+                "time and carries the others in its memory: use 'stream', or 'sentence' for none of them."
+            )
 
     def translator(self, tokenizer, batch_size: int, generate_kwargs: dict) -> "StreamTranslator":
+        if given := [name for name in (*STATE, "document_start") if name in generate_kwargs]:
+            raise ValueError(
+                f"{given[0]} is kept by the strategies themselves: leave it out, or give translate_stream a memory."
+            )
         return StreamTranslator(self, tokenizer, batch_size, generate_kwargs)
 
     @staticmethod
@@ -58,23 +69,37 @@ class StreamTranslation:
         Nothing is kept but the memory (`SentenceStream.memory`), so a stream may be endless. Where it stops, or
         `sentences` raises an error, all translations so far were given out, and `memory=stream.memory` goes on from
         there. Blank sentences stay empty and leave the memory alone; over-long ones are translated in parts. Further
-        arguments go to `generate`. Raises `ValueError` for what is no string, before it is read, and for a memory that
-        is none of one document.
+        arguments go to `generate`. A sentence whose translation fails is tried again by the next call. Raises
+        `ValueError` for what is no string, before it is read, and for a memory that is not this model's, of one
+        document.
         """
         if isinstance(sentences, str):
             raise ValueError("sentences must be an iterable of sentences, got a plain string.")
         if max_sentence_tokens < 1:
             raise ValueError(f"max_sentence_tokens must be at least 1, got {max_sentence_tokens}.")
         check_generation(generate_kwargs)
-        for name, state in (memory or {}).items():
-            if name not in STATE or state.shape[0] != 1:
-                raise ValueError(
-                    f"memory must be that of one document, {' and '.join(STATE)} with one row, as "
-                    f"SentenceStream.memory has them; got {name} of shape {tuple(state.shape)}."
-                )
-        memory = {name: state.to(self.device, self.dtype) for name, state in (memory or {}).items()}
         translator = self.translator(tokenizer, 1, generate_kwargs)
+        memory = {} if memory is None else self.checked_memory(memory)
         return SentenceStream(translator, tokenizer, iter(sentences), memory, max_sentence_tokens)
+
+    def checked_memory(self, memory: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """The state of one document, or none yet ({}). `ValueError`: not of all sides that have one, other shapes."""
+        stacks = zip(STATE, (self.get_encoder(), self.get_decoder()))
+        expected = {name: (1, *stack.initial_memory.weight.shape) for name, stack in stacks if stack.memory_layers}
+        found = None
+        if isinstance(memory, Mapping):
+            found = {name: tuple(getattr(state, "shape", ())) for name, state in memory.items()}
+        if found not in ({}, expected):
+            wanted = ", ".join(f"{name} {shape}" for name, shape in expected.items())
+            got = (
+                type(memory).__name__
+                if found is None
+                else ", ".join(f"{name} {shape}" for name, shape in found.items())
+            )
+            raise ValueError(
+                f"memory must be that of one document, as SentenceStream.memory has it: {wanted}; got {got}."
+            )
+        return {name: state.to(self.device, self.dtype) for name, state in memory.items()}
 
 
 class SentenceStream(Iterator[str]):
@@ -88,13 +113,16 @@ class SentenceStream(Iterator[str]):
         self.translator, self.tokenizer, self.sentences = translator, tokenizer, sentences
         self.memory, self.limit = memory, limit
         self.repairs: list[dict] = []
+        self.waiting: str | None = None  # taken from `sentences` and not translated yet
 
     def __next__(self) -> str:
-        sentence = next(self.sentences)
-        if not isinstance(sentence, str):
-            raise ValueError(f"a stream must give strings, got {type(sentence).__name__}.")
+        if self.waiting is None:
+            sentence = next(self.sentences)
+            if not isinstance(sentence, str):
+                raise ValueError(f"a stream must give strings, got {type(sentence).__name__}.")
+            self.waiting = sentence
         model = self.translator.model
-        walk = make_walk([sentence], self.tokenizer, self.limit)
+        walk = make_walk([self.waiting], self.tokenizer, self.limit)
         was_training = model.training
         model.eval()
         try:
@@ -103,12 +131,15 @@ class SentenceStream(Iterator[str]):
                 memory = self.translator.step([(walk, place)], memory, starts=[not memory])
         finally:
             model.train(was_training)
-        self.memory, self.repairs = memory, walk.repairs
+        self.memory, self.repairs, self.waiting = memory, walk.repairs, None
         return finish_walk(walk, self.tokenizer)[0]
 
 
 class StreamTranslator(Translator):
-    """The strategies of `Translator`, and `stream`."""
+    """`sentence` of `Translator`, and `stream`."""
+
+    def sequential(self, walks: list[Walk]) -> None:
+        self.stream(walks)
 
     def stream(self, walks: list[Walk]) -> None:
         """The n-th sentences of `batch_size` documents together; a document that ends makes room for the next one."""

@@ -34,7 +34,7 @@ class TestMemory(Battery):
         "bod": {"memory_size": 3, "use_bod": True},
     }
     neutral_cases = tuple(cases)
-    strategies = (*Battery.strategies, "stream")
+    strategies = ("sentence", "sequential", "stream")
 
     def reach(self, config):
         """All that came before, through the memory; a decoder's first layer does not know the source yet."""
@@ -399,13 +399,45 @@ def test_state_of_another_size(state, message):
 
 def test_a_stream_from_a_memory_of_something_else():
     model, tokenizer = build("memory", memory_size=3), word_tokenizer()
-    for memory in ({"encoder_memory": torch.zeros(2, 3, 16)}, {"memory": torch.zeros(1, 3, 16)}):
-        with pytest.raises(ValueError, match="memory must be that of one document"):
+    sides = ("encoder_memory", "decoder_memory")
+    state = {side: torch.zeros(1, 3, 16).double() for side in sides}
+    others = [state | {sides[0]: torch.zeros(shape)} for shape in ((2, 3, 16), (1, 9, 16), ())]
+    for memory in (*others, {sides[0]: state[sides[0]]}, {"memory": state[sides[0]]}, [state], state[sides[0]]):
+        with pytest.raises(ValueError, match=r"decoder_memory \(1, 3, 16\); got"):
             model.translate_stream(["w7"], tokenizer, memory=memory)
     with pytest.raises(ValueError, match="give max_new_tokens"):
         model.translate_stream(["w7"], tokenizer, max_length=9)
-    stream = model.translate_stream(["w7"], tokenizer, memory={"encoder_memory": torch.zeros(1, 3, 16).double()})
-    assert list(stream)
+    assert list(model.translate_stream(["w7"], tokenizer, memory=state))
+
+
+def test_a_sentence_whose_translation_fails_is_not_lost(monkeypatch):
+    model, tokenizer = build("memory"), word_tokenizer()
+    expected = list(model.translate_stream(["w7", "w8", "w9"], tokenizer, **SHORT))
+    stream = model.translate_stream(["w7", "w8", "w9"], tokenizer, **SHORT)
+    found = [next(stream)]
+    with monkeypatch.context() as broken:
+        broken.setattr(type(model), "generate", lambda *_, **__: (_ for _ in ()).throw(MemoryError))
+        with pytest.raises(MemoryError):
+            next(stream)
+    assert found + list(stream) == expected
+
+
+def test_strategies_that_have_no_place_for_a_memory():
+    model, tokenizer = build("memory"), word_tokenizer()
+    for strategy in ("sliding", "full"):
+        with pytest.raises(ValueError, match="this model reads one at a time"):
+            model.translate_documents([["w7", "w8"]], tokenizer, strategy)
+    found = [model.translate_documents([["w7", "w8"], ["w9"]], tokenizer, s, **SHORT) for s in ("stream", "sequential")]
+    assert found[0] == found[1]
+    with pytest.raises(ValueError, match="encoder_memory is kept by the strategies themselves"):
+        model.translate_documents([["w7"]], tokenizer, encoder_memory=torch.zeros(1, 16, 16))
+
+
+def test_a_state_of_higher_precision():
+    model, batch = build("memory").bfloat16(), sentence_batch(([7, 8], [9, 10]))
+    state = state_of(model(**batch))
+    found = model(**batch, **{name: value.float() for name, value in state.items()})
+    assert torch.equal(found.logits, model(**batch, **state).logits)
 
 
 def test_encoder_states_alone_and_labels_alone():
