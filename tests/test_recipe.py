@@ -136,6 +136,7 @@ def test_training_arguments(mapping):
         ),
         (("training.dynamic_context=true", "model.view=chunk"), "got the view 'chunk'; set model.view to window"),
         (("architecture=caching", "training.context_discount=0.5"), "'caching' does not write, expected 1, got 0.5"),
+        (("architecture=memory", "training.context_discount=0.5"), "'memory' does not write, expected 1, got 0.5"),
         (("architecture=memory", "training.coword_dropout=0.1"), "reads documents in order .* expected 0.0, got 0.1"),
         (("architecture=memory", "training.dynamic_context=true"), "reads .* expected False, got True; leave it out"),
     ],

@@ -127,6 +127,26 @@ def test_resume_restores_the_memory(corpus, tmp_path, monkeypatch):
     assert same_course(straight, train(recipe, resume=True))
 
 
+def test_predictions_are_refused(tmp_path):
+    trainer = trainer_for(tmp_path, build("memory", memory_size=3))
+    with pytest.raises(ValueError, match="translate with model.translate_documents"):
+        trainer.predict(trainer.eval_dataset)
+    trainer.compute_metrics = lambda prediction: {}
+    with pytest.raises(ValueError, match="leave compute_metrics out"):
+        trainer.evaluate()
+    assert trainer.memory is None
+
+
+def test_memory_after_a_model_with_context(corpus, tmp_path):
+    """What that reads in its segment is not taken over; its strategy and view neither."""
+    model = {"view": "chunk", "chunk_tokens": 200}
+    first = train(parse_recipe(recipe_mapping(corpus, tmp_path / "chunks", model, max_steps=1)))
+    mapping = mapping_of(corpus, tmp_path / "run", max_steps=1)
+    mapping |= {"init_from": str(first), "tokenizer": None, "model": {"memory_size": 3}}
+    model, _ = registry.load_model(train(parse_recipe(mapping)))
+    assert (model.config.view, model.config.past_context) == ("window", 0)
+
+
 def test_two_stages(corpus, tmp_path):
     sentence = train(parse_recipe(recipe_mapping(corpus, tmp_path / "sentence", max_steps=3)))
     mapping = mapping_of(corpus, tmp_path / "run", learning_rate=1e-9, new_learning_rate=0.1, max_steps=3)

@@ -63,6 +63,14 @@ def test_epochs_and_windows_vary():
     assert together[0] != together[1]  # other documents are side by side
 
 
+def test_a_window_far_above_the_documents():
+    sampler = DocumentStreamSampler(np.repeat(np.arange(40), 5), 1, 10**9, seed=3)
+    (batch,) = sampler
+    assert len(batch) == 200
+    sizes = [sum(scored for _, scored in batch) for batch in DocumentStreamSampler(np.zeros(999, int), 1, 50, seed=3)]
+    assert sum(sizes) == 999 and min(sizes) >= 1 and max(sizes) <= 50 and len(set(sizes)) > 15
+
+
 def test_processes_share_the_documents():
     shares = [DocumentStreamSampler(DOCUMENTS, 2, 3, lead=1, seed=5, rank=rank, world_size=3) for rank in range(3)]
     epochs = [list(share) for share in shares]

@@ -98,7 +98,9 @@ class DocumentStreamSampler:
         while (missing := self.steps - sizes.sum()) != 0:
             change = 1 if missing > 0 else -1
             free = np.flatnonzero((sizes + change >= 1) & (sizes + change <= self.window))
-            sizes[random.permutation(free)[: abs(missing)]] += change
+            chosen = random.permutation(free)[: abs(missing)]
+            share = abs(missing) // len(chosen)  # of each, at least 1
+            sizes[chosen] = np.clip(sizes[chosen] + change * share, 1, self.window)
         return sizes
 
 

@@ -255,7 +255,7 @@ def _check_training(training: TrainingRecipe, name: str) -> None:
         raise RecipeError(
             f"training.stream: architecture {name!r} carries no state from sentence to sentence; leave it out"
         )
-    if training.context_discount != 1 and registry.get(name).separate_context:
+    if training.context_discount != 1 and (registry.get(name).separate_context or carries_state):
         raise RecipeError(
             f"training.context_discount: it weighs the context in the target, which architecture {name!r} does not "
             f"write, expected 1, got {training.context_discount}; leave it out"

@@ -21,7 +21,8 @@ class StreamTrainer(DocMTTrainer):
     included: each memory is cut from what came before that. Where several layers or both sides have a memory, a later
     one was written by states that had read an earlier one; each of these on the way adds at most `memory_gradient` - 1
     sentences. For the first sentences of a batch the ones before are read again. The memory itself is handed on without
-    end, is saved with every checkpoint, and a run that goes on from there is the same as one without a break.
+    end, is saved with every checkpoint, and a run that goes on from there is the same as one without a break. What is
+    held for the backward pass grows with the sentences of a batch.
 
     A blank sentence is read here as an empty one, while in translation it leaves the memory alone.
     """
@@ -73,9 +74,15 @@ class StreamTrainer(DocMTTrainer):
         self.memory = walk.earliest()
         return (sum(losses), outputs) if return_outputs else sum(losses)
 
-    def evaluation_loop(self, *args, **kwargs):
+    def evaluation_loop(self, dataloader, description, prediction_loss_only=None, *args, **kwargs):
+        """Raises `ValueError` where predictions are asked for (`predict`, `compute_metrics`): only losses are known."""
+        if not prediction_loss_only:
+            raise ValueError(
+                "predictions of ordered documents are not made here: leave compute_metrics out and translate with "
+                "model.translate_documents."
+            )
         self.eval_memory = None
-        return super().evaluation_loop(*args, **kwargs)
+        return super().evaluation_loop(dataloader, description, prediction_loss_only, *args, **kwargs)
 
     def summed_loss(self, batch: dict) -> float:
         total = 0.0
