@@ -4,7 +4,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable
 
-MARKUP = re.compile(r"(<[^>]*>|&#?\w+;)")  # tags and entities
+MARKUP = re.compile(r"(</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>|<[?!][^<>]*>|&#?\w+;)")  # tags and entities
 
 
 def spaced(line: str, cut: Callable[[str], Iterable[str]]) -> str:

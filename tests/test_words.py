@@ -1,5 +1,6 @@
 """Blanks between the words of Chinese; lines, tags and entities stay as they are."""
 
+import gzip
 import sys
 
 import pytest
@@ -23,6 +24,9 @@ TALK = """<url>http://a.b/c</url>
         ("  甲 乙\t丙 ", "甲 乙 丙"),
         ('<seg id="1"> 甲&amp;乙 </seg>', '<seg id="1"> 甲 &amp; 乙 </seg>'),
         ("&#8212;甲", "&#8212; 甲"),
+        ("甲<乙丙>丁", "甲 < 乙 丙 > 丁"),
+        ("a<甲b>乙", "a < 甲 b > 乙"),
+        ("</p><!-- 甲 --><br/>", "</p> <!-- 甲 --> <br/>"),
         ('<doc docid="1" lang="zh">', '<doc docid="1" lang="zh">'),
         ("", ""),
     ],
@@ -38,6 +42,8 @@ def test_command(run, tmp_path):
     code, out, err = run("words", tmp_path / "train.tags.zh-en.zh", "-o", tmp_path / "words.zh")
     assert (code, out, err) == (0, "", "")
     assert len((tmp_path / "words.zh").read_text(encoding="utf-8").splitlines()) == len(TALK.splitlines())
+    run("words", tmp_path / "train.tags.zh-en.zh", "-o", tmp_path / "words.zh.gz")
+    assert gzip.decompress((tmp_path / "words.zh.gz").read_bytes()) == (tmp_path / "words.zh").read_bytes()
     (row,) = read_documents("iwslt", source_lang="zh", source=tmp_path / "words.zh")
     assert row["doc_id"] == "7"
     assert [pair["zh"] for pair in row["translation"]] == ["因为 音乐 可以 帮 他", "", "他 将 思维 转换 成形 & TED"]

@@ -5,6 +5,8 @@ A row is `{"doc_id": "talk-1", "translation": [{"en": "Hello.", "de": "Hallo."},
 only to be translated has one language in each sentence. Sentences may be empty strings; a document has at least one.
 """
 
+import gzip
+import io
 import json
 import os
 import tempfile
@@ -118,7 +120,10 @@ def write_documents(documents: Iterable[dict], path: str | os.PathLike) -> None:
 
 
 def write_lines(lines: Iterable[str], path: str | os.PathLike) -> None:
-    """Write lines to a file that appears when it is complete; a pipe or device gets them as they come. `OSError`."""
+    """Write lines to a file that appears when it is complete; a pipe or device gets them as they come. `OSError`.
+
+    A file whose name ends in `.gz` is packed.
+    """
     path = Path(path)
     if path.exists() and not path.is_file():
         with path.open("w", encoding="utf-8", newline="\n") as file:
@@ -127,8 +132,10 @@ def write_lines(lines: Iterable[str], path: str | os.PathLike) -> None:
     path = path.resolve()  # a link stays, what it points to is replaced
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(line + "\n" for line in lines)
+        with os.fdopen(handle, "wb") as raw:
+            packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
+            with io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as file:
+                file.writelines(line + "\n" for line in lines)
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except BaseException:
