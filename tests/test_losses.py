@@ -35,7 +35,14 @@ def test_table_and_picture(tmp_path):
     assert json.loads(done.output)[0]["losses"][0] == [1, 8.0]
 
 
-@pytest.mark.parametrize(("text", "message"), [(None, "no finished run"), ("{", "no finished run"), ("{}", "logged")])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "no finished run"),
+        ("{}", "logged"),
+        *((text, "no finished run") for text in ("{", "[]", '{"losses": [1]}', '{"losses": [[1, null]]}')),
+    ],
+)
 def test_folders_that_hold_none(tmp_path, text, message):
     if text is not None:
         (tmp_path / "training.json").write_text(text)

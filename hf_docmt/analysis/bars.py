@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from hf_docmt.analysis.gate_maps import NOTHING, GateMap
-from hf_docmt.analysis.plots import METADATA, STYLE, checked_path, load_matplotlib
+from hf_docmt.analysis.plots import METADATA, checked_path, load_matplotlib
 
 TONES = {"-": "Blues", "+": "Oranges"}  # colour maps of past and future sentences, nearer ones darker
 NEAREST, FARTHEST = 0.75, 0.3  # where they stand in the colour map
@@ -19,13 +19,13 @@ def draw_gates(found: GateMap, path: str | Path, *, title: str = "", dpi: int = 
     missing.
     """
     path = checked_path(Path(path))
-    rc_context, Figure = load_matplotlib()
+    style, Figure = load_matplotlib()
     panels, colours = found.panels, [colour_of(name, found.columns) for name in found.columns]
     title = f"{title}{', ' if title else ''}sentence {found.sentence}"
     words = 0.065 * max(len(token) for token in found.tokens)  # inches
     width = max(BAR * len(found.tokens) + 0.8, 0.65 * len(found.columns) + 0.4, 0.09 * len(title), 2.4)
     height = MEAN + LAYER * (len(panels) - 1) + words + 0.8
-    with rc_context(STYLE | {"axes.spines.left": False, "axes.spines.bottom": False}):
+    with style({"axes.spines.left": False, "axes.spines.bottom": False}):
         figure = Figure(figsize=(width, height), dpi=dpi, layout="constrained")
         ratios = [MEAN, *[LAYER] * (len(panels) - 1)]
         column = figure.subplots(len(panels), 1, sharex=True, height_ratios=ratios)

@@ -7,7 +7,7 @@ from hf_docmt.analysis.gradient_attribution import Attribution
 from hf_docmt.analysis.information_gain import InformationGain
 from hf_docmt.analysis.losses import Losses
 from hf_docmt.analysis.memory_steps import ATTENTIONS, STACKS
-from hf_docmt.analysis.plots import COLOURS, MARKERS, METADATA, SINGLE, STYLE, checked_path, load_matplotlib
+from hf_docmt.analysis.plots import COLOURS, MARKERS, METADATA, SINGLE, checked_path, load_matplotlib
 
 
 def draw_information_gain(found: dict[str, InformationGain], path: str | Path, *, dpi: int = 200) -> Path:
@@ -78,8 +78,8 @@ SIGNS = ((0, -1), (1, 1))  # lower and upper end of an interval, and which way i
 def _draw(draw: Callable, labels: Sequence[str] | None, across: str, upwards: str, path: str | Path, dpi: int) -> Path:
     """One panel, its places with these labels, every so many of them where they are too many; None = numbers."""
     path = checked_path(Path(path))
-    rc_context, Figure = load_matplotlib()
-    with rc_context(STYLE):
+    style, Figure = load_matplotlib()
+    with style():
         figure = Figure(figsize=SINGLE, dpi=dpi, layout="constrained")
         axes = figure.subplots()
         draw(axes)

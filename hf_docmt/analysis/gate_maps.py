@@ -10,6 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import __version__, registry
 from hf_docmt.analysis.group_maps import sentence_ids
+from hf_docmt.tokenization import token_texts
 
 CHOICES = {"routing": None, "doct": "routing"}  # architecture -> its `selection`, where it may be another one
 SELECTION = "selection"  # name of the module in every encoder layer that computes the shares
@@ -100,7 +101,7 @@ def gate_map(
     if there != offsets or not (config.past_context and config.future_context):
         columns.append(NOTHING)
         shares = np.concatenate([shares, 1 - shares.sum(axis=2, keepdims=True).clip(max=1)], axis=2)
-    tokens = tuple(tokenizer.decode([token]).strip() for token in batch["input_ids"][0].tolist())
+    tokens = tuple(token_texts(tokenizer, batch["input_ids"][0].tolist()))
     return GateMap(place + 1, tokens, tuple(columns), shares)
 
 

@@ -9,6 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import __version__
 from hf_docmt.data.views import TokenizedSentences
+from hf_docmt.tokenization import token_texts
 
 ARCHITECTURE, SHORTENINGS = "caching", ("grouping", "selecting")
 DECIMALS = 4  # of the percentages in a report
@@ -123,7 +124,7 @@ def group_maps(model: PreTrainedModel, texts: Sequence[str], tokenizer: PreTrain
         found = [
             GroupMap(
                 number,
-                tuple(tokenizer.decode([token]).strip() for token in row),
+                tuple(token_texts(tokenizer, row)),
                 token_weights(model, torch.tensor([row], device=model.device)),
             )
             for number, row in enumerate(ids, 1)

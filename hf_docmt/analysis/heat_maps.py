@@ -8,7 +8,7 @@ import numpy as np
 from hf_docmt.analysis.attention_share import AttentionShare
 from hf_docmt.analysis.group_maps import GroupMap, GroupMaps
 from hf_docmt.analysis.memory_maps import MemoryMap
-from hf_docmt.analysis.plots import METADATA, STYLE, checked_path, load_matplotlib
+from hf_docmt.analysis.plots import METADATA, checked_path, load_matplotlib
 
 COLOURS = "viridis"
 WRITTEN = 10  # rows and columns up to which numbers stand in the cells
@@ -25,8 +25,8 @@ def draw_attention_share(found: AttentionShare, path: str | Path, *, title: str 
     missing.
     """
     path = checked_path(Path(path))
-    rc_context, Figure = load_matplotlib()
-    with rc_context(STYLE | {"axes.grid": False}):
+    style, Figure = load_matplotlib()
+    with style({"axes.grid": False}):
         figure = Figure(figsize=(2 * PANEL[0], PANEL[1]), dpi=dpi, layout="constrained")
         left, right = figure.subplots(1, 2)
         shown = _panel(left, found.shares, "source sentence", "target sentence")
@@ -47,10 +47,10 @@ def draw_memory_maps(found: Sequence[MemoryMap], path: str | Path, *, title: str
     ValueError as in `draw_attention_share`.
     """
     path, sides = checked_path(Path(path)), list(dict.fromkeys(one.side for one in found))
-    rc_context, Figure = load_matplotlib()
+    style, Figure = load_matplotlib()
     longest, largest = max(len(one.tokens) for one in found), max(float(one.weights.max()) for one in found)
     size = (max(PANEL[0], 0.16 * longest + 1), max(PANEL[1], 0.16 * longest + 1))
-    with rc_context(STYLE | {"axes.grid": False}):
+    with style({"axes.grid": False}):
         figure = Figure(figsize=(2 * size[0], len(sides) * size[1]), dpi=dpi, layout="constrained")
         grid = figure.subplots(len(sides), 2, squeeze=False)
         for one in found:
@@ -79,7 +79,7 @@ def draw_group_maps(found: GroupMaps, path: str | Path, *, title: str = "", dpi:
     as in `draw_attention_share`.
     """
     path = checked_path(Path(path))
-    rc_context, Figure = load_matplotlib()
+    style, Figure = load_matplotlib()
     maps, (_, size), largest = found.sentences, found.weights.shape, found.weights.max()
     rows = [maps[start : start + BESIDE] for start in range(0, len(maps), BESIDE)]
     lines = [max(LEAST, *(len(one.tokens) for one in row)) for row in rows]
@@ -87,7 +87,7 @@ def draw_group_maps(found: GroupMaps, path: str | Path, *, title: str = "", dpi:
     title = f"{title}{', ' if title else ''}{found.shortening}"
     width = max(max(CELL * size + words + 0.2, 1.9) * len(rows[0]) + 1, 0.09 * len(title))
     height = CELL * sum(lines) + 0.7 * len(rows) + 0.3
-    with rc_context(STYLE | {"axes.grid": False, "axes.spines.left": False, "axes.spines.bottom": False}):
+    with style({"axes.grid": False, "axes.spines.left": False, "axes.spines.bottom": False}):
         figure = Figure(figsize=(width, height), dpi=dpi, layout="constrained")
         grid = figure.subplots(len(rows), len(rows[0]), squeeze=False, height_ratios=lines)
         for axes in grid.flat[len(maps) :]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 
 FACTS = "training.json"
+KEYS = ("losses", "validation_losses")
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,10 @@ def read_losses(folders: list[str]) -> list[Losses]:
 def _read(folder: Path, name: str) -> Losses:
     try:
         facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        losses = [[(int(step), float(loss)) for step, loss in facts.get(key, [])] for key in KEYS]
+    except (OSError, ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"{folder} holds no finished run ({error}); give a folder that docmt train wrote") from error
-    found = Losses(name, *([tuple(pair) for pair in facts.get(key, [])] for key in ("losses", "validation_losses")))
+    found = Losses(name, *losses)
     if not found.training:
         raise ValueError(f"{folder}: no loss was logged; train with a training.log_steps below the number of updates")
     return found

@@ -17,6 +17,7 @@ from hf_docmt.analysis.memory_steps import (
     side_by_side,
     token_mask,
 )
+from hf_docmt.tokenization import token_texts
 
 DECIMALS = 4  # of the weights in JSON
 
@@ -71,7 +72,7 @@ def memory_maps(
                     continue
                 mean = weights[0].mean(dim=0).float().cpu().numpy()  # (M, T), output (T, M)
                 count = int(token_mask(step, side).sum())
-                tokens = [tokenizer.decode([token]).strip() for token in step.batch[INPUTS[side]][0, :count].tolist()]
+                tokens = token_texts(tokenizer, step.batch[INPUTS[side]][0, :count].tolist())
                 mean = mean.T if attention == "update" else mean
                 found.append(MemoryMap(attention, side, number, place, tuple(tokens), mean))
     return found

@@ -29,6 +29,7 @@ STYLE = {
     "lines.markersize": 4.5,
     "svg.hashsalt": "hf-docmt",  # the same picture gives the same file
 }
+CJK = ("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "PingFang SC", "Microsoft YaHei")
 METADATA = {".png": {"Software": "hf-docmt"}, ".svg": {"Date": None, "Creator": "hf-docmt"}}
 
 
@@ -86,12 +87,12 @@ def _draw(
     comparison, panels: list[list], path: str | Path, dpi: int, panel: Callable, across: str, upwards: str
 ) -> Path:
     path, looks = checked_path(Path(path)), _looks(comparison.systems)
-    rc_context, Figure = load_matplotlib()
+    style, Figure = load_matplotlib()
     wide = {1: 1, 2: 2, 4: 2}.get(len(panels), 3)
     high = ceil(len(panels) / wide)
     width, height = SINGLE if len(panels) == 1 else (PANEL[0] * wide, PANEL[1] * high)
     print_lines = [line for text in small_print(comparison, panels) for line in wrap(text, int(width * 25))]
-    with rc_context(STYLE):
+    with style():
         figure = Figure(figsize=(width, height), dpi=dpi, layout="constrained")
         grid = figure.subplots(high, wide, squeeze=False, sharey=upwards != "score").flat
         for axes in grid[len(panels) :]:
@@ -167,10 +168,15 @@ def checked_path(path: Path) -> Path:
 
 
 def load_matplotlib() -> tuple:
-    """matplotlib's settings and the class of its figures, which need no screen: PNG is drawn by Agg."""
+    """The style of pictures, a context (`style(changes)`), and the class of figures, which need no screen.
+
+    Characters that DejaVu Sans has not are taken from the fonts of `CJK` that are installed.
+    """
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
+        from matplotlib.font_manager import get_font_names
     except ImportError as error:
         raise ValueError("pictures need matplotlib, which is not installed: pip install 'hf-docmt[plots]'") from error
-    return rc_context, Figure
+    families = ["DejaVu Sans", *(name for name in CJK if name in get_font_names())]
+    return lambda changes={}: rc_context(STYLE | {"font.family": families} | changes), Figure
