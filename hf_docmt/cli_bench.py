@@ -78,7 +78,7 @@ def cost_bench(
     stream_sentences: Annotated[int, typer.Option(help="Length of a stream to watch the memory of; 0 = none.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Time and memory of translating: by length of documents, or by sentences of context.
+    """Time and memory of translating, or of training: by length of documents, or by sentences of context.
 
     By length: sentences alone, with recurrent memory, whole documents. By context: one encoder, two, caching with
     sequence shortening, the Document Transformer, routing. Every row is told on standard error as soon as it is

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from hf_docmt.cli_options import AsJson, Model, Output, Picture, Referenced, Rows
-from hf_docmt.cli_subject import Subject, check_files, model_names, show_table, write_reports
+from hf_docmt.cli_subject import Subject, check_files, check_folder, model_names, show_table, write_reports
 
 memory = typer.Typer()
 
@@ -28,6 +28,7 @@ def information_gain_analysis(
 
     names = model_names(models)
     check_files(picture, None)
+    check_folder(output)
     gains, reports = {}, {}
     for name, model in zip(names, models):
         subject = Subject(model, documents)

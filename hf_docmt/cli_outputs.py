@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hf_docmt.cli_options import AsJson, Lang, Output, Picture
-from hf_docmt.cli_subject import check_files, show_table, write_reports
+from hf_docmt.cli_subject import check_files, check_folder, show_table, write_reports
 
 outputs = typer.Typer()
 
@@ -91,6 +91,7 @@ def connectives_analysis(
     """
     from hf_docmt.evaluation.connective_counts import connective_files
 
+    check_folder(output)
     listed = None if words is None else [word.strip() for word in words.split(",")]
     counts, reports = connective_files(reference, systems, format, source_lang, target_lang, words=listed)
     if output:

@@ -54,7 +54,17 @@ def check_files(picture: str | None, output: str | None) -> None:
 
     check_output(output or "-")
     if picture:
-        checked_path(Path(picture))
+        if checked_path(Path(picture)).resolve() == Path(output or "-").resolve():
+            raise ValueError(f"{picture} is to be both picture and report; give two files")
+
+
+def check_folder(folder: str | None) -> None:
+    """ValueError, before anything is computed, where a folder for reports cannot be made."""
+    from pathlib import Path
+
+    place = Path(folder or ".")
+    if not next(one for one in (place, *place.resolve().parents) if one.exists()).is_dir():
+        raise ValueError(f"{folder} cannot be a folder for reports: there is a file of this name; choose another one")
 
 
 def model_names(models: list[str]) -> list[str]:

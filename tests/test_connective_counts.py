@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hf_docmt.evaluation.comparison import compare_reports
-from hf_docmt.evaluation.connective_counts import connective_files
+from hf_docmt.evaluation.connective_counts import connective_files, named
 
 REFERENCE = {"a": ["And so, and so on.", "He came, but late."], "b": ["Yet she sang, because he did."]}
 OURS = {"b": ["But she sang, because he did."], "a": ["And on; rock-and-roll.", "He came, but late, so what?"]}
@@ -103,6 +103,8 @@ def test_other_documents(files, write):
 
 
 def test_systems_without_names(files):
+    with pytest.raises(ValueError, match="a system is called 'reference', as is its reference"):
+        named(["ours.jsonl", "other/reference.jsonl"])
     with pytest.raises(ValueError, match="two systems are called 'ours'; give their files different names"):
         connective_files(files[0], [files[1], files[1]], **LANGUAGES)
     with pytest.raises(ValueError, match="no systems to count in"):

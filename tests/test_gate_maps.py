@@ -225,6 +225,7 @@ def test_command_with_bad_input(run, capsys, folder, tmp_path):
     for ending, message in (
         (("w7", "w8", "--picture", tmp_path / "a.pdf"), "ends in .png or .svg"),
         (("w7", "w8", "-o", tmp_path / "nowhere" / "a.json"), "nowhere"),
+        (("w7", "w8", "--picture", tmp_path / "a.png", "-o", tmp_path / "a.png"), "both picture and report"),
         (("w7", " "), "sentence 2 is empty"),
         (("w7", "w8", "--sentence", 3), "sentence 3 of 2: expected a number from 1 to 2"),
     ):

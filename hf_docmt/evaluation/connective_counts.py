@@ -9,6 +9,8 @@ from hf_docmt.evaluation.discourse import connective_result, connectives_of
 from hf_docmt.evaluation.discourse.sides import check_sides
 from hf_docmt.evaluation.report import build_report
 
+REFERENCE = "reference"  # name of its column
+
 
 @dataclass(frozen=True)
 class ConnectiveCounts:
@@ -27,7 +29,7 @@ class ConnectiveCounts:
         """A table: connectives, their total and the differences by reference and systems, below a header."""
         columns = [self.reference, *self.systems.values()]
         return [
-            ["connective", "reference", *self.systems],
+            ["connective", REFERENCE, *self.systems],
             *([word, *(str(column[word]) for column in columns)] for word in self.reference),
             ["(total)", *(str(sum(column.values())) for column in columns)],
             ["(differences)", "-", *map(str, self.differences.values())],
@@ -46,7 +48,8 @@ def connective_files(
     """The counts, and a report for each system, of files of `docmt translate` and reference documents with their ids.
 
     `words`: what is counted, words or phrases; None = those of `connectives_of` the target language. ValueError: a
-    language that has none, an empty list, no system or two of one name, other documents than the reference's.
+    language that has none, an empty list, no system, two of one name, one called `REFERENCE`, other documents than
+    the reference's.
     """
     words = connectives_of(target_lang) if words is None and target_lang else words
     counts, reports = ConnectiveCounts({}, {}), {}
@@ -75,4 +78,6 @@ def named(systems: Sequence[str | Path]) -> dict[str, str | Path]:
         raise ValueError("no systems to count in; give files of translations")
     if twice := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"two systems are called {twice[0]!r}; give their files different names")
+    if REFERENCE in names:
+        raise ValueError(f"a system is called {REFERENCE!r}, as is its reference; give its file another name")
     return dict(zip(names, systems))
