@@ -161,7 +161,9 @@ class DocTModel(DocMTModel):
 class DocTForConditionalGeneration(SelectedTranslation, ContextForConditionalGeneration):
     """Document Transformer (Zhang et al. 2018), with auto-selection as in Fei et al. (2022); see `DocTConfig`.
 
-    The second of its two training steps updates what is new alone: `training.freeze` in a recipe.
+    The second of its two training steps updates what is new alone: `training.freeze` in a recipe. Departures from the
+    released code: context sentences are joined by the separator, not a blank, and where there are none x stays as it
+    is, while there a lone `</s>` is read.
     """
 
     config_class = DocTConfig
