@@ -86,18 +86,12 @@ class StreamTranslation:
         """The state of one document, or none yet ({}). `ValueError`: not of all sides that have one, other shapes."""
         stacks = zip(STATE, (self.get_encoder(), self.get_decoder()))
         expected = {name: (1, *stack.initial_memory.weight.shape) for name, stack in stacks if stack.memory_layers}
-        found = None
+        found = type(memory).__name__
         if isinstance(memory, Mapping):
             found = {name: tuple(getattr(state, "shape", ())) for name, state in memory.items()}
         if found not in ({}, expected):
-            wanted = ", ".join(f"{name} {shape}" for name, shape in expected.items())
-            got = (
-                type(memory).__name__
-                if found is None
-                else ", ".join(f"{name} {shape}" for name, shape in found.items())
-            )
             raise ValueError(
-                f"memory must be that of one document, as SentenceStream.memory has it: {wanted}; got {got}."
+                f"memory must be that of one document, as SentenceStream.memory has it, {expected}; got {found}."
             )
         return {name: state.to(self.device, self.dtype) for name, state in memory.items()}
 

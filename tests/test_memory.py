@@ -403,7 +403,7 @@ def test_a_stream_from_a_memory_of_something_else():
     state = {side: torch.zeros(1, 3, 16).double() for side in sides}
     others = [state | {sides[0]: torch.zeros(shape)} for shape in ((2, 3, 16), (1, 9, 16), ())]
     for memory in (*others, {sides[0]: state[sides[0]]}, {"memory": state[sides[0]]}, [state], state[sides[0]]):
-        with pytest.raises(ValueError, match=r"decoder_memory \(1, 3, 16\); got"):
+        with pytest.raises(ValueError, match=r"'decoder_memory': \(1, 3, 16\)}; got"):
             model.translate_stream(["w7"], tokenizer, memory=memory)
     with pytest.raises(ValueError, match="give max_new_tokens"):
         model.translate_stream(["w7"], tokenizer, max_length=9)
