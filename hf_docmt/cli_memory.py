@@ -50,7 +50,7 @@ def information_gain_analysis(
 def attribution_analysis(
     model: Model,
     documents: Referenced,
-    reach: Annotated[int, typer.Option(help="Largest distance in sentences.")] = 100,
+    reach: Annotated[int, typer.Option(help="Largest distance in sentences; the time grows with it.")] = 100,
     step: Annotated[int, typer.Option(help="Sentences in a range of distances.")] = 10,
     rows: Rows = 8,
     picture: Picture = None,
