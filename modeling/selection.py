@@ -56,6 +56,7 @@ class SelectedAttention(nn.Module):
         self.past = config.past_context
         if selects:
             self.selection = Selection(config)
+            self.needed_for = {"past_proj.weight": "past_context", "future_proj.weight": "future_context"}
             if config.past_context:
                 self.past_proj = Linear(config.d_model, config.d_model, bias=False)  # W_{-1}
             if config.future_context:

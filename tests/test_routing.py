@@ -327,9 +327,20 @@ def test_rows_of_the_gate_go_with_their_sentence(architecture, before, now, move
     assert (name in others) == (len(moved) < len(here))
 
 
-def test_context_that_the_model_has_no_longer():
-    with pytest.raises(ValueError, match=r"past_proj.weight.*; past_context 1 there, 0 here: use what the checkpoint"):
-        build_model(build("routing", past_context=0).config, build("routing"))
+def test_offline_goes_on_as_online():
+    """As if no document had a next sentence."""
+    origin = build("routing")
+    model, others = build_model(build("routing", seed=1, future_context=0).config, origin)
+    inputs = {"input_ids": torch.tensor([[7, 8, EOS]]), "decoder_input_ids": torch.tensor([[2, 9]])}
+    inputs |= {"context_input_ids": torch.tensor([[[9, EOS]]]), "context_attention_mask": torch.ones(1, 1, 2)}
+    inputs |= {"context_offsets": torch.tensor([[-1]])}
+    torch.testing.assert_close(model.eval()(**inputs).logits, origin(**inputs).logits)
+    assert not others
+
+
+def test_choice_that_the_model_has_no_longer():
+    with pytest.raises(ValueError, match=r"selection.*; selection 'routing' there, 'none' here: use what the checkpoi"):
+        build_model(build("doct").config, build("doct", selection="routing"))
 
 
 def test_reentrant_checkpointing():

@@ -81,20 +81,24 @@ def build_model(
     """A model of this config, with the weights of `origin` where they have the same name, and the names of the others.
 
     Rows that belong to places of sentences (`rows_by_place` of a module) go where their place is now; a weight with a
-    row for a new place counts among the others. Raises `ValueError` where a weight of `origin` has no place in the
-    model.
+    row for a new place counts among the others. What is needed for a side of the context alone (`needed_for`) is
+    dropped where the model has no such context. Raises `ValueError` where another weight of `origin` has no place in
+    the model.
     """
     model = registry.for_config(config).model_class(config)
     if origin is None:
         return model, frozenset()
     theirs, ours = origin.state_dict(), model.state_dict()
+    for name, field in told_of_weights(origin, "needed_for").items():
+        if not getattr(config, field, True):
+            theirs.pop(name, None)
     lost = [name for name in theirs if name not in ours]
     if lost:
         raise ValueError(
             f"init_from: the checkpoint has weights that this model has not ({_some(lost)}); "
             f"{_differences(origin.config, config)}: use what the checkpoint has, or start from another one"
         )
-    grown = _move_rows(theirs, ours, places_of_rows(origin), places_of_rows(model))
+    grown = _move_rows(theirs, ours, *(told_of_weights(one, "rows_by_place") for one in (origin, model)))
     pairs = {name: (tensor.shape, ours[name].shape) for name, tensor in theirs.items()}
     other = [
         f"{name} {_size(there)} there, {_size(here)} here" for name, (there, here) in pairs.items() if there != here
@@ -110,12 +114,12 @@ def build_model(
     return model, frozenset(name for name, _ in model.named_parameters() if name not in theirs or name in grown)
 
 
-def places_of_rows(model: PreTrainedModel) -> dict[str, list]:
-    """Weights whose rows belong to places of sentences: name -> the place of each row."""
+def told_of_weights(model: PreTrainedModel, attribute: str) -> dict[str, Any]:
+    """What modules tell of their weights in a dict of this name, by the weights' full names."""
     return {
-        f"{name}.{weight}": places
+        f"{name}.{weight}": told
         for name, module in model.named_modules()
-        for weight, places in getattr(module, "rows_by_place", {}).items()
+        for weight, told in getattr(module, attribute, {}).items()
     }
 
 
