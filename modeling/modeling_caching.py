@@ -25,7 +25,7 @@ class CachingEncoder(Encoder):
         super().__init__(config)
         self.shortener = new_shortener(config)
         self.segment_embedding = nn.Embedding(len(config.segment_places), config.d_model)
-        self.rows_by_place = {"segment_embedding.weight": config.segment_places}
+        self.rows_by_place = {"segment_embedding.weight": config.segment_places}  # for a stage with other context
         self.post_init()
 
     def forward(

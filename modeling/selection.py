@@ -29,7 +29,7 @@ class Selection(nn.Module):
         scored = places[:-1] if both else places
         self.fc1 = Linear(config.d_model, config.d_model)
         self.fc2 = Linear(config.d_model, len(scored), bias=False)
-        self.rows_by_place = {"fc2.weight": scored}
+        self.rows_by_place = {"fc2.weight": scored}  # for a stage with other context
 
     def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """States (B, T, D) -> shares (B, T, C) of the context sentences, in order of the document."""
