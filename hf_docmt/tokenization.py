@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast, RobertaTokenizer
@@ -11,7 +11,6 @@ SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>", "<sep>", "<bod>")
 SEP, BOD = "<sep>", "<bod>"
 KINDS = ("bpe", "unigram")
 TRAINER_STEP = 1e-4  # between the scores that the unigram trainer gives to bytes it has no use for
-UNREADABLE, REST = "\ufffd", "…"  # part of a character, and what stands for it in labels
 BYTES = pre_tokenizers.ByteLevel.alphabet()  # one printable character for each of the 256 bytes
 
 
@@ -88,18 +87,6 @@ def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedToken
             clean_up_tokenization_spaces=False,
         )
     return adapted, max(adapted.get_vocab().values()) + 1
-
-
-def token_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> list[str]:
-    """What each token says; where several make one character, the first says it and the others say `REST`."""
-    texts, start = [], 0
-    for end in range(1, len(ids) + 1):
-        text = tokenizer.decode(ids[start:end])
-        if UNREADABLE in text and end < len(ids) and ids[end] not in tokenizer.all_special_ids:
-            continue
-        texts += [text.strip() or tokenizer.convert_ids_to_tokens(ids[start]), *[REST] * (end - start - 1)]
-        start = end
-    return texts
 
 
 def _untrained(model: str, lowercase: bool) -> Tokenizer:

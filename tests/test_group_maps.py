@@ -11,8 +11,9 @@ from reference import feed_forward, reference_stack, weights_of
 from test_caching import LATENT, normalized
 from tiny_models import EOS, build, random_text, word_tokenizer
 
-from hf_docmt.analysis.group_maps import GroupMap, GroupMaps, GroupUse, group_maps
+from hf_docmt.analysis.group_maps import GroupMap, GroupMaps, GroupUse, group_maps, token_texts
 from hf_docmt.analysis.heat_maps import draw_group_maps
+from hf_docmt.tokenization import train_tokenizer
 
 TEXTS = random_text([5, 1, 3, 8], seed=1)
 GROUPED = [(shortening, kind) for shortening in ("grouping", "selecting") for kind in ("softmax", "sparsemax")]
@@ -212,3 +213,13 @@ def test_models_without_groups(architecture, fields, message):
 def test_bad_texts(texts, message):
     with pytest.raises(ValueError, match=message):
         group_maps(model_of(), texts, word_tokenizer())
+
+
+def test_texts_of_tokens():
+    tokenizer = train_tokenizer(["The dog sees the cat."] * 5, "bpe", 300)
+    ids = tokenizer("The 他 dog")["input_ids"]
+    texts = token_texts(tokenizer, ids)
+    assert "".join(text for text in texts if text != "…") == "TheĠ他dog</s>" and len(texts) == len(ids)
+    assert "他" in texts and "…" in texts and not any("\ufffd" in text for text in texts)
+    cut = tokenizer("他", add_special_tokens=False)["input_ids"][:-1]
+    assert len(token_texts(tokenizer, cut)) == len(cut) and token_texts(tokenizer, []) == []

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer, BartTokenizer, PreTrainedTokenizerFast
 
-from hf_docmt.tokenization import SPECIAL_TOKENS, adapt_tokenizer, token_texts, train_tokenizer
+from hf_docmt.tokenization import SPECIAL_TOKENS, adapt_tokenizer, train_tokenizer
 
 CORPUS = [
     "The dog sees the cat. It sleeps under the old table.",
@@ -83,15 +83,6 @@ def test_lower_case_only_when_asked():
     tokenizer = train_tokenizer(CORPUS, vocab_size=300, lowercase=True)
     text = "ÄRGER und Ещё"
     assert tokenizer.decode(tokenizer.encode(text, add_special_tokens=False)) == text.lower()
-
-
-def test_texts_of_tokens(tokenizer):
-    ids = tokenizer("The 他 dog")["input_ids"]
-    texts = token_texts(tokenizer, ids)
-    assert "".join(text for text in texts if text != "…") == "TheĠ他dog</s>" and len(texts) == len(ids)
-    assert "他" in texts and "…" in texts and not any("\ufffd" in text for text in texts)
-    cut = tokenizer("他", add_special_tokens=False)["input_ids"][:-1]
-    assert len(token_texts(tokenizer, cut)) == len(cut) and token_texts(tokenizer, []) == []
 
 
 def test_end_token_only_with_special_tokens(tokenizer):

@@ -9,8 +9,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import __version__, registry
-from hf_docmt.analysis.group_maps import sentence_ids
-from hf_docmt.tokenization import token_texts
+from hf_docmt.analysis.group_maps import sentence_ids, token_texts
 
 CHOICES = {"routing": None, "doct": "routing"}  # architecture -> its `selection`, where it may be another one
 SELECTION = "selection"  # name of the module in every encoder layer that computes the shares

@@ -9,10 +9,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import __version__
 from hf_docmt.data.views import TokenizedSentences
-from hf_docmt.tokenization import token_texts
 
 ARCHITECTURE, SHORTENINGS = "caching", ("grouping", "selecting")
 DECIMALS = 4  # of the percentages in a report
+UNREADABLE, REST = "\ufffd", "…"  # part of a character, and what stands for it in labels
 DIGITS = 4  # of the weights in a report, significant ones, so that only zeros are zero
 
 
@@ -143,6 +143,18 @@ def check_groups(config) -> None:
             f"a model of {found} assigns no tokens to groups: expected one of architecture {ARCHITECTURE!r} with "
             f"shortening={' or '.join(map(repr, SHORTENINGS))}; give such a model"
         )
+
+
+def token_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> list[str]:
+    """What each token says; where several make one character, the first says it and the others say `REST`."""
+    texts, start = [], 0
+    for end in range(1, len(ids) + 1):
+        text = tokenizer.decode(ids[start:end])
+        if UNREADABLE in text and end < len(ids) and ids[end] not in tokenizer.all_special_ids:
+            continue
+        texts += [text.strip() or tokenizer.convert_ids_to_tokens(ids[start]), *[REST] * (end - start - 1)]
+        start = end
+    return texts
 
 
 def sentence_ids(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:

@@ -8,6 +8,7 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.analysis.attention_share import eager_attention
+from hf_docmt.analysis.group_maps import token_texts
 from hf_docmt.analysis.memory_steps import (
     INPUTS,
     attention_maps,
@@ -17,7 +18,6 @@ from hf_docmt.analysis.memory_steps import (
     side_by_side,
     token_mask,
 )
-from hf_docmt.tokenization import token_texts
 
 DECIMALS = 4  # of the weights in JSON
 
