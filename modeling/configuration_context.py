@@ -21,6 +21,11 @@ class ContextConfig(DocMTConfig):
             self.whole_number(name)
         self.one_of("context_sides", self.known_sides)
 
+    @property
+    def context_places(self) -> list[int]:
+        """Offsets of the source sentences that may be given, in order of the document."""
+        return [*range(-self.past_context, 0), *range(1, self.future_context + 1)]
+
 
 class IntegratedContextConfig(ContextConfig):
     """How the decoder reads the context.

@@ -23,7 +23,7 @@ class Selection(nn.Module):
 
     def __init__(self, config):
         super().__init__()
-        places = [*range(-config.past_context, 0), *range(1, config.future_context + 1)]
+        places = config.context_places
         self.sentences = len(places)
         both = config.past_context > 0 and config.future_context > 0
         scored = places[:-1] if both else places

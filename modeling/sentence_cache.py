@@ -131,7 +131,7 @@ class SelectedTranslator(KeepingTranslator):
         """Encoder outputs of the sentences, each context sentence in its place, past ones first."""
         encoder, config = self.model.get_encoder(), self.config
         found = [{other[0] - place: (id(walk), *other) for other in self.around(walk, place)} for walk, place in batch]
-        offsets = [*range(-config.past_context, 0), *range(1, config.future_context + 1)]
+        offsets = config.context_places
         rows = [self.vectors.get(places.get(offset)) for places in found for offset in offsets]
         context = None
         if any(row is not None for row in rows):

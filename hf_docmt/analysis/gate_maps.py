@@ -94,7 +94,7 @@ def gate_map(
         model.get_encoder()(**{name: value.to(model.device) for name, value in batch.items()})
     shares = torch.cat(taken).double().cpu().numpy()  # (layers, T, C)
     there = [other - place for other in around if other != place]
-    offsets = [offset for offset in range(-config.past_context, config.future_context + 1) if offset]
+    offsets = config.context_places
     shares = shares[:, :, [offsets.index(offset) for offset in there]]
     columns = [f"{offset:+d}" for offset in there]
     if there != offsets or not (config.past_context and config.future_context):

@@ -12,8 +12,8 @@ from hf_docmt.data.views import TokenizedSentences
 
 ARCHITECTURE, SHORTENINGS = "caching", ("grouping", "selecting")
 DECIMALS = 4  # of the percentages in a report
-UNREADABLE, REST = "\ufffd", "…"  # part of a character, and what stands for it in labels
 DIGITS = 4  # of the weights in a report, significant ones, so that only zeros are zero
+UNREADABLE, REST = "\ufffd", "…"  # part of a character, and what stands for it in labels
 
 
 @dataclass(frozen=True)

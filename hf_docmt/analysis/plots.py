@@ -178,5 +178,6 @@ def load_matplotlib() -> tuple:
         from matplotlib.font_manager import get_font_names
     except ImportError as error:
         raise ValueError("pictures need matplotlib, which is not installed: pip install 'hf-docmt[plots]'") from error
-    families = ["DejaVu Sans", *(name for name in CJK if name in get_font_names())]
+    installed = get_font_names()
+    families = ["DejaVu Sans", *(name for name in CJK if name in installed)]
     return lambda changes={}: rc_context(STYLE | {"font.family": families} | changes), Figure
