@@ -1,0 +1,101 @@
+"""Configuration of the caching architecture."""
+
+from .configuration_context import IntegratedContextConfig
+
+PAPER = {  # Maka et al. (2024), section 5.2: what is best for each shortening, and so the default
+    "none": {},
+    "sentence": {"integration": "parallel", "context_gate": True, "include_current": True},
+    "avg": {"include_current": True, "shortening_size": 2},
+    "max": {"include_current": True, "shortening_size": 2},
+    "linear": {"include_current": True, "shortening_size": 2},
+    "grouping": {
+        "include_current": True,
+        "shortening_size": 9,
+        "encoder_gradient": True,
+        "shortening_gradient": 2,
+    },
+    "selecting": {
+        "include_current": True,
+        "shortening_size": 10,
+        "encoder_gradient": True,
+        "shortening_gradient": 1,
+    },
+}
+
+
+class CachingConfig(IntegratedContextConfig):
+    """Context sentences that went through the same encoder as the current one, kept and shortened (Maka et al. 2024).
+
+    `shortening` is `none` (Caching Tokens), `sentence` (their mean, Caching Sentence), `avg`, `max` or `linear`
+    (pooling of K neighbours), `grouping` or `selecting` (K groups); `shortening_size` is K. `categorizer` and
+    `categorizer_dim` are the function and the hidden units of the network that assigns tokens to groups.
+    `include_current` adds the shortened current sentence to the context. With `encoder_gradient` the gradient flows
+    from the context into the encoder; only from the nearest `shortening_gradient` sentences it flows into the
+    shortening. The current sentence always gives its gradient. What is None takes the paper's value for the
+    `shortening`; that of `shortening_gradient` is 2 for `grouping`, 1 for `selecting`, and all sentences for others.
+    """
+
+    model_type = "docmt-caching"
+
+    shortening: str = "none"
+    shortening_size: int | None = None
+    categorizer: str = "sparsemax"
+    categorizer_dim: int = 512
+    include_current: bool | None = None
+    integration: str | None = None
+    context_gate: bool | None = None
+    encoder_gradient: bool | None = None
+    shortening_gradient: int | None = None
+    known_sides = ("source", "target", "both")
+    follow_from = {"shortening": tuple({name for values in PAPER.values() for name in values})}
+
+    def __post_init__(self, **kwargs):
+        self.one_of("shortening", tuple(PAPER))
+        others = {"integration": "sequential", "context_gate": False, "include_current": False}
+        if self.integration == "concatenate" and self.context_gate is None:
+            self.context_gate = False
+        for name, value in (others | {"encoder_gradient": False} | PAPER[self.shortening]).items():
+            if getattr(self, name) is None:
+                setattr(self, name, value)
+        super().__post_init__(**kwargs)
+        self.one_of("categorizer", ("softmax", "sparsemax"))
+        self.whole_number("categorizer_dim", least=1)
+        for name in ("include_current", "encoder_gradient"):
+            self.one_of(name, (True, False))
+        for name in ("shortening_size", "shortening_gradient"):
+            if getattr(self, name) is not None:
+                self.whole_number(name, least=1 if name == "shortening_size" else 0)
+        self._check_variant()
+
+    def _check_variant(self) -> None:
+        if self.shortening_size is not None and self.shortening in ("none", "sentence"):
+            raise ValueError(
+                f"shortening={self.shortening!r} has no size, got shortening_size={self.shortening_size}: leave it out."
+            )
+        if self.include_current and self.shortening == "none":
+            raise ValueError(
+                "include_current=True adds the shortened current sentence, but with shortening='none' it would be "
+                "read twice: choose a shortening, or include_current=False."
+            )
+        if self.context_sides != "source" and not self.share_encoder_decoder_embeddings:
+            raise ValueError(
+                f"context_sides={self.context_sides!r} reads translations with the encoder, which needs one vocabulary "
+                "for both languages: set share_encoder_decoder_embeddings=True or context_sides='source'."
+            )
+        if self.context_sides == "target" and self.future_context:
+            raise ValueError(
+                f"translations are known of past sentences only, got context_sides='target' with future_context="
+                f"{self.future_context}: use 0, or context_sides='both'."
+            )
+
+    @property
+    def segment_places(self) -> list[tuple[str, int]]:
+        """Rows of the segment embedding: past, current and future sentences of the source, past ones of the target."""
+        source = [("source", offset) for offset in range(-self.past_context, self.future_context + 1)]
+        target = [("target", offset) for offset in range(-self.past_context, 0)]
+        return source if self.context_sides == "source" else source + target
+
+
+CachingConfig.register_for_auto_class()
+
+__all__ = ["CachingConfig"]

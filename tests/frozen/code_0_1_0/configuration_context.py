@@ -1,0 +1,52 @@
+"""Configuration shared by the architectures that read context sentences as sequences of their own."""
+
+from .configuration_docmt import DocMTConfig
+
+
+class ContextConfig(DocMTConfig):
+    """Which sentences are the context of the current one.
+
+    `past_context` sentences before the current one and `future_context` after it; fewer may be given. `context_sides`
+    is `source`; some architectures read earlier translations, too (`target`, `both`).
+    """
+
+    past_context: int = 1
+    future_context: int = 0
+    context_sides: str = "source"
+    known_sides = ("source",)
+
+    def __post_init__(self, **kwargs):
+        super().__post_init__(**kwargs)
+        for name in ("past_context", "future_context"):
+            self.whole_number(name)
+        self.one_of("context_sides", self.known_sides)
+
+    @property
+    def context_places(self) -> list[int]:
+        """Offsets of the source sentences that may be given, in order of the document."""
+        return [*range(-self.past_context, 0), *range(1, self.future_context + 1)]
+
+
+class IntegratedContextConfig(ContextConfig):
+    """How the decoder reads the context.
+
+    `integration` is `sequential` (a sublayer of context attention after attention to the source), `parallel` (beside
+    it) or `concatenate` (attention to the source reads context and source as one); `context_gate` weighs what context
+    attention adds, token by token.
+    """
+
+    integration: str = "sequential"
+    context_gate: bool = False
+
+    def __post_init__(self, **kwargs):
+        super().__post_init__(**kwargs)
+        self.one_of("integration", ("sequential", "parallel", "concatenate"))
+        self.one_of("context_gate", (True, False))
+        if self.context_gate and self.integration == "concatenate":
+            raise ValueError(
+                "context_gate=True weighs the output of context attention, which integration='concatenate' has not: "
+                "use 'sequential' or 'parallel', or context_gate=False."
+            )
+
+
+__all__ = ["ContextConfig", "IntegratedContextConfig"]

@@ -1,0 +1,96 @@
+"""Configuration shared by every document translation architecture."""
+
+from transformers import PreTrainedConfig
+
+
+class DocMTConfig(PreTrainedConfig):
+    """Sizes and switches of the encoder-decoder Transformer that all architectures stand on.
+
+    The switches are those in which published sentence-level models differ, so that Marian, BART, mBART and M2M-100
+    (NLLB) checkpoints load by name: `normalize_before` (pre-norm, with a final layer norm on both stacks),
+    `layernorm_embedding`, `scale_embedding` (times sqrt(d_model)), `position_type`, `position_offset` (index of the
+    first token's position) and the tying of embeddings.
+
+    `position_type` is `sinusoidal` (Vaswani et al. 2017, sines in the first half, cosines in the second, as Marian
+    has it), `sinusoidal_t2t` (the tensor2tensor frequencies of fairseq and M2M-100) or `learned`.
+    `label_smoothing` is applied in training mode only. `use_bod` puts `<bod>` in front of a segment that starts a
+    document. `strategy` is how documents are translated by default; None = the one that fits the architecture. Raises
+    `ValueError` for a value outside its range.
+    """
+
+    keys_to_ignore_at_inference = ["past_key_values"]
+    attribute_map = {
+        "num_attention_heads": "encoder_attention_heads",
+        "hidden_size": "d_model",
+        "num_hidden_layers": "encoder_layers",
+    }
+
+    vocab_size: int = 32000
+    d_model: int = 512
+    encoder_layers: int = 6
+    encoder_attention_heads: int = 8
+    encoder_ffn_dim: int = 2048
+    decoder_layers: int = 6
+    decoder_attention_heads: int = 8
+    decoder_ffn_dim: int = 2048
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    activation_function: str = "relu"
+    max_position_embeddings: int = 1024
+    position_type: str = "sinusoidal"
+    position_offset: int = 0
+    scale_embedding: bool = True
+    normalize_before: bool = False
+    layernorm_embedding: bool = False
+    share_encoder_decoder_embeddings: bool = True
+    tie_word_embeddings: bool = True
+    init_std: float = 0.02
+    label_smoothing: float = 0.0
+    use_cache: bool = True
+    is_encoder_decoder: bool = True
+    pad_token_id: int | None = 0
+    unk_token_id: int | None = 1
+    bos_token_id: int | None = 2
+    eos_token_id: int | list[int] | None = 3
+    sep_token_id: int | None = 4
+    bod_token_id: int | None = 5
+    decoder_start_token_id: int | None = 2
+    use_bod: bool = False
+    strategy: str | None = None
+    source_lang: str | None = None
+    target_lang: str | None = None
+
+    def __post_init__(self, **kwargs):
+        super().__post_init__(**kwargs)
+        self.one_of("strategy", (None, "sentence", "sliding", "sequential", "full", "stream"))
+        self.one_of("position_type", ("sinusoidal", "sinusoidal_t2t", "learned"))
+        if self.share_encoder_decoder_embeddings and not self.tie_word_embeddings:
+            raise ValueError(
+                "share_encoder_decoder_embeddings=True needs tie_word_embeddings=True, got False: transformers then "
+                "ties no weights at all. Set both to the same value."
+            )
+        for side in ("encoder", "decoder"):
+            heads = getattr(self, f"{side}_attention_heads")
+            if heads < 1 or self.d_model % heads:
+                raise ValueError(
+                    f"{side}_attention_heads must divide d_model={self.d_model}, got {heads}: "
+                    f"choose a divisor of {self.d_model}."
+                )
+        for name in ("dropout", "attention_dropout", "activation_dropout", "label_smoothing"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)!r}.")
+
+    def one_of(self, name: str, allowed: tuple) -> None:
+        """Raise `ValueError` unless the field `name` holds one of the allowed values."""
+        if getattr(self, name) not in allowed:
+            raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}, got {getattr(self, name)!r}.")
+
+    def whole_number(self, name: str, least: int = 0) -> None:
+        """Raise `ValueError` unless the field `name` holds a whole number from `least` on."""
+        value = getattr(self, name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
+
+
+__all__ = ["DocMTConfig"]

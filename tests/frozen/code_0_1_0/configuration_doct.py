@@ -1,0 +1,30 @@
+"""Configuration of the Document Transformer architecture."""
+
+from .configuration_context import ContextConfig
+
+
+class DocTConfig(ContextConfig):
+    """A context encoder, and context attention with a gate in every encoder and decoder layer (Zhang et al. 2018).
+
+    `context_layers` is the depth of the context encoder. `selection` is `none`, the context joined to one sequence, or
+    `routing`, each context sentence for itself with the word's own choice among them (Fei et al. 2022, section 5.4,
+    DocT+AS).
+    """
+
+    model_type = "docmt-doct"
+
+    past_context: int = 2
+    context_layers: int = 1
+    selection: str = "none"
+
+    def __post_init__(self, **kwargs):
+        super().__post_init__(**kwargs)
+        self.whole_number("context_layers", least=1)
+        self.one_of("selection", ("none", "routing"))
+        if not self.past_context and not self.future_context:
+            raise ValueError("the model reads context: got past_context=0 and future_context=0, set one.")
+
+
+DocTConfig.register_for_auto_class()
+
+__all__ = ["DocTConfig"]

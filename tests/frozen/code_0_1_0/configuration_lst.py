@@ -1,0 +1,18 @@
+"""Configuration of the long-short term architecture."""
+
+from .configuration_segment import SegmentConfig
+
+
+class LstConfig(SegmentConfig):
+    """Segments whose self-attention is computed over the whole segment and over the own sentence.
+
+    Long-short term attention (Herold and Ney 2023, section 3.2); it has no fields of its own. There segments are
+    chunks of up to 1000 target tokens (`view="chunk"`).
+    """
+
+    model_type = "docmt-lst"
+
+
+LstConfig.register_for_auto_class()
+
+__all__ = ["LstConfig"]

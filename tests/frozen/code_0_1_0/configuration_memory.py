@@ -1,0 +1,55 @@
+"""Configuration of the recurrent memory architecture."""
+
+from .configuration_segment import SegmentConfig
+
+
+class MemoryConfig(SegmentConfig):
+    """Sentences that share a few vectors of memory, carried from one to the next (Feng et al. 2022).
+
+    `memory_size` is d_M, the vectors of one memory (section 3.1). `memory_layers` are the layers that have one, from 0,
+    or from the end with negative numbers; None = the last one (section 3.4). `memory_sides` is `both`, `source`
+    (encoder only) or `target` (decoder only). The context is the memory: `past_context` and `future_context` stay 0
+    and `view` is `window`, the sentence.
+    """
+
+    model_type = "docmt-memory"
+
+    memory_size: int = 16
+    memory_layers: list[int] | None = None
+    memory_sides: str = "both"
+
+    def __post_init__(self, **kwargs):
+        super().__post_init__(**kwargs)
+        self.whole_number("memory_size", least=1)
+        self.one_of("memory_sides", ("both", "source", "target"))
+        if self.view != "window" or self.past_context or self.future_context:
+            raise ValueError(
+                "the memory model reads one sentence at a time, its memory is the context: leave view='window' and no "
+                f"past_context or future_context; got view={self.view!r}, past_context={self.past_context}, "
+                f"future_context={self.future_context}."
+            )
+        for side in ("encoder", "decoder"):
+            if self.memory_sides in ("both", {"encoder": "source", "decoder": "target"}[side]):
+                self.layers_with_memory(side)
+
+    def layers_with_memory(self, stack: str) -> list[int]:
+        """Numbers of the layers of the `encoder` or `decoder` that have a memory, from 0, in order."""
+        if self.memory_sides not in ("both", {"encoder": "source", "decoder": "target"}[stack]):
+            return []
+        given = [-1] if self.memory_layers is None else self.memory_layers
+        depth = getattr(self, f"{stack}_layers")
+        whole = isinstance(given, list | tuple) and all(
+            isinstance(layer, int) and not isinstance(layer, bool) for layer in given
+        )
+        found = sorted({layer % depth for layer in given if -depth <= layer < depth}) if whole else []
+        if not found or len(found) != len(given):
+            raise ValueError(
+                f"memory_layers must name different layers of the {stack}, from 0 to {depth - 1} or from -{depth} to "
+                f"-1, at least one; got {self.memory_layers!r}."
+            )
+        return found
+
+
+MemoryConfig.register_for_auto_class()
+
+__all__ = ["MemoryConfig"]

@@ -1,0 +1,28 @@
+"""Configuration of the routing architecture."""
+
+from .configuration_context import ContextConfig
+
+
+class RoutingConfig(ContextConfig):
+    """Previous and next sentences, of which every word takes what it needs by a gate (Fei et al. 2022).
+
+    Context layers stand beside the encoder's, as many. `past_context` 1 and `future_context` 1 is the paper's offline
+    model, `future_context` 0 the online one; more sentences on either side are its future work.
+    """
+
+    model_type = "docmt-routing"
+
+    past_context: int = 1
+    future_context: int = 1
+
+    def __post_init__(self, **kwargs):
+        super().__post_init__(**kwargs)
+        if not self.past_context and not self.future_context:
+            raise ValueError(
+                "the routing model chooses among context sentences: got past_context=0 and future_context=0, set one."
+            )
+
+
+RoutingConfig.register_for_auto_class()
+
+__all__ = ["RoutingConfig"]

@@ -1,0 +1,45 @@
+"""Configuration of the window attention architecture."""
+
+from .configuration_segment import SegmentConfig
+
+
+class WindowConfig(SegmentConfig):
+    """Attention to the tokens around one place (Herold and Ney 2023, section 3.3).
+
+    `window` is w: a token sees w tokens before it and, in the encoder, w after it; of the source a target token sees
+    the one it is aligned to and w on either side. `position` is `relative` (learned vectors r_{i-j} in self-attention,
+    no others) or `absolute` (the encodings of `position_type` at the input). `alignment` is what decoding and scoring
+    align to the source by: `one_to_one`, `linear` (by `length_ratio`, source tokens per target token; None means the
+    average of the training data, which training finds and stores) or `sentence` (from the start of the source sentence
+    with the same number); training has the lengths of both sides and takes their ratio.
+    """
+
+    model_type = "docmt-window"
+
+    window: int = 20
+    position: str = "relative"
+    alignment: str = "sentence"
+    length_ratio: float | None = None
+
+    def __post_init__(self, **kwargs):
+        super().__post_init__(**kwargs)
+        self.whole_number("window", least=1)
+        self.one_of("position", ("relative", "absolute"))
+        self.one_of("alignment", ("one_to_one", "linear", "sentence"))
+        if self.length_ratio is not None and self.length_ratio <= 0:
+            raise ValueError(f"length_ratio must be above 0 or null, got {self.length_ratio}.")
+        if self.context_sides == "source":
+            raise ValueError(
+                "window attention aligns the whole target with the whole source, got context_sides='source': use "
+                "context_sides='both'."
+            )
+        if self.position == "relative" and self.position_type == "learned":
+            raise ValueError(
+                "position='relative' takes the place of encodings at the input, got position_type='learned': use "
+                "position='absolute', or leave position_type out."
+            )
+
+
+WindowConfig.register_for_auto_class()
+
+__all__ = ["WindowConfig"]

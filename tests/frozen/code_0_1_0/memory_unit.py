@@ -1,0 +1,139 @@
+"""The memory of a layer, how sentences read and rewrite it, and the memories of a whole stack as one state."""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+from transformers.activations import ACT2FN
+from transformers.masking_utils import create_bidirectional_mask
+
+from .backbone import Attention
+from .configuration_docmt import DocMTConfig
+from .linear import Linear
+from .segments import sinusoid
+
+
+class MemoryUnit(nn.Module):
+    """Output and update attention of one layer's memory M (Feng et al. 2022, sections 3.2 and 3.3).
+
+    The paper writes h~ = MHA(h, M, M) (equation 5) and leaves open what stands around it. Here it is added to the
+    sentence state, h~ = h + MHA(h, M, M): 16 vectors cannot replace the state of every word, and with the output
+    projection at zero the layer is that of the sentence-level model. The update (equations 2 to 4) is as written,
+    M + PE is query and residual, and its norms come after the sum in any backbone, which keeps a memory that is
+    rewritten thousands of times at the same scale. Where layers normalise their input (`normalize_before`), both
+    attentions see the normalised state.
+    """
+
+    def __init__(self, config: DocMTConfig, num_heads: int, ffn_dim: int, cache_index: int | None = None):
+        super().__init__()
+        self.dropout, self.activation_dropout = config.dropout, config.activation_dropout
+        self.activation_fn = ACT2FN[config.activation_function]
+        self.output_attn = Attention(config, num_heads, cache_index)
+        if config.normalize_before:
+            self.state_layer_norm = nn.LayerNorm(config.d_model)
+        self.update_attn = Attention(config, num_heads)
+        self.update_attn_layer_norm = nn.LayerNorm(config.d_model)
+        self.fc1 = Linear(config.d_model, ffn_dim)
+        self.fc2 = Linear(ffn_dim, config.d_model)
+        self.final_layer_norm = nn.LayerNorm(config.d_model)
+
+    def read(self, hidden_states, memory, past_key_values=None, **kwargs) -> tuple[torch.Tensor, torch.Tensor]:
+        """Output attention: h (B, T, D), M (B or fewer, M, D) -> h~ (B, T, D), and the state that an update is from."""
+        normed = self.state_layer_norm(hidden_states) if hasattr(self, "state_layer_norm") else hidden_states
+        read = self.output_attn(normed, memory, past_key_values, **kwargs)[0]
+        return hidden_states + nn.functional.dropout(read, self.dropout, self.training), normed
+
+    def update(self, memory: torch.Tensor, states: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        """Update attention: M^t (B, M, D), h^t (B, T, D), `mask` as attention takes it -> M^{t+1} (B, M, D)."""
+        places = torch.arange(memory.shape[1], device=memory.device)
+        memory = memory + sinusoid(places, memory.shape[2]).to(memory.dtype)  # M^t + PE(M^t)
+        gathered = self.update_attn(memory, states, attention_mask=mask)[0]
+        memory = self.update_attn_layer_norm(memory + nn.functional.dropout(gathered, self.dropout, self.training))
+        inner = nn.functional.dropout(self.activation_fn(self.fc1(memory)), self.activation_dropout, self.training)
+        inner = nn.functional.dropout(self.fc2(inner), self.dropout, self.training)
+        return self.final_layer_norm(memory + inner)
+
+
+class MemoryStack:
+    """What encoder and decoder share: the learned initial memory, and the update after a sentence.
+
+    The memories of all layers that have one stand behind each other, (B, slots, D) with slots = layers x `memory_size`.
+    """
+
+    side: str  # "encoder" or "decoder"
+
+    def add_memory(self, config: DocMTConfig) -> None:
+        self.memory_layers = config.layers_with_memory(self.side)
+        if self.memory_layers:
+            self.initial_memory = nn.Embedding(len(self.memory_layers) * config.memory_size, config.d_model)
+        self.post_init()
+
+    def memory_before(self, memory, document_start, *rows: int) -> torch.Tensor | None:
+        """The memory that a batch of sentences reads, carried over or the initial one, (B or fewer, slots, D).
+
+        `memory` None: all sentences start documents, and share one row; `document_start` (the rows of `memory`,) bool
+        tells those that do. `rows`: how many it may have, those of the batch, or of the sources where some rows of the
+        batch share one. Raises `ValueError` for a memory of another shape, or where the stack has none.
+        """
+        if not self.memory_layers:
+            if memory is not None:
+                raise ValueError(
+                    f"{self.side}_memory was given, but this model has no memory in its {self.side} "
+                    f"(memory_sides={self.config.memory_sides!r}): leave it out."
+                )
+            return None
+        initial = self.initial_memory.weight[None]  # (1, slots, D)
+        if memory is None:
+            return initial
+        memory = memory.to(initial.dtype)
+        slots, dim = initial.shape[1:]
+        if memory.dim() != 3 or memory.shape[1:] != (slots, dim) or memory.shape[0] not in rows:
+            raise ValueError(
+                f"{self.side}_memory must be the state of these {rows[0]} sentences, ({rows[0]}, {slots}, {dim}); got "
+                f"{tuple(memory.shape)}: give the one that came out for the sentences before them, rows in this order."
+            )
+        if document_start is None:
+            return memory
+        if tuple(document_start.shape) != (memory.shape[0],):
+            raise ValueError(
+                f"document_start must have one truth value for each of the {memory.shape[0]} rows of "
+                f"{self.side}_memory, got shape {tuple(document_start.shape)}."
+            )
+        return torch.where(document_start.bool()[:, None, None], initial, memory)
+
+    def by_layer(self, memory: torch.Tensor | None) -> dict[int, torch.Tensor]:
+        """(B, slots, D) -> {layer: (B, M, D)}"""
+        if memory is None:
+            return {}
+        return dict(zip(self.memory_layers, memory.split(self.config.memory_size, dim=1)))
+
+    def reading(self, memory: torch.Tensor | None, states: dict[int, torch.Tensor]) -> Callable:
+        """What follows self-attention: layers read their memory; into `states` goes the h^t that updates it."""
+        memories = self.by_layer(memory)
+
+        def read(layer: nn.Module, hidden_states: torch.Tensor, read_source=None, **kwargs) -> torch.Tensor:
+            number = layer.layer_idx
+            if number in memories:
+                hidden_states, states[number] = layer.memory.read(hidden_states, memories[number], **kwargs)
+            return hidden_states if read_source is None else read_source(hidden_states)
+
+        return read
+
+    def memory_after(self, memory, states: dict[int, torch.Tensor], attention_mask=None) -> torch.Tensor | None:
+        """M^{t+1} (B, slots, D) from M^t (B or fewer, slots, D) and the h^t (B, T, D) of the layers; 1 = token."""
+        if memory is None:
+            return None
+        batch = next(iter(states.values())).shape[0]
+        memory = memory.repeat_interleave(batch // memory.shape[0], dim=0)
+        updated = []
+        for layer, one in self.by_layer(memory).items():
+            mask = attention_mask
+            if mask is not None:
+                mask = create_bidirectional_mask(
+                    config=self.config,
+                    inputs_embeds=one,
+                    attention_mask=mask,
+                    encoder_hidden_states=states[layer],
+                )
+            updated.append(self.layers[layer].memory.update(one, states[layer], mask))
+        return torch.cat(updated, dim=1)

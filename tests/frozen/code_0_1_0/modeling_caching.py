@@ -1,0 +1,119 @@
+"""Caching: context sentences through the one encoder, each on its own, kept and shortened."""
+
+import contextlib
+
+import torch
+from torch import nn
+
+from .backbone import Encoder
+from .configuration_caching import CachingConfig
+from .context import (
+    ContextEncoderOutput,
+    ContextForConditionalGeneration,
+    ContextModel,
+    check_context,
+    sentences_to_read,
+)
+from .sentence_cache import CachedTranslation
+from .shortening import new_shortener, sentence_mean
+
+
+class CachingEncoder(Encoder):
+    """The encoder of current and context sentences, the shortening, and the embedding of a sentence's place."""
+
+    def __init__(self, config: CachingConfig):
+        super().__init__(config)
+        self.shortener = new_shortener(config)
+        self.segment_embedding = nn.Embedding(len(config.segment_places), config.d_model)
+        self.rows_by_place = {"segment_embedding.weight": config.segment_places}  # for a stage with other context
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids=None,
+        attention_mask=None,
+        context_input_ids=None,
+        context_attention_mask=None,
+        context_offsets=None,
+        context_is_target=None,
+        **kwargs,
+    ) -> ContextEncoderOutput:
+        """As the backbone's, with `context_states` (B, N, D) of all context sentences and, if included, the current."""
+        outputs = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs | {"return_dict": True})
+        parts = []
+        if context_input_ids is not None:
+            inputs = (context_input_ids, context_attention_mask, context_offsets, context_is_target)
+            check_context(self.config, input_ids, *inputs)
+            vectors, kept = self.context_vectors(context_input_ids, context_attention_mask.bool(), context_offsets)
+            parts.append(self.placed(vectors, kept, context_offsets, context_is_target))
+        if self.config.include_current:
+            mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+            vectors, kept = self.shorten(outputs.last_hidden_state, mask.bool())
+            parts.append(self.placed_current(vectors, kept))
+        states, kept = (torch.cat(part, dim=1) for part in zip(*parts)) if parts else (None, None)
+        return ContextEncoderOutput(**outputs, context_states=states, context_mask=kept)
+
+    def context_vectors(self, ids: torch.Tensor, mask: torch.Tensor, offsets: torch.Tensor):
+        """Ids and mask (B, C, L) of context sentences, each encoded and shortened -> (B, C, K, D), (B, C, K)."""
+        config, present = self.config, sentences_to_read(mask)  # (B, C)
+        there = mask.any(dim=2, keepdim=True)
+        mask = mask | ~there  # a sentence that is not there is read only if all are so, and not kept
+        with contextlib.nullcontext() if config.encoder_gradient else torch.no_grad():
+            states = super().forward(input_ids=ids[present], attention_mask=mask[present]).last_hidden_state
+        shortened, seen = self.shorten(states, mask[present])  # (P, K, D), (P, K), P sentences that are there
+        vectors = shortened.new_zeros(*present.shape, *shortened.shape[1:])
+        vectors[present] = shortened
+        kept = seen.new_zeros(*present.shape, seen.shape[1])
+        kept[present] = seen
+        kept = kept & there
+        if config.shortening_gradient is not None:
+            near = offsets.abs() <= config.shortening_gradient
+            vectors = torch.where(near[..., None, None], vectors, vectors.detach())
+        return vectors, kept
+
+    def read(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Sentences (P, L) -> encoder states (P, L, D), and what is kept of them as context, (P, K, D), (P, K)."""
+        states = super().forward(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        return states, *self.shorten(states, attention_mask.bool())
+
+    def shorten(self, hidden_states: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Encoder states (P, L, D), mask (P, L) bool -> what is kept of them, (P, K, D), (P, K)."""
+        if self.shortener is not None:
+            return self.shortener(hidden_states, mask)
+        return (hidden_states, mask) if self.config.shortening == "none" else sentence_mean(hidden_states, mask)
+
+    def placed(self, vectors, kept, offsets, is_target=None) -> tuple[torch.Tensor, torch.Tensor]:
+        """Vectors (B, C, K, D) with the segment embedding of their sentence's place, as (B, C*K, D), (B, C*K)."""
+        slots = offsets + self.config.past_context
+        if is_target is not None and self.config.context_sides != "source":
+            after = self.config.past_context + 1 + self.config.future_context
+            slots = slots + after * is_target.long()
+        slots = slots.masked_fill(~kept.any(dim=2), self.config.past_context)  # absent ones may have any
+        return (vectors + self.segment_embedding(slots)[:, :, None]).flatten(1, 2), kept.flatten(1, 2)
+
+    def placed_current(self, vectors, kept) -> tuple[torch.Tensor, torch.Tensor]:
+        """The current sentence's vectors (B, K, D) with the segment embedding of its place."""
+        return vectors + self.segment_embedding.weight[self.config.past_context], kept
+
+
+class CachingModel(ContextModel):
+    """Encoder and decoder, the encoder's context kept and shortened."""
+
+    encoder_class = CachingEncoder
+
+
+class CachingForConditionalGeneration(CachedTranslation, ContextForConditionalGeneration):
+    """Caching of context sentences, with sequence shortening (Maka et al. 2024); see `CachingConfig`.
+
+    Segment embeddings number the places that the model knows (the released code has a table of 1025), a missing
+    context sentence is none (there it is a lone `</s>`), and context of the target side, which the paper leaves to
+    future work, is read by the same encoder. `translate_documents` encodes and shortens each sentence once.
+    """
+
+    config_class = CachingConfig
+    model_class = CachingModel
+
+
+CachingForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")
+
+__all__ = ["CachingForConditionalGeneration", "CachingModel"]

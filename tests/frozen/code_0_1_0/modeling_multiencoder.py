@@ -1,0 +1,63 @@
+"""Multi-encoder: a second encoder reads the context sentences, joined to one sequence."""
+
+from .backbone import Encoder
+from .configuration_multiencoder import MultiEncoderConfig
+from .context import (
+    ContextEncoderOutput,
+    ContextForConditionalGeneration,
+    ContextLayers,
+    ContextModel,
+    check_context,
+    joined,
+)
+from .context_translation import ContextTranslation
+
+
+class MultiEncoder(ContextLayers, Encoder):
+    """The encoder of the current sentence, and layers of their own for its context."""
+
+    def __init__(self, config: MultiEncoderConfig):
+        super().__init__(config)
+        self.add_context_layers(config, config.context_layers)
+
+    def forward(
+        self,
+        input_ids=None,
+        attention_mask=None,
+        context_input_ids=None,
+        context_attention_mask=None,
+        context_offsets=None,
+        context_is_target=None,
+        **kwargs,
+    ) -> ContextEncoderOutput:
+        """As the backbone's, with `context_states` (B, N, D) of the joined context."""
+        outputs = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs | {"return_dict": True})
+        states = mask = None
+        if context_input_ids is not None:
+            inputs = (context_input_ids, context_attention_mask, context_offsets, context_is_target)
+            check_context(self.config, input_ids, *inputs)
+            ids, mask = joined(self.config, context_input_ids, context_attention_mask.bool(), context_offsets)
+            states = self.encode_context(ids, mask)
+        return ContextEncoderOutput(**outputs, context_states=states, context_mask=mask)
+
+
+class MultiEncoderModel(ContextModel):
+    """Two encoders and a decoder over shared token embeddings."""
+
+    encoder_class = MultiEncoder
+
+
+class MultiEncoderForConditionalGeneration(ContextTranslation, ContextForConditionalGeneration):
+    """Multi-encoder translation: the context has an encoder of its own (Jean et al. 2017); see `MultiEncoderConfig`.
+
+    As in the baseline of Maka et al. (2024), section 5.2, the context sentences are joined by separators to one
+    sequence; the decoder reads [context; source] as one memory, or has context attention.
+    """
+
+    config_class = MultiEncoderConfig
+    model_class = MultiEncoderModel
+
+
+MultiEncoderForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")
+
+__all__ = ["MultiEncoderForConditionalGeneration", "MultiEncoderModel"]

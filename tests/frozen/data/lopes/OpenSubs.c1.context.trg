@@ -1,0 +1,6 @@
+La lampe est vieille .
+La lampe est vieille .
+
+
+La maison .
+La maison .
