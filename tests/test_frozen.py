@@ -1,0 +1,385 @@
+"""What version 0.1.0 wrote and printed stays: models, reports, recipes, training runs, commands (`tests/frozen/`).
+
+Only doors that stay are used: the registry, the Auto classes, methods of models and the command line. The data were
+made by `tests/frozen/make.py` with 0.1.0; they are never made again, a change that breaks them breaks what users have.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import typer
+from safetensors.torch import load_file
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
+from typer.testing import CliRunner
+
+from hf_docmt import registry
+from hf_docmt.cli import app
+
+FROZEN = Path(__file__).resolve().parent / "frozen"
+if not FROZEN.exists():  # this file in a folder of tests/
+    FROZEN = Path(__file__).resolve().parents[1] / "frozen"
+ROOT = FROZEN.parents[1]
+SETTINGS = json.loads((FROZEN / "settings.json").read_text("utf-8"))
+COMMANDS = json.loads((FROZEN / "commands.json").read_text("utf-8"))
+INPUTS = json.loads((FROZEN / "inputs.json").read_text("utf-8"))
+TARGET_SIDE = ("decoder_input_ids", "decoder_attention_mask", "label_weights")
+WITH_CODE = (  # settings whose folders are tried with the code of 0.1.0 in them: all its files are read
+    "concat-shift_persistent",
+    "concat-learned_pse",
+    "lst-chunk",
+    "window-sentence",
+    "memory-source",
+    "multiencoder-sequential",
+    "caching-grouping",
+    "caching-both",
+    "doct-selection",
+    "routing-offline",
+)
+
+
+def frozen(name: str):
+    return json.loads((FROZEN / name).read_text("utf-8"))
+
+
+def docmt(*arguments) -> str:
+    """Standard output of the command; an error of the user is what `docmt` prints, in one line."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if isinstance(result.exception, ValueError | OSError):
+        return f"error: {result.exception}"
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A copy of the frozen folder in which every model has its tokenizer."""
+    copy = tmp_path_factory.mktemp("frozen") / "copy"
+    shutil.copytree(FROZEN, copy)
+    for model in (copy / "models").iterdir():
+        shutil.copytree(FROZEN / "tokenizer", model, dirs_exist_ok=True)
+    return copy
+
+
+# Models
+
+
+def test_every_architecture_is_frozen():
+    assert {name.split("-")[0] for name in SETTINGS} == {path.name.split("-")[0] for path in models()}
+    assert {path.name for path in models()} == set(SETTINGS)
+    assert {name.split("-")[0] for name in SETTINGS} <= set(registry.ARCHITECTURES)
+
+
+def models() -> list[Path]:
+    return sorted((FROZEN / "models").iterdir())
+
+
+@torch.no_grad()
+def check_answers(model, tokenizer, logits: list, expected: dict, inputs: dict) -> None:
+    """The model's logits, sequences, translations, repairs and stream are the frozen ones."""
+    state = {}
+    for number, batch in enumerate(expected["inputs"]):
+        batch = {name: torch.tensor(value) for name, value in batch.items()}
+        outputs = model(**batch, **state)
+        torch.testing.assert_close(outputs.logits[:, :, ::4], logits[number], atol=1e-5, rtol=1e-5)
+        given = {name: value for name, value in batch.items() if name not in TARGET_SIDE} | state
+        for kind in ("greedy", "beams"):
+            found = model.generate(**given, **inputs[kind]).tolist()
+            assert found == expected[kind][number], (kind, number, found, expected[kind][number])
+        memory = {name: outputs.get(name) for name in ("encoder_memory", "decoder_memory")}
+        state = {name: value for name, value in memory.items() if value is not None}
+    for strategy, (texts, repairs) in expected["translations"].items():
+        found, noted = model.translate_documents(
+            inputs["documents"], tokenizer, strategy, return_report=True, **inputs["translation"]
+        )
+        assert found == texts, (strategy, found, texts)
+        noted = [[[one["sentence"], one["kind"], one["detail"]] for one in document] for document in noted]
+        assert noted == repairs, (strategy, noted, repairs)
+    for strategy in expected["refused"]:
+        try:
+            model.translate_documents(inputs["documents"], tokenizer, strategy, **inputs["translation"])
+        except ValueError:
+            continue
+        raise AssertionError(f"strategy {strategy} was refused")
+    plain = {name: value for name, value in inputs["translation"].items() if name != "max_sentence_tokens"}
+    assert model.translate_documents(
+        inputs["documents"], tokenizer, max_sentence_tokens=8, **plain
+    ) == model.translate_documents(
+        inputs["documents"], tokenizer, expected["default_strategy"], max_sentence_tokens=8, **plain
+    )
+    if "stream" in expected:
+        found = list(model.translate_stream(inputs["documents"][0], tokenizer, num_beams=1, max_new_tokens=6))
+        assert found == expected["stream"], (found, expected["stream"])
+
+
+def logits_of(name: str) -> list[torch.Tensor]:
+    tensors = load_file(FROZEN / "logits.safetensors")
+    return [tensors[f"{name}.{number}"] for number in range(2)]
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_model(folder, name):
+    model, tokenizer = registry.load_model(folder / "models" / name)
+    assert type(model).__module__.startswith("hf_docmt.")
+    check_answers(model, tokenizer, logits_of(name), frozen(f"models/{name}/expected.json"), INPUTS)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_saved_again(folder, name, tmp_path):
+    """The same names, shapes and values, the same configuration; what is new in it is what an old file has not."""
+    registry.register_all()
+    model = AutoModelForSeq2SeqLM.from_pretrained(folder / "models" / name)
+    model.save_pretrained(tmp_path)
+    before, after = (load_file(path / "model.safetensors") for path in (FROZEN / "models" / name, tmp_path))
+    assert before.keys() == after.keys()
+    assert all(torch.equal(tensor, after[key]) for key, tensor in before.items())
+    tied = frozen(f"models/{name}/expected.json")["not_saved"]
+    assert sorted(model.state_dict().keys()) == sorted([*before, *tied])
+    for file in ("config.json", "generation_config.json"):
+        told = frozen(f"models/{name}/{file}")
+        found = json.loads((tmp_path / file).read_text("utf-8"))
+        told.pop("transformers_version")
+        assert {key: found.get(key, "missing") for key in told} == told
+    for reference in frozen(f"models/{name}/config.json")["auto_map"].values():
+        assert (tmp_path / f"{reference.split('.')[0]}.py").exists()
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_configuration_from_its_fields(name):
+    """The fields of 0.1.0 give the configuration that 0.1.0 saved."""
+    registry.register_all()
+    told = frozen(f"models/{name}/config.json")
+    config = AutoConfig.for_model(told["model_type"], **SIZES | SETTINGS[name])
+    skipped = ("architectures", "auto_map", "dtype", "transformers_version")
+    found = json.loads(config.to_json_string(use_diff=False))
+    assert {key: found.get(key, "missing") for key in told if key not in skipped} == {
+        key: value for key, value in told.items() if key not in skipped
+    }
+
+
+SIZES = {
+    "vocab_size": 57,
+    "d_model": 8,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 8,
+    "decoder_ffn_dim": 8,
+    "max_position_embeddings": 40,
+    "dropout": 0.0,
+    "init_std": 0.5,
+    "source_lang": "en",
+    "target_lang": "de",
+}
+
+PROCESS = """
+import json, sys
+from pathlib import Path
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "hf_docmt":
+            raise ModuleNotFoundError(f"{name} is blocked")
+
+sys.meta_path.insert(0, Blocked())
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+torch.set_num_threads(1)
+TARGET_SIDE = ("decoder_input_ids", "decoder_attention_mask", "label_weights")
+CHECK
+room = Path(sys.argv[1])
+tensors = load_file(room / "logits.safetensors")
+inputs = json.loads((room / "inputs.json").read_text("utf-8"))
+for name in sys.argv[2:]:
+    folder = room / "models" / name
+    model = AutoModelForSeq2SeqLM.from_pretrained(folder, trust_remote_code=True).eval()
+    assert type(model).__module__.startswith("transformers_modules."), type(model)
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+    expected = json.loads((folder / "expected.json").read_text("utf-8"))
+    try:
+        check_answers(model, tokenizer, [tensors[f"{name}.{number}"] for number in range(2)], expected, inputs)
+    except AssertionError as error:
+        raise SystemExit(f"{name}: {error}")
+assert not any(name.split(".")[0] == "hf_docmt" for name in sys.modules)
+print("checked", len(sys.argv[2:]))
+"""
+
+
+def code_of(model_type: str) -> list[Path]:
+    """The files that a folder of 0.1.0 holds: those of the architecture and what they import."""
+    waiting, found = [f"modeling_{model_type}", f"configuration_{model_type}"], {}
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = FROZEN / "code_0_1_0" / f"{name}.py"
+            waiting += re.findall(r"^from \.(\w+) import", found[name].read_text("utf-8"), flags=re.MULTILINE)
+    return list(found.values())
+
+
+def test_folders_with_their_own_code(folder, tmp_path):
+    """Hub folders of 0.1.0 load, with the code that is in them, where this package cannot be imported."""
+    import inspect
+
+    for name in WITH_CODE:
+        for path in code_of(name.split("-")[0]):
+            shutil.copy(path, folder / "models" / name / path.name)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "PYTHON"))}
+    caches = {"HF_HOME": str(tmp_path / "home"), "HF_MODULES_CACHE": str(tmp_path / "modules"), "HF_HUB_OFFLINE": "1"}
+    program = PROCESS.replace("CHECK", inspect.getsource(check_answers))
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(folder), *WITH_CODE],
+        cwd=tmp_path,
+        env=kept | caches,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    for name in WITH_CODE:
+        for path in (folder / "models" / name).glob("*.py"):
+            path.unlink()
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout == f"checked {len(WITH_CODE)}\n"
+
+
+def test_tokenizer(folder):
+    tokenizer = AutoTokenizer.from_pretrained(folder / "tokenizer")
+    assert len(tokenizer) == SIZES["vocab_size"]
+    assert tokenizer("The lamp <sep> is x")["input_ids"] == [6, 11, 4, 15, 1, 3]
+
+
+# Commands
+
+
+def same(found, told, place="") -> None:
+    """Equal but for versions, commits, and numbers that differ in rounding."""
+    if isinstance(told, dict):
+        assert isinstance(found, dict) and found.keys() == told.keys(), (place, found, told)
+        for key in told.keys() - {"version", "commit"}:
+            same(found[key], told[key], f"{place}.{key}")
+    elif isinstance(told, list):
+        assert isinstance(found, list) and len(found) == len(told), (place, found, told)
+        for number, (one, other) in enumerate(zip(found, told)):
+            same(one, other, f"{place}[{number}]")
+    elif isinstance(told, float):
+        assert found == pytest.approx(told, rel=1e-6, abs=1e-5), (place, found, told)
+    elif isinstance(told, str):
+        assert unversioned(found) == unversioned(told), place
+    else:
+        assert found == told and type(found) is type(told), (place, found, told)
+
+
+def unversioned(text: str) -> str:
+    text = re.sub(r"version:[^|\s\"}]+", "version:*", text)
+    return re.sub(r"^hf-docmt \d\S*( \(\w+(-dirty)?\))?$", "hf-docmt *", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command(folder, name, monkeypatch):
+    """The command prints what it printed; those that compare read the reports of 0.1.0."""
+    if name == "evaluate-align.json":
+        pytest.importorskip("mweralign")
+    monkeypatch.chdir(folder)
+    out, told = docmt(*COMMANDS[name]), (FROZEN / "reports" / name).read_text("utf-8")
+    if name.endswith(".json"):
+        same(json.loads(out), json.loads(told))
+    else:
+        assert unversioned(out) == unversioned(told)
+
+
+REPORTS = [name for name in COMMANDS if name.startswith(("evaluate", "scores", "contrast", "ctxpro", "cxmi"))]
+
+
+@pytest.mark.parametrize("name", [name for name in REPORTS if name.endswith(".json")])
+def test_report_is_read(folder, name, tmp_path):
+    """Beside a report of the same data by another system."""
+    told = frozen(f"reports/{name}")
+    told["model"]["name"] = "other"
+    (tmp_path / "other.json").write_text(json.dumps(told), "utf-8")
+    out = docmt("compare", folder / "reports" / name, tmp_path / "other.json", "--name", "one", "--name", "two")
+    assert not out.startswith("error") and f"{told['results'][0]['value']:.2f}" in out, out
+
+
+# Recipes
+
+
+RECIPES = {path.name: path for path in sorted((ROOT / "examples").rglob("*.yaml"))}
+
+
+@pytest.mark.parametrize("name", frozen("info.json"))
+def test_info_of_a_recipe(name, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    told, out = frozen("info.json")[name], docmt("info", RECIPES[name], "--json")
+    if isinstance(told, str):
+        assert out == told
+    else:
+        found = json.loads(out)
+        found.pop("name")
+        assert found == told
+
+
+# Training
+
+
+def test_resumed_run(tmp_path, monkeypatch):
+    """A run of 0.1.0 that stopped goes on as if it had not."""
+    shutil.copytree(FROZEN / "training", tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    assert not docmt("train", "recipe.yaml", "--resume").startswith("error")
+    found, told = json.loads((tmp_path / "run/training.json").read_text("utf-8")), frozen("training/expected.json")
+    assert found["resumed_from_step"] == 4
+    same({key: found[key] for key in told}, told)
+
+
+def test_run_from_the_start(tmp_path, monkeypatch):
+    shutil.copytree(FROZEN / "training", tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    assert not docmt("train", "recipe.yaml", "output_dir=new").startswith("error")
+    found, told = json.loads((tmp_path / "new/training.json").read_text("utf-8")), frozen("training/expected.json")
+    same({key: found[key] for key in told}, told)
+
+
+# The surface
+
+
+def parameters(command, path=()):
+    for name, one in getattr(command, "commands", {}).items():
+        yield from parameters(one, (*path, name))
+    names = set()
+    for one in command.params:
+        flags = [*one.opts, *one.secondary_opts]
+        names.add(" ".join(sorted(flags)) if one.param_type_name == "option" else f"{one.name} (argument)")
+    yield " ".join(path), names
+
+
+def test_commands_and_flags():
+    """All commands, arguments and flags of 0.1.0 are there; new ones may be."""
+    found = dict(parameters(typer.main.get_command(app)))
+    for command, names in frozen("commands_and_flags.json").items():
+        assert command in found, command
+        assert set(names) <= found[command], (command, set(names) - found[command])
+
+
+@pytest.mark.parametrize("options", frozen("corpus.json"))
+def test_built_in_corpus(options, tmp_path):
+    docmt("corpus", tmp_path / "corpus", *options.split())
+    files = sorted((tmp_path / "corpus").iterdir())
+    sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    assert sums == frozen("corpus.json")[options]
+
+
+def test_nothing_of_a_machine_is_stored():
+    for path in FROZEN.rglob("*"):
+        if path.is_file() and path.name != "make.py" and "__pycache__" not in path.parts:
+            content = path.read_bytes()
+            assert not [word for word in (b"/tmp/", b"/root/", b"/home/", b"/work/") if word in content], path
