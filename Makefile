@@ -27,7 +27,7 @@ test-slow: install  ## minutes of training
 
 test-min:  ## the fast tests on the lowest versions that setup.cfg allows
 	$(PYTHON) -m venv .venv-min
-	$(PYTHON) tests/lower_bounds.py setup.cfg > .venv-min/lowest.txt
+	$(PYTHON) tests/support/lower_bounds.py setup.cfg > .venv-min/lowest.txt
 	.venv-min/bin/python -m pip install $(PIP_OPTIONS) --constraint .venv-min/lowest.txt --editable '.[test]'
 	.venv-min/bin/python -m pip list
 	.venv-min/bin/python $(PYTEST)

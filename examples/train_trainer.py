@@ -8,9 +8,9 @@ import argparse
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, set_seed
 
 from hf_docmt import registry
-from hf_docmt.data.discourse import make_corpus
 from hf_docmt.data.documents import make_documents, sentences
-from hf_docmt.tokenization import train_tokenizer
+from hf_docmt.data.synthetic.corpus import make_corpus
+from hf_docmt.data.tokenizers import train_tokenizer
 
 
 def main(output: str, steps: int, documents: int) -> None:

@@ -12,18 +12,18 @@ import torch
 from transformers.utils.logging import disable_progress_bar
 
 from hf_docmt import registry
-from hf_docmt.data.discourse import CHANCE, write_corpus
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import read_documents
-from hf_docmt.evaluation.corpus import count_repairs
+from hf_docmt.data.synthetic.corpus import CHANCE, write_corpus
 from hf_docmt.evaluation.metrics import score_translations
-from hf_docmt.evaluation.report import align_columns, build_report, write_report
 from hf_docmt.evaluation.suite_files import contrast
 from hf_docmt.evaluation.systems import DocMTSystem
-from hf_docmt.hub.publish import export_model
-from hf_docmt.inference.corpus import translate_corpus, write_translations
+from hf_docmt.evaluation.translation_scores import count_repairs
+from hf_docmt.hub.export import export_model
+from hf_docmt.reports.report import align_columns, build_report, write_report
 from hf_docmt.training.recipe import load_recipe
 from hf_docmt.training.run import FACTS, train
+from hf_docmt.translation.corpus import translate_corpus, write_translations
 
 SYSTEMS = {"sentence": "demo_sentence.yaml", "concat": "demo_concat4.yaml"}
 DOCUMENTS = {"train": 4000, "validation": 100, "test": 100}

@@ -8,7 +8,7 @@ import torch
 from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.training.initial import load_origin, model_config, new_tokenizer
+from hf_docmt.training.initialization import load_origin, model_config, new_tokenizer
 from hf_docmt.training.recipe import Recipe, TokenizerRecipe, load_recipe
 
 BASE_CONFIG = "hf_docmt.modeling.configuration_docmt:DocMTConfig"

@@ -42,9 +42,9 @@ class Architecture:
         return view
 
     def examples(self, documents, tokenizer, config, view: str | None = None):
-        """Documents as training examples (see `hf_docmt.data.views.Examples`)."""
-        from hf_docmt.data.contexts import ContextExamples
-        from hf_docmt.data.views import Examples
+        """Documents as training examples (see `hf_docmt.data.examples.Examples`)."""
+        from hf_docmt.data.context_examples import ContextExamples
+        from hf_docmt.data.examples import Examples
 
         view = view or self.view(config)
         around = view == "window"

@@ -16,7 +16,7 @@ import torch
 from hf_docmt import cli
 from hf_docmt.modeling import linear
 
-pytest.register_assert_rewrite("battery", "scripted_model")
+pytest.register_assert_rewrite("support.battery", "support.scripted_model")
 torch.set_num_threads(1)
 linear.SMALLEST = linear.LEAST_WORK = 0  # the tiny models of the tests take the packed path, too
 

@@ -10,7 +10,7 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import __version__, registry
-from hf_docmt.data.sampling import TokenBudgetBatchSampler
+from hf_docmt.data.samplers import TokenBudgetBatchSampler
 
 SENTENCE_INDEX = "hf_docmt.modeling.segments:sentence_index"
 CROSS_ATTENTION = "encoder_attn"  # name of the module in every decoder layer

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 
 from hf_docmt import registry
-from hf_docmt.bench.apart import free_memory, run_apart, too_much
-from hf_docmt.bench.growth import check_arguments, growth_rows, make_row, peer_of
-from hf_docmt.bench.measure import bench_result, check_at_least, check_at_most
-from hf_docmt.bench.peer import BASE
+from hf_docmt.bench.marian import BASE
+from hf_docmt.bench.scaling import check_arguments, growth_rows, make_row, peer_of
+from hf_docmt.bench.subprocesses import free_memory, run_apart, too_much
+from hf_docmt.bench.timing import bench_result, check_at_least, check_at_most
 
 PEER = "concat sdpa"
 CASES = {  # name: architecture, implementation, fields of its configuration

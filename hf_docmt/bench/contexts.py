@@ -5,12 +5,12 @@ from dataclasses import asdict
 
 import torch
 
-from hf_docmt.bench.apart import slope
-from hf_docmt.bench.growth import COLUMNS as LENGTH_COLUMNS
-from hf_docmt.bench.growth import check_setting
-from hf_docmt.bench.measure import bench_result, check_at_most, check_positive
-from hf_docmt.bench.peer import BASE
-from hf_docmt.bench.turns import System, take_turns
+from hf_docmt.bench.marian import BASE
+from hf_docmt.bench.rounds import System, take_turns
+from hf_docmt.bench.scaling import COLUMNS as LENGTH_COLUMNS
+from hf_docmt.bench.scaling import check_setting
+from hf_docmt.bench.subprocesses import slope
+from hf_docmt.bench.timing import bench_result, check_at_most, check_positive
 
 PEER, SINGLE = "sentence", "single-encoder"
 ROUTING = "routing"

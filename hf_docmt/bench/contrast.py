@@ -4,16 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from hf_docmt.bench.measure import alternate, bench_result, check_at_least, check_positive, make_row, seconds_of
-from hf_docmt.bench.peer import build_pair
+from hf_docmt.bench.marian import build_pair
+from hf_docmt.bench.timing import alternate, bench_result, check_at_least, check_positive, make_row, seconds_of
 from hf_docmt.bench.train import SMALL, bench_documents
-from hf_docmt.data.discourse_suites import make_suites
 from hf_docmt.data.documents import sentences
+from hf_docmt.data.synthetic.suites import make_suites
+from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.suites.voita import voita_items
 from hf_docmt.evaluation.systems import DocMTSystem
 from hf_docmt.evaluation.systems.interface import System
-from hf_docmt.tokenization import train_tokenizer
 
 SUITES = ("deixis", "ellipsis")  # of two and of four candidates
 TARGET = 5.0  # ratio that every case has to reach

@@ -5,11 +5,11 @@ from dataclasses import asdict
 
 import torch
 
-from hf_docmt.bench.growth import check_arguments, growth_rows, make_row, peer_of
-from hf_docmt.bench.measure import bench_result, check_at_most, check_positive
-from hf_docmt.bench.peer import BASE
+from hf_docmt.bench.marian import BASE
+from hf_docmt.bench.rounds import System, take_turns
+from hf_docmt.bench.scaling import check_arguments, growth_rows, make_row, peer_of
 from hf_docmt.bench.stream import check_sentences, measure_stream, stream_checks
-from hf_docmt.bench.turns import System, take_turns
+from hf_docmt.bench.timing import bench_result, check_at_most, check_positive
 
 PEER = "sentence"
 SYSTEMS = {

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from transformers import GenerationConfig, PreTrainedModel
 
-from hf_docmt.bench.measure import SIDES, alternate, bench_result, check_at_least, check_positive, make_row, seconds_of
-from hf_docmt.bench.peer import BASE, COMMON, build_pair
+from hf_docmt.bench.marian import BASE, COMMON, build_pair
+from hf_docmt.bench.timing import SIDES, alternate, bench_result, check_at_least, check_positive, make_row, seconds_of
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 MODES = {"greedy": 1, "beam 4": 4}  # name: number of beams

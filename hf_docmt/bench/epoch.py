@@ -17,7 +17,7 @@ from transformers import (
     TrainerCallback,
 )
 
-from hf_docmt.data.views import Examples
+from hf_docmt.data.examples import Examples
 from hf_docmt.training.arguments import DocMTArguments
 from hf_docmt.training.trainer import DocMTTrainer
 

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from hf_docmt import registry
-from hf_docmt.bench.gauge import gauge
+from hf_docmt.bench.memory import gauge
 
 SPECIAL, EOS, SEP = 6, 3, 4  # number of special tokens, ids
 SENTENCE = 25  # tokens of a sentence, with its separator

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 import torch
 
 from hf_docmt import registry
-from hf_docmt.bench.apart import run_apart
-from hf_docmt.bench.gauge import memory_of
-from hf_docmt.bench.growth import COLUMNS
-from hf_docmt.bench.measure import check_at_most
-from hf_docmt.tokenization import train_tokenizer
+from hf_docmt.bench.memory import memory_of
+from hf_docmt.bench.scaling import COLUMNS
+from hf_docmt.bench.subprocesses import run_apart
+from hf_docmt.bench.timing import check_at_most
+from hf_docmt.data.tokenizers import train_tokenizer
 
 NAME = "stream"
 TINY = {  # the smaller the model, the more sentences in the same time; what a stream keeps does not depend on it

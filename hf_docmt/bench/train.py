@@ -11,13 +11,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
 from hf_docmt.bench.epoch import SMOOTHING, our_trainer, peer_trainer, train_epoch
-from hf_docmt.bench.measure import SIDES, alternate, bench_result, check_at_least, check_positive, make_row
-from hf_docmt.bench.peer import build_pair
-from hf_docmt.data.discourse import make_corpus
+from hf_docmt.bench.marian import build_pair
+from hf_docmt.bench.timing import SIDES, alternate, bench_result, check_at_least, check_positive, make_row
 from hf_docmt.data.documents import make_documents, sentences
 from hf_docmt.data.readers import read_documents
-from hf_docmt.data.sampling import TokenBudgetBatchSampler
-from hf_docmt.tokenization import train_tokenizer
+from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.data.synthetic.corpus import make_corpus
+from hf_docmt.data.tokenizers import train_tokenizer
 
 SMALL = {
     "d_model": 256,

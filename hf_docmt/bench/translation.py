@@ -10,7 +10,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from hf_docmt import registry
-from hf_docmt.bench.gauge import gauge, trim_memory
+from hf_docmt.bench.memory import gauge, trim_memory
 from hf_docmt.modeling.generation_docmt import Unit, Walk
 
 SPECIAL = 6  # number of special tokens, which are the first ones

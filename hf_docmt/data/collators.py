@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from .views import CONTEXT_SIDES, check_choices
+from hf_docmt.data.examples import CONTEXT_SIDES, check_choices
 
 IGNORED = -100
 

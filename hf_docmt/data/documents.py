@@ -5,11 +5,8 @@ A row is `{"doc_id": "talk-1", "translation": [{"en": "Hello.", "de": "Hallo."},
 only to be translated has one language in each sentence. Sentences may be empty strings; a document has at least one.
 """
 
-import gzip
-import io
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -18,11 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset, Features, List, Translation, Value, concatenate_datasets
 
+from hf_docmt.files import DataError, write_lines
+
 ROWS_PER_TABLE = 1000
-
-
-class DataError(ValueError):
-    """Document data that cannot be used as it is; the message says where, what and the remedy."""
 
 
 def make_documents(rows: Iterable[dict], source_lang: str, target_lang: str | None = None) -> Dataset:
@@ -117,36 +112,6 @@ def write_documents(documents: Iterable[dict], path: str | os.PathLike) -> None:
     """Write rows as JSON lines; the file appears whole or not at all, an older one stays until then."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     write_lines((json.dumps(row, ensure_ascii=False) for row in documents), path)
-
-
-def write_lines(lines: Iterable[str], path: str | os.PathLike) -> None:
-    """Write lines to a file that appears when it is complete; a pipe or device gets them as they come. `OSError`.
-
-    A file whose name ends in `.gz` is packed.
-    """
-    path = Path(path)
-    if path.exists() and not path.is_file():
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(line + "\n" for line in lines)
-        return
-    path = path.resolve()  # a link stays, what it points to is replaced
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as raw:
-            packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
-            with io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as file:
-                file.writelines(line + "\n" for line in lines)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _checked_rows(located_rows: Iterable[tuple[str, dict]], languages: list[str], extras: dict) -> Iterator[dict]:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hf_docmt import __version__
-from hf_docmt.evaluation.mwer import TOKENS, Token, cut, mweralign_version, segment_ends
-from hf_docmt.evaluation.report import make_result
-from hf_docmt.evaluation.resampling import document_details
+from hf_docmt.evaluation.mwer_segmentation import TOKENS, Token, cut, mweralign_version, segment_ends
+from hf_docmt.reports.report import make_result
+from hf_docmt.reports.resampling import document_details
 
 UNSPACED = ("bo", "dz", "ja", "km", "lo", "my", "th", "yue", "zh")  # languages written without blanks between words
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from hf_docmt.evaluation.resampling import bootstrap_interval
-from hf_docmt.evaluation.statistics import column_sums, scorer
 from hf_docmt.evaluation.suites import SuiteItem
+from hf_docmt.reports.resampling import bootstrap_interval
+from hf_docmt.reports.statistics import column_sums, scorer
 
 AXES = ("index", "length", "domain")
 INDEX_BOUNDS = (1, 2, 3, 5, 10, 20, 50)  # last place of each bucket, the first sentence of a document having place 1

@@ -9,14 +9,14 @@ import numpy as np
 
 from hf_docmt import __version__
 from hf_docmt.evaluation.conditions import with_context
-from hf_docmt.evaluation.report import make_result
-from hf_docmt.evaluation.scorer import NORMALIZATIONS, normalized
-from hf_docmt.evaluation.significance import bootstrap_interval
-from hf_docmt.evaluation.statistics import document_statistics, scorer
 from hf_docmt.evaluation.suites import SuiteItem, labels_of
 from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.systems.interface import System
-from hf_docmt.evaluation.systems.pieces import word_spans
+from hf_docmt.evaluation.systems.log_probabilities import NORMALIZATIONS, normalized
+from hf_docmt.evaluation.systems.token_texts import word_spans
+from hf_docmt.reports.report import make_result
+from hf_docmt.reports.significance import bootstrap_interval
+from hf_docmt.reports.statistics import document_statistics, scorer
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hf_docmt.evaluation.conditions import condition_label, with_context
-from hf_docmt.evaluation.context_use import add_differences
+from hf_docmt.evaluation.context_ablation import add_differences
 from hf_docmt.evaluation.discourse.ctxpro import (
     CtxproItem,
     ctxpro_result,
@@ -13,10 +13,10 @@ from hf_docmt.evaluation.discourse.ctxpro import (
     read_ctxpro,
     source_documents,
 )
-from hf_docmt.evaluation.report import build_report
 from hf_docmt.evaluation.suite_files import check_names
 from hf_docmt.evaluation.suites import SuiteItem, check_language
 from hf_docmt.evaluation.systems.interface import System, system_languages
+from hf_docmt.reports.report import build_report
 
 RULES = {"line": {}, "published": {"last": "sentence", "expected": "as written"}}
 

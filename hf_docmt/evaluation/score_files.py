@@ -9,9 +9,8 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from hf_docmt.data.documents import DataError
-from hf_docmt.data.readers.files import read_lines, shown
 from hf_docmt.evaluation.suites import SuiteItem
+from hf_docmt.files import DataError, read_lines, shown
 
 BETTER = ("lower", "higher")
 

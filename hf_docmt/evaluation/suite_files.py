@@ -1,4 +1,4 @@
-"""From a system and the files of a suite to a report: contrastive accuracy, CXMI, attention against rationales."""
+"""From a system and the files of a suite to a report: contrastive accuracy, CXMI."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -7,20 +7,18 @@ from pathlib import Path
 from datasets import Dataset
 
 from hf_docmt.evaluation.conditions import with_context
-from hf_docmt.evaluation.context_use import (
+from hf_docmt.evaluation.context_ablation import (
     context_results,
     cxmi_result,
     items_of_documents,
     pointwise_cxmi,
     word_gains,
 )
-from hf_docmt.evaluation.judgement import file_result, judge
-from hf_docmt.evaluation.rationales import rationale_agreement, rationale_results, read_scat
-from hf_docmt.evaluation.report import build_report
+from hf_docmt.evaluation.contrastive_accuracy import file_result, judge
 from hf_docmt.evaluation.score_files import read_scores, write_scores
-from hf_docmt.evaluation.suites import average_results, check_language, check_languages, counts_note, read_suite
-from hf_docmt.evaluation.systems.forced import ForcedDecoding
+from hf_docmt.evaluation.suites import average_results, check_language, counts_note, read_suite
 from hf_docmt.evaluation.systems.interface import System, system_languages
+from hf_docmt.reports.report import build_report
 
 CHUNK_CONTEXT = 3  # sentences before the current one that a suite gives a model of chunks, as ContraPro has them
 
@@ -153,32 +151,3 @@ def cxmi_files(system: System, documents: Dataset, *, source_lang: str, target_l
     result["details"]["gains"] = [list(row) for row in word_gains(found)[:20]]
     data = {"documents": len(documents), "source_lang": source_lang, "target_lang": target_lang}
     return build_report(model=system.describe(), data=data, results=[result])
-
-
-def rationales_files(
-    system: ForcedDecoding,
-    folder: str | Path,
-    *,
-    split: str = "train",
-    source_lang: str = "en",
-    target_lang: str = "fr",
-    only: tuple[int, int] | None = None,
-    attention: str = "decoder",
-    step: str = "writes",
-) -> dict:
-    """The report of `rationale_agreement` on the files of SCAT in a folder (see `read_scat`).
-
-    `only` is (first, last) line, from 1: the rest may be in the training data. `data` tells how many lines there are,
-    and how many could not be read, by reason. ValueError: no example between the lines, other languages than the
-    system's.
-    """
-    scat = read_scat(folder, split, source_lang, target_lang)
-    check_languages(str(folder), (source_lang, target_lang), *system_languages(system))
-    first, last = only or (1, scat.lines)
-    examples = [one for one in scat.examples if first <= int(one.example_id.rpartition(":")[2]) <= last]
-    if not examples:
-        raise ValueError(f"no example can be read in lines {first}-{last}, {folder} has {scat.lines}; give others")
-    found = rationale_agreement(system, examples, attention=attention, step=step)
-    part = split if only is None else f"{split}, lines {first}-{last}"
-    data = {"lines": scat.lines, "examples": len(examples), "skipped": scat.reasons}
-    return build_report(model=system.describe(), data=data, results=rationale_results(found, split=part))

@@ -12,7 +12,7 @@ import yaml
 from transformers import PreTrainedConfig
 
 from hf_docmt import registry
-from hf_docmt.training.schema import RecipeError, build, check_keys, convert
+from hf_docmt.training.recipe_schema import RecipeError, build, check_keys, convert
 
 # Fields of a model config that have their own place in a recipe, or follow from the tokenizer.
 ELSEWHERE = {

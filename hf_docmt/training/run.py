@@ -16,20 +16,20 @@ from transformers import AutoTokenizer, EarlyStoppingCallback, PreTrainedModel, 
 from transformers.trainer_callback import TrainerState
 
 from hf_docmt import registry
-from hf_docmt.data.draws import DrawnExamples
+from hf_docmt.data.augmentation import DrawnExamples
+from hf_docmt.data.examples import Examples
 from hf_docmt.data.readers import read_documents
-from hf_docmt.data.views import Examples
 from hf_docmt.training.arguments import training_arguments
-from hf_docmt.training.averaging import (
+from hf_docmt.training.checkpoints import (
     average_weights,
     being_written,
     checkpoint_path,
     checkpoint_steps,
     steps_to_average,
 )
-from hf_docmt.training.initial import build_model, load_origin, model_config, new_tokenizer, train_only
+from hf_docmt.training.initialization import build_model, load_origin, model_config, new_tokenizer, train_only
 from hf_docmt.training.recipe import DecodingRecipe, Recipe, TokenizerRecipe, load_recipe
-from hf_docmt.training.stream import StreamTrainer
+from hf_docmt.training.stream_trainer import StreamTrainer
 from hf_docmt.training.trainer import DocMTTrainer
 
 RECIPE, FACTS = "recipe.yaml", "training.json"

@@ -13,8 +13,8 @@ from tqdm.auto import tqdm
 from transformers import PrinterCallback, ProgressCallback, Seq2SeqTrainer
 from transformers.trainer_utils import EvalLoopOutput
 
-from hf_docmt.data.sampling import TokenBudgetBatchSampler
-from hf_docmt.training.averaging import COMPLETE, being_written, checkpoint_path, checkpoint_steps, remove_others
+from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.training.checkpoints import COMPLETE, being_written, checkpoint_path, checkpoint_steps, remove_others
 
 
 class DocMTTrainer(Seq2SeqTrainer):

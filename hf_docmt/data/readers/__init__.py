@@ -11,22 +11,23 @@ from pathlib import Path
 
 from datasets import Dataset
 
-from ..documents import DataError, checked_languages, collect_documents
-from .blank import read_blank
-from .chat import read_chat
-from .commentary import read_commentary
-from .detection import detect_format
-from .dialogue import read_dialogue
-from .dtag import read_dtag
-from .iwslt import read_iwslt
-from .jsonl import read_jsonl
-from .lines import read_lines_files
-from .moses import read_moses
-from .sgm import read_sgm
-from .text import read_text
-from .tsv import read_tsv
-from .voita import read_voita
-from .wmt import read_wmt
+from hf_docmt.data.documents import checked_languages, collect_documents
+from hf_docmt.data.readers.blank import read_blank
+from hf_docmt.data.readers.chat import read_chat
+from hf_docmt.data.readers.commentary import read_commentary
+from hf_docmt.data.readers.detection import detect_format
+from hf_docmt.data.readers.dialogue import read_dialogue
+from hf_docmt.data.readers.dtag import read_dtag
+from hf_docmt.data.readers.iwslt import read_iwslt
+from hf_docmt.data.readers.jsonl import read_jsonl
+from hf_docmt.data.readers.lines import read_lines_files
+from hf_docmt.data.readers.moses import read_moses
+from hf_docmt.data.readers.sgm import read_sgm
+from hf_docmt.data.readers.text import read_text
+from hf_docmt.data.readers.tsv import read_tsv
+from hf_docmt.data.readers.voita import read_voita
+from hf_docmt.data.readers.wmt import read_wmt
+from hf_docmt.files import DataError
 
 FORMATS: dict[str, Callable] = {
     "jsonl": read_jsonl,

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..documents import DataError
-from .files import read_lines, shown
-from .pairs import Document, paired_rows
+from hf_docmt.data.readers.pairs import Document, paired_rows
+from hf_docmt.files import DataError, read_lines, shown
 
 
 def read_blank(

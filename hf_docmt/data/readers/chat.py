@@ -4,8 +4,8 @@ import difflib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..documents import DataError, make_row
-from .files import parse_json, read_lines, shown
+from hf_docmt.data.documents import make_row
+from hf_docmt.files import DataError, parse_json, read_lines, shown
 
 AGENT_LANGUAGE = "en"
 SPEAKERS = ("agent", "customer")

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..documents import DataError, make_row
-from .files import read_lines, shown
-from .pairs import numbered_id
+from hf_docmt.data.documents import make_row
+from hf_docmt.data.readers.pairs import numbered_id
+from hf_docmt.files import DataError, read_lines, shown
 
 PAIR = re.compile(r"\.([a-z]{2,3})-([a-z]{2,3})\.")
 

@@ -4,9 +4,8 @@ import re
 import sys
 from pathlib import Path
 
-from ..documents import DataError
-from .commentary import PAIR
-from .files import BOM, STDIN, open_bytes, read_lines, shown
+from hf_docmt.data.readers.commentary import PAIR
+from hf_docmt.files import BOM, STDIN, DataError, open_bytes, read_lines, shown
 
 HEAD = 4096
 JSON_ROW = re.compile(rb'\s*\{\s*"(doc_id|id|translation|source|target|source_lang|target_lang)"\s*:')

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..documents import DataError, make_row
-from .files import parse_json, read_lines, shown
-from .pairs import check_target, numbered_id
+from hf_docmt.data.documents import make_row
+from hf_docmt.data.readers.pairs import check_target, numbered_id
+from hf_docmt.files import DataError, parse_json, read_lines, shown
 
 
 def read_dialogue(

@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from html import unescape
 from pathlib import Path
 
-from ..documents import DataError
-from .files import read_lines, shown
-from .marked import METADATA, MarkedDocument, Side, marked_documents, marked_rows
-from .markup import BARE_AMPERSAND, xml_events
+from hf_docmt.data.readers.marked import METADATA, MarkedDocument, Side, marked_documents, marked_rows
+from hf_docmt.data.readers.markup import BARE_AMPERSAND, xml_events
+from hf_docmt.files import DataError, read_lines, shown
 
 Paths = str | Path | Sequence[str | Path]
 TAG = re.compile(r"\s*<(/?)(doc|seg|" + "|".join(METADATA) + r")\b([^>]*)>(.*)", re.IGNORECASE)

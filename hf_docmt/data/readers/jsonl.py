@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..documents import DataError, make_row
-from .files import parse_json, read_lines, shown
+from hf_docmt.data.documents import make_row
+from hf_docmt.files import DataError, parse_json, read_lines, shown
 
 SIDES = ("source", "target")
 KEYS = ("doc_id", "id", "translation", "source", "target", "source_lang", "target_lang")

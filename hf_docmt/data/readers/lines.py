@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..documents import DataError, make_row
-from .files import read_lines, shown, stem
+from hf_docmt.data.documents import make_row
+from hf_docmt.files import DataError, read_lines, shown, stem
 
 Paths = str | Path | Sequence[str | Path]
 

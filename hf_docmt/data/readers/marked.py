@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..documents import DataError, make_row
-from .files import shown
-from .markup import Event
-from .pairs import check_target
+from hf_docmt.data.documents import make_row
+from hf_docmt.data.readers.markup import Event
+from hf_docmt.data.readers.pairs import check_target
+from hf_docmt.files import DataError, shown
 
 METADATA = ("url", "keywords", "speaker", "talkid", "title", "description", "reviewer", "translator")
 SETS = ("mteval", "srcset", "refset", "tstset")

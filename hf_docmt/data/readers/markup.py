@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.sax import ContentHandler, SAXParseException
 
-from ..documents import DataError
-from .files import read_lines, shown
+from hf_docmt.files import DataError, read_lines, shown
 
 BARE_AMPERSAND = re.compile(r"&(?!#?\w+;)")
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
-from ..documents import DataError, make_row
-from .files import read_lines, shown
-from .pairs import check_target
+from hf_docmt.data.documents import make_row
+from hf_docmt.data.readers.pairs import check_target
+from hf_docmt.files import DataError, read_lines, shown
 
 
 def read_moses(

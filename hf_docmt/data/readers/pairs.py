@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..documents import DataError, make_row
-from .files import shown, stem
+from hf_docmt.data.documents import make_row
+from hf_docmt.files import DataError, shown, stem
 
 Document = tuple[int, list[str]]  # line in the file where it begins, sentences
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from .marked import marked_documents, marked_rows
-from .markup import sgm_events
+from hf_docmt.data.readers.marked import marked_documents, marked_rows
+from hf_docmt.data.readers.markup import sgm_events
 
 
 def read_sgm(languages: list[str], source: str | Path, target: str | Path | None = None) -> Iterator[tuple[str, dict]]:

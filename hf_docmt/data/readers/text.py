@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from ..documents import DataError, make_row
-from .files import read_lines, shown, stem
-from .lines import Paths, source_files
+from hf_docmt.data.documents import make_row
+from hf_docmt.data.readers.lines import Paths, source_files
+from hf_docmt.files import DataError, read_lines, shown, stem
 
 
 def read_text(languages: list[str], path: Paths) -> Iterator[tuple[str, dict]]:

@@ -4,8 +4,8 @@ import difflib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..documents import DataError, make_row
-from .files import read_lines, shown
+from hf_docmt.data.documents import make_row
+from hf_docmt.files import DataError, read_lines, shown
 
 COLUMNS = ("doc_id", "source", "target")
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..documents import DataError, make_row
-from .marked import MarkedDocument, Side, marked_documents, matched_side
-from .markup import xml_events
+from hf_docmt.data.documents import make_row
+from hf_docmt.data.readers.marked import MarkedDocument, Side, marked_documents, matched_side
+from hf_docmt.data.readers.markup import xml_events
+from hf_docmt.files import DataError
 
 
 def read_wmt(languages: list[str], path: str | Path, translator: str | None = None) -> Iterator[tuple[str, dict]]:

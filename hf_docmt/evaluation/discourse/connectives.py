@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from hf_docmt import __version__
 from hf_docmt.evaluation.discourse.sides import Documents, check_sides
 from hf_docmt.evaluation.discourse.words import checked_phrases, folded, phrase_pattern
-from hf_docmt.evaluation.report import make_result
-from hf_docmt.evaluation.statistics import document_statistics
+from hf_docmt.reports.report import make_result
+from hf_docmt.reports.statistics import document_statistics
 
 CONJUNCTIONS = ("and", "but", "or", "because", "so", "yet", "then")  # those of the paper
 

@@ -11,8 +11,8 @@ from hf_docmt import __version__
 from hf_docmt.evaluation.discourse.sides import Documents, check_sides
 from hf_docmt.evaluation.discourse.terms import SHORTEST, Terms, find_terms, listed_terms, stem
 from hf_docmt.evaluation.discourse.words import checked_phrases, folded, phrase_pattern, words
-from hf_docmt.evaluation.report import make_result
-from hf_docmt.evaluation.statistics import document_statistics
+from hf_docmt.reports.report import make_result
+from hf_docmt.reports.statistics import document_statistics
 
 SHOWN = 20  # changed terms in the details
 Translations = list[list[dict[str, set[str]]]]  # [document][sentence]: {term: its translations there}

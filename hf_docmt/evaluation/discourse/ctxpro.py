@@ -9,13 +9,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from hf_docmt import __version__
-from hf_docmt.data.documents import DataError
-from hf_docmt.data.readers.files import parse_json, read_lines
+from hf_docmt.evaluation.contrastive_accuracy import wilson_interval
 from hf_docmt.evaluation.discourse.sides import Documents
-from hf_docmt.evaluation.judgement import wilson_interval
-from hf_docmt.evaluation.report import make_result
-from hf_docmt.evaluation.statistics import document_statistics
 from hf_docmt.evaluation.suites.items import context_name, field_of
+from hf_docmt.files import DataError, parse_json, read_lines
+from hf_docmt.reports.report import make_result
+from hf_docmt.reports.statistics import document_statistics
 
 LAST = ("line", "sentence")
 EXPECTED = ("normalised", "as written")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from hf_docmt import __version__
 from hf_docmt.evaluation.discourse.sides import Documents, check_sides
 from hf_docmt.evaluation.discourse.tagging import Tagger, Token, load_tagger, tag, tagger_name
-from hf_docmt.evaluation.report import make_result
-from hf_docmt.evaluation.statistics import document_statistics
+from hf_docmt.reports.report import make_result
+from hf_docmt.reports.statistics import document_statistics
 
 SOURCE_TAGS = frozenset("PRP PRP$ WP WP$".split())
 TARGET_TAGS = frozenset("PDAT PDS PIAT PIS PPER PPOSAT PPOSS PRELAT PRELS PRF PWAT PWAV PWS".split())

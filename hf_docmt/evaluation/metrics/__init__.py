@@ -8,9 +8,9 @@ import evaluate
 
 from hf_docmt.evaluation.breakdowns import Domains, break_down, check_axes, document_labels, sentence_labels
 from hf_docmt.evaluation.metrics.segments import check_aligned
-from hf_docmt.evaluation.report import make_result
-from hf_docmt.evaluation.resampling import document_details
-from hf_docmt.evaluation.statistics import column_sums
+from hf_docmt.reports.report import make_result
+from hf_docmt.reports.resampling import document_details
+from hf_docmt.reports.statistics import column_sums
 
 METRICS = ("s-BLEU", "d-BLEU", "chrF", "TER")
 

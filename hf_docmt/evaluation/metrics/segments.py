@@ -8,7 +8,7 @@ import evaluate
 import sacrebleu.metrics
 from sacrebleu.metrics.base import Metric
 
-from hf_docmt.evaluation.statistics import segment_statistics
+from hf_docmt.reports.statistics import segment_statistics
 
 _INPUTS = """
 Args:

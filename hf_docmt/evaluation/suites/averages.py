@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from hf_docmt.evaluation.report import make_result
 from hf_docmt.evaluation.suites.published import DISTANCES
+from hf_docmt.reports.report import make_result
 
 VOITA = {"deixis": 2500, "lex_cohesion": 1500, "ellipsis_infl": 500, "ellipsis_vp": 500}  # items of the test suites
 

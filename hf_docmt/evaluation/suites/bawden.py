@@ -12,10 +12,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from hf_docmt.data.documents import DataError
-from hf_docmt.data.readers.files import stem
 from hf_docmt.evaluation.suites.items import SuiteItem, field_of, same_text
 from hf_docmt.evaluation.suites.texts import context_of, nearest, read_contexts, read_texts
+from hf_docmt.files import DataError, stem
 
 PAIRS = {"anaphora": 4, "lexical_choice": 2}  # in a block
 TEXT = re.compile(r"(.+)\.(?:prev|current)\.(en|fr)")

@@ -4,12 +4,11 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from hf_docmt.data.documents import DataError
-from hf_docmt.data.readers.files import stem
 from hf_docmt.evaluation.suites.contrapro_documents import Surroundings
 from hf_docmt.evaluation.suites.items import SuiteItem, field_of, same_text
 from hf_docmt.evaluation.suites.pronouns import pronoun_of
 from hf_docmt.evaluation.suites.texts import Block, context_of, nearest, read_contexts, read_texts
+from hf_docmt.files import DataError, stem
 
 LINES = 3  # of an item in the text files: the reference and two errors
 PRONOUNS = ("er", "sie", "es")

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from hf_docmt.data.documents import DataError, sentences
+from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import read_documents
-from hf_docmt.data.readers.files import parse_json, read_lines
 from hf_docmt.evaluation.suites.items import same_text
+from hf_docmt.files import DataError, parse_json, read_lines
 
 
 class Surroundings(NamedTuple):

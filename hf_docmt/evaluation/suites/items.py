@@ -4,7 +4,7 @@ import html
 import unicodedata
 from dataclasses import dataclass, field
 
-from hf_docmt.data.documents import DataError
+from hf_docmt.files import DataError
 
 ALL_CONTEXT = 10**6  # `past_context` of systems that take all the sentences there are
 

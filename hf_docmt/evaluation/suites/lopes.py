@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from hf_docmt.data.documents import DataError
 from hf_docmt.evaluation.suites.items import SuiteItem
 from hf_docmt.evaluation.suites.pronouns import pronoun_of
 from hf_docmt.evaluation.suites.texts import Sides, context_of, nearest, read_contexts, read_texts
+from hf_docmt.files import DataError
 
 PRONOUNS = ("il", "elle", "ils", "elles")
 CURRENT = ".current.src"

@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Collection, Sequence
 
-from hf_docmt.data.documents import DataError
+from hf_docmt.files import DataError
 
 
 def pronoun_of(right: str, wrong: Sequence[str], pronouns: Collection[str], place: str) -> str:

@@ -4,8 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from hf_docmt.data.documents import DataError
 from hf_docmt.evaluation.suites.items import SuiteItem, labels_of
+from hf_docmt.files import DataError
 
 TIES = {"contrapro": "wrong", "voita": "first", "lopes": "wrong", "bawden": "wrong"}
 DISTANCES = {"0": 2400, "1": 7075, "2": 1510, "3": 573, ">3": 442}  # ContraPro: items at each antecedent distance

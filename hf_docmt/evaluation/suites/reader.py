@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from hf_docmt.data.documents import DataError
-from hf_docmt.data.readers.files import parse_json, read_lines
 from hf_docmt.evaluation.suites import bawden, contrapro, lopes, voita
 from hf_docmt.evaluation.suites.contrapro_documents import SuiteDocuments, Surroundings
 from hf_docmt.evaluation.suites.items import SuiteItem
+from hf_docmt.files import DataError, parse_json, read_lines
 
 FORMATS = ("contrapro", "voita", "lopes", "bawden")
 BELONGS = {

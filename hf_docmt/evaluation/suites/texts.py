@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from hf_docmt.data.documents import DataError
-from hf_docmt.data.readers.files import read_lines
+from hf_docmt.files import DataError, read_lines
 
 Sides = tuple[tuple[str, ...], tuple[str, ...]]  # source and target sentences, as many
 

@@ -8,10 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hf_docmt.data.documents import DataError
-from hf_docmt.data.readers.files import stem
 from hf_docmt.evaluation.suites.items import SuiteItem, field_of, same_text
 from hf_docmt.evaluation.suites.texts import read_texts
+from hf_docmt.files import DataError, stem
 
 PUBLISHED = ("deixis_dev", "deixis_test", "lex_cohesion_dev", "lex_cohesion_test", "ellipsis_infl", "ellipsis_vp")
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.data.sampling import TokenBudgetBatchSampler
+from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.systems.answers import PromptTokens
+from hf_docmt.evaluation.systems.document_windows import Window, walk_documents
 from hf_docmt.evaluation.systems.forced import check_reach, end_tokens, evaluation_mode, model_facts
 from hf_docmt.evaluation.systems.frames import padded
-from hf_docmt.evaluation.systems.pieces import piece_texts
 from hf_docmt.evaluation.systems.prompts import Prompt
-from hf_docmt.evaluation.systems.walk import Window, walk_documents
+from hf_docmt.evaluation.systems.token_texts import piece_texts
 
 
 class CausalSystem:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.evaluation.stream_scorer import stream_log_probabilities
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.suites.items import ALL_CONTEXT
 from hf_docmt.evaluation.systems.forced import ForcedDecoding, evaluation_mode, model_facts
+from hf_docmt.evaluation.systems.stream_log_probabilities import stream_log_probabilities
 
 SHOWN = (
     *("d_model", "encoder_layers", "decoder_layers", "view", "context_sides", "segment_encoding"),

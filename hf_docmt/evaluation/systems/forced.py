@@ -6,17 +6,17 @@ from contextlib import contextmanager
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.evaluation.scorer import scored_token_ids, token_log_probabilities
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.suites.items import context_name
-from hf_docmt.evaluation.systems.pieces import piece_texts
+from hf_docmt.evaluation.systems.log_probabilities import scored_token_ids, token_log_probabilities
+from hf_docmt.evaluation.systems.token_texts import piece_texts
 
 
 class ForcedDecoding:
     """An encoder-decoder model with its tokenizer, and the collator that makes its batches.
 
-    `collate` takes examples as `hf_docmt.data.views` has them and gives `label_weights` 1 to the tokens of the current
-    sentence and its end mark. `batch_tokens` limits the padded source and target tokens of a batch.
+    `collate` takes examples as `hf_docmt.data.examples` has them and gives `label_weights` 1 to the tokens of the
+    current sentence and its end mark. `batch_tokens` limits the padded source and target tokens of a batch.
     """
 
     def __init__(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.data.views import CONTEXT_SIDES, check_choices
+from hf_docmt.data.examples import CONTEXT_SIDES, check_choices
 
 IGNORED = -100
 

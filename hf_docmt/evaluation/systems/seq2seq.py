@@ -7,10 +7,10 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_outputs import BaseModelOutput
 
+from hf_docmt.evaluation.systems.document_windows import Window, walk_documents
 from hf_docmt.evaluation.systems.forced import ForcedDecoding, end_tokens, evaluation_mode, model_facts
 from hf_docmt.evaluation.systems.frames import JoinedCollator, frame_of, padded
-from hf_docmt.evaluation.systems.pieces import piece_ids
-from hf_docmt.evaluation.systems.walk import Window, walk_documents
+from hf_docmt.evaluation.systems.token_texts import piece_ids
 
 
 class Seq2SeqSystem(ForcedDecoding):

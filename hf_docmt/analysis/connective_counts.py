@@ -1,0 +1,83 @@
+"""Connectives of several systems side by side with the reference's, from files (Fei et al. 2022, Table 4)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hf_docmt.evaluation.discourse import connective_result, connectives_of
+from hf_docmt.evaluation.discourse.sides import check_sides
+from hf_docmt.evaluation.translation_scores import matched, read_translations
+from hf_docmt.reports.report import build_report
+
+REFERENCE = "reference"  # name of its column
+
+
+@dataclass(frozen=True)
+class ConnectiveCounts:
+    """How often each connective stands in the reference and in each system: {connective: number}."""
+
+    reference: dict[str, int]
+    systems: dict[str, dict[str, int]]
+
+    @property
+    def differences(self) -> dict[str, int]:
+        """How far the counts of each system are from the reference's, summed over the connectives."""
+        expected = self.reference
+        return {name: sum(abs(own[word] - expected[word]) for word in own) for name, own in self.systems.items()}
+
+    def rows(self) -> list[list[str]]:
+        """A table: connectives, their total and the differences by reference and systems, below a header."""
+        columns = [self.reference, *self.systems.values()]
+        return [
+            ["connective", REFERENCE, *self.systems],
+            *([word, *(str(column[word]) for column in columns)] for word in self.reference),
+            ["(total)", *(str(sum(column.values())) for column in columns)],
+            ["(differences)", "-", *map(str, self.differences.values())],
+        ]
+
+
+def connective_files(
+    reference: str | Path,
+    systems: Sequence[str | Path],
+    format: str = "auto",
+    source_lang: str | None = None,
+    target_lang: str | None = None,
+    *,
+    words: Sequence[str] | None = None,
+) -> tuple[ConnectiveCounts, dict[str, dict]]:
+    """The counts, and a report for each system, of files of `docmt translate` and reference documents with their ids.
+
+    `words`: what is counted, words or phrases; None = those of `connectives_of` the target language. ValueError: a
+    language that has none, an empty list, no system, two of one name, one called `REFERENCE`, other documents than
+    the reference's.
+    """
+    words = connectives_of(target_lang) if words is None and target_lang else words
+    counts, reports = ConnectiveCounts({}, {}), {}
+    for name, path in named(systems).items():
+        hypotheses, references, ids = matched(
+            read_translations(path), path, reference, format, source_lang, target_lang
+        )
+        try:
+            check_sides(hypotheses, references, doc_ids=ids)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+        told = {"dataset": Path(reference).stem, "split": "all", "doc_ids": ids}
+        result = connective_result(hypotheses, references, connectives=words, **told)
+        table = result["details"]["table"]
+        counts.systems[name] = {word: found["hypothesis"] for word, found in table.items()}
+        counts.reference.update({word: found["reference"] for word, found in table.items()})
+        data = {"reference": Path(reference).name, "documents": len(ids)}
+        reports[name] = build_report(model={"name": name}, data=data, results=[result])
+    return counts, reports
+
+
+def named(systems: Sequence[str | Path]) -> dict[str, str | Path]:
+    """The files by their names without ending."""
+    names = [Path(path).stem for path in systems]
+    if not names:
+        raise ValueError("no systems to count in; give files of translations")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"two systems are called {twice[0]!r}; give their files different names")
+    if REFERENCE in names:
+        raise ValueError(f"a system is called {REFERENCE!r}, as is its reference; give its file another name")
+    return dict(zip(names, systems))

@@ -1,0 +1,1 @@
+"""Pictures made from reports and analyses."""

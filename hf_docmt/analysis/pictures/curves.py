@@ -1,0 +1,91 @@
+"""Pictures of curves: information gain by memory size, gradients by distance, scores by index, losses by update."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from hf_docmt.analysis.gradient_attribution import Attribution
+from hf_docmt.analysis.information_gain import InformationGain
+from hf_docmt.analysis.losses import Losses
+from hf_docmt.analysis.memory_steps import ATTENTIONS, STACKS
+from hf_docmt.analysis.pictures.comparison import COLOURS, MARKERS, METADATA, SINGLE, checked_path, load_matplotlib
+
+
+def draw_information_gain(found: dict[str, InformationGain], path: str | Path, *, dpi: int = 200) -> Path:
+    """Gain of update and output attention by memory size, {model: gain}; smaller memories first (figure 2).
+
+    Names stand below the sizes where two models have the same. The file's ending says PNG (`dpi` dots per inch) or SVG.
+    ValueError, here and below: another ending, no such folder, matplotlib missing.
+    """
+    ordered = sorted(found.items(), key=lambda item: item[1].memory_size)
+    sizes = [str(gain.memory_size) for _, gain in ordered]
+    labels = sizes if len(set(sizes)) == len(sizes) else [f"{size}\n{name}" for size, (name, _) in zip(sizes, ordered)]
+
+    def draw(axes) -> None:
+        for number, attention in enumerate(ATTENTIONS):
+            values = [gain.mean(attention).gain for _, gain in ordered]
+            axes.plot(values, label=f"{attention} attention", color=COLOURS[number], marker=MARKERS[number])
+        axes.axhline(0, color="#777777", linewidth=0.8, zorder=1)
+        axes.legend()
+
+    return _draw(draw, labels, "memory size", "information gain (nats)", path, dpi)
+
+
+def draw_attribution(found: Attribution, path: str | Path, *, title: str = "", dpi: int = 200) -> Path:
+    """Gradients by distance in sentences, of source and target words, on a logarithmic scale (figure 4)."""
+
+    def draw(axes) -> None:
+        for number, side in enumerate(STACKS):
+            axes.plot(getattr(found, side), label=f"{side} words", color=COLOURS[number], marker=MARKERS[number])
+        if any(value > 0 for side in STACKS for value in getattr(found, side)):
+            axes.set_yscale("log")  # what is 0 has no point
+        axes.set_title(title, parse_math=False)
+        axes.legend()
+
+    return _draw(draw, found.labels, "distance in sentences", "gradient of the loss", path, dpi)
+
+
+def draw_by_index(ranges: Sequence, path: str | Path, *, title: str = "", dpi: int = 200) -> Path:
+    """Difference of s-BLEU by sentence index, with 95 % intervals; `ranges` are those of evaluation.by_index."""
+
+    def draw(axes) -> None:
+        values = [one.difference for one in ranges]
+        ends = [one.interval or (one.difference, one.difference) for one in ranges]
+        bars = [[max(0.0, sign * (end[place] - value)) for end, value in zip(ends, values)] for place, sign in SIGNS]
+        axes.bar(range(len(values)), values, color=COLOURS[0], width=0.6)
+        axes.errorbar(range(len(values)), values, yerr=bars, fmt="none", ecolor="#333333", elinewidth=1, capsize=2)
+        axes.axhline(0, color="#777777", linewidth=0.8)
+        axes.set_title(title, parse_math=False)
+
+    return _draw(draw, [one.label for one in ranges], "sentence index", "difference of s-BLEU", path, dpi)
+
+
+def draw_losses(runs: Sequence[Losses], path: str | Path, *, dpi: int = 200) -> Path:
+    """Training loss by update, a line for each run (figure 5 of Feng et al. 2022). ValueError: too many runs."""
+    if len(runs) > len(COLOURS):
+        raise ValueError(f"{len(runs)} runs in one picture, at most {len(COLOURS)} can be told apart; give fewer")
+
+    def draw(axes) -> None:
+        for run, colour in zip(runs, COLOURS):
+            axes.plot(*zip(*run.training), label=run.name, color=colour)
+        axes.legend()
+
+    return _draw(draw, None, "update", "training loss", path, dpi)
+
+
+SIGNS = ((0, -1), (1, 1))  # lower and upper end of an interval, and which way it lies
+
+
+def _draw(draw: Callable, labels: Sequence[str] | None, across: str, upwards: str, path: str | Path, dpi: int) -> Path:
+    """One panel, its places with these labels, every so many of them where they are too many; None = numbers."""
+    path = checked_path(Path(path))
+    style, Figure = load_matplotlib()
+    with style():
+        figure = Figure(figsize=SINGLE, dpi=dpi, layout="constrained")
+        axes = figure.subplots()
+        draw(axes)
+        if labels is not None:
+            step = -(-len(labels) // 12)
+            axes.set_xticks(range(0, len(labels), step), labels[::step], fontsize=7 if len(labels) > 6 else 9)
+        axes.set(xlabel=across, ylabel=upwards)
+        figure.savefig(path, metadata=METADATA[path.suffix.lower()])
+    return path

@@ -1,0 +1,155 @@
+"""Where in a document one system beats another: difference of s-BLEU by sentence index (Feng et al. 2022, figure 3)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hf_docmt.evaluation.metrics.segments import bleu, check_aligned
+from hf_docmt.evaluation.translation_scores import matched, read_translations
+from hf_docmt.reports.report import build_report, make_result
+from hf_docmt.reports.resampling import bootstrap_interval
+from hf_docmt.reports.statistics import scorer, segment_statistics
+
+REFERENCE_LENGTH = 1  # column of BLEU's statistics, see statistics.segment_statistics
+
+
+@dataclass(frozen=True)
+class Range:
+    """s-BLEU of two systems, averaged over the indices from `first` to `last` (from 1) that documents have.
+
+    `n` sentences; `interval`: 95 % interval of the difference, None where fewer than 2 documents are so long.
+    """
+
+    first: int
+    last: int
+    system: float
+    baseline: float
+    n: int
+    interval: tuple[float, float] | None = None
+
+    @property
+    def label(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+    @property
+    def difference(self) -> float:
+        return self.system - self.baseline
+
+
+def by_index(
+    system: Sequence[Sequence[str]],
+    baseline: Sequence[Sequence[str]],
+    references: Sequence[Sequence[str]],
+    *,
+    every: int = 10,
+    target_lang: str | None = None,
+    samples: int = 1000,
+    seed: int = 1,
+) -> list[Range]:
+    """s-BLEU of the sentences at each index in their documents, averaged over ranges of `every` indices.
+
+    Feng et al. (2022), section 5.2, metric breakdown: corpus BLEU (sacrebleu) of the sentences that stand at an index
+    in all documents, then the mean over ten indices, which all count the same (`docmt evaluate --by index` takes the
+    sentences of a range as one corpus instead). Intervals are of the difference, from `samples` draws of documents,
+    none for 0. All three are documents as lists of sentences, in the same order. ValueError: other documents or numbers
+    of sentences, `every` less than 1.
+    """
+    if every < 1:
+        raise ValueError(f"a range has at least 1 index, got every={every}")
+    rows = [document_rows(side, references, target_lang) for side in (system, baseline)]
+    score, found = scorer("s-BLEU", rows[0].shape[2]), []
+    for first in range(0, rows[0].shape[1], every):
+        last = min(first + every, rows[0].shape[1])
+        parts = [side[:, first:last] for side in rows]  # (documents, indices, columns)
+        values = [mean_score(part.sum(axis=0, keepdims=True), score)[0] for part in parts]
+        n = sum(max(0, min(len(document), last) - first) for document in references)
+        joined = np.stack(parts, axis=1)  # (documents, 2, indices, columns)
+        interval = interval_of(joined, score, samples, seed) if samples else None
+        found.append(Range(first + 1, last, *values, n, interval))
+    return found
+
+
+def document_rows(side, references, target_lang: str | None) -> np.ndarray:
+    """BLEU's statistics of each sentence, (documents, longest, columns), zeros after the end of a document."""
+    check_aligned(side, references)
+    metric = bleu(False, None, target_lang)
+    found = [segment_statistics(metric, *pair) if len(pair[0]) else [] for pair in zip(side, references)]
+    width = len(next(filter(None, found))[0])
+    rows = np.zeros((len(found), max(map(len, found)), width))
+    for number, document in enumerate(found):
+        rows[number, : len(document)] = np.reshape(document, (-1, width))
+    return rows
+
+
+def mean_score(sums: np.ndarray, score) -> np.ndarray:
+    """(samples, indices, columns) -> mean score over the indices that have a reference, (samples,)."""
+    there = sums[:, :, REFERENCE_LENGTH] > 0
+    scores = score(sums.reshape(-1, sums.shape[2])).reshape(there.shape)
+    return (scores * there).sum(axis=1) / there.sum(axis=1).clip(min=1)
+
+
+def interval_of(joined: np.ndarray, score, samples: int, seed: int) -> tuple[float, float] | None:
+    """95 % interval of the difference from statistics (documents, 2, indices, columns)."""
+    shape = joined.shape[1:]
+
+    def difference(sums: np.ndarray) -> np.ndarray:
+        sums = sums.reshape(-1, *shape)
+        return mean_score(sums[:, 0], score) - mean_score(sums[:, 1], score)
+
+    return bootstrap_interval(joined.reshape(len(joined), -1), difference, samples, seed)
+
+
+def by_index_files(
+    system: str | Path,
+    baseline: str | Path,
+    reference: str | Path,
+    format: str = "auto",
+    source_lang: str | None = None,
+    target_lang: str | None = None,
+    **options,
+) -> tuple[list[Range], dict]:
+    """The ranges, and their report, of two files of `docmt translate` against reference documents with the same ids.
+
+    `options` are those of `by_index`. `DataError` as in corpus.evaluate_files.
+    """
+    sides = []
+    for path in (system, baseline):
+        hypotheses, references, ids = matched(
+            read_translations(path), path, reference, format, source_lang, target_lang
+        )
+        sides.append(hypotheses)
+    ranges = by_index(*sides, references, target_lang=target_lang, **options)
+    names = [Path(path).stem for path in (system, baseline)]
+    data = {"reference": Path(reference).name, "documents": len(ids), "baseline": names[1]}
+    result = index_result(ranges, Path(reference).stem, signature_of(target_lang))
+    return ranges, build_report(model={"name": names[0]}, data=data, results=[result])
+
+
+def signature_of(target_lang: str | None) -> str:
+    """BLEU's signature, which a metric knows when it has seen references."""
+    metric = bleu(False, None, target_lang)
+    segment_statistics(metric, [""], [""])
+    return str(metric.get_signature())
+
+
+def index_result(ranges: Sequence[Range], dataset: str, signature: str) -> dict:
+    """The difference as a result of a report; its value is the mean over all indices."""
+    sizes = [one.last - one.first + 1 for one in ranges]
+    parts = {}
+    for one in ranges:
+        parts[f"index={one.label}"] = {"value": one.difference, "n": one.n}
+        if one.interval:
+            parts[f"index={one.label}"]["interval"] = list(one.interval)
+    return make_result(
+        task="translation",
+        dataset=dataset,
+        split="all",
+        metric="s-BLEU difference",
+        value=sum(one.difference * size for one, size in zip(ranges, sizes)) / sum(sizes),
+        signature=f"segments:sentence|mean:indices|{signature}",
+        n=sum(one.n for one in ranges),
+        breakdown=parts,
+        details={name: [getattr(one, name) for one in ranges] for name in ("system", "baseline")},
+    )

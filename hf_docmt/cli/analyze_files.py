@@ -1,0 +1,99 @@
+"""`docmt analyze`, of what runs and systems left in files: losses, translations side by side."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from hf_docmt.cli.options import AsJson, Lang, Output, Picture
+from hf_docmt.cli.subject import check_files, check_folder, show_table, write_reports
+
+outputs = typer.Typer()
+
+
+@outputs.command("losses")
+def losses_analysis(
+    runs: Annotated[list[str], typer.Argument(help="Folders of finished training runs.")],
+    picture: Picture = None,
+    as_json: AsJson = False,
+) -> None:
+    """Training losses of several runs side by side, such as of several optimisation windows (Feng et al. 2022)."""
+    from hf_docmt.analysis.losses import read_losses
+    from hf_docmt.analysis.pictures.curves import draw_losses
+    from hf_docmt.reports.report import align_columns
+
+    check_files(picture, None)
+    found = read_losses(runs)
+    rows = [run.row() for run in found]
+    if as_json:
+        print(json.dumps([row | {"losses": run.training} for row, run in zip(rows, found)], ensure_ascii=False))
+    else:
+        print(align_columns([list(rows[0]), *([str(value) for value in row.values()] for row in rows)]))
+    if picture:
+        draw_losses(found, picture)
+
+
+@outputs.command("by-index")
+def by_index_analysis(
+    system: Annotated[str, typer.Argument(help="Translations of a system, JSON lines of docmt translate.")],
+    baseline: Annotated[str, typer.Argument(help="Those of the system it is compared with.")],
+    reference: Annotated[str, typer.Argument(help="Reference documents.")],
+    format: Annotated[str, typer.Option(help="Format of the reference.")] = "auto",
+    source_lang: Lang = None,
+    target_lang: Lang = None,
+    every: Annotated[int, typer.Option(min=1, help="Sentence indices in a range.")] = 10,
+    samples: Annotated[int, typer.Option(min=0, help="Draws of documents for the intervals.")] = 1000,
+    picture: Picture = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Difference of s-BLEU by sentence index in the document (Feng et al. 2022, figure 3)."""
+    from hf_docmt.analysis.pictures.curves import draw_by_index
+    from hf_docmt.analysis.scores_by_position import by_index_files
+    from hf_docmt.reports.report import write_report
+
+    check_files(picture, output)
+    options = {"every": every, "samples": samples}
+    ranges, report = by_index_files(system, baseline, reference, format, source_lang, target_lang, **options)
+    names = [report["model"]["name"], report["data"]["baseline"]]
+    if output:
+        write_report(report, output)
+    cells = [["index", *names, "difference", "95 % interval", "sentences"]]
+    for one in ranges:
+        interval = "{:.2f} to {:.2f}".format(*one.interval) if one.interval else "-"
+        values = [f"{value:.2f}" for value in (one.system, one.baseline, one.difference)]
+        cells.append([one.label, *values, interval, str(one.n)])
+    show_table(cells, report, as_json)
+    if picture:
+        draw_by_index(ranges, picture, title=f"{names[0]} less {names[1]}")
+
+
+@outputs.command("connectives")
+def connectives_analysis(
+    reference: Annotated[str, typer.Argument(help="Reference documents.")],
+    systems: Annotated[list[str], typer.Argument(help="Translations of systems, JSON lines of docmt translate.")],
+    format: Annotated[str, typer.Option(help="Format of the reference.")] = "auto",
+    source_lang: Lang = None,
+    target_lang: Lang = None,
+    words: Annotated[
+        str | None,
+        typer.Option(help="What is counted, words or phrases with commas; default: the paper's, for English."),
+    ] = None,
+    output: Annotated[str | None, typer.Option("-o", "--output", help="Folder for a report of each system.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Counts of connectives in the reference and in systems side by side (Fei et al. 2022, Table 4).
+
+    Whole words count, in any case. The last row sums up how far each count is from the reference's. `docmt compare`
+    tests the reports of systems against each other.
+    """
+    from hf_docmt.analysis.connective_counts import connective_files
+
+    check_folder(output)
+    listed = None if words is None else [word.strip() for word in words.split(",")]
+    counts, reports = connective_files(reference, systems, format, source_lang, target_lang, words=listed)
+    if output:
+        write_reports(reports, output)
+    show_table(counts.rows(), list(reports.values()), as_json)

@@ -1,0 +1,98 @@
+"""Draws: examples that change at random from epoch to epoch, so that a model learns to use context."""
+
+import numpy as np
+from torch.utils.data import Dataset as TorchDataset
+from transformers import PreTrainedTokenizerBase
+
+from hf_docmt.data.examples import Examples
+
+
+class DrawnExamples(TorchDataset):
+    """`Examples` of training data with one or both aids of Fernandes et al. (2021), drawn anew in every epoch.
+
+    `coword_dropout` (section 4): each token of the current source sentence becomes the tokenizer's mask token, or
+    `<unk>` where it has none, with this probability; context and special tokens stay. Where all sentences are current
+    (chunk, document) it is each source token. Departure from the released code, which also replaces `</s>`.
+
+    `dynamic_context`: the number of past sentences is uniform in 0 to `past_context`, or what there is if that is less,
+    and that of future ones in 0 to `future_context`. Past sentences beyond it are cut off, future ones become empty, as
+    they are after the document's end. Departure from the released code: source and target have the same number.
+
+    The draws depend on `seed`, the epoch and the number of the example only: not on the order in which examples are
+    asked for, nor by which worker or process. Call `set_epoch` before each epoch. Lengths are those without the aids,
+    which the drawn examples never exceed.
+
+    ValueError: a probability outside [0, 1), a tokenizer that has neither token, no context to draw from.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        coword_dropout: float = 0.0,
+        dynamic_context: bool = False,
+        seed: int = 0,
+    ):
+        if not 0 <= coword_dropout < 1:
+            raise ValueError(f"coword_dropout={coword_dropout} must be in [0, 1)")
+        if dynamic_context and not (examples.past_context or examples.future_context):
+            raise ValueError(
+                "dynamic_context=True draws the number of context sentences, but the examples have past_context=0 and "
+                "future_context=0; give the window context, or leave dynamic_context out"
+            )
+        mask, unknown = tokenizer.mask_token_id, tokenizer.unk_token_id
+        self.mask = unknown if mask is None else mask
+        if coword_dropout and self.mask is None:
+            raise ValueError(
+                f"coword_dropout={coword_dropout} needs a mask token or an unknown token, the tokenizer has neither; "
+                "set tokenizer.mask_token"
+            )
+        self.examples = examples
+        self.coword_dropout, self.dynamic_context, self.seed = coword_dropout, dynamic_context, seed
+        self.epoch = 0
+        self.side_lengths, self.lengths = examples.side_lengths, examples.lengths
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def __getitem__(self, item: int) -> dict:
+        row = self.examples[item]
+        random = np.random.default_rng([self.seed, self.epoch, 1 + item])  # 0 at the end would be [seed, epoch]
+        if self.dynamic_context:
+            row = self._shortened(row, random)
+        if self.coword_dropout:
+            row = row | {"source": self._dropped(row["source"], row["current"], random)}
+        return row
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    @property
+    def mean_source_length(self) -> float:
+        return self.examples.mean_source_length
+
+    @property
+    def mean_length_ratio(self) -> float:
+        return self.examples.mean_length_ratio
+
+    def _shortened(self, row: dict, random: np.random.Generator) -> dict:
+        past, future = random.integers([self.examples.past_context + 1, self.examples.future_context + 1]).tolist()
+        current = min(past, row["current"])
+        cut, stop = row["current"] - current, row["current"] + 1 + future
+
+        def kept(sentences: list[list[int]]) -> list[list[int]]:
+            return [sentence if number < stop else [] for number, sentence in enumerate(sentences)][cut:]
+
+        sides = {side: kept(row[side]) for side in ("source", "target")}
+        return row | sides | {"current": current, "document_start": row["document_start"] and not cut}
+
+    def _dropped(self, sentences: list[list[int]], current: int | None, random: np.random.Generator) -> list[list[int]]:
+        return [
+            self._masked(sentence, random) if current in (None, number) else sentence
+            for number, sentence in enumerate(sentences)
+        ]
+
+    def _masked(self, sentence: list[int], random: np.random.Generator) -> list[int]:
+        drop = random.random(len(sentence)) < self.coword_dropout
+        return [self.mask if gone else token for token, gone in zip(sentence, drop)]

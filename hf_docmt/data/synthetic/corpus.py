@@ -1,0 +1,124 @@
+"""The built-in discourse corpus: English-German documents that cannot be translated one sentence at a time.
+
+A grammar (`discourse_scene.py`) and a lexicon of our own write the documents, deterministic by seed and of any size:
+about 200 English and 220 German word types, five words a sentence. Four phenomena need context. What a model gets that
+sees the current sentence only is known (`CHANCE`), because suite items come in groups with the same current sentence
+and the same candidates, each candidate being the right one in one item of the group:
+
+- pronoun (1/3): *it* is er, sie or es by the gender of its antecedent, 0 to 4 or more sentences back, with nouns of
+  other classes and genders in between; what is said of *it* tells the class of noun that is meant. Every class has as
+  many nouns of each gender. At distance 0 the antecedent is in the sentence itself, and no context is needed.
+- deixis (1/2): *you* is du or Sie. The greeting in the first sentence fixes it on both sides; afterwards only the
+  German sentences that address somebody show it. The register suite asks for it at every distance from the greeting.
+- lex_cohesion (1/2): a term with two German names keeps the one that was used first. A fair coin chooses it and the
+  English side is the same for both, so the clue is in the target context only: a model with source context stays at
+  chance, and the first use in a document cannot be predicted by any model.
+- ellipsis (1/4): "So did Anna." takes its German verb from the sentence before.
+
+On request (`cataphora`) some antecedents stand after their pronoun: what *it* is, only the next sentence tells (1/3).
+"""
+
+import json
+import os
+import random
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from hf_docmt.data.synthetic.document_plan import draw_document
+from hf_docmt.data.synthetic.suites import make_suites
+
+CHANCE = {"pronoun": 1 / 3, "deixis": 1 / 2, "lex_cohesion": 1 / 2, "ellipsis": 1 / 4}
+SPLITS = ("train", "validation", "test")
+
+_ATTEMPTS = 100
+
+__all__ = ["CHANCE", "SPLITS", "make_corpus", "make_suites", "write_corpus"]
+
+
+def make_corpus(
+    seed: int = 0,
+    train: int = 2000,
+    validation: int = 200,
+    test: int = 200,
+    sentences: tuple[int, int] = (6, 10),
+    cataphora: float = 0.0,
+) -> dict[str, list[dict]]:
+    """Rows of the document contract for each split, no document twice; `sentences` is the range of document lengths.
+
+    The n-th document of a split does not depend on how many there are. Column `phenomena` says for every sentence what
+    it is: greeting, mention, action, or a phenomenon with the distance of its nearest clue, such as "pronoun-2" (none
+    where there is no clue: the first "lex_cohesion"). `cataphora` is how often an antecedent follows its pronoun, as a
+    share of 1 for all other kinds of sentences. ValueError for sizes below 0 and impossible ranges.
+    """
+    if not 0 <= cataphora <= 1:
+        raise ValueError(f"cataphora: got {cataphora!r}, expected a share from 0 (none) to 1")
+    sizes = dict(zip(SPLITS, (train, validation, test)))
+    for split, size in sizes.items():
+        if not isinstance(size, int) or size < 0:
+            raise ValueError(f"{split}: got {size!r} documents, expected an integer of 0 or more")
+    shortest, longest = _checked_range(sentences)
+    seen: set[tuple[str, ...]] = set()
+    corpus = {}
+    for split in reversed(SPLITS):  # the small parts first: they stay as they are when train grows
+        names = (f"{seed}/{split}/{number}" for number in range(1, sizes[split] + 1))
+        corpus[split] = [_new_row(name, shortest, longest, seen, cataphora) for name in names]
+    return {split: corpus[split] for split in SPLITS}
+
+
+def write_corpus(
+    folder: str | Path,
+    *,
+    seed: int = 0,
+    train: int = 2000,
+    validation: int = 200,
+    test: int = 200,
+    sentences: tuple[int, int] = (6, 10),
+    suite_items: int = 30,
+    cataphora: float = 0.0,
+) -> Path:
+    """Write the splits (JSON lines) and the suites into a new folder; returns it.
+
+    Files: train.jsonl, validation.jsonl, test.jsonl; pronoun.json and register.json (ContraPro format) with their
+    documents.jsonl; deixis.json, lex_cohesion.json, ellipsis.json (Voita format), `suite_items` items per distance and
+    answer. With `cataphora` > 0 (see `make_corpus`) cataphora.json, in ContraPro's format, too.
+    The folder appears when it is complete. ValueError if it exists and is not empty.
+    """
+    folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder} exists and is not an empty folder; give another one or remove it first")
+    corpus = make_corpus(seed, train, validation, test, sentences, cataphora)
+    suites = make_suites(seed, suite_items, longest=max(sentences), cataphora=cataphora > 0)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as unfinished:
+        part = Path(unfinished) / folder.name
+        part.mkdir()
+        for split, rows in corpus.items():
+            _write_lines(part / f"{split}.jsonl", rows)
+        _write_lines(part / "documents.jsonl", suites.pop("documents"))
+        for name, items in suites.items():
+            (part / f"{name}.json").write_text(json.dumps(items, ensure_ascii=False, indent=1), encoding="utf-8")
+        os.replace(part, folder)
+    return folder
+
+
+def _checked_range(sentences: tuple[int, int]) -> tuple[int, int]:
+    match sentences:
+        case (int(shortest), int(longest)) if 1 <= shortest <= longest:
+            return shortest, longest
+    raise ValueError(f"sentences: got {sentences!r}, expected (shortest, longest) with 1 <= shortest <= longest")
+
+
+def _new_row(name: str, shortest: int, longest: int, seen: set[tuple[str, ...]], cataphora: float) -> dict:
+    for attempt in range(_ATTEMPTS):
+        rng = random.Random(f"{name}/{attempt}")
+        scene = draw_document(rng, rng.randint(shortest, longest), cataphora=cataphora)
+        text = tuple(s.en + "\t" + s.de for s in scene.sentences)
+        if text not in seen:
+            seen.add(text)
+            return scene.row("discourse-" + name.replace("/", "-"))
+    raise ValueError(f"no new document of {shortest} to {longest} sentences found; ask for fewer or longer documents")
+
+
+def _write_lines(path: Path, rows: Iterable[dict]) -> None:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")

@@ -1,0 +1,222 @@
+"""One document of the built-in discourse corpus in the making, sentence by sentence.
+
+A sentence whose German depends on an earlier one keeps all its `options`, a German sentence for each possible answer,
+so that documents and contrastive items come from the same rules. Nouns are things or animals of six classes, with as
+many nouns of each gender in every class. What is said of *it* fits one class only, and no class has a second noun
+within `SAME_CLASS_GAP` sentences, so a reader always knows which noun is meant.
+"""
+
+import random
+from dataclasses import dataclass, field
+
+from hf_docmt.data.synthetic.word_forms import (
+    CLASSES,
+    GENDERS,
+    LEXICON,
+    PRONOUNS,
+    REGISTERS,
+    Noun,
+    as_sentence,
+    fill,
+    noun_fields,
+    pronoun_fields,
+    verb_fields,
+)
+
+SAME_CLASS_GAP = 6
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence pair. `options` maps every answer to its German sentence where context decides; `answer` is right.
+
+    `distance` counts sentences back to the nearest clue (0: in this sentence; -1: in the next one; None: there is none,
+    or none is needed).
+    """
+
+    phenomenon: str
+    en: str
+    de: str
+    options: dict[str, str] = field(default_factory=dict)
+    answer: str | None = None
+    distance: int | None = None
+    noun: Noun | None = None
+
+    @property
+    def label(self) -> str:
+        return self.phenomenon if self.distance is None else f"{self.phenomenon}-{abs(self.distance)}"
+
+
+class Scene:
+    """A growing document: methods append a sentence, and what they draw does not depend on the answers asked for.
+
+    `register` ("du" or "Sie") and `rendering` (0 or 1: which German word the term gets) are drawn where not given, so
+    that two scenes with equally seeded `rng` differ in that answer only.
+    """
+
+    def __init__(self, rng: random.Random, register: str | None = None, rendering: int | None = None):
+        self.rng = rng
+        drawn = rng.choice(REGISTERS), rng.randrange(2)
+        self.register = register or drawn[0]
+        self.rendering = drawn[1] if rendering is None else rendering
+        self.term = rng.choice(LEXICON["terms"])
+        self.sentences: list[Sentence] = []
+        self.mentions: dict[str, tuple[int, Noun]] = {}  # class -> place and noun of its last mention
+        self.open: set[str] = set()  # classes whose last noun no *it* has taken up yet
+        self.clues: dict[str, int] = {}  # "register" and "term" -> place of the nearest clue
+        self.verb: list[str] | None = None  # of the last action, as its ellipsis needs it
+        self.actors: dict[str, str] = {}
+        self.unused: dict[int, list] = {}  # what this document has not used yet of every list of templates
+
+    def row(self, doc_id: str) -> dict:
+        """The document in the document contract, with the label of every sentence as column `phenomena`."""
+        return {
+            "doc_id": doc_id,
+            "translation": [{"en": s.en, "de": s.de} for s in self.sentences],
+            "phenomena": [s.label for s in self.sentences],
+        }
+
+    def greet(self, noun: Noun) -> None:
+        """The opening: a greeting that fixes the register on both sides, and a mention of `noun`."""
+        greeting = self._draw(LEXICON["greetings"])
+        addressees = LEXICON["addressees"]
+        addressee = addressees[self.register][self.rng.randrange(len(addressees["du"]))]
+        clause = fill(self._draw(LEXICON["mentions"]), **noun_fields(noun=noun), **self._names())
+        self._mention(noun)
+        self._nearest_clue("register")
+        self._append("greeting", *(g.format(addressee=a, clause=c) for g, a, c in zip(greeting, addressee, clause)))
+
+    def mention(self, noun: Noun | None = None) -> None:
+        """A sentence that names a noun, drawn from the free classes where it is not given."""
+        noun = noun or self.draw_noun()
+        clause = fill(self._draw(LEXICON["mentions"]), **noun_fields(noun=noun), **self._names())
+        self._mention(noun)
+        self._append("mention", *clause)
+
+    def pair(self, noun: Noun | None = None, other: Noun | None = None) -> None:
+        """A sentence that names two nouns of different classes."""
+        noun = noun or self.draw_noun()
+        other = other or self.draw_noun(without=noun.kind)
+        clause = fill(self._draw(LEXICON["pairs"]), **noun_fields(noun=noun, other=other), **self._names())
+        self._mention(noun, other)
+        self._append("mention", *clause)
+
+    def pronoun(self, noun: Noun, only_subject: bool = False) -> None:
+        """A sentence with *it* for `noun`, which an earlier sentence named as the last one of its class."""
+        en, options = self._said_of(noun, self._names(), only_subject)
+        distance = len(self.sentences) - self.mentions[noun.kind][0]
+        self.open.discard(noun.kind)
+        self._append("pronoun", en, options, PRONOUNS[noun.gender], distance, noun)
+
+    def pronoun_within(self, nouns: list[Noun], meant: Noun, only_subject: bool = False) -> None:
+        """A sentence that names one or two `nouns` in this order and goes on with *it* for the one that is `meant`."""
+        names = self._names()
+        template = self._draw(LEXICON["mentions" if len(nouns) == 1 else "pairs"])
+        named = fill(template, **noun_fields(**dict(zip(("noun", "other"), nouns))), name=names["friend"])
+        en, options = self._said_of(meant, names, only_subject)
+        self._mention(*nouns)
+        self.open.discard(meant.kind)
+        options = {pronoun: f"{named[1]} und {de}" for pronoun, de in options.items()}
+        self._append("pronoun", f"{named[0]} and {en}", options, PRONOUNS[meant.gender], 0, meant)
+
+    def cataphora(self, noun: Noun, only_subject: bool = False) -> None:
+        """A sentence with *it* for `noun`, of a free class, and the sentence that names it."""
+        en, options = self._said_of(noun, self._names(), only_subject)
+        self._append("cataphora", en, options, PRONOUNS[noun.gender], -1, noun)
+        self.mention(noun)
+
+    def address(self, noun: Noun | None = None) -> None:
+        """A sentence to the person greeted, about `noun` where given; its English says nothing about the register."""
+        template = self._draw(LEXICON["addresses_with_noun" if noun else "addresses"])
+        fields = {}
+        if noun:
+            fields = noun_fields(noun=noun)
+            self._mention(noun)
+        options = {register: template[register].format(**fields) for register in REGISTERS}
+        distance = self._nearest_clue("register")
+        self._append("deixis", template["en"].format(**fields), options, self.register, distance)
+
+    def name_term(self, twice: bool = False) -> None:
+        """A sentence with the document's term, or two clauses with it (distance 0). Only the first use is free."""
+        templates = LEXICON["term_sentences"]
+        if twice:
+            drawn = self.rng.sample([template for template in templates if not template[0].endswith("?")], 2)
+        else:
+            drawn = [self._draw(templates)]
+        names, options = self._names(), {}
+        for word in self.term["de"]:
+            fields = noun_fields(noun=Noun(self.term["en"], word, self.term["gender"], "term"))
+            en, de = zip(*(fill(template, **fields, **names) for template in drawn))
+            options[word] = " und ".join(de)
+        distance = self._nearest_clue("term")
+        answer = self.term["de"][self.rendering]
+        self._append("lex_cohesion", " and ".join(en), options, answer, 0 if twice else distance)
+
+    def act(self, verb: list[str] | None = None) -> None:
+        """A sentence in which somebody does something; an ellipsis may follow."""
+        drawn = self._draw(LEXICON["verbs"])
+        self.verb, self.actors = verb or drawn, self._names()
+        self._append("action", *fill(self._draw(LEXICON["actions"]), **verb_fields(self.verb), **self.actors))
+
+    def ellipsis(self, verbs: list[list[str]] | None = None) -> None:
+        """A sentence with the verb of the action before it, kept with the options `verbs` (default: the right one)."""
+        template, options = self._draw(LEXICON["ellipses"]), {}
+        name = self.rng.choice([name for name in LEXICON["names"] if name not in self.actors.values()])
+        for verb in verbs or [self.verb]:
+            en, options[verb[2]] = fill(template, **verb_fields(verb), name=name)
+        self._append("ellipsis", en, options, self.verb[2], 1)
+
+    def free_classes(self) -> list[str]:
+        """Classes that may have a new noun: none of theirs within the last SAME_CLASS_GAP sentences."""
+        now = len(self.sentences)
+        return [c for c in CLASSES if c not in self.mentions or now - self.mentions[c][0] > SAME_CLASS_GAP]
+
+    def draw_noun(self, gender: str | None = None, without: str | None = None) -> Noun:
+        """A noun of a free class other than `without`, of a gender that is drawn where it is not given."""
+        kind = self.rng.choice([c for c in self.free_classes() if c != without])
+        drawn = self.rng.choice(GENDERS)
+        gender = gender or drawn
+        return Noun(*self.rng.choice(LEXICON["nouns"][kind][gender]), gender, kind)
+
+    def antecedents(self) -> list[tuple[int, Noun]]:
+        """(distance, noun) of every noun that *it* in the next sentence could take up."""
+        now = len(self.sentences)
+        places = [self.mentions[kind] for kind in CLASSES if kind in self.open]
+        return [(now - place, noun) for place, noun in places if now - place <= SAME_CLASS_GAP]
+
+    def _draw(self, templates: list) -> list | dict:
+        """A template of the list, none again before all of them were used, and never one twice running."""
+        unused = self.unused.setdefault(id(templates), list(templates))
+        drawn = unused.pop(self.rng.randrange(len(unused)))
+        if not unused:
+            unused.extend(t for t in templates if t is not drawn)
+        return drawn
+
+    def _names(self) -> dict[str, str]:
+        return dict(zip(("name", "friend"), self.rng.sample(LEXICON["names"], 2)))
+
+    def _mention(self, *nouns: Noun) -> None:
+        for noun in nouns:
+            self.mentions[noun.kind] = len(self.sentences), noun
+            self.open.add(noun.kind)
+
+    def _nearest_clue(self, kind: str) -> int | None:
+        """Distance from the next sentence to the nearest clue of this kind; then that sentence is the nearest one."""
+        place, now = self.clues.get(kind), len(self.sentences)
+        self.clues[kind] = now
+        return None if place is None else now - place
+
+    def _said_of(self, noun: Noun, names: dict[str, str], only_subject: bool) -> tuple[str, dict[str, str]]:
+        """A clause about *it* that fits the class of `noun`: English, and German by pronoun."""
+        clauses = LEXICON["pronouns"][noun.kind]
+        clause = self.rng.choice(clauses["subject"] + ([] if only_subject else clauses["object"]))
+        options = {}
+        for gender in GENDERS:
+            en, options[PRONOUNS[gender]] = fill(clause, **names, **pronoun_fields(gender))
+        return en, options
+
+    def _append(self, phenomenon, en, de, answer=None, distance=None, noun=None) -> None:
+        """`de` is the German clause, or those of all answers."""
+        options = {key: as_sentence(text) for key, text in de.items()} if isinstance(de, dict) else {}
+        german = options[answer] if options else as_sentence(de)
+        self.sentences.append(Sentence(phenomenon, as_sentence(en), german, options, answer, distance, noun))

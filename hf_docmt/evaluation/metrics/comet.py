@@ -1,0 +1,112 @@
+"""COMET and document-level COMET: what is scored, and the result from the scores (`comet_files` has the way there)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hf_docmt import __version__
+from hf_docmt.evaluation.metrics.segments import check_aligned
+from hf_docmt.reports.report import make_result
+from hf_docmt.reports.resampling import document_details
+
+MT_CONTEXTS = ("reference", "hypothesis")
+
+
+@dataclass(frozen=True)
+class CometInput:
+    """What COMET is to score, {"doc_id", "sentence", "src", "mt", "ref"} for every sentence, and how it was made."""
+
+    items: tuple[dict, ...]  # each side is a list of sentences, the context in order and at last the current one
+    ids: tuple[str, ...]
+    lengths: tuple[int, ...]  # sentences of each document
+    context: int
+    signature: str
+
+
+def comet_input(
+    sources: Sequence[Sequence[str]],
+    hypotheses: Sequence[Sequence[str]],
+    references: Sequence[Sequence[str]],
+    *,
+    doc_ids: Sequence[str] | None = None,
+    context: int = 0,
+    mt_context: str = "reference",
+) -> CometInput:
+    """The items of all documents, each side with up to `context` sentences before the current one.
+
+    Document-level COMET is that of Vernikos et al. (2022): the same number of sentences on each side, all read and only
+    the current one pooled; before a hypothesis stands the context of the `reference`, as there, or of the `hypothesis`
+    itself. ValueError: sides that do not line up, an unknown choice.
+    """
+    if mt_context not in MT_CONTEXTS:
+        raise ValueError(f"unknown mt_context {mt_context!r}: expected {' or '.join(MT_CONTEXTS)}")
+    if context < 0:
+        raise ValueError(f"context is {context}: expected 0 or more sentences")
+    check_aligned(hypotheses, references, doc_ids)
+    ids = [str(number) for number in range(1, len(references) + 1)] if doc_ids is None else list(doc_ids)
+    _check_sources(sources, references, ids)
+    items = []
+    for doc_id, source, hypothesis, reference in zip(ids, sources, hypotheses, references):
+        before = reference if mt_context == "reference" else hypothesis
+        for place in range(len(source)):
+            first = max(0, place - context)
+            items.append(
+                {
+                    "doc_id": doc_id,
+                    "sentence": place + 1,
+                    "src": list(source[first : place + 1]),
+                    "mt": [*before[first:place], hypothesis[place]],
+                    "ref": list(reference[first : place + 1]),
+                }
+            )
+    signature = f"context:{context}" + (f"|mt-context:{mt_context}" if context else "")
+    return CometInput(tuple(items), tuple(ids), tuple(map(len, references)), context, signature)
+
+
+def comet_result(
+    prepared: CometInput,
+    found: dict,
+    *,
+    dataset: str,
+    split: str,
+    strategy: str | None = None,
+    beams: int | None = None,
+    alignment: str | None = None,
+    samples: int = 1000,
+    seed: int = 1,
+) -> dict:
+    """The mean score as a report result, times 100: `COMET`, or `doc-COMET` with context.
+
+    `alignment` is the signature of an alignment that made the hypotheses. What the program that scored did not tell,
+    such as the separator and the limit in subwords, is not in the signature.
+    """
+    name = "doc-COMET" if prepared.context else "COMET"
+    rest, rows = iter(found["scores"]), []
+    for length in prepared.lengths:
+        rows.append([math.fsum(next(rest) for _ in range(length)), length])
+    told = [f"{key}:{found[key]}" for key in ("separator", "limit") if found[key] is not None]
+    parts = [alignment, f"model:{found['model']}|scale:100", prepared.signature, *told, f"comet:{found['comet']}"]
+    details = {"shortened": found["shortened"], **document_details(name, prepared.ids, rows, samples, seed)}
+    return make_result(
+        task="translation",
+        dataset=dataset,
+        split=split,
+        metric=name,
+        value=100 * math.fsum(found["scores"]) / len(found["scores"]),
+        signature="|".join(filter(None, [*parts, f"version:{__version__}"])),
+        n=len(found["scores"]),
+        strategy=strategy,
+        beams=beams,
+        details=details,
+    )
+
+
+def _check_sources(sources: Sequence[Sequence[str]], references: Sequence[Sequence[str]], ids: Sequence[str]) -> None:
+    if len(sources) != len(references):
+        raise ValueError(f"{len(sources)} source documents for {len(references)} references; give the same documents")
+    for doc_id, source, reference in zip(ids, sources, references):
+        if len(source) != len(reference):
+            raise ValueError(
+                f"document {doc_id!r}: {len(source)} source sentences for {len(reference)} reference sentences; give "
+                "one for each"
+            )

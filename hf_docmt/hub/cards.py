@@ -1,0 +1,125 @@
+"""Model cards made from a saved report."""
+
+import re
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+
+import jinja2
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
+from transformers import PreTrainedConfig
+
+from hf_docmt.reports.report import validate_report
+
+NOT_RECORDED = "not recorded"
+TEMPLATE = "model_card.md.j2"
+
+
+def make_card(
+    report: dict | None,
+    *,
+    config: PreTrainedConfig,
+    repo_id: str | None = None,
+    license: str | None = None,
+    datasets: Sequence[str] = (),
+) -> ModelCard:
+    """The card of a model: numbers and facts of its report, sizes of its config, nothing else.
+
+    A pure function of its arguments: no network, no clock. What is missing reads "not recorded"; the header has
+    `license: unknown` where none is given. `repo_id` is the name in the usage example (without it there is a
+    placeholder), `datasets` are names of training data on the Hub. Header: language, license, library_name,
+    pipeline_tag, tags, datasets, metrics, model-index, each result with its signature.
+    Raises ValueError for a report that is not of the report format, or an architecture without a text.
+    """
+    if report is not None:
+        validate_report(report)
+    report = report or {"model": {}, "data": {}, "results": []}
+    architecture = config.model_type.removeprefix("docmt-")
+    if not files("hf_docmt.hub_cards").joinpath(f"{architecture}.md.j2").is_file():
+        raise ValueError(
+            f"model_type: got {config.model_type!r}, expected an architecture with a card text in hub_cards"
+        )
+    body = _environment().get_template(TEMPLATE)
+    name = report["model"].get("name") or repo_id or config.model_type
+    header = _header(report, config, name, license, datasets)
+    facts = {"report": report, "config": config.to_dict(), "license": license, "name": name}
+    text = body.render(architecture=architecture, repo_id=repo_id, **facts)
+    return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{text}")
+
+
+def _header(report: dict, config: PreTrainedConfig, name: str, license: str | None, datasets) -> ModelCardData:
+    languages = [code for code in (config.source_lang, config.target_lang) if code]
+    results = [_eval_result(result) for result in report["results"]]
+    return ModelCardData(
+        language=languages or None,
+        license=license or "unknown",
+        library_name="transformers",
+        pipeline_tag="translation",
+        tags=["translation", "document-level", "hf-docmt", config.model_type],
+        datasets=list(datasets) or None,
+        metrics=sorted({result.metric_type for result in results}) or None,
+        model_name=name if results else None,
+        eval_results=results or None,
+    )
+
+
+def _eval_result(result: dict) -> EvalResult:
+    """One number of the report; the Hub groups them by task, data set and split."""
+    contrastive = result["task"] == "contrastive"
+    arguments = {name: result[name] for name in ("signature", "n", "strategy", "beams") if result[name] is not None}
+    return EvalResult(
+        task_type="translation",
+        task_name="Contrastive translation" if contrastive else "Translation",
+        dataset_type=re.sub(r"[^\w./-]+", "-", result["dataset"]).strip("-").lower() or "unknown",
+        dataset_name=result["dataset"],
+        dataset_split=result["split"],
+        metric_type=result["metric"].lower().split("-")[-1],  # s-BLEU and d-BLEU are BLEU to the Hub
+        metric_name=result["metric"],
+        metric_value=result["value"],
+        metric_args=arguments,
+    )
+
+
+class NotRecorded(jinja2.ChainableUndefined):
+    """What a template gets for a fact that is missing, at any depth."""
+
+    def __str__(self) -> str:
+        return NOT_RECORDED
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: files("hf_docmt.hub_cards").joinpath(name).read_text("utf-8")),
+        undefined=NotRecorded,
+        finalize=lambda value: NOT_RECORDED if value is None else value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"cell": _cell, "facts": _facts}
+    return environment
+
+
+def _cell(value: object) -> str:
+    """A value inside a table: numbers with at most four decimals, lists by commas, no table marks."""
+    if value is None or isinstance(value, jinja2.Undefined):
+        return NOT_RECORDED
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4f}".rstrip("0").rstrip(".") if abs(value) >= 1e-3 or not value else f"{value:g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_cell, value))
+    return " ".join(str(value).replace("|", "\\|").split())
+
+
+def _facts(section: dict) -> Iterator[tuple[str, object]]:
+    """Nested facts as pairs of (name in words, value): {"train": {"documents": 3}} -> "train documents", 3.
+
+    Curves, lists of points, are left to the report.
+    """
+    for name, value in dict(section or {}).items():
+        words = str(name).replace("_", " ")
+        if isinstance(value, dict):
+            yield from ((f"{words} {inner}", fact) for inner, fact in _facts(value))
+        elif not (isinstance(value, list | tuple) and any(isinstance(item, list | tuple | dict) for item in value)):
+            yield words, value

@@ -1,0 +1,104 @@
+"""From a model to a folder for the Hub, and from there to the Hub."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from huggingface_hub import HfApi
+from huggingface_hub.utils import validate_repo_id
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from hf_docmt.hub.cards import make_card
+from hf_docmt.reports.report import merge_reports, read_report
+
+NEEDED = ("README.md", "config.json", "model.safetensors", "tokenizer_config.json")
+
+
+def export_model(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase | None,
+    folder: str | os.PathLike,
+    report: dict | None = None,
+    **card,
+) -> Path:
+    """Write code, weights, tokenizer, generation config and card into a new folder, whole or not at all.
+
+    What is written loads with `trust_remote_code=True` on machines without this package. `card` holds further
+    arguments of `make_card`. Raises ValueError where the folder has something in it, or where the tokenizer's tokens
+    are not those of the model.
+    """
+    folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder}: exists and is not an empty folder; choose another name or remove it")
+    if tokenizer is not None:
+        _check_tokens(model.config, tokenizer)
+    text = str(make_card(report, config=model.config, **card))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        model.save_pretrained(temporary)
+        if tokenizer is not None:
+            tokenizer.save_pretrained(temporary)
+        (temporary / "README.md").write_text(text, encoding="utf-8")
+        temporary.chmod(0o755)
+        temporary.rename(folder)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    return folder
+
+
+def collect_reports(paths: Sequence[str | os.PathLike], model: str | os.PathLike, name: str | None) -> dict | None:
+    """The reports of one model as one, with the facts of its training, under `name` or the name of its folder.
+
+    Results under another context than the true one are left out: they tell what the model does with context, and on
+    a card would stand among its scores.
+    """
+    reports = [read_report(path) for path in paths]
+    if not reports:
+        return None
+    for report in reports:
+        report["model"]["name"] = name or Path(model).name
+        report["results"] = [result for result in report["results"] if _has_true_context(result)]
+    merged = merge_reports(*reports)
+    facts = Path(model) / "training.json"
+    if "training" not in merged and facts.is_file():
+        merged["training"] = json.loads(facts.read_text(encoding="utf-8"))
+    return merged
+
+
+def push(folder: str | os.PathLike, repo_id: str, private: bool = False, revision: str | None = None) -> str:
+    """Upload an exported folder to the Hub, where the repository is made if need be; returns the commit's address.
+
+    Raises ValueError for a folder that is not complete, and for a name that the Hub does not allow.
+    """
+    missing = [name for name in NEEDED if not (Path(folder) / name).is_file()]
+    if missing:
+        raise ValueError(f"{folder}: {', '.join(missing)} missing; write the folder with export_model first")
+    validate_repo_id(repo_id)
+    api = HfApi()
+    api.create_repo(repo_id, private=private, exist_ok=True)
+    return api.upload_folder(repo_id=repo_id, folder_path=folder, revision=revision).commit_url
+
+
+def _has_true_context(result: dict) -> bool:
+    contexts = [part for part in result["signature"].split("|") if part.startswith("context:")]
+    return contexts in ([], ["context:true"])
+
+
+def _check_tokens(config, tokenizer: PreTrainedTokenizerBase) -> None:
+    for name in ("pad_token_id", "eos_token_id", "sep_token_id"):
+        if getattr(config, name) != getattr(tokenizer, name):
+            raise ValueError(
+                f"{name}: the tokenizer has {getattr(tokenizer, name)}, the model {getattr(config, name)}; "
+                "save a model with the tokenizer it was trained with"
+            )
+    largest = max(tokenizer.get_vocab().values())
+    if largest >= config.vocab_size:
+        raise ValueError(
+            f"vocab_size: the tokenizer has ids up to {largest}, the model {config.vocab_size} embeddings; "
+            "save a model with the tokenizer it was trained with"
+        )

@@ -1,0 +1,1 @@
+"""Reports: every number in one format, and tables, statistics and comparisons made from it."""

@@ -1,0 +1,67 @@
+"""Scores of random samples of documents, and the intervals that they give."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from hf_docmt.reports.statistics import document_statistics, scorer
+
+_CELLS = 2**22  # samples x documents that are drawn at once
+
+
+def document_details(
+    metric: str, ids: Sequence[str], rows: Sequence[Sequence[float]], samples: int = 1000, seed: int = 1
+) -> dict:
+    """What the details of a result hold to compare it: `statistics`, their 95 % `interval` and how it was drawn.
+
+    `rows` has the sufficient statistics of every document. No interval for 0 samples or fewer than 2 documents.
+    """
+    found = {"statistics": document_statistics(ids, rows)}
+    interval = bootstrap_interval(rows, scorer(metric, len(rows[0])), samples, seed) if samples else None
+    if interval:
+        found |= {"interval": list(interval), "resampling": {"unit": "document", "samples": samples, "seed": seed}}
+    return found
+
+
+def bootstrap_interval(
+    rows: Sequence[Sequence[float]], score: Callable[[np.ndarray], np.ndarray], samples: int = 1000, seed: int = 1
+) -> tuple[float, float] | None:
+    """The 95 % percentile interval of the score of all documents, from one row of sufficient statistics for each.
+
+    Rows of zeros, documents with nothing to score, are left out; None where fewer than 2 others are there.
+    """
+    rows = np.asarray(rows, float)
+    counted = rows[np.any(rows != 0, axis=1)]
+    return percentiles(resampled(counted, score, samples, seed)) if len(counted) > 1 else None
+
+
+def resampled(rows: np.ndarray, score: Callable, samples: int, seed: int) -> np.ndarray:
+    """Scores of samples of as many documents, drawn with replacement, (samples,)."""
+    rng, found = np.random.default_rng(seed), []
+    for size in _blocks(samples, len(rows)):
+        drawn = rng.choice(len(rows), size=(size, len(rows)), replace=True)
+        cells = drawn + len(rows) * np.arange(size)[:, None]
+        times = np.bincount(cells.ravel(), minlength=cells.size).reshape(cells.shape)  # how often each was drawn
+        found.append(score(times @ rows))
+    return np.concatenate(found)
+
+
+def exchanged(base: np.ndarray, other: np.ndarray, score: Callable, samples: int, seed: int) -> np.ndarray:
+    """Differences of scores after exchanging the systems' outputs for random documents, (samples,)."""
+    rng, found = np.random.default_rng(seed), []
+    for size in _blocks(samples, len(base)):
+        kept = rng.integers(2, size=(size, len(base)), dtype=bool)
+        found.append(score(kept @ base + ~kept @ other) - score(~kept @ base + kept @ other))
+    return np.concatenate(found)
+
+
+def percentiles(drawn: np.ndarray) -> tuple[float, float]:
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _blocks(samples: int, documents: int) -> Iterator[int]:
+    """Numbers of samples that are drawn at once, full ones multiples of 32 so that the draws are those of one call."""
+    size = max(32, _CELLS // documents // 32 * 32)
+    for first in range(0, samples, size):
+        yield min(size, samples - first)

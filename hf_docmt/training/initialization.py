@@ -1,0 +1,170 @@
+"""What training starts from: a new model, or a trained one with the mechanism added (two-stage training)."""
+
+import copy
+import json
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+from hf_docmt import registry
+from hf_docmt.data.documents import sentences
+from hf_docmt.data.tokenizers import adapt_tokenizer, train_tokenizer
+from hf_docmt.training.recipe import ELSEWHERE, Recipe, TokenizerRecipe, config_fields
+
+CONVERTER = "hf_docmt.hub.conversion:convert_sentence_model"
+CONTEXT_FIELDS = ("past_context", "future_context", "context_sides", "view", "chunk_tokens")
+
+
+def load_origin(folder: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Model and tokenizer of `init_from`: a folder with a model of this package, or of Marian, BART, mBART, M2M-100.
+
+    Raises `ValueError` for a folder without a model, a checkpoint of another architecture and weights that cannot be
+    read.
+    """
+    place = Path(folder) / "config.json"
+    if not place.is_file():
+        raise ValueError(f"init_from: {folder} has no config.json; give the folder of a trained model")
+    try:
+        found = json.loads(place.read_text(encoding="utf-8"))["model_type"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"init_from: {place} does not describe a model ({error!r}); copy the folder again") from error
+    ours = [f"docmt-{name}" for name in registry.ARCHITECTURES]
+    try:
+        return registry.load_model(folder) if found in ours else registry.load(CONVERTER)(folder)
+    except ValueError as error:
+        raise ValueError(f"init_from: {error} (models of this package: {', '.join(ours)})") from error
+
+
+def new_tokenizer(recipe: TokenizerRecipe, documents: Dataset, languages: tuple[str, str]) -> PreTrainedTokenizerBase:
+    """The tokenizer that the recipe names, with `<sep>` and `<bod>`, or one trained on both sides of the documents."""
+    if recipe.path is not None:
+        if not Path(recipe.path).is_dir():
+            raise ValueError(f"tokenizer.path: no folder {recipe.path}; give the folder of a saved tokenizer")
+        registry.register_all()
+        return adapt_tokenizer(AutoTokenizer.from_pretrained(recipe.path))[0]
+    texts = (text for row in documents for lang in languages for text in sentences(row, lang))
+    return train_tokenizer(texts, recipe.model, recipe.vocab_size, recipe.lowercase)
+
+
+def model_config(
+    recipe: Recipe, tokenizer: PreTrainedTokenizerBase, origin: PreTrainedConfig | None = None
+) -> PreTrainedConfig:
+    """The config that the recipe describes; what it does not name comes from the config of `init_from`, if any.
+
+    The context of a model that reads it in its own segment is not taken over by one that reads context sentences apart,
+    or that reads one sentence at a time.
+    """
+    architecture = registry.get(recipe.architecture)
+    values = _token_ids(tokenizer)
+    if origin is not None:
+        before = registry.for_config(origin)
+        apart = architecture.separate_context and not before.separate_context
+        alone = architecture.carries_state and not before.carries_state
+        names = config_fields(recipe.architecture).keys() - (CONTEXT_FIELDS if apart or alone else ())
+        for cause, effects in getattr(architecture.config_class, "follow_from", {}).items():
+            if recipe.model.get(cause, getattr(origin, cause, None)) != getattr(origin, cause, None):
+                names = names - set(effects)  # they take their values from the new one
+        values = {name: getattr(origin, name) for name in names if hasattr(origin, name)}
+    values |= recipe.model
+    values |= {"source_lang": recipe.data.source_lang, "target_lang": recipe.data.target_lang}
+    values |= {"label_smoothing": recipe.training.label_smoothing}
+    return architecture.config_class(**values)
+
+
+def build_model(
+    config: PreTrainedConfig, origin: PreTrainedModel | None = None
+) -> tuple[PreTrainedModel, frozenset[str]]:
+    """A model of this config, with the weights of `origin` where they have the same name, and the names of the others.
+
+    Rows that belong to places of sentences (`rows_by_place` of a module) go where their place is now; a weight with a
+    row for a new place counts among the others. What is needed for a side of the context alone (`needed_for`) is
+    dropped where the model has no such context. Raises `ValueError` where another weight of `origin` has no place in
+    the model.
+    """
+    model = registry.for_config(config).model_class(config)
+    if origin is None:
+        return model, frozenset()
+    theirs, ours = origin.state_dict(), model.state_dict()
+    for name, field in told_of_weights(origin, "needed_for").items():
+        if not getattr(config, field, True):
+            theirs.pop(name, None)
+    lost = [name for name in theirs if name not in ours]
+    if lost:
+        raise ValueError(
+            f"init_from: the checkpoint has weights that this model has not ({_some(lost)}); "
+            f"{_differences(origin.config, config)}: use what the checkpoint has, or start from another one"
+        )
+    grown = _move_rows(theirs, ours, *(told_of_weights(one, "rows_by_place") for one in (origin, model)))
+    pairs = {name: (tensor.shape, ours[name].shape) for name, tensor in theirs.items()}
+    other = [
+        f"{name} {_size(there)} there, {_size(here)} here" for name, (there, here) in pairs.items() if there != here
+    ]
+    if other:
+        raise ValueError(
+            f"init_from: the checkpoint has weights of other sizes ({_some(other)}); "
+            f"{_differences(origin.config, config)}: leave sizes out of the model section, they follow from the "
+            "checkpoint"
+        )
+    model.load_state_dict(theirs, strict=False)
+    model.generation_config = copy.deepcopy(origin.generation_config)
+    return model, frozenset(name for name, _ in model.named_parameters() if name not in theirs or name in grown)
+
+
+def told_of_weights(model: PreTrainedModel, attribute: str) -> dict[str, Any]:
+    """What modules tell of their weights in a dict of this name, by the weights' full names."""
+    return {
+        f"{name}.{weight}": told
+        for name, module in model.named_modules()
+        for weight, told in getattr(module, attribute, {}).items()
+    }
+
+
+def _move_rows(theirs: dict, ours: dict, before: dict[str, list], now: dict[str, list]) -> set[str]:
+    """Put the rows of weights in `theirs` where `ours` has their place; the names of those that have new places."""
+    moved = [name for name, places in now.items() if before.get(name, places) != places]
+    for name in moved:
+        table = ours[name].clone()
+        for row, place in enumerate(now[name]):
+            if place in before[name]:
+                table[row] = theirs[name][before[name].index(place)]
+        theirs[name] = table
+    return {name for name in moved if not set(now[name]) <= set(before[name])}
+
+
+def train_only(model: PreTrainedModel, names: Collection[str]) -> None:
+    """Freeze all parameters but those named: the second step of two (Zhang et al. 2018, section 3.4)."""
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name in names)
+
+
+def _token_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    names = ("pad", "unk", "bos", "eos", "sep")
+    values = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in names}
+    start = values["pad_token_id"] if values["bos_token_id"] is None else values["bos_token_id"]
+    return values | {
+        "bod_token_id": tokenizer.convert_tokens_to_ids("<bod>"),
+        "decoder_start_token_id": start,
+        "vocab_size": max(tokenizer.get_vocab().values()) + 1,
+    }
+
+
+def _differences(before: PreTrainedConfig, now: PreTrainedConfig) -> str:
+    """In which fields that a recipe sets two configs differ."""
+    architectures = [config.model_type.removeprefix("docmt-") for config in (before, now)]
+    fields = {"architecture": architectures} if architectures[0] != architectures[1] else {}
+    for name in config_fields(architectures[0]).keys() & config_fields(architectures[1]).keys() - ELSEWHERE.keys():
+        fields[name] = [getattr(config, name) for config in (before, now)]
+    told = [f"{name} {there!r} there, {here!r} here" for name, (there, here) in sorted(fields.items()) if there != here]
+    return "; ".join(told) or "its settings are the same"
+
+
+def _size(shape: torch.Size) -> str:
+    return "x".join(map(str, shape))
+
+
+def _some(items: list[str]) -> str:
+    return ", ".join(items[:3]) + (f" and {len(items) - 3} more" if len(items) > 3 else "")

@@ -1,0 +1,147 @@
+"""Shares of cross-attention: against maps that are kept and counted token by token; the picture."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from support.tiny_models import SEP, build, documents_of, random_text, word_tokenizer
+
+from hf_docmt import registry
+from hf_docmt.analysis.attention_share import ShareCounter, attention_share, count_shares
+from hf_docmt.analysis.pictures.heat_maps import draw_attention_share
+from hf_docmt.reports.report import make_result
+
+CASES = {
+    "concat window": ("concat", {"past_context": 2}),
+    "concat source": ("concat", {"past_context": 1, "future_context": 1, "context_sides": "source"}),
+    "lst chunk": ("lst", {"view": "chunk", "chunk_tokens": 14}),
+}
+
+
+def documents():
+    lengths = [3, 1, 4, 2, 3]
+    return documents_of(
+        (random_text(lengths, seed=1), random_text(lengths[::-1], seed=2)),
+        (["w7 w8", ""], random_text([1, 5], seed=4)),
+    )
+
+
+def counted(model, corpus):
+    """Share by target and source sentence, and by layer and head, token by token, an example at a time."""
+    architecture, config = registry.for_config(model.config), model.config
+    examples, collate = architecture.examples(corpus, word_tokenizer(), config), architecture.collator
+    model.set_attn_implementation("eager")
+    paid, heads = {}, []
+    for example in (examples[number] for number in range(len(examples))):
+        batch = collate(config, word_tokenizer())([example])
+        with torch.no_grad():
+            maps = torch.stack(model(**batch, output_attentions=True).cross_attentions)[:, 0]  # (layers, H, T, S)
+        source, written = batch["input_ids"][0].tolist(), batch["labels"][0].tolist()
+        before = example["current"] if config.context_sides == "source" else 0
+        for place in range(len(written)):
+            n = before + written[:place].count(SEP)
+            row = paid.setdefault(n, {})
+            for key in range(len(source)):
+                m = source[:key].count(SEP)
+                row.setdefault(m, []).append(maps[:, :, place, key].mean())
+            heads.append(maps[:, :, place, [k for k in range(len(source)) if source[:k].count(SEP) == n]].sum(-1))
+            row["tokens"] = row.get("tokens", 0) + 1
+    return paid, 100 * torch.stack(heads).mean(dim=0)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_shares_are_those_of_the_maps(case):
+    architecture, fields = CASES[case]
+    model = build(architecture, **fields)
+    found = attention_share(model, documents(), word_tokenizer())
+    paid, heads = counted(model, documents())
+    expected = np.zeros_like(found.shares)
+    for n, row in paid.items():
+        assert found.tokens[n] == row.pop("tokens")
+        for m, weights in row.items():
+            expected[n, m] = 100 * sum(weights) / found.tokens[n]
+    np.testing.assert_allclose(found.shares, expected, atol=1e-3)
+    np.testing.assert_allclose(found.heads, heads, atol=1e-3)
+    assert found.value == pytest.approx(float(heads.mean()), abs=1e-3)
+    assert 5 < found.value < 95 and found.tokens.sum() > 10
+
+
+def test_batches_do_not_matter_and_the_model_stays_as_it_was():
+    model = build("concat", past_context=2).train()
+    model.set_attn_implementation("sdpa")
+    one, many = (attention_share(model, documents(), word_tokenizer(), size) for size in (1, 4096))
+    for name in ("shares", "heads", "tokens"):
+        np.testing.assert_allclose(getattr(one, name), getattr(many, name), atol=1e-3)
+    assert model.training and model.config._attn_implementation == "sdpa"
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_sentence_level_pays_all_to_its_sentence():
+    found = attention_share(build("concat"), documents(), word_tokenizer())
+    assert found.shares.tolist() == [[pytest.approx(100, abs=1e-3)]]
+
+
+def test_no_map_is_kept():
+    """What a cross-attention module returns to its layer has no weights any more."""
+    model = build("concat", past_context=1)
+    model.set_attn_implementation("eager")
+    counter, batch = ShareCounter(model.config), {"input_ids": torch.tensor([[7, SEP, 8, 3]])}
+    batch["labels"] = batch["input_ids"]
+    states = torch.randn(1, 4, 16)
+    attention = model.get_decoder().layers[0].encoder_attn
+    assert attention(states, states)[1].shape == (1, 4, 4, 4)
+    with counter.watching(model), torch.no_grad():
+        counter.begin(batch)
+        assert attention(states, states)[1] is None
+    assert counter.sums[0].shape == (4, 2, 2) and attention(states, states)[1] is not None
+
+
+def test_chosen_keys_by_their_positions():
+    """Weights of some keys, in any order, with their positions, are those of a map that is zero elsewhere."""
+    counter = ShareCounter(build("concat", past_context=1).config)
+    ids = torch.tensor([[7, SEP, 8, 9, SEP, 10, 11, 3], [7, 8, SEP, 9, 3, 0, 0, 0]])
+    counter.begin({"input_ids": ids, "labels": ids.masked_fill(ids == 0, -100)})
+    positions = torch.stack([torch.randperm(8)[:3] for _ in range(16)]).view(2, 8, 3)
+    chosen = torch.rand(2, 4, 8, 3)
+    whole = torch.zeros(2, 4, 8, 8).scatter(3, positions[:, None].expand(2, 4, 8, 3), chosen)
+    torch.testing.assert_close(counter.reduced(chosen, positions), counter.reduced(whole))
+    outside = torch.cat([positions, torch.full((2, 8, 1), -1)], dim=2)  # a key that is not there
+    none = torch.cat([chosen, torch.zeros(2, 4, 8, 1)], dim=3)
+    torch.testing.assert_close(counter.reduced(none, outside), counter.reduced(whole))
+
+
+def test_what_gives_no_weights():
+    model = build("concat", past_context=1)
+    counter, ids = ShareCounter(model.config), torch.tensor([[7, SEP, 8, 3]])
+    counter.begin({"input_ids": ids, "labels": ids})
+    with pytest.raises(ValueError, match="for all 4 source tokens, .*; got none"):
+        counter.reduced(None)
+    with pytest.raises(ValueError, match="got those of 3 keys"):
+        counter.reduced(torch.rand(1, 4, 4, 3))
+    for layer in model.get_decoder().layers:
+        del layer.encoder_attn
+    with pytest.raises(ValueError, match="has no cross-attention"):
+        count_shares(model, [])
+
+
+def test_context_apart_from_the_source():
+    with pytest.raises(ValueError, match="docmt-routing reads context sentences apart from the source"):
+        attention_share(build("routing"), documents_of((["w7"], ["w8"])), word_tokenizer())
+
+
+def test_result_and_picture(tmp_path):
+    pytest.importorskip("matplotlib")
+    found = attention_share(build("lst", view="chunk", chunk_tokens=14), documents(), word_tokenizer())
+    result = make_result(**found.result("talks"))
+    assert result["value"] == found.value and result["n"] == found.tokens.sum()
+    assert result["breakdown"]["sentence=1"] == {"value": round(found.shares[0, 0], 4), "n": found.tokens[0]}
+    assert result["breakdown"]["layer=2"]["value"] == pytest.approx(found.heads[1].mean(), abs=1e-4)
+    assert np.array(result["details"]["shares"]).sum(axis=1) == pytest.approx(100, abs=1e-2)
+    for ending, first in ((".png", b"\x89PNG"), (".svg", b"<?xml")):
+        path = draw_attention_share(found, tmp_path / f"share{ending}", title="lst, talks")
+        assert path.read_bytes().startswith(first)
+    text = " ".join(re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8")))
+    assert "lst, talks" in text and f"same sentence: {found.value:.1f} %" in text and "source sentence" in text
+    with pytest.raises(ValueError, match="ends in .png or .svg, got '.pdf'"):
+        draw_attention_share(found, tmp_path / "share.pdf")

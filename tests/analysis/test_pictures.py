@@ -1,0 +1,234 @@
+"""Pictures of comparisons: what is drawn, where legend and labels stand, files, refusals."""
+
+import itertools
+import struct
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+from hf_docmt.analysis.pictures.comparison import COLOURS, PANEL, SINGLE, draw_accuracy_by_distance, draw_scores
+from hf_docmt.reports.comparison import compare_reports
+from hf_docmt.reports.report import build_report, make_result
+
+matplotlib = pytest.importorskip("matplotlib")
+Figure = pytest.importorskip("matplotlib.figure").Figure
+SYSTEMS = ["sentence", "concat with a long name", "memory", "window"]
+DISTANCES = {"distance=>3": 40.0, "distance=0": 90.0, "distance=3": 60.0, "distance=1": 80.0, "distance=10": 20.0}
+BUCKETS = ("1", "2", "3", "4-5", "6-10", "11-20", "21-50", ">50")
+
+
+def result(value=50.0, parts=None, **changes):
+    given = {"task": "contrastive", "dataset": "pronoun", "split": "test", "metric": "accuracy", "n": 50}
+    given["breakdown"] = {label: part(found) for label, found in (parts or {}).items()}
+    return make_result(**{**given, "signature": "logprob:sum|ties:wrong", "value": value, **changes})
+
+
+def part(value):
+    return {"value": value, "n": 10, "interval": [value - 6, value + 3]}
+
+
+def report(name, *results):
+    return build_report(model={"name": name}, data={}, results=results)
+
+
+def shifted(parts, by):
+    return {label: value + by for label, value in parts.items()}
+
+
+def distances(systems, datasets=("pronoun",)):
+    reports = [
+        report(name, *(result(parts=shifted(DISTANCES, number), dataset=dataset) for dataset in datasets))
+        for number, name in enumerate(systems)
+    ]
+    return compare_reports(reports, breakdown="distance")
+
+
+def indices(systems, metrics=("s-BLEU",)):
+    parts = {f"index={place}": 30.0 for place in BUCKETS}
+    reports = [
+        report(name, *(result(parts=shifted(parts, number), metric=metric, signature=metric) for metric in metrics))
+        for number, name in enumerate(systems)
+    ]
+    return compare_reports(reports, breakdown="index")
+
+
+def measure(figure):
+    """Boxes, in pixels, of what stands beside each other, and of the labels of the places of each panel."""
+    outer = [figure.legends[0].get_window_extent(), figure._supxlabel.get_window_extent()]
+    outer += [axes.get_tightbbox() for axes in figure.axes]
+    return outer, [[label.get_window_extent() for label in axes.get_xticklabels()] for axes in figure.axes]
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that are written to files."""
+    figures, savefig = [], Figure.savefig
+
+    def catch(figure, *args, **options):
+        savefig(figure, *args, **options)
+        figures.append(figure)
+        figure.measured = measure(figure)  # now, for the style holds until the file is written
+
+    monkeypatch.setattr(Figure, "savefig", catch)
+    return figures
+
+
+def series(axes):
+    """{label: (x, y, lower ends, upper ends)} of the error bars."""
+    found = {}
+    for bars in axes.containers:
+        line, _, (stems,) = bars.lines
+        ends = [segment[:, 1].tolist() for segment in stems.get_segments()]
+        found[bars.get_label()] = (*map(list, line.get_data()), [low for low, _ in ends], [high for _, high in ends])
+    return found
+
+
+def test_what_is_drawn(drawn, tmp_path):
+    draw_accuracy_by_distance(distances(SYSTEMS[:2]), tmp_path / "a.png", chance=100 / 3)
+    (axes,) = drawn[0].axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "1", "3", ">3", "10"]
+    assert axes.get_xlabel() == "distance in sentences" and axes.get_ylabel() == "accuracy (%)"
+    assert axes.get_title() == "pronoun"
+    found = series(axes)
+    assert list(found) == SYSTEMS[:2]
+    for number, (x, y, low, high) in enumerate(found.values()):
+        expected = [value + number for value in (90.0, 80.0, 60.0, 40.0, 20.0)]
+        assert y == expected and low == [v - 6 for v in expected] and high == [v + 3 for v in expected]
+        assert [round(place) for place in x] == [0, 1, 2, 3, 4]
+    assert [line.get_ydata()[0] for line in axes.lines if line.get_label() == "chance"] == [100 / 3]
+    assert axes.get_ylim()[0] < 0 and axes.get_ylim()[1] > 100
+    (legend,) = drawn[0].legends
+    assert [text.get_text() for text in legend.get_texts()] == [*SYSTEMS[:2], "chance"]
+    assert drawn[0].get_supxlabel() == "logprob:sum | ties:wrong\nbars: 95 % intervals"
+
+
+def test_what_may_not_be_compared_is_in_panels_of_its_own(drawn, tmp_path):
+    other = report("b", result(parts=DISTANCES, signature="logprob:mean|ties:wrong"))
+    found = compare_reports([report("a", result(parts=DISTANCES)), other], breakdown="distance")
+    draw_accuracy_by_distance(found, tmp_path / "a.png")
+    assert [(axes.get_title(), list(series(axes))) for axes in drawn[0].axes] == [
+        ("pronoun (a)", ["a"]),
+        ("pronoun (b)", ["b"]),
+    ]
+    assert drawn[0].get_supxlabel().splitlines()[:2] == [
+        "(a) logprob:sum | ties:wrong",
+        "(b) logprob:mean | ties:wrong",
+    ]
+    looks = [axes.containers[0].lines[0] for axes in drawn[0].axes]
+    assert looks[0].get_color() != looks[1].get_color() and looks[0].get_marker() != looks[1].get_marker()
+
+
+def test_chance_by_dataset(drawn, tmp_path):
+    found = distances(SYSTEMS[:1], ("pronoun", "deixis", "ellipsis"))
+    draw_accuracy_by_distance(found, tmp_path / "a.png", chance={"pronoun": 33.0, "deixis": 50.0})
+    lines = {
+        axes.get_title(): [line.get_ydata()[0] for line in axes.lines if line.get_label() == "chance"]
+        for axes in drawn[0].axes
+    }
+    assert lines == {"pronoun": [33.0], "deixis": [50.0], "ellipsis": []}
+
+
+def test_missing_places_and_intervals(drawn, tmp_path):
+    """A system without a place has no point there; a part without an interval no bar."""
+    few = result(parts={"distance=3": 70.0})
+    del few["breakdown"]["distance=3"]["interval"]
+    found = compare_reports([report("a", result(parts=DISTANCES)), report("b", few)], breakdown="distance")
+    draw_accuracy_by_distance(found, tmp_path / "a.png")
+    x, y, low, high = series(drawn[0].axes[0])["b"]
+    assert (round(x[0]), y, low, high) == (2, [70.0], [70.0], [70.0])
+
+
+def test_scores(drawn, tmp_path):
+    draw_scores(indices(SYSTEMS[:2], ("s-BLEU", "chrF")), tmp_path / "a.png")
+    draw_scores(indices(SYSTEMS[:2], ("s-BLEU", "chrF")), tmp_path / "a.png", metric="chrF")
+    both, one = ([(axes.get_title(), axes.get_ylabel()) for axes in figure.axes] for figure in drawn)
+    assert both == [("pronoun, s-BLEU (a)", "score"), ("pronoun, chrF (b)", "")]
+    assert one == [("pronoun", "chrF")]
+    axes = drawn[1].axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == list(BUCKETS)
+    assert axes.get_xlabel() == "place of the sentence in its document"
+    assert [y for _, y, _, _ in series(axes).values()] == [[30.0] * 8, [31.0] * 8]
+
+
+def overlaps(boxes):
+    return [(a, b) for a, b in itertools.combinations(boxes, 2) if a.overlaps(b)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "systems", "panels"),
+    [("distance", 2, 4), ("distance", 4, 1), ("distance", 7, 1), ("index", 7, 1), ("index", 4, 2), ("index", 2, 4)],
+)
+def test_nothing_covers_anything(drawn, tmp_path, kind, systems, panels):
+    names = [*SYSTEMS, "a", "b", "another long name"][:systems]
+    scores = [f"score{number}" for number in range(panels)]
+    if kind == "distance":
+        draw_accuracy_by_distance(distances(names, scores), tmp_path / "a.png", chance=50.0)
+    else:
+        draw_scores(indices(names, scores), tmp_path / "a.png")
+    (figure,) = drawn
+    assert len(figure.axes) == panels
+    outer, labels = figure.measured
+    inside = figure.bbox.padded(1.0)
+    assert not overlaps(outer) and not any(map(overlaps, labels))
+    assert all(inside.contains(*corner) for box in outer for corner in box.corners())
+    for axes in figure.axes:
+        pixels = sorted(axes.transData.transform([(x, 0)])[0][0] for found in series(axes).values() for x in found[0])
+        assert min(b - a for a, b in itertools.pairwise(pixels)) > 5  # bars stand beside each other
+    assert all(height > 1.2 * 200 for height in (axes.bbox.height for axes in figure.axes))
+
+
+def test_png(tmp_path):
+    path = draw_accuracy_by_distance(distances(SYSTEMS[:2]), tmp_path / "a.PNG", dpi=100)
+    content = path.read_bytes()
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", content[16:24])
+    assert width == round(SINGLE[0] * 100) and SINGLE[1] * 100 < height < (SINGLE[1] + 1) * 100
+    draw_accuracy_by_distance(distances(SYSTEMS[:2], ("p", "q")), path, dpi=50)
+    assert struct.unpack(">I", path.read_bytes()[16:20])[0] == round(2 * PANEL[0] * 50)
+
+
+def test_svg_is_the_same_every_time(tmp_path):
+    paths = [draw_scores(indices(SYSTEMS), tmp_path / f"{n}.svg") for n in range(2)]
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert ElementTree.parse(paths[0]).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_settings_of_others_stay_as_they_are(tmp_path):
+    with matplotlib.rc_context({"font.size": 13.5, "lines.linewidth": 7}):
+        before = dict(matplotlib.rcParams)
+        draw_scores(indices(SYSTEMS), tmp_path / "a.png")
+        assert dict(matplotlib.rcParams) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"path": "a.pdf"}, r"a\.pdf: a picture's name ends in \.png or \.svg, got '\.pdf'"),
+        ({"path": "picture"}, "got 'no ending'"),
+        ({"path": "nowhere/a.png"}, "there is no folder .*nowhere; make it first"),
+        ({"datasets": ["pronouns"]}, "unknown dataset 'pronouns': by distance there are pronoun"),
+    ],
+)
+def test_wrong_names_are_refused(tmp_path, options, message):
+    path = tmp_path / options.pop("path", "a.png")
+    with pytest.raises(ValueError, match=message):
+        draw_accuracy_by_distance(distances(SYSTEMS[:2]), path, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_to_draw_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="no accuracy is broken down by distance in this comparison; make it with bre"):
+        draw_accuracy_by_distance(indices(SYSTEMS), tmp_path / "a.png")
+    with pytest.raises(ValueError, match="no TER is broken down by index"):
+        draw_scores(indices(SYSTEMS), tmp_path / "a.png", metric="TER")
+    with pytest.raises(ValueError, match="unknown axis 'domain': expected index or length"):
+        draw_scores(indices(SYSTEMS), tmp_path / "a.png", axis="domain")
+    with pytest.raises(ValueError, match="8 systems in one picture, at most 7"):
+        draw_scores(indices([f"s{n}" for n in range(len(COLOURS) + 1)]), tmp_path / "a.png")
+
+
+def test_without_matplotlib(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ValueError, match=r"pictures need matplotlib.*pip install 'hf-docmt\[plots\]'"):
+        draw_scores(indices(SYSTEMS), tmp_path / "a.png")

@@ -1,0 +1,249 @@
+"""The cost bench by context: rows, growth and checks by numbers that are known; tiny walks of the real thing."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+import torch
+from torch import nn
+
+from hf_docmt.bench import contexts, sliding
+from hf_docmt.bench import rounds as turns
+from hf_docmt.bench import subprocesses as apart
+from hf_docmt.bench.contexts import NEEDS_CONTEXT, PEER, ROUTING, SINGLE, SYSTEMS, bench_contexts, reach_of
+from hf_docmt.bench.marian import BASE
+from hf_docmt.bench.sliding import measure
+from hf_docmt.bench.timing import format_bench
+from hf_docmt.bench.translation import NEVER, SPECIAL, random_model, random_walk
+
+TINY = {name: 1 if name.endswith("layers") else 2 if name.endswith("heads") else 16 for name in BASE}
+CONTEXT, SENTENCES, SIZE, TOKENS = 3, 2, 5, 20  # context, sentences that follow it, their tokens, the vocabulary
+
+
+def known_cost(process, case, time_limit):
+    """0.5 s a sentence, 0.55 s of grouping; a context sentence adds 2 MiB to the single encoder, 0.3 to others."""
+    context, grouping = case["context"], case["fields"].get("shortening") == "grouping"
+    asked = case["fields"].get("past_context", 0) + case["fields"].get("future_context", 0)
+    assert asked in (0, context) and case["tokens"] == 25 * (context + 1)
+    grows = 0 if "past_context" not in case["fields"] else 2.0 if case["architecture"] == "concat" else 0.3
+    return {"seconds": case["sentences"] * (0.55 if grouping else 0.5), "memory_mib": 10 + grows * context}
+
+
+def case_of(name, **more):
+    fields = dict(SYSTEMS[name].fields) | reach_of(name, CONTEXT)
+    case = asdict(SYSTEMS[name]) | {"fields": fields, "sizes": TINY, "vocab_size": TOKENS, "context": CONTEXT}
+    case |= {"sentences": SENTENCES, "sentence_tokens": SIZE, "device": "cpu", "threads": 1, "work": "translation"}
+    return case | more
+
+
+def verdicts(found):
+    return {check["name"]: (check["value"], check["ok"]) for check in found["checks"]}
+
+
+def test_rows_growth_and_checks(monkeypatch):
+    monkeypatch.setattr(turns, "run_apart", known_cost)
+    told = []
+    found = bench_contexts(1, sizes=TINY, tell=told.append)
+    assert json.loads(json.dumps(found)) == found and format_bench(found)
+    rows = {row["case"]: row for row in found["rows"]}
+    measured = len(SYSTEMS) * 6 - len(NEEDS_CONTEXT)
+    assert len(rows) == len(found["rows"]) == measured + len(SYSTEMS) - 1
+    assert told == found["rows"][:measured]
+    row = rows["grouping, 10 context sentences"]
+    assert (row["ours"], row["peer"], row["ratio"]) == pytest.approx((1 / 0.55, 2, 1 / 1.1))
+    assert (row["seconds"], row["memory_mib"], row["tokens"]) == (pytest.approx(0.55), 13, 275)
+    assert rows["sentence, beside 1 context sentence"]["ratio"] == rows["tokens, 0 context sentences"]["ratio"] == 1
+    row = rows["single-encoder, 1 to 20 context sentences"]
+    assert (row["ours"], row["peer"], row["ratio"]) == pytest.approx((2, 2, 1)) and "MiB" in row["unit"]
+    row = rows["linear, 1 to 20 context sentences"]
+    assert (row["ours"], row["peer"], row["ratio"]) == pytest.approx((0.3, 2, 0.15))
+    assert verdicts(found) == {
+        "grouping, 10 context sentences: time over sentence's": (pytest.approx(1.1), True),
+        "routing, 2 context sentences: time over sentence's": (pytest.approx(1), True),
+        "grouping: memory growth over single-encoder's": (pytest.approx(0.15), True),
+    }
+    assert found["setting"]["contexts"] == [0, 1, 2, 5, 10, 20] and found["setting"]["sentences"] == 8
+    trained = bench_contexts(1, work="training", sizes=TINY)
+    assert verdicts(trained) == {"routing, 2 context sentences: time over sentence's": (pytest.approx(1), True)}
+
+
+def test_what_was_not_measured_is_missed(monkeypatch):
+    """Too long by what fewer context sentences took, or failed: neither time nor growth is shown."""
+
+    def costly(process, case, time_limit):
+        if case["fields"].get("shortening") == "grouping":
+            return {"skipped": "it failed"} if case["context"] == 10 else known_cost(process, case, time_limit)
+        slow = "context_sides" in case["fields"] and case["context"] == 10
+        return known_cost(process, case, time_limit) | ({"seconds": 70.0} if slow else {})
+
+    monkeypatch.setattr(turns, "run_apart", costly)
+    found = bench_contexts(1, sizes=TINY, time_limit=100)
+    rows = {row["case"]: row for row in found["rows"]}
+    row = rows["single-encoder, 20 context sentences"]
+    assert row["skipped"] == "would take about 255 s, the limit is 100 s" and row["ours"] is row["ratio"] is None
+    assert row["peer"] == 2 and rows["single-encoder, 1 to 10 context sentences"]["ours"] == pytest.approx(2)
+    assert rows["grouping, 10 context sentences"]["skipped"] == "it failed"
+    shown = verdicts(found)
+    assert shown.pop("routing, 2 context sentences: time over sentence's")[1]
+    assert all(value is None and not ok for value, ok in shown.values())
+    assert "it failed" in format_bench(found)
+
+
+def test_single_encoder_that_does_not_grow(monkeypatch):
+    monkeypatch.setattr(turns, "run_apart", lambda *_: {"seconds": 1.0, "memory_mib": None})
+    rows = {row["case"]: row for row in bench_contexts(1, contexts=(1, 2), sizes=TINY)["rows"]}
+    assert rows["grouping, not measured"]["ours"] is None
+    monkeypatch.setattr(turns, "run_apart", lambda *_: {"seconds": 1.0, "memory_mib": 3.0})
+    found = bench_contexts(1, contexts=(1, 2), sizes=TINY)
+    rows = {row["case"]: row for row in found["rows"]}
+    assert rows["grouping, 1 to 2 context sentences"]["ours"] == 0
+    assert rows["grouping, 1 to 2 context sentences"]["ratio"] is None
+    assert verdicts(found)["grouping: memory growth over single-encoder's"] == (None, False)
+
+
+@pytest.mark.parametrize("work", contexts.WORKS)
+def test_tiny_run(monkeypatch, work):
+    """All systems, in this process, whose memory stays as it is."""
+    monkeypatch.setattr(sliding, "release_at_once", lambda: None)
+    monkeypatch.setattr(turns, "run_apart", lambda process, case, time_limit: measure(case))
+    found = bench_contexts(1, contexts=(0, 1, 3), work=work, sentences=1, sizes=TINY, vocab_size=TOKENS)
+    rows = [row for row in found["rows"] if row["unit"] == "sentences/s"]
+    without = [name for name in SYSTEMS if name not in NEEDS_CONTEXT]
+    assert [row["name"] for row in rows] == without + list(SYSTEMS) * 2
+    for row in rows:
+        assert row["skipped"] is None and row["ours"] == pytest.approx(1 / row["seconds"]) and row["memory_mib"] >= 0
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_what_follows_the_lead_is_translated_as_by_sliding(name, monkeypatch):
+    """Every measured sentence with all of its context; of those before one token is written, where they are kept."""
+    case = case_of(name)
+    model = random_model(case["architecture"], case["fields"], TINY, TOKENS)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter)
+    model.final_logits_bias[:, :SPECIAL] = NEVER
+    monkeypatch.setattr(sliding, "random_model", lambda *arguments: model)
+    written, generate = [], model.generate
+    monkeypatch.setattr(model, "generate", lambda **inputs: written.append(inputs) or generate(**inputs))
+    begin = sliding.translation(case, torch.device("cpu"))
+    written.clear()
+    torch.manual_seed(5)
+    translate = begin(CONTEXT, SENTENCES)
+    assert len(written) == (CONTEXT if case["architecture"] in ("caching", "routing") else 0)
+    assert {inputs["stopping_criteria"][0].ends.item() - 1 for inputs in written} <= {1}
+    written.clear()
+    found = translate()
+    torch.manual_seed(5)
+    walk = random_walk(CONTEXT + SENTENCES + case["fields"].get("future_context", 0), SIZE, TOKENS)
+    model.translator(None, 1, {"max_new_tokens": SIZE, "num_beams": 1, "do_sample": False}).sliding([walk])
+    assert found == [unit.target for unit in walk.units[CONTEXT : CONTEXT + SENTENCES]]
+    for inputs in written[:SENTENCES] if name != ROUTING else ():  # it has read its context before
+        assert context_sentences(case, inputs) == (0 if name == PEER else CONTEXT)
+
+
+def context_sentences(case, inputs):
+    """How many sentences of context a model was given."""
+    if case["architecture"] == "caching":
+        outputs = inputs["encoder_outputs"]
+        shortening = case["fields"]["shortening"]
+        kept = {"none": SIZE + 1, "grouping": 9, "selecting": 10}.get(shortening, (SIZE + 1) // 2)
+        return outputs.context_mask.sum().item() // kept - (shortening != "none")
+    if case["architecture"] in ("multiencoder", "doct"):
+        return inputs["context_attention_mask"].any(dim=2).sum().item()
+    return (inputs["input_ids"] == 4).sum().item()  # separators
+
+
+@pytest.mark.parametrize("name", ["tokens", "grouping"])
+def test_each_sentence_is_encoded_once(name, monkeypatch):
+    case = case_of(name)
+    model, seen = random_model(case["architecture"], case["fields"], TINY, TOKENS), []
+    read = model.get_encoder().read
+    monkeypatch.setattr(model.get_encoder(), "read", lambda **source: seen.append(source) or read(**source))
+    monkeypatch.setattr(sliding, "random_model", lambda *arguments: model)
+    begin = sliding.translation(case, torch.device("cpu"))
+    seen.clear()
+    translate = begin(CONTEXT, SENTENCES)
+    assert len(seen) == CONTEXT
+    translate()
+    assert len(seen) == CONTEXT + SENTENCES
+
+
+def test_an_end_that_was_written_is_an_error(monkeypatch):
+    model = random_model("concat", {}, TINY, TOKENS)
+    model.final_logits_bias[:, model.config.eos_token_id] = 1e9
+    monkeypatch.setattr(sliding, "random_model", lambda *arguments: model)
+    with pytest.raises(RuntimeError, match=r"expected 5 target tokens a sentence, got \[0\]"):
+        sliding.translation(case_of(PEER), torch.device("cpu"))
+
+
+def test_a_process():
+    found = apart.run_apart(contexts.PROCESS, case_of("grouping"), 500)
+    assert found.keys() == {"seconds", "memory_mib"} and found["seconds"] > 0
+
+
+def test_command(monkeypatch, run):
+    monkeypatch.setattr(turns, "run_apart", known_cost)
+    code, out, err = run("bench", "cost", "--by", "context", "--repeats", 1, "--json")
+    assert code == 0 and json.loads(out)["setting"]["contexts"] == [0, 1, 2, 5, 10, 20]
+    assert len(err.splitlines()) == 6 * len(SYSTEMS) - len(NEEDS_CONTEXT) and err.startswith(
+        "sentence, beside 0 context sentences "
+    )
+    code, out, _ = run("bench", "cost", "--by", "context", "--repeats", 1, "--contexts", "1, 10")
+    assert code == 0 and "selecting, 10 context sentences" in out and "20 context" not in out
+    assert "grouping, 10 context sentences: time over sentence's" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--by", "size"), "--by is 'size', expected length or context"),
+        (("--contexts", "1,2"), "--contexts is for --by context; leave it out"),
+        (("--by", "context", "--lengths", "1,2,3"), "--lengths is for --by length; leave it out"),
+        (("--by", "context", "--stream-sentences", 50), "--stream-sentences is for --by length; leave it out"),
+        (("--by", "context", "--contexts", "1,-2"), "--contexts is '1,-2', expected whole numbers with commas"),
+        (("--by", "context", "--contexts", "2,1"), "from the fewest sentences to the most, got [2, 1]"),
+        (("--lengths", "500 1000"), "--lengths is '500 1000', expected whole numbers with commas"),
+        (("--lengths", "500,1000"), "lengths: expected at least three"),
+    ],
+)
+def test_bad_options(run, options, message):
+    code, out, err = run("bench", "cost", *options)
+    assert code == 1 and out == "" and message in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"repeats": 0}, "repeats: expected a whole number of at least 1, got 0"),
+        ({"work": "decoding"}, "work: expected translation or training, got 'decoding'"),
+        ({"contexts": (0, 5)}, r"contexts: expected at least two of 1 or more, .* got \[0, 5\]"),
+        ({"contexts": (0, 1, 1)}, "contexts: expected at least two"),
+        ({"contexts": (-1, 1, 2)}, "contexts: expected whole numbers of at least 0, got -1"),
+        ({"contexts": (0, 1.5, 2)}, "contexts: expected whole numbers of at least 0, got 1.5"),
+        ({"sentences": 0}, "sentences: expected a whole number of at least 1, got 0"),
+        ({"sizes": {"d_model": 8}}, "sizes: got"),
+        ({"vocab_size": 6}, "vocab_size: expected at least 7"),
+        ({"device": "tpu"}, "device: expected cpu, or cuda where there is one, got 'tpu'"),
+        ({"time_limit": 0}, "time_limit: expected more than 0 seconds"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        bench_contexts(**arguments)
+
+
+def test_systems_are_named():
+    assert {
+        PEER,
+        SINGLE,
+        *(name for most in contexts.MOST_TIME.values() for name, _ in most),
+        *contexts.MOST_GROWTH,
+    } <= SYSTEMS.keys()
+
+
+@pytest.mark.gpu
+def test_on_a_gpu(monkeypatch):
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    monkeypatch.setattr(sliding, "release_at_once", lambda: None)
+    assert measure(case_of("grouping", device="cuda"))["memory_mib"] > 0

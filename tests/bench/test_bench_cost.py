@@ -1,0 +1,265 @@
+"""The cost bench: rows and checks by numbers that are known; tiny translations of the real thing; a stream."""
+
+import json
+
+import pytest
+import torch
+
+from hf_docmt.bench import rounds as turns
+from hf_docmt.bench import stream, translation
+from hf_docmt.bench import subprocesses as apart
+from hf_docmt.bench.cost import SYSTEMS, bench_cost
+from hf_docmt.bench.marian import BASE
+from hf_docmt.bench.rounds import take_turns
+from hf_docmt.bench.scaling import row_line
+from hf_docmt.bench.timing import format_bench
+from hf_docmt.bench.translation import measure, random_model
+
+TINY = {name: 1 if name.endswith("layers") else 2 if name.endswith("heads") else 16 for name in BASE}
+SMALL = {"lengths": (4, 8, 12), "chunk": 4, "sizes": TINY, "vocab_size": 20}
+CASE = {"architecture": "memory", "strategy": "stream", "fields": {}, "sizes": TINY, "vocab_size": 20, "chunk": 4}
+CASE |= {"tokens": 12, "unit": 4, "repeats": 1, "device": "cpu", "threads": 1}
+
+
+def known_cost(process, case, time_limit):
+    """Chunks take time that grows with the length, a tenth more with memory, documents its square."""
+    if case["unit"] == case["tokens"]:
+        return {"seconds": case["tokens"] ** 2 / 1e4, "memory_mib": case["tokens"] / 10}
+    slow = 1.1 if case["architecture"] == "memory" else 1.0
+    return {"seconds": case["tokens"] / 100 * slow, "memory_mib": 8.0}
+
+
+def in_this_process(module, case, time_limit):
+    return {"hf_docmt.bench.translation": measure, "hf_docmt.bench.stream": stream.measure}[module](case)
+
+
+def verdicts(found):
+    return {check["name"]: (check["value"], check["ok"]) for check in found["checks"]}
+
+
+def test_rows_growth_and_checks(monkeypatch):
+    monkeypatch.setattr(turns, "run_apart", known_cost)
+    found = bench_cost(lengths=(100, 200, 400), sizes=TINY)
+    assert json.loads(json.dumps(found)) == found
+    by_case = {(row["case"], row["unit"]): row for row in found["rows"]}
+    assert len(by_case) == len(found["rows"]) == 3 * 3 + 3 * 2
+    row = by_case["memory, 400 tokens", "target tokens/s"]
+    assert (row["ours"], row["peer"], row["ratio"]) == pytest.approx((100 / 1.1, 100, 1 / 1.1))
+    assert (row["seconds"], row["memory_mib"]) == pytest.approx((4.4, 8))
+    assert by_case["document, 400 tokens", "target tokens/s"]["ratio"] == pytest.approx(0.25)
+    row = by_case["document, 200 to 400 tokens", "exponent of time"]
+    assert (row["ours"], row["peer"], row["ratio"]) == pytest.approx((2, 1, 2))
+    assert by_case["document, 200 to 400 tokens", "exponent of memory"]["ours"] == pytest.approx(1)
+    assert found["rows"][0]["name"] == "sentence" and found["rows"][0]["ratio"] == 1
+    assert verdicts(found) == {
+        "memory: largest time over sentence's": (pytest.approx(1.1), True),
+        "memory, exponent of memory": (pytest.approx(0), True),
+    }
+    assert found["setting"]["chunk"] == 100 and found["setting"]["stream_sentences"] == 0
+
+
+def test_what_costs_too_much_is_missed(monkeypatch):
+    def dear(process, case, time_limit):
+        found = known_cost(process, case, time_limit)
+        if case["architecture"] == "memory":
+            found = {"seconds": 1.2 * case["tokens"], "memory_mib": case["tokens"] ** 0.2}
+        return found
+
+    monkeypatch.setattr(turns, "run_apart", dear)
+    found = verdicts(bench_cost(lengths=(100, 200, 400), sizes=TINY))
+    assert found["memory: largest time over sentence's"] == (pytest.approx(120), False)
+    assert found["memory, exponent of memory"] == (pytest.approx(0.2), False)
+
+
+def test_skipped_cases(monkeypatch):
+    """By the numbers of shorter ones, or because its process failed; nothing is shown where a length is missing."""
+
+    def failing(process, case, time_limit):
+        failed = case["architecture"] == "memory" and case["tokens"] == 400
+        return {"skipped": "it failed"} if failed else known_cost(process, case, time_limit)
+
+    monkeypatch.setattr(turns, "run_apart", failing)
+    found = bench_cost(lengths=(100, 200, 400), sizes=TINY, time_limit=15)
+    rows = {row["case"]: row for row in found["rows"]}
+    row = rows["document, 400 tokens"]
+    assert row["skipped"] == "would take about 16 s, the limit is 15 s" and row["ours"] is row["ratio"] is None
+    assert row["peer"] == pytest.approx(100)
+    assert rows["memory, 400 tokens"]["skipped"] == "it failed"
+    assert rows["document, 200 to 200 tokens"]["ours"] is None
+    assert all(value is None and not ok for value, ok in verdicts(found).values())
+    assert "it failed" in format_bench(found)
+
+
+def test_systems_take_turns(monkeypatch):
+    calls = []
+    times = {"a": iter([3.0, 1.0, 2.0]), "b": iter([5.0, None])}
+
+    def next_time(process, case, time_limit):
+        calls.append(case["name"])
+        seconds = next(times[case["name"]])
+        return {"seconds": seconds, "memory_mib": None} if seconds else {"skipped": "killed"}
+
+    monkeypatch.setattr(turns, "run_apart", next_time)
+    cases = {name: {"name": name, "tokens": 10, "device": "cpu"} for name in times}
+    found = list(take_turns("any", cases, (), 3, 60))
+    assert [(name, numbers.get("seconds")) for name, numbers in found] == [
+        ("a", 3.0),
+        ("b", 5.0),
+        ("b", None),
+        ("a", 2.0),
+        ("a", 2.0),
+    ]
+    assert dict(found) == {"a": {"seconds": 2.0, "memory_mib": None}, "b": {"skipped": "killed"}}
+    assert calls == ["a", "b", "b", "a", "a"]
+
+
+def test_rows_are_told_when_they_are_measured(monkeypatch):
+    """After each measurement, with what is known then; at last they are those of the result."""
+    told, measured = [], []
+
+    def watched(process, case, time_limit):
+        assert len(told) == len(measured)
+        measured.append(case)
+        return {"skipped": "no"} if len(measured) == 14 else known_cost(process, case, time_limit)
+
+    monkeypatch.setattr(turns, "run_apart", watched)
+    found = bench_cost(2, lengths=(100, 200, 400), sizes=TINY, tell=told.append)
+    assert len(told) == len(measured) == 3 * 2 * 3 - 1
+    assert told[0] == found["rows"][0] and {row["case"]: row for row in told} == {
+        row["case"]: row for row in found["rows"] if row["unit"] == "target tokens/s"
+    }
+    assert row_line(told[7]) == "memory, 200 tokens" + " " * 30 + "2.20 s        8.00 MiB        0.91 ratio"
+    assert row_line(told[13]) == "memory, 400 tokens" + " " * 24 + "skipped: no"
+    assert row_line(told[0] | {"memory_mib": None})[40:] == "        1.00 s           - MiB        1.00 ratio"
+
+
+def test_tiny_run(monkeypatch):
+    """All systems and a stream, in this process."""
+    for module in (turns, stream):
+        monkeypatch.setattr(module, "run_apart", in_this_process)
+    found = bench_cost(1, **SMALL, stream_sentences=10)
+    speeds = [row for row in found["rows"] if row["unit"] == "target tokens/s"]
+    assert [row["name"] for row in speeds] == list(SYSTEMS) * 3
+    for row in speeds:
+        assert row["skipped"] is None and row["ours"] == pytest.approx(row["tokens"] / row["seconds"])
+        assert row["memory_mib"] >= 0
+    row = found["rows"][-1]
+    assert row["case"] == "stream, 10 sentences" and row["memory_mib"] == row["ours"] - row["peer"]
+    assert row["ratio"] == pytest.approx(1, abs=0.5) and row["seconds"] > 0
+    assert found["checks"][-1]["name"] == "stream: MiB added after a tenth"
+    assert format_bench(found)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "strategy", "unit"),
+    [("concat", "sentence", 4), ("memory", "stream", 4), ("concat", "sentence", 12)],
+)
+def test_as_many_target_tokens_as_source_tokens(architecture, strategy, unit):
+    case = CASE | {"architecture": architecture, "strategy": strategy, "unit": unit}
+    written = translation.translation(case, torch.device("cpu"))()
+    assert [len(ids) for ids in written] == [unit] * (12 // unit)
+    assert min(token for ids in written for token in ids) >= translation.SPECIAL
+
+
+def test_an_end_that_was_written_is_an_error(monkeypatch):
+    model = random_model("memory", {}, TINY, 20)
+    model.final_logits_bias[:, model.config.eos_token_id] = 1e9
+    monkeypatch.setattr(translation, "random_model", lambda *arguments: model)
+    with pytest.raises(RuntimeError, match=r"expected 4 target tokens a unit, got \[0\]"):
+        translation.translation(CASE, torch.device("cpu"))
+
+
+def test_equal_names_have_equal_weights():
+    memory, plain = (dict(random_model(name, {}, TINY, 20).named_parameters()) for name in ("memory", "concat"))
+    assert plain.keys() < memory.keys()
+    for name, weight in plain.items():
+        assert torch.equal(weight, memory[name])
+    first, second = (plain[f"model.encoder.layers.0.fc{number}.weight"] for number in (1, 2))
+    assert not torch.equal(first, second)
+
+
+def test_memory_goes_from_chunk_to_chunk(monkeypatch):
+    """The state that a sentence leaves is the one that the next one reads."""
+    model, seen = random_model("memory", {}, TINY, 20), []
+    encoder = model.get_encoder()
+    encoder.register_forward_hook(
+        lambda module, args, kwargs, out: seen.append((kwargs["encoder_memory"], out.encoder_memory)), with_kwargs=True
+    )
+    monkeypatch.setattr(translation, "random_model", lambda *arguments: model)
+    translate = translation.translation(CASE, torch.device("cpu"))
+    seen.clear()
+    translate()
+    assert [given is None for given, _ in seen] == [True, False, False]
+    assert all(torch.equal(left, given) for (_, left), (given, _) in zip(seen, seen[1:]))
+
+
+def test_a_process():
+    found = apart.run_apart("hf_docmt.bench.translation", CASE, 500)
+    assert found.keys() == {"seconds", "memory_mib"} and found["seconds"] > 0
+
+
+def test_stream_that_was_not_measured(monkeypatch):
+    monkeypatch.setattr(stream, "run_apart", lambda *arguments: {"skipped": "not done after 1 s"})
+    row = stream.measure_stream(10, "cpu", 1)
+    assert row["skipped"] == "not done after 1 s" and row["ours"] is row["ratio"] is None
+    assert not stream.stream_checks(row)[0]["ok"]
+
+
+def test_stream_check():
+    assert stream.stream_checks({"memory_mib": stream.MOST_GROWTH})[0]["ok"]
+    assert not stream.stream_checks({"memory_mib": stream.MOST_GROWTH + 0.1})[0]["ok"]
+
+
+def test_random_sentences_are_drawn_one_by_one():
+    sentences = stream.random_sentences(10**12, seed=1)
+    drawn = [next(sentences) for _ in range(50)]
+    assert len(set(drawn)) == 50 and all(2 <= len(sentence.split()) <= 6 for sentence in drawn)
+    assert drawn[0] == next(stream.random_sentences(1, seed=1)) != next(stream.random_sentences(1, seed=2))
+
+
+def test_command(monkeypatch, run):
+    monkeypatch.setattr(turns, "run_apart", known_cost)
+    code, out, err = run("bench", "cost", "--repeats", 1)
+    assert code == 0 and "memory, 8000 tokens" in out and "memory: largest time over sentence's" in out
+    assert "lengths: [500, 1000, 2000, 4000, 8000]" in out
+    assert len(err.splitlines()) == 15 and err.startswith("sentence, 500 tokens ")
+    monkeypatch.setattr(stream, "run_apart", lambda *arguments: {"seconds": 9.0, "tenth": 400.0, "end": 401.0})
+    code, out, _ = run("bench", "cost", "--stream-sentences", 50, "--time-limit", 5000, "--json")
+    found = json.loads(out)
+    assert code == 0 and found["rows"][-1]["memory_mib"] == 1.0 and found["checks"][-1]["ok"]
+    assert found["setting"]["time_limit"] == 5000 and len(found["checks"]) == 3
+    code, out, _ = run("bench", "cost", "--lengths", "200,400,1600", "--json")
+    assert code == 0 and json.loads(out)["setting"]["lengths"] == [200, 400, 1600]
+    code, out, err = run("bench", "cost", "--stream-sentences", 3)
+    assert code == 1 and out == "" and "at least 10, got 3" in err
+
+
+@pytest.mark.gpu
+def test_on_a_gpu():
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    assert measure(CASE | {"device": "cuda"})["memory_mib"] > 0
+    assert stream.measure({"sentences": 10, "device": "cuda", "threads": 1})["end"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"repeats": 0}, "repeats: expected a whole number of at least 1, got 0"),
+        ({"lengths": (100, 200)}, "lengths: expected at least three"),
+        (
+            {"lengths": (100, 200, 350)},
+            "lengths: expected multiples of the chunk of 100 tokens, got 350; change either",
+        ),
+        ({"chunk": 0}, "chunk: expected a whole number of at least 1, got 0"),
+        ({"sizes": {"d_model": 8}}, "sizes: got"),
+        ({"vocab_size": 6}, "vocab_size: expected at least 7"),
+        ({"device": "tpu"}, "device: expected cpu, or cuda where there is one, got 'tpu'"),
+        ({"time_limit": 0}, "time_limit: expected more than 0 seconds"),
+        ({"stream_sentences": 9}, "stream_sentences: expected 0 .* of at least 10, got 9"),
+        ({"stream_sentences": True}, "stream_sentences: expected 0"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        bench_cost(**arguments)

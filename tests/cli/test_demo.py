@@ -1,0 +1,43 @@
+"""The whole road on the built-in corpus."""
+
+import json
+
+import pytest
+
+from hf_docmt.data.synthetic.corpus import CHANCE
+from hf_docmt.demo import run_demo
+
+TINY = ("training.max_steps=4", "training.eval_steps=2", "training.warmup_steps=1", "model.d_model=32")
+
+
+def test_the_road_ends_in_a_comparison_and_a_hub_folder(tmp_path):
+    found = run_demo(tmp_path / "demo", documents={"train": 20, "validation": 2, "test": 2}, overrides=TINY)
+    labels = [row[0] for row in found["rows"]]
+    assert labels[:4] == ["s-BLEU", "d-BLEU", "chrF", "TER"]
+    assert {f"accuracy {suite}" for suite in CHANCE} < set(labels)
+    assert all(0 <= value <= 100 for row in found["rows"] if row[0] != "TER" for value in row[2:])
+    for name in ("sentence", "concat"):
+        report = json.loads((tmp_path / "demo" / "reports" / f"{name}.json").read_text(encoding="utf-8"))
+        pronoun = next(result for result in report["results"] if result["dataset"] == "pronoun")
+        row = next(row for row in found["rows"] if row[0] == "accuracy pronoun")
+        assert row[2 + ("sentence", "concat").index(name)] == pronoun["value"]
+    hub = tmp_path / "demo" / "hub"
+    assert {"README.md", "config.json", "model.safetensors", "modeling_concat.py"} <= {p.name for p in hub.iterdir()}
+    with pytest.raises(ValueError, match="not an empty folder"):
+        run_demo(tmp_path / "demo")
+
+
+@pytest.mark.slow
+def test_it_learns_what_its_context_reaches(tmp_path):
+    """Windows of 4 solve pronouns and register within their reach; the sentence-level model stays at chance."""
+    rows = {}
+    suite = None
+    for label, _, sentence, concat in run_demo(tmp_path / "demo", seed=1)["rows"]:
+        suite = label.removeprefix("accuracy ") if label.startswith("accuracy") else suite
+        if label.startswith("  distance="):
+            rows[suite, label.removeprefix("  distance=")] = (sentence, concat)
+    for (suite, distance), (sentence, concat) in rows.items():
+        if distance != "0":  # at 0 the sentence itself has the antecedent
+            assert sentence == pytest.approx(100 * CHANCE[suite], abs=5), (suite, distance)
+        if suite in ("pronoun", "deixis") and distance in "123":
+            assert concat >= 95, (suite, distance)

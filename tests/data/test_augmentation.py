@@ -1,0 +1,220 @@
+"""Draws: what changes in an example and what never does; the same draws everywhere, others in every epoch."""
+
+from collections import Counter
+
+import pytest
+import torch
+from support.tiny_models import EOS, SEP, UNK, documents_of, random_text, word_tokenizer
+from support.tiny_run import recipe_mapping, write_corpus_files
+from test_trainer import Stop, data, losses, make_trainer, validation_losses  # noqa: F401  (data is a fixture)
+from test_training_run import facts
+from torch.utils.data import DataLoader
+
+from hf_docmt.data.augmentation import DrawnExamples
+from hf_docmt.data.collators import SegmentCollator
+from hf_docmt.data.examples import Examples
+from hf_docmt.training.checkpoints import read_weights
+from hf_docmt.training.recipe import parse_recipe
+from hf_docmt.training.run import train
+
+torch.set_num_threads(1)
+LENGTHS = [[4, 3, 9, 2, 5, 7], [6], [1, 8, 4]]
+TEXTS = [(random_text(sizes, seed=1), random_text(sizes[::-1], seed=2)) for sizes in LENGTHS]
+BOTH = {"coword_dropout": 0.3, "dynamic_context": True}
+VIEWS = [
+    {"past_context": 3},
+    {"past_context": 2, "future_context": 2},
+    {"view": "sentence"},
+    {"view": "chunk", "max_target_tokens": 16},
+    {"view": "document"},
+]
+
+
+def examples_of(**settings):
+    return Examples(documents_of(*TEXTS), word_tokenizer(), source_lang="en", target_lang="de", **settings)
+
+
+def drawn_of(examples, seed=7, **aids):
+    return DrawnExamples(examples, word_tokenizer(), seed=seed, **aids)
+
+
+def rows_of(drawn, epoch=0):
+    drawn.set_epoch(epoch)
+    return [drawn[number] for number in range(len(drawn))]
+
+
+@pytest.mark.parametrize("settings", VIEWS)
+def test_coword_dropout(settings):
+    """Tokens of current source sentences are masked in the right proportion, everything else is as it was."""
+    examples, dropped, tokens = examples_of(**settings), 0, 0
+    drawn = drawn_of(examples, coword_dropout=0.2)
+    for epoch in range(60):
+        for row, changed in zip(examples, rows_of(drawn, epoch), strict=True):
+            assert row | {"source": None} == changed | {"source": None}
+            for number, (before, after) in enumerate(zip(row["source"], changed["source"], strict=True)):
+                if row["current"] not in (None, number):
+                    assert after == before
+                    continue
+                assert all(new in (old, UNK) for old, new in zip(before, after, strict=True))
+                dropped, tokens = dropped + after.count(UNK), tokens + len(before)
+    assert tokens > 2000 and dropped / tokens == pytest.approx(0.2, abs=0.03)
+
+
+def test_special_tokens_stay():
+    examples = examples_of(past_context=2)
+    collate = SegmentCollator(word_tokenizer(), decoder_start_token_id=2, use_bod=True)
+    drawn = drawn_of(examples, coword_dropout=0.99)
+    before, after = collate(list(examples)), collate(rows_of(drawn))
+    changed = before["input_ids"] != after["input_ids"]
+    assert changed.sum() > 30 and (after["input_ids"][changed] == UNK).all()
+    assert not torch.isin(before["input_ids"][changed], torch.tensor([0, 2, EOS, SEP, 5])).any()
+    assert all(torch.equal(before[name], after[name]) for name in before if name != "input_ids")
+
+
+def test_mask_token_comes_before_unk():
+    tokenizer = word_tokenizer()
+    tokenizer.add_special_tokens({"mask_token": "<mask>"})
+    row = DrawnExamples(examples_of(view="sentence"), tokenizer, coword_dropout=0.99)[2]
+    assert tokenizer.mask_token_id in row["source"][0] and UNK not in row["source"][0]
+
+
+@pytest.mark.parametrize(("past", "future"), [(3, 0), (0, 2), (2, 1)])
+@pytest.mark.parametrize("sides", ["both", "source"])
+def test_dynamic_context(past, future, sides):
+    """An example is the one of a smaller window, with empty sentences for the future that is left out."""
+    examples = examples_of(past_context=past, future_context=future, context_sides=sides)
+    smaller = {size: list(examples_of(past_context=size, future_context=future)) for size in range(past + 1)}
+    drawn, sizes = drawn_of(examples, dynamic_context=True), Counter()
+    for epoch in range(200):
+        for number, (row, changed) in enumerate(zip(examples, rows_of(drawn, epoch), strict=True)):
+            kept = max(n for n, side in enumerate(changed["source"]) if side or n == changed["current"])
+            kept -= changed["current"]  # future sentences, the ones of these texts are never empty
+            expected = smaller[changed["current"]][number]
+            stop = changed["current"] + 1 + kept
+            for side in ("source", "target"):
+                rest = [[]] * (len(expected[side]) - stop)
+                expected = expected | {side: expected[side][:stop] + rest}
+            assert changed == expected
+            if row["current"] == past and number == 3:  # there are as many as the window can hold
+                sizes[changed["current"], kept] += 1
+    assert len(sizes) == (past + 1) * (future + 1)
+    assert all(count / 200 == pytest.approx(1 / len(sizes), abs=0.1) for count in sizes.values())
+
+
+def test_less_context_than_drawn():
+    """At the start of a document, draws beyond what there is give what there is."""
+    drawn = drawn_of(examples_of(past_context=3), dynamic_context=True)
+    sizes = Counter(rows_of(drawn, epoch)[1]["current"] for epoch in range(200))  # the second sentence
+    assert sizes[0] / 200 == pytest.approx(1 / 4, abs=0.1) and sizes[0] + sizes[1] == 200
+
+
+def test_lengths_are_upper_bounds():
+    examples = examples_of(past_context=2, future_context=1)
+    drawn = drawn_of(examples, **BOTH)
+    assert len(drawn) == len(examples)
+    assert (drawn.lengths == examples.lengths).all() and (drawn.side_lengths == examples.side_lengths).all()
+    assert drawn.mean_source_length == examples.mean_source_length
+    assert drawn.mean_length_ratio == examples.mean_length_ratio
+    for row, longest in zip(rows_of(drawn, 5), drawn.side_lengths.tolist(), strict=True):
+        for side, length in zip(("source", "target"), longest):
+            assert sum(len(sentence) + 1 for sentence in row[side]) <= length
+
+
+def test_off_is_identical():
+    examples = examples_of(past_context=2, future_context=1)
+    assert rows_of(drawn_of(examples), epoch=3) == list(examples)
+
+
+def test_draws_follow_seed_epoch_and_number_only():
+    examples = examples_of(past_context=2, future_context=1)
+    one, other = drawn_of(examples, **BOTH), drawn_of(examples, **BOTH)
+    first, second = rows_of(one, 0), rows_of(one, 1)
+    assert first != second and rows_of(one, 0) == first
+    assert rows_of(drawn_of(examples, seed=8, **BOTH)) != first
+    other.set_epoch(1)
+    assert [other[number] for number in reversed(range(len(other)))] == second[::-1]
+
+
+def test_workers():
+    drawn = drawn_of(examples_of(past_context=2), **BOTH)
+    loader = DataLoader(drawn, batch_size=3, collate_fn=list, num_workers=2)
+    for epoch in (0, 1):
+        expected = rows_of(drawn, epoch)
+        assert [row for batch in loader for row in batch] == expected
+
+
+@pytest.mark.parametrize(
+    ("view", "aids", "message"),
+    [
+        ({"past_context": 1}, {"coword_dropout": 1.0}, r"coword_dropout=1.0 must be in \[0, 1\)"),
+        ({"past_context": 1}, {"coword_dropout": -0.1}, r"coword_dropout=-0.1 must be in \[0, 1\)"),
+        ({"view": "sentence"}, {"dynamic_context": True}, "past_context=0 and future_context=0; give the window"),
+        ({"view": "chunk"}, {"dynamic_context": True}, "past_context=0 and future_context=0; give the window"),
+    ],
+)
+def test_bad_values(view, aids, message):
+    with pytest.raises(ValueError, match=message):
+        drawn_of(examples_of(**view), **aids)
+
+
+def test_no_token_for_what_is_dropped():
+    examples, tokenizer = examples_of(), word_tokenizer()
+    tokenizer.unk_token = None
+    with pytest.raises(ValueError, match="the tokenizer has neither; set tokenizer.mask_token"):
+        DrawnExamples(examples, tokenizer, coword_dropout=0.1)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_resume_inside_the_second_epoch(data, tmp_path, workers):  # noqa: F811
+    def start(folder, callbacks=None):
+        drawn = (DrawnExamples(data[0], data[2], seed=1, **BOTH), *data[1:])
+        return make_trainer(drawn, folder, callbacks, dataloader_num_workers=workers, **steps)
+
+    batches = len(make_trainer(data, tmp_path / "none").get_train_dataloader())
+    steps = {"max_steps": batches + 4, "eval_steps": batches + 2, "save_steps": batches + 2}
+    straight = start(tmp_path / "straight")
+    straight.train()
+    with pytest.raises(InterruptedError):
+        start(tmp_path / "broken", [Stop(batches + 3)]).train()
+    resumed = start(tmp_path / "broken")
+    resumed.train(resume_from_checkpoint=True)
+    assert losses(resumed) == losses(straight) and len(losses(straight)) == batches + 4
+    assert validation_losses(resumed) == validation_losses(straight)
+    plain = make_trainer(data, tmp_path / "plain", **steps)
+    plain.train()
+    assert losses(plain) != losses(straight)
+
+
+def test_epochs_reach_the_examples(data, tmp_path):  # noqa: F811
+    """Each batch of a training run holds what its epoch draws."""
+    drawn = DrawnExamples(data[0], data[2], seed=1, **BOTH)
+    trainer = make_trainer((drawn, *data[1:]), tmp_path, max_steps=1)
+    loader, seen = trainer.get_train_dataloader(), []
+    for epoch in (0, 1):
+        loader.set_epoch(epoch)
+        numbers = list(loader.batch_sampler)
+        found = [batch["input_ids"] for batch in loader]
+        rows = rows_of(drawn, epoch)
+        expected = [trainer.data_collator([rows[n] for n in batch])["input_ids"] for batch in numbers]
+        assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+        seen.append(sorted(batch.sum().item() for batch in found))
+    assert seen[0] != seen[1]
+
+
+def test_run(tmp_path):
+    """A recipe turns the aids on; the validation loss is that of the data as they are."""
+    corpus = write_corpus_files(tmp_path)
+
+    def run(name, **aids):
+        window = {"past_context": 2, "future_context": 1}
+        return train(
+            parse_recipe(recipe_mapping(corpus, tmp_path / name, window, max_steps=3, learning_rate=1e-12, **aids))
+        )
+
+    plain, off, one, again = run("plain"), run("off", coword_dropout=0.0), run("one", **BOTH), run("again", **BOTH)
+    assert facts(off)["losses"] == facts(plain)["losses"]
+    assert facts(one)["losses"] == facts(again)["losses"] != facts(plain)["losses"]
+    (_, before), (_, after) = facts(plain)["validation_losses"][0], facts(one)["validation_losses"][0]
+    assert after == pytest.approx(before, abs=1e-6)  # with weights that have hardly moved
+    weights = read_weights(again)
+    assert all(torch.equal(tensor, weights[name]) for name, tensor in read_weights(one).items())

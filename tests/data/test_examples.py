@@ -1,0 +1,215 @@
+"""Views against a slow, obvious reading of their definition."""
+
+import pickle
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from hf_docmt.data.collators import SegmentCollator
+from hf_docmt.data.documents import make_documents
+from hf_docmt.data.examples import Examples, equal_cuts
+from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.files import DataError
+
+SPECIAL = ["<pad>", "<unk>", "<s>", "</s>", "<sep>", "<bod>"]
+WORDS = [f"w{n}" for n in range(40)]
+SIZES = {"a": 5, "b": 1, "c": 9, "d": 2}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    words = Tokenizer(models.WordLevel({w: n for n, w in enumerate(SPECIAL + WORDS)}, unk_token="<unk>"))
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    names = dict(zip(("pad_token", "unk_token", "bos_token", "eos_token", "sep_token"), SPECIAL))
+    return PreTrainedTokenizerFast(tokenizer_object=words, **names, extra_special_tokens=["<bod>"])
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    """{doc_id: [(source ids, target ids), ...]} with sentences of 0 to 6 tokens."""
+    random = np.random.default_rng(1)
+    return {
+        name: [tuple(random.integers(6, 46, random.integers(0, 7)).tolist() for _ in "st") for _ in range(size)]
+        for name, size in SIZES.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def documents(corpus):
+    def text(ids):
+        return " ".join(WORDS[i - 6] for i in ids)
+
+    rows = [
+        {"doc_id": name, "translation": [{"en": text(s), "de": text(t)} for s, t in pairs]}
+        for name, pairs in corpus.items()
+    ]
+    return make_documents(rows, "en", "de")
+
+
+def make(documents, tokenizer, **settings):
+    return Examples(documents, tokenizer, source_lang="en", target_lang="de", **settings)
+
+
+def example(name, pairs, index, current, start):
+    source, target = [s for s, _ in pairs], [t for _, t in pairs]
+    row = {"doc_id": name, "index": index, "source": source, "target": target}
+    return {**row, "current": current, "document_start": start == 0}
+
+
+@pytest.mark.parametrize("past, future", [(0, 0), (3, 0), (0, 2), (2, 1), (20, 20)])
+def test_window(documents, tokenizer, corpus, past, future):
+    expected = []
+    for name, pairs in corpus.items():
+        for index in range(len(pairs)):
+            before, after = pairs[max(0, index - past) : index], pairs[index + 1 : index + 1 + future]
+            rows = [*before, pairs[index], *after, *[([], [])] * (future - len(after))]
+            expected.append(example(name, rows, index, len(before), index - len(before)))
+            assert len(rows) - 1 - future == len(before)
+    examples = make(documents, tokenizer, past_context=past, future_context=future)
+    assert list(examples) == expected
+    check_lengths(examples)
+
+
+def test_sentence(documents, tokenizer, corpus):
+    expected = [example(name, [p], n, 0, n) for name, pairs in corpus.items() for n, p in enumerate(pairs)]
+    examples = make(documents, tokenizer, view="sentence")
+    assert list(examples) == expected
+    check_lengths(examples)
+
+
+def test_document(documents, tokenizer, corpus):
+    examples = make(documents, tokenizer, view="document")
+    assert list(examples) == [example(name, pairs, 0, None, 0) for name, pairs in corpus.items()]
+    check_lengths(examples)
+
+
+@pytest.mark.parametrize("limit", [7, 12, 20, 1000])
+def test_chunk(documents, tokenizer, corpus, limit):
+    examples = make(documents, tokenizer, view="chunk", max_target_tokens=limit)
+    check_lengths(examples)
+    rows = list(examples)
+    assert examples.side_lengths[:, 1].max() <= limit
+    for name, pairs in corpus.items():
+        chunks = [row for row in rows if row["doc_id"] == name]
+        begin = 0
+        for chunk in chunks:
+            assert chunk == example(name, pairs[begin : begin + len(chunk["source"])], begin, None, begin)
+            assert chunk["source"]
+            begin += len(chunk["source"])
+        assert begin == len(pairs)
+        if sum(len(t) + 1 for _, t in pairs) <= limit:
+            assert len(chunks) == 1
+
+
+def test_equal_cuts():
+    assert equal_cuts(np.full(10, 1), 4).tolist() == [0, 3, 7, 10]
+    assert equal_cuts(np.full(10, 1), 10).tolist() == [0, 10]
+    assert equal_cuts(np.array([5, 5, 5]), 5).tolist() == [0, 1, 2, 3]
+    assert equal_cuts(np.array([9, 1, 1, 1, 9]), 10).tolist()[-1] == 5
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        lengths = random.integers(1, 30, random.integers(1, 60))
+        limit = int(lengths.max() + random.integers(0, 200))
+        cuts = equal_cuts(lengths, limit)
+        parts = [int(lengths[a:b].sum()) for a, b in zip(cuts, cuts[1:])]
+        assert cuts[0] == 0 and cuts[-1] == len(lengths) and min(parts) > 0 and max(parts) <= limit
+        if limit > 6 * lengths.max():  # parts differ by two half sentences at most
+            assert max(parts) - min(parts) <= 2 * lengths.max()
+
+
+def check_lengths(examples):
+    for row, sides in zip(examples, examples.side_lengths.tolist()):
+        assert sides == [sum(len(s) + 1 for s in row[side]) for side in ("source", "target")]
+    assert examples.lengths.tolist() == examples.side_lengths.sum(axis=1).tolist()
+    assert examples.lengths.dtype == np.int64
+
+
+def test_lengths_without_target_context(documents, tokenizer):
+    examples = make(documents, tokenizer, past_context=3, future_context=1, context_sides="source")
+    for row, (source, target) in zip(examples, examples.side_lengths.tolist()):
+        assert source == sum(len(s) + 1 for s in row["source"])
+        assert target == len(row["target"][row["current"]]) + 1
+
+
+def test_mean_source_length(documents, tokenizer, corpus):
+    sources = [len(s) + 1 for pairs in corpus.values() for s, _ in pairs]
+    assert make(documents, tokenizer).mean_source_length == pytest.approx(sum(sources) / len(sources))
+
+
+def test_each_sentence_is_tokenized_once(documents, tokenizer, monkeypatch):
+    seen = []
+    call = PreTrainedTokenizerFast.__call__
+
+    def counting(self, text=None, *, text_target=None, **settings):
+        seen.extend(text or text_target)
+        return call(self, text=text, text_target=text_target, **settings)
+
+    monkeypatch.setattr(PreTrainedTokenizerFast, "__call__", counting)
+    examples = make(documents, tokenizer, past_context=3)
+    assert len(list(examples)) == sum(SIZES.values()) and len(seen) == 2 * sum(SIZES.values())
+
+
+def test_text_that_looks_like_a_special_token_is_text(tokenizer):
+    documents = make_documents([{"doc_id": "a", "translation": [{"en": "w1 <sep> w2</s>", "de": "<bod>"}]}], "en", "de")
+    row = make(documents, tokenizer)[0]
+    assert not {0, 2, 3, 4, 5} & {*row["source"][0], *row["target"][0]}
+    assert row["source"][0][0] == 7
+
+
+@pytest.mark.parametrize("model", ["bpe", "unigram"])
+def test_names_of_special_tokens_in_the_text_are_kept(model):
+    text = "w1 <sep> w2</s> <bod>"
+    tokenizer = train_tokenizer([text, "w1 w2 w3"] * 9, model, 300)
+    documents = make_documents([{"doc_id": "a", "translation": [{"en": text, "de": text}]}], "en", "de")
+    row = make(documents, tokenizer)[0]
+    assert tokenizer.decode(row["source"][0]) == tokenizer.decode(row["target"][0]) == text
+
+
+def test_index_out_of_range_and_pickle(documents, tokenizer):
+    examples = make(documents, tokenizer, past_context=1)
+    for item in (-1, len(examples)):
+        with pytest.raises(IndexError):
+            examples[item]
+    assert list(pickle.loads(pickle.dumps(examples))) == list(examples)
+
+
+def test_selected_documents(documents, tokenizer):
+    assert [row["doc_id"] for row in make(documents.select([2, 1]), tokenizer, view="document")] == ["c", "b"]
+
+
+@pytest.mark.parametrize(
+    "settings, words",
+    [
+        ({"view": "windows"}, ["'windows'", "sentence, window, chunk, document"]),
+        ({"past_context": -1}, ["past_context=-1"]),
+        ({"view": "chunk", "max_target_tokens": 0}, ["max_target_tokens=0"]),
+        ({"view": "chunk", "past_context": 2}, ["'chunk'", "past_context=2", "view='window'"]),
+        ({"view": "chunk", "max_target_tokens": 2}, ["document 'a': sentence", "max_target_tokens=2", "split"]),
+        ({"target_lang": "fr"}, ["target_lang='fr'", "['en', 'de']"]),
+        ({"context_sides": "target"}, ["'target'", "both, source"]),
+    ],
+)
+def test_bad_settings(documents, tokenizer, settings, words):
+    with pytest.raises(ValueError) as error:
+        Examples(documents, tokenizer, **{"source_lang": "en", "target_lang": "de", **settings})
+    assert all(word in str(error.value) for word in words), str(error.value)
+
+
+def test_documents_without_a_target_side(documents, tokenizer):
+    source_only = make_documents(list(documents), "en")
+    with pytest.raises(DataError, match="target_lang='de'"):
+        make(source_only, tokenizer)
+
+
+@pytest.mark.parametrize("context_sides", ["both", "source"])
+@pytest.mark.parametrize("view", [{"view": "sentence"}, {"past_context": 2}, {"view": "chunk", "max_target_tokens": 9}])
+def test_lengths_are_those_of_the_batch(documents, tokenizer, view, context_sides):
+    """With the token that opens a document, so that batches keep to their budget."""
+    languages = {"source_lang": "en", "target_lang": "de"}
+    examples = Examples(documents, tokenizer, **languages, **view, context_sides=context_sides, use_bod=True)
+    collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_sides=context_sides, use_bod=True)
+    for number, (source, target) in enumerate(examples.side_lengths.tolist()):
+        batch = collate([examples[number]])
+        assert (batch["input_ids"].shape[1], batch["labels"].shape[1]) == (source, target)

@@ -1,0 +1,173 @@
+"""Token-budget batches: budget, completeness, shares, determinism, resume, and use in loaders."""
+
+import numpy as np
+import pytest
+import torch
+from accelerate import Accelerator
+from torch.utils.data import DataLoader
+
+from hf_docmt.data.samplers import TokenBudgetBatchSampler
+
+
+def lengths_of(count, sides=2, seed=0, longest=60):
+    return np.random.default_rng(seed).integers(1, longest, (count, sides))
+
+
+def everything(batches):
+    return sorted(index for batch in batches for index in batch)
+
+
+def cost(lengths, batch):
+    return len(batch) * lengths[batch].reshape(len(batch), -1).max(axis=0).sum()
+
+
+@pytest.mark.parametrize("sides", [1, 2])
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_budget_holds_and_every_example_comes_once(sides, shuffle):
+    lengths = lengths_of(997, sides)
+    lengths[:3] = 500  # longer than the budget: alone
+    sampler = TokenBudgetBatchSampler(lengths if sides == 2 else lengths[:, 0], 400, shuffle=shuffle)
+    batches = list(sampler)
+    assert len(batches) == len(sampler) and everything(batches) == list(range(997))
+    assert all(cost(lengths, batch) <= 400 or len(batch) == 1 for batch in batches)
+    assert sorted(batch[0] for batch in batches if cost(lengths, batch) > 400) == [0, 1, 2]
+    assert all(type(index) is int for batch in batches for index in batch)
+
+
+def test_little_padding():
+    random = np.random.default_rng(3)
+    source = random.integers(5, 120, 5000)
+    lengths = np.stack([source, np.maximum(1, source * random.normal(1, 0.15, 5000)).astype(int)], axis=1)
+    batches = list(TokenBudgetBatchSampler(lengths, 4096))
+    paid = sum(cost(lengths, batch) for batch in batches)
+    assert lengths.sum() / paid > 0.92
+    assert paid / len(batches) > 0.95 * 4096
+
+
+def test_longest_first_without_shuffle():
+    lengths = lengths_of(300, 1)[:, 0]
+    order = [lengths[i] for batch in TokenBudgetBatchSampler(lengths, 200, shuffle=False) for i in batch]
+    assert order == sorted(order, reverse=True)
+
+
+def test_deterministic_by_seed_and_epoch():
+    lengths = lengths_of(400)
+
+    def batches(epoch, **settings):
+        sampler = TokenBudgetBatchSampler(lengths, 300, **settings)
+        sampler.set_epoch(epoch)
+        return list(sampler)
+
+    assert batches(1) == batches(1)
+    assert batches(1) != batches(2) and everything(batches(1)) == everything(batches(2))
+    assert batches(1, seed=1) != batches(1, seed=2)
+    assert len(batches(1)) == len(batches(2)) == len(batches(7, seed=5))
+    fixed = [batches(epoch, shuffle=False) for epoch in (1, 2)]
+    assert fixed[0] == fixed[1]
+
+
+def test_two_iterations_of_one_epoch_are_equal():
+    sampler = TokenBudgetBatchSampler(lengths_of(100), 300)
+    iterator = iter(sampler)
+    begun = [next(iterator) for _ in range(3)]
+    assert list(sampler)[:3] == begun and list(sampler)[:3] == begun
+
+
+@pytest.mark.parametrize("world_size", [2, 3, 4, 7])
+@pytest.mark.parametrize("count", [29, 200, 2003])
+def test_equal_shares(world_size, count):
+    lengths = lengths_of(count)
+    samplers = [TokenBudgetBatchSampler(lengths, 400, rank=r, world_size=world_size) for r in range(world_size)]
+    for epoch in (0, 3):
+        for sampler in samplers:
+            sampler.set_epoch(epoch)
+        shares = [list(sampler) for sampler in samplers]
+        assert {len(share) for share in shares} == {len(samplers[0])}
+        assert everything(batch for share in shares for batch in share) == list(range(count))
+        assert all(cost(lengths, batch) <= 400 for share in shares for batch in share)
+    if count > 2000:
+        tokens = [sum(lengths[batch].sum() for batch in share) for share in shares]
+        assert max(tokens) < 1.02 * min(tokens)
+        for step in list(zip(*shares)):
+            longest = [lengths[batch].max() for batch in step]
+            assert max(longest) - min(longest) <= 20
+
+
+def test_more_processes_than_can_share_repeat_the_shortest():
+    lengths = np.array([100, 90, 80, 10, 20])
+    shares = [list(TokenBudgetBatchSampler(lengths, 10, rank=r, world_size=3)) for r in range(3)]
+    assert [len(share) for share in shares] == [2, 2, 2]
+    assert everything(batch for share in shares for batch in share) == [0, 1, 2, 3, 3, 4]
+
+
+@pytest.mark.parametrize("world_size", [1, 2])
+def test_exact_resume(world_size):
+    lengths = lengths_of(300)
+    make = dict(max_tokens=300, seed=4, rank=world_size - 1, world_size=world_size)
+    sampler = TokenBudgetBatchSampler(lengths, **make)
+    sampler.set_epoch(2)
+    iterator = iter(sampler)
+    taken = [next(iterator) for _ in range(5)]
+    state = sampler.state_dict()
+    rest = list(iterator)
+
+    again = TokenBudgetBatchSampler(lengths, **make)
+    again.load_state_dict(state)
+    again.set_epoch(2)
+    assert again.state_dict() == state and len(again) == len(sampler)
+    assert list(again) == rest
+    assert list(again) == taken + rest  # the next iteration is whole again
+    again.load_state_dict(state)
+    again.set_epoch(3)
+    assert len(list(again)) == len(again) and again.state_dict()["epoch"] == 3
+
+
+def test_resume_with_loader_workers_counts_what_the_loop_used():
+    lengths = lengths_of(200)
+    sampler = TokenBudgetBatchSampler(lengths, 200)
+    data = torch.arange(200)
+    loader = iter(DataLoader(data, batch_sampler=sampler, num_workers=1, prefetch_factor=4))
+    used = [next(loader).tolist() for _ in range(3)]
+    state = sampler.state_dict(taken=len(used))
+    assert sampler.state_dict()["taken"] > 3  # the loader asked ahead
+    del loader
+    again = TokenBudgetBatchSampler(lengths, 200)
+    again.load_state_dict(state)
+    rest = [batch.tolist() for batch in DataLoader(data, batch_sampler=again)]
+    assert used + rest == list(TokenBudgetBatchSampler(lengths, 200))
+
+
+def test_in_a_prepared_accelerate_loader():
+    lengths = lengths_of(100)
+    sampler = TokenBudgetBatchSampler(lengths, 200, seed=1)
+    loader = Accelerator(cpu=True).prepare(DataLoader(torch.arange(100), batch_sampler=sampler))
+    assert len(loader) == len(sampler)
+    for epoch in (0, 1):
+        loader.set_epoch(epoch)
+        expected = TokenBudgetBatchSampler(lengths, 200, seed=1)
+        expected.set_epoch(epoch)
+        assert [batch.tolist() for batch in loader] == list(expected)
+
+
+@pytest.mark.parametrize("change", [{"seed": 9}, {"max_tokens": 301}, {"shuffle": False}, {"lengths": lengths_of(99)}])
+def test_resume_with_other_settings(change):
+    settings = {"lengths": lengths_of(100), "max_tokens": 300}
+    state = TokenBudgetBatchSampler(**settings).state_dict()
+    with pytest.raises(ValueError, match="resume with the same data"):
+        TokenBudgetBatchSampler(**settings | change).load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    "settings, words",
+    [
+        ({"lengths": []}, "lengths of shape"),
+        ({"lengths": [[[1, 2, 3]]]}, "lengths of shape"),
+        ({"lengths": [5], "world_size": 2}, "at least one example a process"),
+        ({"max_tokens": 0}, "max_tokens=0"),
+        ({"rank": 2, "world_size": 2}, "rank=2"),
+        ({"rank": 0, "world_size": 0}, "rank=0"),
+    ],
+)
+def test_bad_settings(settings, words):
+    with pytest.raises(ValueError, match=words):
+        TokenBudgetBatchSampler(**{"lengths": [3, 4, 5], "max_tokens": 10} | settings)

@@ -1,0 +1,515 @@
+"""The built-in discourse corpus: determinism, German, balance, and suites recomputed from their own text."""
+
+import json
+import re
+from collections import Counter, defaultdict
+
+import pytest
+
+from hf_docmt.data.synthetic.corpus import CHANCE, SPLITS, make_corpus, make_suites, write_corpus
+from hf_docmt.data.synthetic.scene import SAME_CLASS_GAP
+from hf_docmt.data.synthetic.word_forms import LEXICON, PRONOUNS
+
+NOUNS = {
+    de: (en, gender, kind)
+    for kind, genders in LEXICON["nouns"].items()
+    for gender, nouns in genders.items()
+    for en, de in nouns
+}
+TERMS = {word: (term["en"], term["gender"], term["de"]) for term in LEXICON["terms"] for word in term["de"]}
+GENDER = {word: entry[1] for word, entry in (NOUNS | TERMS).items()}
+DU = re.compile(r"\b(du|dich|dir|deine|warte)\b", re.I)
+SIE = re.compile(r"\b(Sie (haben|warten)|(haben|können|wohnen|sehen|mögen|warten) Sie|Ihnen|Ihre|rufe Sie)\b", re.I)
+CONTRAPRO_KEYS = {
+    "document id", "segment id", "corpus", "src segment", "ref segment", "src pronoun", "ref pronoun", "ante distance",
+    "intrasegmental", "errors",
+    *(f"{side} ante {what}" for side in ("src", "ref") for what in
+      ("phrase", "head", "head gender", "head id", "head lemma", "head morpho", "head pos")),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return make_corpus(seed=3, train=600, validation=40, test=40)
+
+
+@pytest.fixture(scope="module")
+def suites():
+    return make_suites(seed=5, items_per_cell=12)
+
+
+@pytest.fixture(scope="module")
+def texts(corpus, suites):
+    """Every English-German sentence pair of the corpus and of the suites' right answers."""
+    pairs = [(p["en"], p["de"]) for row in [*corpus["train"], *suites["documents"]] for p in row["translation"]]
+    for name in ("deixis", "lex_cohesion", "ellipsis"):
+        for item in suites[name]:
+            pairs += zip(item["src"].split(" _eos "), item["dst"][item["true_ind"]].split(" _eos "))
+    return pairs
+
+
+def words(text):
+    return re.findall(r"\w+", text)
+
+
+def class_of_it(english):
+    """The class that what is said of *it* belongs to, from the English sentence alone."""
+    clause = english.lower().rstrip(".").split(" and ")[-1]
+    fits = {
+        kind
+        for kind, clauses in LEXICON["pronouns"].items()
+        for en, _ in clauses["subject"] + clauses["object"]
+        if re.fullmatch(re.escape(en).replace(r"\{name\}", r"\w+"), clause)
+    }
+    assert len(fits) == 1, english
+    return fits.pop()
+
+
+def places_of_class(german_sentences, kind):
+    """(sentence, gender) of every noun of a class."""
+    return [
+        (place, NOUNS[word][1])
+        for place, text in enumerate(german_sentences)
+        for word in words(text)
+        if word in NOUNS and NOUNS[word][2] == kind
+    ]
+
+
+def address_of(german):
+    found = {"du"} if DU.search(german) else set()
+    return found | ({"Sie"} if SIE.search(german) else set())
+
+
+# Corpus
+
+
+def test_same_seed_same_corpus_and_growing_keeps_what_was_there(corpus):
+    assert make_corpus(seed=3, train=600, validation=40, test=40) == corpus
+    smaller = make_corpus(seed=3, train=10, validation=40, test=40)
+    assert smaller["train"] == corpus["train"][:10] and smaller["test"] == corpus["test"]
+    assert make_corpus(seed=4, train=10, validation=0, test=0)["train"] != smaller["train"]
+
+
+def test_rows_follow_the_document_contract(corpus):
+    assert list(corpus) == list(SPLITS) and [len(rows) for rows in corpus.values()] == [600, 40, 40]
+    for row in (row for rows in corpus.values() for row in rows):
+        assert set(row) == {"doc_id", "translation", "phenomena"}
+        assert 6 <= len(row["translation"]) == len(row["phenomena"]) <= 10
+        assert all(set(pair) == {"en", "de"} and all(pair.values()) for pair in row["translation"])
+
+
+def test_no_document_is_in_two_places(corpus):
+    rows = [row for split in SPLITS for row in corpus[split]]
+    assert len({row["doc_id"] for row in rows}) == len(rows)
+    assert len({json.dumps(row["translation"]) for row in rows}) == len(rows)
+
+
+def test_very_short_documents_stay_disjoint_or_are_refused():
+    corpus = make_corpus(train=150, validation=50, test=50, sentences=(1, 1))
+    texts = [json.dumps(row["translation"]) for rows in corpus.values() for row in rows]
+    assert len(set(texts)) == 250
+    with pytest.raises(ValueError, match="fewer or longer documents"):
+        make_corpus(train=40_000, validation=0, test=0, sentences=(1, 1))
+
+
+def test_length_is_a_parameter():
+    rows = make_corpus(train=20, validation=0, test=0, sentences=(30, 30))["train"]
+    assert {len(row["translation"]) for row in rows} == {30}
+
+
+def test_the_context_phenomena_are_frequent_and_near(corpus):
+    labels = Counter(label for row in corpus["train"] for label in row["phenomena"])
+    share = {label: count / sum(labels.values()) for label, count in labels.items()}
+    assert all(share[f"pronoun-{distance}"] > 0.03 for distance in range(4))
+    assert sum(value for label, value in share.items() if label.startswith("pronoun")) > 0.3
+    assert sum(share[f"deixis-{distance}"] for distance in (1, 2, 3)) > 0.1
+    assert sum(share[f"lex_cohesion-{distance}"] for distance in (1, 2, 3)) > 0.03
+    assert share["ellipsis-1"] > 0.025
+
+
+def test_labels_say_what_the_text_says(corpus):
+    for row in corpus["train"]:
+        english = [pair["en"] for pair in row["translation"]]
+        german = [pair["de"] for pair in row["translation"]]
+        clue, term_places = 0, []
+        assert row["phenomena"][0] == "greeting"
+        for place, label in enumerate(row["phenomena"]):
+            is_pronoun, is_address = re.search(r"\b[Ii]t\b", english[place]), address_of(german[place])
+            assert bool(is_pronoun) == label.startswith("pronoun") and bool(is_address) == label.startswith("deixis")
+            if is_pronoun:
+                named = places_of_class(german[: place + 1], class_of_it(english[place]))
+                assert label == f"pronoun-{place - named[-1][0]}"
+            if is_address:
+                assert label == f"deixis-{place - clue}"
+                clue = place
+            used = [place for word in words(german[place]) if word in TERMS]
+            term_places += used
+            if used:
+                distance = f"-{place - term_places[-2]}" if len(term_places) > 1 else ""
+                assert label == f"lex_cohesion{distance}"
+
+
+def test_a_reader_knows_which_noun_is_meant():
+    for row in make_corpus(train=40, validation=0, test=0, sentences=(30, 30))["train"]:
+        german = [pair["de"] for pair in row["translation"]]
+        for kind in LEXICON["nouns"]:
+            places = [place for place, _ in places_of_class(german, kind)]
+            assert all(later - earlier > SAME_CLASS_GAP for earlier, later in zip(places, places[1:]))
+
+
+def test_form_of_address_and_term_are_kept(corpus):
+    registers = Counter()
+    renderings = defaultdict(Counter)
+    for row in corpus["train"]:
+        german = [pair["de"] for pair in row["translation"]]
+        formal = bool(re.search(r"\b(Herr|Frau) ", german[0]))
+        assert formal == bool(re.search(r"\b(Mr|Mrs) ", row["translation"][0]["en"]))
+        for text in german[1:]:
+            assert address_of(text) <= {"Sie" if formal else "du"}
+        registers[formal] += 1
+        used = {word for text in german for word in words(text) if word in TERMS}
+        assert len(used) <= 1
+        renderings.update((word, renderings[word] + Counter([row["doc_id"]])) for word in used)
+    assert abs(registers[True] / registers.total() - 0.5) < 0.06
+    counts = {word: len(documents) for word, documents in renderings.items()}
+    first = sum(counts[term["de"][0]] for term in LEXICON["terms"])
+    assert set(counts) == set(TERMS) and abs(first / sum(counts.values()) - 0.5) < 0.08
+
+
+def test_genders_are_equally_frequent_for_every_class(corpus):
+    genders = defaultdict(Counter)
+    for row in corpus["train"]:
+        german = [pair["de"] for pair in row["translation"]]
+        for place, label in enumerate(row["phenomena"]):
+            if label.startswith("pronoun"):
+                kind = class_of_it(row["translation"][place]["en"])
+                genders[kind][places_of_class(german[: place + 1], kind)[-1][1]] += 1
+    for kind in LEXICON["nouns"]:
+        assert all(abs(genders[kind][g] / genders[kind].total() - 1 / 3) < 0.12 for g in PRONOUNS)
+    total = sum(genders.values(), Counter())
+    assert all(abs(total[g] / total.total() - 1 / 3) < 0.05 for g in PRONOUNS)
+
+
+# German and English
+
+
+def test_lexicon_is_balanced_and_unambiguous():
+    assert all(len(nouns) == 3 for genders in LEXICON["nouns"].values() for nouns in genders.values())
+    english = [entry[0] for entry in NOUNS.values()] + [term["en"] for term in LEXICON["terms"]]
+    assert len(NOUNS) == 54 and len(set(english)) == len(english) == 57
+    assert len({tuple(pair) for pair in LEXICON["addressees"]["du"]}) == len(LEXICON["addressees"]["Sie"])
+    participles = [verb[2] for verb in LEXICON["verbs"]]
+    assert len(set(participles)) == len(participles) >= 4
+
+
+def test_articles_agree_with_gender_and_case(texts):
+    forms = {
+        "nominative": {"m": {"der", "ein"}, "f": {"die", "eine"}, "n": {"das", "ein"}},
+        "accusative": {"m": {"den", "einen"}, "f": {"die", "eine"}, "n": {"das", "ein"}},
+        "dative": {"m": {"dem"}, "f": {"der"}, "n": {"dem"}},
+    }
+    accusative = re.compile(
+        r"(sehe|sucht|hat|mag|als|kenne|auf|dir|ihnen|(?:siehst|magst|hast) du|(?:sehen|mögen|haben) sie)$"
+    )
+    seen = Counter()
+    for _, german in texts:
+        for match in re.finditer(r"(\w+) (\w+)", german):
+            article, noun = match[1].lower(), match[2]
+            for start in (match.start(), match.start() + len(match[1]) + 1):
+                pair = re.match(r"(\w+) (\w+)", german[start:])
+                if not pair or pair[2] not in GENDER:
+                    continue
+                article, noun, before = pair[1].lower(), pair[2], german[:start].strip().lower()
+                case = "dative" if re.search(r"(neben|hinter)$", before) else "nominative"
+                case = "accusative" if accusative.search(before) else case
+                assert article in forms[case][GENDER[noun]], german
+                seen[case, GENDER[noun]] += 1
+    assert len(seen) == 9
+
+
+def test_english_articles_fit_the_noun(texts):
+    for english, _ in texts:
+        for article, noun in re.findall(r"\b(an?) (\w+)", english):
+            assert (article == "an") == (noun[0] in "aeiou"), english
+        assert not re.search(r"\bIt\b.*\bit\b", english)
+
+
+def test_sentences_are_written_correctly(texts):
+    for english, german in texts:
+        for text in (english, german):
+            assert text[0].isupper() and text[-1] in ".?" and "  " not in text and not set("{}") & set(text)
+        assert english.endswith("?") == german.endswith("?")
+        assert not re.search(r"\b(haben|können|wohnen|sehen|mögen|warten) sie\b|\bihnen\b|\bihre\b", german)
+
+
+def test_both_sides_name_the_same_nouns(texts):
+    for english, german in texts:
+        named = sorted((NOUNS | TERMS)[word][0] for word in words(german) if word in GENDER)
+        assert named == sorted(word for word in words(english) if word in {n[0] for n in (NOUNS | TERMS).values()})
+
+
+def test_everything_stays_small(texts):
+    for side in (0, 1):
+        assert len({word for pair in texts for word in words(pair[side])}) < 350
+        assert 3 < sum(len(pair[side].split()) for pair in texts) / len(texts) < 8
+
+
+# Suites
+
+
+def test_suites_are_deterministic_and_of_the_stated_size(suites):
+    assert make_suites(seed=5, items_per_cell=12) == suites
+    assert make_suites(seed=5, items_per_cell=2)["deixis"] == suites["deixis"][: 2 * 6]
+    sizes = {name: len(items) for name, items in suites.items()}
+    assert sizes == {
+        "pronoun": 180,
+        "register": 216,
+        "documents": 396,
+        "deixis": 72,
+        "lex_cohesion": 72,
+        "ellipsis": 48,
+    }
+
+
+def test_pronoun_items_have_the_fields_of_contrapro(suites):
+    documents = {row["doc_id"]: row for row in suites["documents"]}
+    assert len(documents) == len(suites["pronoun"]) + len(suites["register"])
+    for item in suites["pronoun"]:
+        assert set(item) == CONTRAPRO_KEYS
+        pair = documents[item["document id"]]["translation"][item["segment id"] - 1]
+        assert (pair["en"], pair["de"]) == (item["src segment"], item["ref segment"])
+        assert item["src pronoun"] == "it" and item["intrasegmental"] == (item["ante distance"] == 0)
+        assert len(item["errors"]) == 2
+        names = {"er": "Masc", "sie": "Fem", "es": "Neut"}
+        assert item["ref ante head gender"] == names.pop(item["ref pronoun"])
+        for error in item["errors"]:
+            assert set(error) == {"contrastive", "replacement", "replacement gender", "type"}
+            assert error["replacement gender"] == names.pop(error["replacement"])
+
+
+def test_cataphora():
+    """Groups of three have the same current sentence, candidates and sentences before; the next one names the noun."""
+    suites = make_suites(seed=5, items_per_cell=4, cataphora=True)
+    documents = {row["doc_id"]: row["translation"] for row in suites["documents"]}
+    items = suites["cataphora"]
+    assert len(items) == 12 and all(item["ante distance"] == -1 and not item["intrasegmental"] for item in items)
+    for group in (items[start : start + 3] for start in range(0, 12, 3)):
+        assert {item["ref pronoun"] for item in group} == {"er", "sie", "es"}
+        before, after = [], []
+        for item in group:
+            rows, place = documents[item["document id"]], item["segment id"]
+            assert (rows[place - 1]["en"], rows[place - 1]["de"]) == (item["src segment"], item["ref segment"])
+            before.append(rows[: place - 1])
+            after.append(rows[place]["en"])
+            assert item["src ante head"] in after[-1] and item["ref ante head"] in rows[place]["de"]
+            assert not any(item["src ante head"] in row["en"] for row in rows[:place])
+        assert before[0] == before[1] == before[2] and len(set(after)) == 3
+        assert len({item["src segment"] for item in group}) == 1
+
+
+def test_cataphora_in_documents():
+    """Only where they are asked for, and the next sentence names the antecedent."""
+    assert not any("cataphora" in label for row in make_corpus(1, 30, 0, 0)["train"] for label in row["phenomena"])
+    rows = make_corpus(1, 60, 0, 0, cataphora=0.5)["train"]
+    labels = [label for row in rows for label in row["phenomena"]]
+    assert 0.1 < labels.count("cataphora-1") / len(labels) < 0.4
+    for row in rows:
+        for place, label in enumerate(row["phenomena"]):
+            assert label != "cataphora-1" or row["phenomena"][place + 1] == "mention"
+    for share in (-0.1, 1.5):
+        with pytest.raises(ValueError, match=f"cataphora: got {share}, expected a share from 0"):
+            make_corpus(1, 1, 0, 0, cataphora=share)
+
+
+def test_pronoun_candidates_differ_in_the_pronoun_only(suites):
+    for item in suites["pronoun"]:
+        candidates = {item["ref pronoun"]: item["ref segment"]}
+        candidates |= {error["replacement"]: error["contrastive"] for error in item["errors"]}
+        assert set(candidates) == set(PRONOUNS.values())
+        split = {pronoun: words(text) for pronoun, text in candidates.items()}
+        differing = [column for column in zip(*split.values()) if len(set(column)) > 1]
+        assert [{word.lower() for word in column} for column in differing] == [set(PRONOUNS.values())]
+
+
+def test_pronoun_distance_and_answer_follow_from_the_text(suites):
+    documents = {row["doc_id"]: row for row in suites["documents"]}
+    for item in suites["pronoun"]:
+        german = [pair["de"] for pair in documents[item["document id"]]["translation"]]
+        place, distance = item["segment id"] - 1, item["ante distance"]
+        assert place == len(german) - 1 >= 3
+        (named,) = places_of_class(german, class_of_it(item["src segment"]))
+        assert place - named[0] == distance and PRONOUNS[named[1]] == item["ref pronoun"]
+        between = [{NOUNS[w][1] for w in words(text) if w in NOUNS} for text in german[named[0] + 1 : place]]
+        assert all(len(genders) == 1 for genders in between)
+        genders = [gender for group in between for gender in group]
+        assert len(set(genders)) == len(genders)
+        assert named[1] not in genders if distance < 4 else sorted(genders) == sorted(PRONOUNS)
+        head = words(german[named[0]])[item["ref ante head id"] - 1]
+        assert head == item["ref ante head"] and item["ref ante phrase"].endswith(head)
+        if distance < 2:  # a noun of another gender stands nearer to the pronoun
+            after = german[named[0]].split(head)[1]
+            assert {NOUNS[word][1] for word in words(after) if word in NOUNS} - {named[1]}
+
+
+def test_voita_items_have_their_fields_and_differ_in_the_last_sentence(suites):
+    for name, answers in (("deixis", 2), ("lex_cohesion", 2), ("ellipsis", 4)):
+        for item in suites[name]:
+            assert set(item) == {"src", "dst", "true_ind", "ctx_dist"}
+            assert len(item["src"].split(" _eos ")) == 4 and len(item["dst"]) == answers > item["true_ind"]
+            candidates = [text.split(" _eos ") for text in item["dst"]]
+            assert {len(candidate) for candidate in candidates} == {4}
+            assert len({tuple(candidate[:3]) for candidate in candidates}) == 1
+            assert len({candidate[3] for candidate in candidates}) == answers
+
+
+def test_deixis_answer_and_distance_follow_from_the_text(suites):
+    for item in suites["deixis"]:
+        *context, answer = item["dst"][item["true_ind"]].split(" _eos ")
+        register = "Sie" if re.search(r"\b(Herr|Frau) ", context[0]) else "du"
+        assert address_of(answer) == {register}
+        clues = [0] + [place for place, text in enumerate(context) if address_of(text)]
+        assert item["ctx_dist"] == 3 - clues[-1] and all(address_of(context[c]) == {register} for c in clues[1:])
+        assert {frozenset(address_of(text.split(" _eos ")[3])) for text in item["dst"]} == {
+            frozenset({"du"}), frozenset({"Sie"}),
+        }  # fmt: skip
+
+
+def test_term_answer_and_distance_follow_from_the_text(suites):
+    for item in suites["lex_cohesion"]:
+        *context, answer = item["dst"][item["true_ind"]].split(" _eos ")
+        used = [(place, word) for place, text in enumerate(context) for word in words(text) if word in TERMS]
+        ((place, term),) = used
+        assert term in words(answer) and item["ctx_dist"] == 3 - place
+        finals = [words(text.split(" _eos ")[3]) for text in item["dst"]]
+        assert [set(column) for column in zip(*finals) if len(set(column)) > 1] == [set(TERMS[term][2])]
+
+
+def test_ellipsis_takes_the_verb_before_it_and_another_person(suites):
+    participles = {verb[2]: verb for verb in LEXICON["verbs"]}
+    for item in suites["ellipsis"]:
+        *context, answer = item["dst"][item["true_ind"]].split(" _eos ")
+        (verb,) = [word for word in words(context[2]) if word in participles]
+        assert item["ctx_dist"] == 1 and not set(words(item["src"].split(" _eos ")[3])) & {
+            v[0] for v in LEXICON["verbs"]
+        }
+        for candidate in item["dst"]:
+            last = words(candidate.split(" _eos ")[3])
+            (own,) = [word for word in last if word in participles]
+            assert participles[own][1] in [word.lower() for word in last]
+            assert (own == verb) == (candidate == item["dst"][item["true_ind"]])
+        assert not set(words(context[2])) & set(words(answer)) & set(LEXICON["names"])
+
+
+def test_register_is_told_by_the_greeting_alone(suites):
+    documents = {row["doc_id"]: row for row in suites["documents"]}
+    groups = defaultdict(list)
+    for item in suites["register"]:
+        row, distance = documents[item["document id"]], item["ante distance"]
+        *context, last = row["translation"]
+        assert (last["en"], last["de"]) == (item["src segment"], item["ref segment"])
+        assert len(context) == distance and not any(name.startswith("deixis") for name in row["phenomena"][:-1])
+        (error,) = item["errors"]
+        assert {item["ref pronoun"], error["replacement"]} == {"du", "Sie"}
+        rest = [(pair["en"], pair["de"]) for pair in context[1:]]
+        candidates = frozenset([item["ref segment"], error["contrastive"]])
+        groups[item["document id"].rpartition("-")[0]].append((context[0]["en"], rest, candidates, item))
+    assert len(groups) == 9 * 12
+    for (greeting, *same, item), (other_greeting, *others, wrong) in groups.values():
+        assert greeting != other_greeting and same == others
+        assert item["ref segment"] == wrong["errors"][0]["contrastive"]
+    assert max(item["ante distance"] for item in make_suites(5, 1, longest=30)["register"]) == 29
+
+
+def test_without_context_nobody_beats_chance(suites):
+    """The best answer that looks at the current sentence and its candidates only is right in exactly CHANCE."""
+    seen = defaultdict(lambda: defaultdict(Counter))
+    for item in suites["pronoun"]:
+        candidates = frozenset([item["ref segment"], *(error["contrastive"] for error in item["errors"])])
+        if item["ante distance"]:
+            seen["pronoun", item["ante distance"]][item["src segment"], candidates][item["ref segment"]] += 1
+    for name in ("deixis", "lex_cohesion", "ellipsis"):
+        for item in suites[name]:
+            finals = [text.split(" _eos ")[3] for text in item["dst"]]
+            key = item["src"].split(" _eos ")[3], frozenset(finals)
+            seen[name, item["ctx_dist"]][key][finals[item["true_ind"]]] += 1
+    assert len(seen) == 4 + 3 + 3 + 1
+    for (name, _), groups in seen.items():
+        best = sum(max(answers.values()) for answers in groups.values())
+        assert best / sum(answers.total() for answers in groups.values()) == pytest.approx(CHANCE[name])
+
+
+def test_a_window_of_four_sees_nothing_of_an_antecedent_four_back(suites):
+    documents = {row["doc_id"]: row["translation"] for row in suites["documents"]}
+    answers = defaultdict(list)
+    for item in suites["pronoun"]:
+        if item["ante distance"] == 4:
+            answers[json.dumps([p["en"] for p in documents[item["document id"]][-4:]])].append(item["ref pronoun"])
+    assert len(answers) == 12 and all(sorted(found) == ["er", "es", "sie"] for found in answers.values())
+
+
+def test_answers_are_equally_frequent_at_every_distance(suites):
+    counts = defaultdict(Counter)
+    for item in suites["pronoun"]:
+        counts["pronoun", item["ante distance"]][item["ref pronoun"]] += 1
+    for name in ("deixis", "lex_cohesion", "ellipsis"):
+        for item in suites[name]:
+            counts[name, item["ctx_dist"]][item["true_ind"]] += 1
+    assert len(counts) == 5 + 3 + 3 + 1
+    for (name, _), answers in counts.items():
+        assert set(answers.values()) == {12} and len(answers) == round(1 / CHANCE[name])
+
+
+# Files and bad input
+
+
+def test_written_folder_reads_back(tmp_path):
+    folder = write_corpus(tmp_path / "new" / "corpus", seed=2, train=5, validation=3, test=2, suite_items=1)
+    suites = make_suites(2, 1)
+    names = {f"{split}.jsonl" for split in (*SPLITS, "documents")} | {f"{n}.json" for n in (*CHANCE, "register")}
+    assert {path.name for path in folder.iterdir()} == names and [p.name for p in folder.parent.iterdir()] == ["corpus"]
+    for split, rows in make_corpus(2, 5, 3, 2).items():
+        assert [json.loads(line) for line in (folder / f"{split}.jsonl").read_text("utf-8").splitlines()] == rows
+    for name in (*CHANCE, "register"):
+        assert json.loads((folder / f"{name}.json").read_text("utf-8")) == suites[name]
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
+    (tmp_path / "kept.txt").write_text("mine")
+    with pytest.raises(ValueError, match="not an empty folder"):
+        write_corpus(tmp_path, train=1, validation=1, test=1, suite_items=1)
+    with pytest.raises(ValueError, match="not an empty folder"):
+        write_corpus(tmp_path / "kept.txt", train=1, validation=1, test=1, suite_items=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["kept.txt"]
+    (tmp_path / "empty").mkdir()
+    assert (write_corpus(tmp_path / "empty", train=1, validation=1, test=1, suite_items=1) / "train.jsonl").exists()
+
+
+def test_nothing_is_left_behind_when_writing_fails(tmp_path, monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("hf_docmt.data.synthetic.corpus.os.replace", full)
+    with pytest.raises(OSError, match="No space"):
+        write_corpus(tmp_path / "corpus", train=1, validation=1, test=1, suite_items=1)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("sizes", [{"train": -1}, {"validation": 2.5}, {"test": "3"}])
+def test_bad_sizes(sizes):
+    with pytest.raises(ValueError, match=f"{next(iter(sizes))}: got .* expected an integer"):
+        make_corpus(**sizes)
+
+
+@pytest.mark.parametrize("sentences", [(0, 4), (5, 4), (6,), (2.0, 3), 7, "ab"])
+def test_impossible_lengths(sentences):
+    with pytest.raises(ValueError, match="shortest <= longest"):
+        make_corpus(train=1, sentences=sentences)
+
+
+@pytest.mark.parametrize("items", [-1, 1.5])
+def test_bad_suite_size(items, tmp_path):
+    with pytest.raises(ValueError, match="items_per_cell: got"):
+        make_suites(0, items)
+    with pytest.raises(ValueError, match="items_per_cell: got"):
+        write_corpus(tmp_path / "corpus", train=1, validation=1, test=1, suite_items=items)
+    assert not list(tmp_path.iterdir())

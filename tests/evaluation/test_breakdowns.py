@@ -1,0 +1,135 @@
+"""Breakdowns by place, length and domain: buckets, values from sums, intervals over documents, bad input."""
+
+import numpy as np
+import pytest
+
+from hf_docmt.evaluation.breakdowns import (
+    INDEX_BOUNDS,
+    LENGTH_BOUNDS,
+    break_down,
+    bucket,
+    document_labels,
+    item_labels,
+    sentence_labels,
+)
+from hf_docmt.evaluation.suites import SuiteItem
+from hf_docmt.reports.report import make_result
+
+IDS = ["news-7", "talk-1", "talk-2"]
+
+
+def item(**fields):
+    texts = {"source": ("a",), "target_context": (), "candidates": ("x", "y")}
+    return SuiteItem(item_id="s:1", correct=0, phenomenon="p", distance=None, **texts, **fields)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [
+        (INDEX_BOUNDS, ["1", "2", "3", "4-5", "4-5", "6-10", "6-10", "11-20", "11-20", "21-50", "21-50", ">50"]),
+        (
+            LENGTH_BOUNDS,
+            ["1", "2-10", "2-10", "2-10", "2-10", "2-10", "2-10", "11-20", "11-20", "21-50", "21-50", "51-100"],
+        ),
+    ],
+)
+def test_buckets(bounds, expected):
+    assert [bucket(number, bounds) for number in (1, 2, 3, 4, 5, 6, 10, 11, 20, 21, 50, 51)] == expected
+    assert bucket(101, LENGTH_BOUNDS) == ">100" and bucket(0, LENGTH_BOUNDS) == "0"
+
+
+def test_every_number_has_one_bucket():
+    names = [bucket(number, INDEX_BOUNDS) for number in range(1, 60)]
+    assert len(set(names)) == 8 and names == sorted(names, key=names.index)
+    for name in set(names):
+        first, _, last = name.strip(">").partition("-")
+        count = 59 - 50 if name.startswith(">") else int(last or first) - int(first) + 1
+        assert names.count(name) == count
+
+
+def test_labels():
+    assert document_labels(IDS, [1, 12, 0], domains="[a-z]+") == [
+        ["length=1", "domain=news"],
+        ["length=11-20", "domain=talk"],
+        ["length=0", "domain=talk"],
+    ]
+    found = sentence_labels(IDS, [1, 12, 0], by=["domain", "index"], domains=dict(zip(IDS, "abc")))
+    assert len(found) == 13 and found[0] == ["index=1", "domain=a"] and found[-1] == ["index=11-20", "domain=b"]
+    assert sentence_labels(IDS, [1, 1, 0], by=[]) == [[], []]
+
+
+def test_domains_by_expression():
+    """The first group is the domain, or the match at the beginning of the id."""
+    for expression, expected in ((r"(\w)\w+-", "n"), (r"\w+", "news"), (r"(?:x|n)e", "ne")):
+        assert document_labels(IDS[:1], [1], ["domain"], expression) == [[f"domain={expected}"]]
+
+
+def test_labels_of_items():
+    items = [item(index=0, group="talk-1"), item(index=3), item(group="news-1")]
+    assert item_labels(items, ["index", "domain"], "[a-z]+") == [
+        ["index=1", "domain=talk"],
+        ["index=4-5"],
+        ["domain=news"],
+    ]
+
+
+def test_accuracies():
+    labels = [
+        ["index=11-20", "domain=b"],
+        ["index=2", "domain=b"],
+        ["index=2", "domain=a"],
+        [],
+        ["index=>50", "domain=b"],
+    ]
+    parts = break_down("accuracy", [[1, 1], [0, 1], [1, 1], [0, 1], [0, 1]], labels, list("pqrst"), samples=50)
+    assert list(parts) == ["index=2", "index=11-20", "index=>50", "domain=a", "domain=b"]
+    assert [(part["value"], part["n"]) for part in parts.values()] == [
+        (50, 2),
+        (100, 1),
+        (0, 1),
+        (100, 1),
+        (pytest.approx(100 / 3), 3),
+    ]
+    assert set(parts["index=2"]) == {"value", "n", "interval"} and set(parts["index=11-20"]) == {"value", "n"}
+    make_result(
+        task="contrastive", dataset="d", split="s", metric="accuracy", value=40.0, signature="x:y", n=5, breakdown=parts
+    )
+
+
+def test_values_are_of_the_sums():
+    """Not the mean of the documents' values."""
+    parts = break_down("accuracy", [[9, 9], [0, 1]], [["domain=a"]] * 2, ["p", "q"], samples=0)
+    assert parts == {"domain=a": {"value": 90, "n": 2}}
+
+
+def test_intervals_are_over_documents():
+    """The rows of a document are drawn together."""
+    rows = [[1, 1]] * 20 + [[0, 1]] * 20
+    together = break_down("accuracy", rows, [["domain=a"]] * 40, ["p"] * 20 + ["q"] * 20)["domain=a"]
+    apart = break_down("accuracy", rows, [["domain=a"]] * 40, [str(n) for n in range(40)])["domain=a"]
+    assert together["interval"] == [0, 100] and 30 < apart["interval"][0] < 40 < 60 < apart["interval"][1] < 70
+    drawn = np.random.default_rng(1).choice(40, size=(1000, 40))
+    expected = np.quantile(100 * np.mean(drawn < 20, axis=1), [0.025, 0.975])
+    assert apart["interval"] == pytest.approx(expected)
+
+
+def test_nothing():
+    assert break_down("accuracy", [], [], []) == {}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: document_labels(IDS, [1, 2, 3], ["size"]), "unknown breakdown 'size': expected some of index, length"),
+        (lambda: document_labels(IDS, [1, 2, 3], ["domain"]), "breakdown by domain needs the domains"),
+        (lambda: document_labels(IDS, [1, 2, 3], ["domain"], {"news-7": "n"}), "'talk-1' has no domain.* 1 are told"),
+        (lambda: document_labels(IDS, [1, 2, 3], ["domain"], "news"), "document 'talk-1': 'news' finds no domain"),
+        (lambda: document_labels(IDS, [1, 2, 3], ["domain"], "()"), "document 'news-7': .* finds no domain"),
+        (lambda: document_labels(IDS, [1, 2, 3], ["domain"], "(["), "'\\(\\[' is no regular expression"),
+        (lambda: item_labels([item()], ["length"]), "does not tell the length"),
+        (lambda: break_down("accuracy", [[1, 1]], [["a=b"], []], ["p"]), "1 rows of statistics, 2 of labels, 1 groups"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,207 @@
+"""Term consistency: hand-made documents, Dice against a slow reading, glossary, choice of terms, bad input."""
+
+import random
+
+import numpy as np
+import pytest
+
+from hf_docmt.evaluation.discourse.consistency import term_consistency
+from hf_docmt.evaluation.discourse.terms import find_terms, listed_terms
+from hf_docmt.reports.statistics import scorer
+
+WHERE = {"dataset": "d", "split": "s"}
+SOURCES = [
+    ["The bank is old .", "He sees the bank .", "Anna sleeps .", "I know Anna ."],
+    ["A bank here .", "No bank there .", "Only Peter ."],
+]
+KEPT = [
+    ["Die Bank ist alt .", "Er sieht die Bank .", "Anna schläft .", "Ich kenne Anna ."],
+    ["Eine Bank hier .", "Keine Bank dort .", "Nur Peter ."],
+]
+CHANGED = [KEPT[0], ["Eine Bank hier .", "Kein Ufer dort .", "Nur Peter ."]]
+TERMS = {"terms": ["bank", "Anna", "Peter"]}
+GLOSSARY = {"glossary": {"bank": ["Bank", "Ufer", "Geldinstitut"], "Anna": ["Anna"], "Peter": ["Peter"]}}
+
+
+def value(sources, hypotheses, **options):
+    return term_consistency(sources, hypotheses, **WHERE, **options)["value"]
+
+
+@pytest.mark.parametrize("given", [TERMS, GLOSSARY])
+def test_by_hand(given):
+    """bank in both documents, Anna in the first; Peter is not repeated."""
+    assert value(SOURCES, KEPT, **given) == 100
+    found = term_consistency(SOURCES, CHANGED, KEPT, **WHERE, **given, doc_ids=["a", "b"])
+    assert found["value"] == pytest.approx(200 / 3) and (found["n"], found["task"]) == (3, "discourse")
+    assert found["breakdown"] == {"kind=name": {"value": 100, "n": 1}, "kind=word": {"value": 50, "n": 2}}
+    details = found["details"]
+    assert details["statistics"] == {"unit": "document", "ids": ["a", "b"], "rows": [[2, 2], [0, 1]]}
+    assert details["agreement"] == pytest.approx(100 * 5 / 6) and details["reference"] == 100
+    (change,) = details["changed"]
+    assert (change["document"], change["term"], change["translations"][0]) == ("b", "bank", ["bank"])
+    assert change["translations"][1] == (["dort"] if given is TERMS else ["ufer"])  # dort, kein, ufer: equal Dice
+    sums = np.array(details["statistics"]["rows"]).sum(0, keepdims=True)
+    assert scorer(found["metric"], 2)(sums)[0] == pytest.approx(found["value"])
+
+
+def test_terms_by_rule():
+    """Words of four letters in at most half of the sentences: bank, Anna; the rest is not repeated or too short."""
+    found = term_consistency(SOURCES, CHANGED, **WHERE, max_share=0.6)
+    assert found["value"] == pytest.approx(200 / 3) and found["n"] == 3
+    assert found["breakdown"]["kind=name"] == {"value": 100, "n": 1}
+    assert found["details"]["reference"] is None
+    assert term_consistency(SOURCES, CHANGED, **WHERE, max_share=0.5)["n"] == 1  # bank stands in 4 of 7
+
+
+def test_translations_left_out():
+    """An empty sentence and one without any word of the glossary do not keep a translation."""
+    empty = [KEPT[0], ["Eine Bank hier .", "", "Nur Peter ."]]
+    for given in (TERMS, GLOSSARY):
+        found = term_consistency(SOURCES, empty, **WHERE, **given)
+        assert found["value"] == pytest.approx(200 / 3)
+        assert found["details"]["changed"][0]["translations"] == [["bank"], []]
+    unknown = [KEPT[0], ["Eine Sparkasse hier .", "Keine Sparkasse dort .", "Nur Peter ."]]
+    assert value(SOURCES, unknown, **GLOSSARY) == pytest.approx(200 / 3)
+    assert value([["bank", "bank"]], [["", ""]], **TERMS) == 0
+
+
+def test_glossary_of_phrases():
+    """Phrases, several translations in one sentence, whole words, case, text without blanks."""
+    sources = [["乔莲来了", "我看见乔莲", "乔莲走了"]]
+    glossary = {"乔莲": ["Qiao Lian", "Joe", "Qiao"]}
+    for hypotheses, expected in (
+        (["Qiao Lian came", "I see qiao lian", "Qiao  Lian left"], 100),
+        (["Qiao Lian came", "I see Joe", "Qiao Lian left"], 0),
+        (["Qiao Lian or Joe came", "I see Joe", "Joe left"], 100),
+        (["Joe came", "I see Joe", "Joey left"], 0),
+        (["Qiao Lian came", "I see Qiao", "Qiao left"], 0),  # of two at one place the longer one
+    ):
+        assert value(sources, [hypotheses], glossary=glossary) == expected
+    assert value([["Red Army", "the red army", "red", "red"]], [["Rot", "rot", "x", "y"]], terms=["red army"]) == 100
+
+
+def test_phrases_hide_the_words_in_them():
+    """With `new york` in the list, *New York* is no *york*."""
+    found = listed_terms([["New York or York", "New York"], ["york"]], ["york", "New York"])
+    assert found.sentences == [[{"new york", "york"}, {"new york"}], [{"york"}]]
+    assert found.names == {"new york"} and found.repeated(0) == {"new york": [0, 1]} and found.repeated(1) == {}
+
+
+def test_prefix():
+    """Endings do not matter on either side, unless whole words are asked for."""
+    sources = [["The wizards came", "A wizard went", "Nobody"], ["Others", "Nothing"]]
+    hypotheses = [["Die Zauberern kamen", "Ein Zauberer ging", "Keiner"], ["Andere", "Nichts"]]
+    found = term_consistency(sources, hypotheses, **WHERE, max_share=0.5)
+    assert (found["value"], found["n"]) == (100, 1)
+    assert value([["The wizard came", "A wizard went"]], [hypotheses[0][:2]], max_share=1, prefix=None) == 0
+    with pytest.raises(ValueError, match="no term stands in two sentences of one of the 2 documents"):
+        value(sources, hypotheses, max_share=0.5, prefix=None)
+
+
+def test_choice_of_terms():
+    sources = [["Anna saw Lake Como in 2001", "the lake and como 2001", "We say: Peter-Paul saw the sea", "Hers"]]
+    found = find_terms(sources, max_share=0.5, prefix=None)
+    assert found.sentences[0] == [{"anna", "lake", "como"}, {"lake", "como"}, {"peter-paul"}, {"hers"}]
+    assert found.names == {"peter-paul"}  # lake and como are small once, Anna only stands first
+    assert found.repeated(0) == {"lake": [0, 1], "como": [0, 1]}
+    assert find_terms(sources, max_share=0.25, prefix=None).sentences[0] == [{"anna"}, set(), {"peter-paul"}, {"hers"}]
+    assert find_terms(sources, max_share=0.5, prefix=3).sentences[0][0] == {"ann", "lak", "com"}
+
+
+def slow_consistency(sources, hypotheses, terms):
+    """(kept, repeated) with every coefficient counted anew; words are parted by blanks."""
+    pairs = [pair for sides in zip(sources, hypotheses) for pair in zip(*sides)]
+
+    def dice(term, word):
+        with_term = [term in source.split() for source, _ in pairs]
+        with_word = [word in target.split() for _, target in pairs]
+        return 2 * sum(a and b for a, b in zip(with_term, with_word)) / (sum(with_term) + sum(with_word))
+
+    kept = repeated = 0
+    for document, translation in zip(sources, hypotheses):
+        for term in terms:
+            places = [place for place, sentence in enumerate(document) if term in sentence.split()]
+            if len(places) < 2:
+                continue
+            chosen = set()
+            for place in places:
+                best = None
+                for word in sorted(set(translation[place].split())):
+                    if best is None or dice(term, word) > dice(term, best):
+                        best = word
+                chosen.add(best)
+            repeated += 1
+            kept += len(chosen) == 1 and None not in chosen
+    return kept, repeated
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_equals_slow_reading(seed):
+    rng = random.Random(seed)
+    english, german = ["aaaa", "bbbb", "cccc", "dddd", "the"], ["uuu", "vvv", "www", "xxx", "die", "das"]
+
+    def text(words):
+        return " ".join(rng.choices(words, k=rng.randrange(5)))
+
+    sources = [[text(english) for _ in range(4)] for _ in range(12)]
+    hypotheses = [[text(german) for _ in range(4)] for _ in range(12)]
+    kept, repeated = slow_consistency(sources, hypotheses, english[:4])
+    found = term_consistency(sources, hypotheses, **WHERE, terms=english[:4])
+    assert 0 < kept < repeated == found["n"] and found["value"] == pytest.approx(100 * kept / repeated)
+    assert term_consistency(sources, hypotheses, **WHERE, max_share=1)["value"] == found["value"]
+
+
+def test_consistent_translation_scores_higher():
+    """Every word has one translation, or one of three by chance: the score tells them apart."""
+    rng = random.Random(5)
+    sources = [[" ".join(rng.sample([f"word{n}" for n in range(60)], 5)) for _ in range(8)] for _ in range(40)]
+
+    def translate(choices):
+        return [
+            [" ".join(f"wort{word[4:]}{'xyz'[rng.randrange(choices)]}" for word in s.split()) for s in document]
+            for document in sources
+        ]
+
+    scores = [value(sources, translate(choices), max_share=1, prefix=None) for choices in (1, 2, 3)]
+    assert scores[0] > 95 and scores[0] > scores[1] + 20 > scores[2] + 20
+
+
+def test_signature():
+    by_rule = term_consistency(SOURCES, KEPT, **WHERE, max_share=0.6)["signature"]
+    assert by_rule.startswith(
+        "terms:length>=4,sentences<=60%|repeated:2-sentences-of-a-document|kept:in-all-sentences|"
+        "align:dice-over-scored-documents|prefix:6|version:"
+    )
+    listed = [
+        term_consistency(SOURCES, KEPT, **WHERE, terms=terms, prefix=None)["signature"]
+        for terms in (["bank", "Anna"], ["Anna", "bank"], ["bank", "Peter"])
+    ]
+    assert listed[0] == listed[1] != listed[2] and "terms:listed-2-" in listed[0] and "|prefix:none|" in listed[0]
+    glossaries = [
+        term_consistency(SOURCES, KEPT, **WHERE, glossary=glossary)["signature"]
+        for glossary in ({"bank": ["Bank"]}, {"bank": ["Bank", "Ufer"]})
+    ]
+    assert glossaries[0] != glossaries[1] and "|align:glossary|prefix:none|" in glossaries[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"terms": ["a"], "glossary": {"a": ["b"]}}, "terms and a glossary are given"),
+        ({"terms": []}, r"terms: got \[\], expected a list of at least one"),
+        ({"terms": ["Bank", "bank"]}, "terms: 'bank' and 'Bank' are the same but for case"),
+        ({"glossary": {}}, "terms: got .*, expected a list of at least one"),
+        ({"glossary": {"bank": []}}, r"glossary, translations of 'bank': got \[\]"),
+        ({"glossary": {"bank": "Bank"}}, "glossary, translations of 'bank': got 'Bank', expected a list"),
+        ({"prefix": 0}, "prefix is 0, expected a number of characters"),
+        ({"max_share": 0}, "max_share is 0, expected a share"),
+        ({"max_share": 2}, "max_share is 2, expected a share"),
+        ({"terms": ["tree"]}, "no term stands in two sentences of one of the 2 documents; give terms or a glossary"),
+        ({"hypotheses": KEPT[:1]}, "1 translated documents for 2 references"),
+        ({"sources": SOURCES[:1]}, "1 source documents for 2 translated"),
+    ],
+)
+def test_bad_input(options, message):
+    given = {"sources": SOURCES, "hypotheses": KEPT, "references": KEPT} | WHERE
+    with pytest.raises(ValueError, match=message):
+        term_consistency(**given | options)

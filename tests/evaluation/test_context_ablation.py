@@ -1,0 +1,304 @@
+"""Replaced contexts, accuracy under each, CXMI and P-CXMI: by hand, by a slow loop, and with bad input."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from support.tiny_models import documents_of
+
+from hf_docmt import registry
+from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.evaluation.context_ablation import (
+    CONDITIONS,
+    PointwiseCXMI,
+    context_results,
+    cxmi_result,
+    items_of_documents,
+    pointwise_cxmi,
+    with_context,
+    word_gains,
+)
+from hf_docmt.evaluation.suites import SuiteItem
+from hf_docmt.evaluation.systems import DocMTSystem
+from hf_docmt.reports.significance import confidence_interval
+
+
+def item(number, document, context=3, after=0, **changes):
+    """An item whose every sentence says where it comes from."""
+    given = {
+        "item_id": f"i{number}",
+        "source": tuple(f"{document} before {number}.{i}" for i in range(context)) + (f"{document} now {number}",),
+        "target_context": tuple(f"T {document} before {number}.{i}" for i in range(context)),
+        "candidates": (f"right {number}", f"wrong {number}"),
+        "correct": 0,
+        "phenomenon": "it" if number % 2 else "they",
+        "distance": 1,
+        "source_after": tuple(f"{document} after {number}.{i}" for i in range(after)),
+        "target_after": tuple(f"T {document} after {number}.{i}" for i in range(after)),
+        "group": document,
+    }
+    return SuiteItem(**{**given, **changes})
+
+
+ITEMS = [item(n, "abc"[n % 3], context=(3, 3, 3, 1)[n // 6], after=n // 12) for n in range(24)]
+ITEMS += [item(24, "a", context=0)]
+
+
+def context(one):
+    return list(zip(one.source[:-1], one.target_context)) + list(zip(one.source_after, one.target_after))
+
+
+def rest(one):
+    return replace(one, source=one.source[-1:], target_context=(), source_after=(), target_after=(), index=None)
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_only_the_context_changes(condition):
+    found = with_context(ITEMS, condition)
+    assert [rest(one) for one in found] == [rest(one) for one in ITEMS]
+    for one, old in zip(found, ITEMS):
+        assert all(target == f"T {source}" for source, target in context(one))  # pairs stay pairs
+        if condition == "true":
+            assert one == old
+        else:
+            assert (one.index or 0) == len(old.source) - 1  # the place in the document stays
+        if condition == "empty":
+            assert not context(one) and one.source == old.source[-1:]
+        else:
+            assert (len(one.source), len(one.source_after)) == (len(old.source), len(old.source_after))
+
+
+@pytest.mark.parametrize("condition", ["random", "wrong-document"])
+def test_context_of_other_documents(condition):
+    seen = set()
+    for seed in range(5):
+        found = with_context(ITEMS, condition, seed)
+        assert all(source[0] != one.group for one in found for source, _ in context(one))
+        assert found == with_context(ITEMS, condition, seed)
+        seen.add(tuple(one.source for one in found))
+    assert len(seen) == 5
+
+
+def test_random_context_is_drawn_sentence_by_sentence():
+    found = with_context(ITEMS * 20, "random")
+    sources = [source for one in found for source, _ in context(one)]
+    assert set(sources) == {source for one in ITEMS for source, _ in context(one)}  # all are drawn
+    mixed = [one for one in found if len({source.split(".")[0] for source in one.source[:-1]}) > 1]
+    assert len(mixed) > len(found) / 2
+
+
+def test_wrong_document_is_a_derangement():
+    for seed in range(5):
+        found = with_context(ITEMS, "wrong-document", seed)
+        for size in {(len(one.source), len(one.source_after)) for one in ITEMS}:
+            same = [n for n, one in enumerate(ITEMS) if (len(one.source), len(one.source_after)) == size]
+            assert sorted(context(found[n]) for n in same) == sorted(context(ITEMS[n]) for n in same)  # each once
+    assert with_context(ITEMS, "wrong-document")[-1].source == ITEMS[-1].source  # nothing to replace
+
+
+def test_items_without_group_are_told_apart_by_their_context():
+    same = [replace(item(1, "a"), group=None), replace(item(1, "a"), group=None, item_id="again")]
+    others = [replace(item(n, "b"), group=None) for n in (2, 3)]
+    for seed in range(5):
+        for condition in ("random", "wrong-document"):
+            found = with_context(same + others, condition, seed)
+            assert all(source[0] == "b" for one in found[:2] for source, _ in context(one))
+
+
+def test_contexts_that_cannot_be_replaced():
+    with pytest.raises(ValueError, match="unknown context 'wrong': expected one of true, empty, random, wrong-docu"):
+        with_context(ITEMS, "wrong")
+    one_document = [item(n, "a") for n in range(4)]
+    with pytest.raises(ValueError, match="item i0: no other document has context to draw from"):
+        with_context(one_document, "random")
+    with pytest.raises(ValueError, match="item i9: no item of another document has 9 sentences before and 0 after"):
+        with_context([*ITEMS, item(9, "b", context=9)], "wrong-document")
+
+
+def test_wrong_document_of_a_rare_size():
+    """The nearest sentences of a longer context, never of the own document."""
+    short = item(9, "a", context=1)
+    others = [item(n, name, context=3) for n, name in enumerate("aaabbbccc")]
+    seen = set()
+    for seed in range(40):
+        *_, found = with_context([*others, short], "wrong-document", seed)
+        assert found.source[-1] == short.source[-1] and len(found.source) == 2
+        (giver,) = [other for other in others if other.source[2] == found.source[0]]
+        assert giver.target_context[2] == found.target_context[0]
+        seen.add(giver.group)
+    assert seen == {"b", "c"}
+
+
+class FakeSystem:
+    """Tokens are words; the right candidate is better where the context is of the sentence's own document."""
+
+    name, past_context, future_context, target_context = "fake", 3, 0, "none"
+
+    def token_log_probabilities(self, items):
+        return [[self.scores(one, candidate) for candidate in one.candidates] for one in items]
+
+    def scores(self, one, candidate):
+        own = bool(one.source[:-1]) and one.source[0][0] == one.source[-1][0]
+        right = 0.5 if candidate.startswith("right") else 0.0
+        return [-2.0 + right if own else -1.0, -1.0, -0.25 * len(one.source)]
+
+    def token_texts(self, items):
+        return [[[*candidate.split(), "</s>"] for candidate in one.candidates] for one in items]
+
+
+def test_accuracy_under_each_context():
+    results = context_results(FakeSystem(), ITEMS, dataset="fake", samples=200)
+    found = {result["signature"].split("context:")[-1].split("|")[0]: result for result in results}
+    assert list(found) == ["true", "empty", "random, seed 0", "wrong-document, seed 0"]
+    assert found["true"]["value"] == 96.0 and found["true"]["n"] == 25  # one item has no context
+    assert [result["value"] for result in results[1:]] == [0.0, 0.0, 0.0]
+    assert "difference" not in found["true"]["details"]
+    for result in results[1:]:
+        assert result["task"] == "contrastive" and len(result["details"]["interval"]) == 2
+        difference = result["details"]["difference"]
+        assert difference["value"] == -96.0 and difference["interval"][0] <= -96.0 <= difference["interval"][1]
+        assert result["details"]["statistics"]["ids"] == ["a", "b", "c"]
+    (alone,) = context_results(FakeSystem(), ITEMS, dataset="fake", conditions=("empty",), normalization="mean")
+    assert (
+        alone["signature"].startswith("logprob:mean|tokens:current|target-context:none|past:3|")
+        and "difference" not in alone["details"]
+    )
+    with pytest.raises(ValueError, match="unknown normalization 'max'"):
+        context_results(FakeSystem(), ITEMS, dataset="fake", normalization="max")
+
+
+# CXMI
+
+
+def test_pointwise_by_hand():
+    found = pointwise_cxmi(FakeSystem(), [item(1, "a", context=3), item(2, "b", context=0)])
+    assert found[0].tokens == ("right", "1", "</s>")
+    assert found[0].with_context == (-1.5, -1.0, -1.0) and found[0].without_context == (-1.0, -1.0, -0.25)
+    assert found[0].gains == (-0.5, 0.0, -0.75)
+    assert found[0].gain() == -1.25 and found[0].gain("mean") == pytest.approx(-1.25 / 3)
+    assert found[1].gains == (0.0, 0.0, 0.0)
+    assert (found[0].item_id, found[0].group, found[0].labels["phenomenon"]) == ("i1", "a", "it")
+    wrong = replace(item(1, "a"), candidates=("wrong", "right one"), correct=1)
+    assert pointwise_cxmi(FakeSystem(), [wrong])[0].tokens == ("right", "one", "</s>")
+
+
+def pointwise(number, group, *gains, **labels):
+    return PointwiseCXMI(
+        f"i{number}", tuple(f"t{n}" for n in range(len(gains))), gains, (0.0,) * len(gains), group, labels
+    )
+
+
+def test_cxmi_by_hand():
+    found = [
+        pointwise(1, "a", 1.0, 2.0, distance="1"),
+        pointwise(2, "a", -1.0, distance="2"),
+        pointwise(3, "b", 0.5, 0.5, 0.5, 0.5, distance="1"),
+        pointwise(4, None, 0.0, 1.0, distance="1"),
+    ]
+    result = cxmi_result(FakeSystem(), found, dataset="d", samples=100)
+    assert (result["task"], result["metric"], result["n"]) == ("context use", "CXMI", 4)
+    assert result["value"] == pytest.approx((3.0 - 1.0 + 2.0 + 1.0) / 4)  # sums of log-probabilities per sentence
+    assert result["details"]["statistics"]["ids"] == ["a", "b", "i4"]
+    assert result["details"]["statistics"]["rows"] == [[2.0, 2], [2.0, 1], [1.0, 1]]
+    assert result["breakdown"]["distance=1"]["value"] == 2.0 and result["breakdown"]["distance=1"]["n"] == 3
+    assert "interval" not in result["breakdown"]["distance=2"]  # one document
+    assert result["details"]["interval"] == pytest.approx(confidence_interval(result, samples=100))
+    assert result["signature"].startswith(
+        "unit:nats|sentence:sum|tokens:current|target-context:none|without:empty|past:3|future:0|version:"
+    )
+    mean = cxmi_result(FakeSystem(), found, dataset="d", normalization="mean")
+    assert mean["value"] == pytest.approx((1.5 - 1.0 + 0.5 + 0.5) / 4)  # as the released code
+    assert "sentence:mean" in mean["signature"]
+    with pytest.raises(ValueError, match="normalization 'max' and 4 sentences: expected sum or mean"):
+        cxmi_result(FakeSystem(), found, dataset="d", normalization="max")
+    with pytest.raises(ValueError, match="0 sentences"):
+        cxmi_result(FakeSystem(), [], dataset="d")
+
+
+def test_interval_holds_the_documents_that_could_be_drawn():
+    """Two documents: their own means, and the mean of both, weighted by sentences, are all that can come out."""
+    found = [pointwise(1, "a", 1.0), pointwise(2, "a", 3.0), pointwise(3, "b", 10.0)]
+    result = cxmi_result(FakeSystem(), found, dataset="d", samples=2000)
+    assert result["details"]["interval"] == [2.0, 10.0]
+    assert result["value"] == pytest.approx(14.0 / 3)
+
+
+def test_scores_that_are_not_finite():
+    class Broken(FakeSystem):
+        def scores(self, one, candidate):
+            return [math.nan, 0.0, 0.0] if len(one.source) > 1 else [0.0, 0.0, 0.0]
+
+    with pytest.raises(ValueError, match="item i1: log-probabilities .*nan.* expected as many, all finite"):
+        pointwise_cxmi(Broken(), [item(1, "a")])
+
+
+def test_words_that_profit():
+    """Tokens of a word are summed, where spaces stand in tokens of their own or not; the end mark is alone."""
+    tokens = ("Sie", " ", "schl", "äft", ",", " nicht", ".", "</s>")
+    gains = (1.0, 0.25, 2.0, 0.5, 0.125, -1.0, 4.0, 8.0)
+    found = [PointwiseCXMI(f"i{i}", tokens, gains, (0.0,) * 8, None, {}) for i in range(2)]
+    expected = {"Sie": 1.25, "schläft": 2.5, ",": 0.125, "nicht": -1.0, ".": 4.0, "</s>": 8.0}
+    assert {word: (gain, n) for word, gain, n in word_gains(found, least=2)} == {w: (g, 2) for w, g in expected.items()}
+    assert [word for word, *_ in word_gains(found, least=2)][:3] == ["</s>", ".", "schläft"]
+    assert word_gains(found, least=3) == []
+    empty = [PointwiseCXMI("i", (" ", "</s>"), (1.0, 2.0), (0.0, 0.0), None, {})]
+    assert word_gains(empty, least=1) == [("</s>", 2.0, 1)]
+
+
+# Documents and a real model
+
+
+DOCUMENTS = documents_of(
+    (["w6 w7", "w8", " ", "w9 w10 w11"], ["w7 w6", "w9", "w6", "w11 w10"]),
+    (["w12", "w13 w14"], ["w13", ""]),
+)
+
+
+def test_items_of_documents():
+    items = items_of_documents(DOCUMENTS, source_lang="en", target_lang="de", past_context=2, future_context=1)
+    assert [one.item_id for one in items] == ["d0:1", "d0:2", "d0:4", "d1:1"]  # blank on a side: no item
+    first, _, last, other = items
+    assert first.source == ("w6 w7",) and first.target_context == () and first.index == 0
+    assert (first.source_after, first.target_after) == (("w8",), ("w9",))
+    assert last.source == ("w8", " ", "w9 w10 w11") and last.target_context == ("w9", "w6") and last.index == 3
+    assert last.candidates == ("w11 w10",) and last.correct == 0 and last.source_after == ()
+    assert {one.group for one in items} == {"d0", "d1"} and other.group == "d1"
+
+
+def test_cxmi_of_a_model_equals_a_slow_loop():
+    """P-CXMI is the log-probability in the window of past sentences less that of the sentence alone."""
+    torch.manual_seed(0)
+    words = " ".join(f"w{n}" for n in range(6, 30))
+    tokenizer = train_tokenizer([words] * 3, vocab_size=330)
+    architecture = registry.get("concat")
+    sizes = {"d_model": 16, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "vocab_size": len(tokenizer), "init_std": 0.5}
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_layers": 1, "decoder_layers": 1}
+    model = architecture.model_class(architecture.config_class(**sizes, **heads, past_context=2, use_bod=True)).eval()
+    special = {name: tokenizer.convert_tokens_to_ids(name) for name in ("<s>", "</s>", "<sep>", "<bod>")}
+
+    def log_probabilities(source, target, first):
+        def joined(sentences):
+            tokens = [special["<bod>"]] if first else []
+            for sentence in sentences:
+                tokens += tokenizer(sentence, add_special_tokens=False)["input_ids"] + [special["<sep>"]]
+            return tokens[:-1] + [special["</s>"]]
+
+        ids, labels = torch.tensor([joined(source)]), joined(target)
+        with torch.no_grad():
+            decoder = torch.tensor([[special["<s>"], *labels[:-1]]])
+            logits = model(input_ids=ids, decoder_input_ids=decoder).logits[0].double().log_softmax(-1)
+        scored = len(labels) if len(target) == 1 else len(joined(target[-1:])) - first
+        return [logits[t, labels[t]].item() for t in range(len(labels) - scored, len(labels))]
+
+    items = items_of_documents(DOCUMENTS, source_lang="en", target_lang="de", past_context=2)
+    found = pointwise_cxmi(DocMTSystem(model, tokenizer), items)
+    for one, given in zip(found, items):
+        first = given.index == len(given.source) - 1
+        full = log_probabilities(given.source, [*given.target_context, *given.candidates], first)
+        alone = log_probabilities(given.source[-1:], given.candidates, given.index == 0)
+        np.testing.assert_allclose(one.gains, np.subtract(full, alone), atol=1e-4)
+        assert one.tokens[-1] == "</s>" and len(one.tokens) == len(full)
+        assert "".join(one.tokens[:-1]).removeprefix("<bod>").strip() == given.candidates[0]
+    assert any(abs(gain) > 1e-3 for gain in found[1].gains)

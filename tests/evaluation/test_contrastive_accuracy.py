@@ -1,0 +1,314 @@
+"""Verdicts on contrastive scores: ties, breakdown, intervals, statistics, averages over suites, report results."""
+
+import json
+import math
+import random
+from collections import Counter
+
+import pytest
+
+from hf_docmt import __version__
+from hf_docmt.evaluation.contrastive_accuracy import contrastive_result, file_result, judge, wilson_interval
+from hf_docmt.evaluation.suites import SuiteItem, average_results
+from hf_docmt.reports.report import build_report, format_table
+
+
+def made(number, correct=0, size=3, phenomenon="p", distance=None, **fields):
+    candidates = tuple(f"{number} {place}" for place in range(size))
+    name = fields.pop("suite", "i")
+    return SuiteItem(f"{name}:{number}", ("s",), (), candidates, correct, phenomenon, distance, **fields)
+
+
+def judged(*rows, ties=None):
+    items, scores = [], []
+    for number, (phenomenon, distance, labels, correct, row) in enumerate(rows, 1):
+        items.append(made(number, correct, len(row), phenomenon, distance, labels=labels))
+        scores.append(row)
+    return judge(items, scores, ties)
+
+
+def part(right, n):
+    """An independent form of Wilson's interval: the shares p with (share - p)² = z² p (1 - p) / n."""
+    share, square = right / n, 1.959963984540054**2 / n
+    a, b, c = 1 + square, -(2 * share + square), share * share
+    root = math.sqrt(b * b - 4 * a * c)
+    interval = [100 * (-b - root) / (2 * a), 100 * (-b + root) / (2 * a)]
+    return {"value": pytest.approx(100 * right / n), "n": n, "interval": pytest.approx(interval, abs=1e-6)}
+
+
+def test_judge_by_hand():
+    verdict = judged(
+        ("it:er", 0, {"intrasegmental": "yes"}, 0, [-1.0, -2.0, -3.0]),
+        ("it:er", 4, {"intrasegmental": "no"}, 0, [-2.0, -1.0, -3.0]),
+        ("it:es", 4, {"intrasegmental": "no"}, 2, [-2.0, -3.0, -1.0]),
+        ("it:es", 7, {}, 1, [-2.0, -2.0]),  # a tie is wrong
+        ("it:es", None, {}, 1, [-math.inf, -5.0]),
+    )
+    assert verdict.right == (True, False, True, False, True)
+    assert (verdict.accuracy, verdict.n, verdict.ties) == (60.0, 5, "wrong")
+    assert verdict.breakdown == {
+        "distance=0": part(1, 1),
+        "distance=>3": part(1, 3),
+        "intrasegmental=no": part(1, 2),
+        "intrasegmental=yes": part(1, 1),
+        "phenomenon=it:er": part(1, 2),
+        "phenomenon=it:er distance=0": part(1, 1),
+        "phenomenon=it:er distance=>3": part(0, 1),
+        "phenomenon=it:es": part(2, 3),
+        "phenomenon=it:es distance=>3": part(1, 2),
+    }
+    assert verdict.details["interval"] == part(3, 5)["interval"]
+
+
+@pytest.mark.parametrize(
+    ("correct", "row", "wrong", "first"),
+    [
+        (0, [-1.0, -1.0, -2.0], False, True),
+        (1, [-1.0, -1.0, -2.0], False, False),
+        (1, [-2.0, -1.0, -1.0], False, True),
+        (2, [-2.0, -1.0, -1.0], False, False),
+        (1, [-2.0, -1.0, -3.0], True, True),
+        (0, [-2.0, -1.0, -1.0], False, False),
+        (0, [-math.inf, -math.inf, -math.inf], False, True),
+    ],
+)
+def test_ties(correct, row, wrong, first):
+    for format, ties, expected in (
+        (None, None, wrong),
+        ("contrapro", None, wrong),
+        ("lopes", None, wrong),
+        ("bawden", None, wrong),
+        ("voita", None, first),
+        ("voita", "wrong", wrong),
+        ("contrapro", "first", first),
+    ):
+        verdict = judge([made(1, correct, format=format)], [row], ties)
+        assert verdict.right == (expected,), (format, ties)
+        assert verdict.ties == (ties or ("first" if format == "voita" else "wrong"))
+
+
+def test_judge_bad_scores():
+    with pytest.raises(ValueError, match="item i:2: NaN in its scores"):
+        judged(("p", 1, {}, 0, [-1.0, -2.0]), ("p", 1, {}, 0, [-1.0, math.nan]))
+    with pytest.raises(ValueError, match=r"a\.json, item 7: NaN in its scores \[nan, 1\.0, 2\.0\]"):
+        judge([made(1, place="a.json, item 7")], [[math.nan, 1.0, 2.0]])
+    items = [made(1), made(2)]
+    with pytest.raises(ValueError, match="1 rows of scores for 2 items"):
+        judge(items, [[1.0, 2.0, 3.0]])
+    with pytest.raises(ValueError, match="item i:2: 2 scores for 3 candidates"):
+        judge(items, [[1.0, 2.0, 3.0], [1.0, 2.0]])
+    with pytest.raises(ValueError, match="0 rows of scores for 0 items"):
+        judge([], [])
+    with pytest.raises(ValueError, match="unknown rule for ties 'right': expected wrong or first"):
+        judge(items, [[1.0, 2.0, 3.0]] * 2, "right")
+    mixed = [made(1, format="voita"), made(2, format="lopes")]
+    with pytest.raises(ValueError, match="items of lopes and voita together; judge each suite alone, or give ties"):
+        judge(mixed, [[1.0, 2.0, 3.0]] * 2)
+    assert judge(mixed, [[1.0, 2.0, 3.0]] * 2, "first").n == 2
+
+
+@pytest.mark.parametrize("n", [1, 7, 200, 12000])
+def test_wilson_interval(n):
+    for right in {0, 1, n // 3, n}:
+        low, high = wilson_interval(right, n)
+        assert 0 <= low <= 100 * right / n <= high <= 100
+        assert [low, high] == part(right, n)["interval"]
+    assert wilson_interval(8, 10) == pytest.approx([49.02, 94.33], abs=0.01)  # as published in tables
+
+
+def test_statistics_by_group():
+    """Any choice of groups has the accuracy that follows from its rows."""
+    generator = random.Random(1)
+    items = [made(number, group=f"d{number % 4}", format="contrapro") for number in range(40)]
+    scores = [[generator.random() for _ in range(3)] for _ in items]
+    verdict = judge(items, scores)
+    statistics = verdict.details["statistics"]
+    assert statistics["unit"] == "document" and statistics["ids"] == ["d0", "d1", "d2", "d3"]
+    for name, row in zip(statistics["ids"], statistics["rows"]):
+        own = [right for item, right in zip(items, verdict.right) if item.group == name]
+        assert row == [sum(own), len(own)]
+    pairs = judge([made(n, format="voita", group=f"i:{n // 2}") for n in range(4)], scores[:4]).details["statistics"]
+    assert pairs["unit"] == "context" and [n for _, n in pairs["rows"]] == [2, 2]
+    alone = judge([made(number, format="voita") for number in range(3)], scores[:3]).details["statistics"]
+    assert alone["unit"] == "item" and alone["ids"] == ["i:0", "i:1", "i:2"]
+    assert [n for _, n in alone["rows"]] == [1, 1, 1]
+
+
+def bawden_block(number):
+    """Four pairs with the same two translations, each right twice."""
+    for place in range(4):
+        texts = (f"{number} ils", f"{number} elles")
+        labels = {"kind": "correct" if place < 2 else "semi-correct", "type": ("m.pl", "f.pl")[place % 2]}
+        yield SuiteItem(
+            f"anaphora:{4 * number + place}",
+            ("before", f"s{number}"),
+            (f"avant {place}",),
+            texts if place % 2 else texts[::-1],
+            0,
+            "anaphora",
+            None,
+            labels,
+            group=f"anaphora:{number}",
+            group_size=4,
+            format="bawden",
+        )
+
+
+def test_bawden_blocks():
+    items = [item for number in range(5) for item in bawden_block(number)]
+    right = [True] * 4 + [True, True, True, False] + [False] * 4 + [True] * 4 + [True, False] * 2
+    verdict = judge(items, [[1.0, 0.0] if found else [0.0, 1.0] for found in right])
+    assert verdict.right == tuple(right) and verdict.accuracy == 65.0
+    assert verdict.breakdown["block=all right"] == part(2, 5)
+    assert verdict.breakdown["kind=semi-correct"] == part(6, 10) and verdict.breakdown["kind=correct"] == part(7, 10)
+    assert verdict.breakdown["type=f.pl"] == part(5, 10)
+    assert verdict.details["statistics"] == {
+        "unit": "block",
+        "ids": [f"anaphora:{number}" for number in range(5)],
+        "rows": [[4, 4], [3, 4], [0, 4], [4, 4], [2, 4]],
+    }
+    assert "block=all right" not in judge([made(1, group="d")], [[1.0, 2.0, 3.0]]).breakdown
+    part_of = judge(items[2:10], [[1.0, 0.0]] * 8)  # half of the first block, the second, half of the third
+    assert part_of.breakdown["block=all right"] == part(1, 1) and part_of.n == 8
+    assert "block=all right" not in judge(items[2:6], [[1.0, 0.0]] * 4).breakdown
+
+
+def test_bawden_without_context_is_at_half():
+    """Scores that know the current sentence only give exactly half of the pairs and no block."""
+    items = [item for number in range(30) for item in bawden_block(number)]
+    generator = random.Random(3)
+    score = {text: generator.random() for item in items for text in item.candidates}
+    verdict = judge(items, [[score[text] for text in item.candidates] for item in items])
+    assert verdict.accuracy == 50.0 and verdict.breakdown["block=all right"]["value"] == 0.0
+
+
+def result_of(items, accuracy=0.5, seed=1, dataset="d", split="all", **made_how):
+    generator = random.Random(seed)
+    scores = [[1.0, *([0.0 if generator.random() < accuracy else 2.0] * (len(i.candidates) - 1))] for i in items]
+    verdict = judge(items, scores)
+    how = {"normalization": "sum", "past_context": 3, **made_how}
+    return verdict, contrastive_result(verdict, dataset=dataset, split=split, **how)
+
+
+def test_contrapro_averages():
+    sizes = {0: 2400, 1: 7075, 2: 1510, 3: 573, 4: 300, 8: 142}
+    items = [
+        made(n, phenomenon="it:er", distance=far, format="contrapro")
+        for far, size in sizes.items()
+        for n in range(size)
+    ]
+    verdict, result = result_of(items, 0.7, dataset="contrapro")
+    found = {one["metric"]: one for one in average_results([result])}
+    by = {d: verdict.breakdown[f"distance={d}"]["value"] for d in ("0", "1", "2", "3", ">3")}
+    assert found["CP"]["value"] == pytest.approx(verdict.accuracy)  # with the published sizes the two are one
+    assert found["CP_d>0"]["value"] == pytest.approx(
+        (7075 * by["1"] + 1510 * by["2"] + 573 * by["3"] + 442 * by[">3"]) / 9600
+    )
+    assert found["CP_avg"]["value"] == pytest.approx((by["1"] + by["2"] + by["3"] + by[">3"]) / 4)
+    assert [found[name]["n"] for name in ("CP", "CP_d>0", "CP_avg")] == [12000, 9600, 9600]
+    assert {(one["signature"], one["dataset"]) for one in found.values()} == {(result["signature"], "contrapro")}
+    fewer = [item for number, item in enumerate(items) if item.distance != 1 or number % 7 == 0]
+    verdict, result = result_of(fewer, 0.4, seed=5)
+    by = {d: verdict.breakdown[f"distance={d}"]["value"] for d in ("0", "1", "2", "3", ">3")}
+    value = average_results([result])[0]["value"]  # the sizes published are the weights, not those of the file
+    assert value == pytest.approx(
+        (2400 * by["0"] + 7075 * by["1"] + 1510 * by["2"] + 573 * by["3"] + 442 * by[">3"]) / 12000
+    )
+    assert value != pytest.approx(verdict.accuracy, abs=0.1)
+    assert average_results([result_of([item for item in fewer if item.distance])[1]]) == []
+
+
+def test_published_row_of_averages():
+    """The row `s4to4` of the tables of Lupo et al. (2023), appendix F."""
+    about = {"task": "contrastive", "split": "all", "metric": "accuracy", "signature": "s", "value": 0.0, "n": 1}
+    by = {"0": 75.20, "1": 68.89, "2": 74.96, "3": 79.58, ">3": 87.78}
+    breakdown = {f"distance={name}": {"value": value, "n": 1} for name, value in by.items()}
+    found = average_results([{**about, "dataset": "cp", "breakdown": breakdown, "details": {"format": "contrapro"}}])
+    assert [round(one["value"], 2) for one in found] == [72.12, 71.35, 77.80]
+    values = {"deixis_test": 85.80, "lex_cohesion_test": 46.13, "ellipsis_infl": 79.60, "ellipsis_vp": 73.20}
+    results = [
+        {**about, "dataset": name, "value": value, "breakdown": {}, "details": {"format": "voita", "suite": name}}
+        for name, value in values.items()
+    ]
+    found = average_results(results)
+    assert [(one["metric"], one["dataset"], round(one["value"], 2)) for one in found] == [
+        ("Voita", "voita_test", 72.02),
+        ("Voita_avg", "voita_test", 71.18),
+    ]
+    assert average_results(results[:3]) == []
+    other = {**results[3], "signature": "t"}
+    assert average_results([*results[:3], other]) == []  # measured in another way
+    development = [
+        {**one, "details": {**one["details"], "suite": one["dataset"].replace("test", "dev")}} for one in results
+    ]
+    both = average_results([*results[:2], *development])
+    assert [one["dataset"] for one in both] == ["voita_dev", "voita_dev", "voita_test", "voita_test"]
+
+
+def test_result_of_the_report():
+    items = [made(1, distance=1, size=2, format="voita", suite="deixis_dev")]
+    items += [made(2, distance=2, size=2, format="voita", suite="deixis_dev")]
+    verdict = judge(items, [[-1.0, -2.0], [-2.0, -1.0]])
+    result = contrastive_result(verdict, dataset="deixis", split="test", normalization="mean", past_context=3)
+    assert (result["task"], result["metric"], result["value"], result["n"]) == ("contrastive", "accuracy", 50.0, 2)
+    assert result["signature"] == (
+        "logprob:mean|tokens:current|target-context:reference|past:3|future:0|context:true|ties:first|"
+        f"version:{__version__}"
+    )
+    assert result["breakdown"]["distance=2"] == part(0, 1)
+    assert "phenomenon=p distance=2" not in result["breakdown"]  # with one phenomenon it says the same
+    details = result["details"]
+    assert (details["format"], details["suite"]) == ("voita", "deixis_dev")
+    assert details["context"] == {"past": 0, "future": 0, "items without past": 2}
+    report = build_report(model={"name": "m"}, data={}, results=[result])
+    assert json.loads(json.dumps(report)) == report and "50.00" in format_table(report)
+
+
+def test_result_of_other_scores():
+    verdict = judge([made(1)], [[1.0, 2.0, 3.0]], "first")
+    result = file_result(verdict, dataset="d", split="test", better="lower")
+    assert result["signature"] == f"scores:file|ties:first|version:{__version__}"
+    assert result["details"]["better"] == "lower" and "better" not in verdict.details
+    random_context = contrastive_result(
+        verdict,
+        dataset="d",
+        split="test",
+        normalization="sum",
+        past_context=1,
+        future_context=2,
+        tokens="window",
+        target_context="none",
+        context="random",
+    )
+    assert random_context["signature"].startswith(
+        "logprob:sum|tokens:window|target-context:none|past:1|future:2|context:random|ties:first|"
+    )
+
+
+def test_counts_of_distance_and_pronoun():
+    """The sizes of the crossed parts are those that ContraPro's evaluation prints at its end."""
+    generator = random.Random(2)
+    items = [
+        made(n, phenomenon=f"it:{generator.choice(['er', 'sie', 'es'])}", distance=generator.randrange(6))
+        for n in range(100)
+    ]
+    verdict = judge(items, [[1.0, 0.0, 0.0]] * 100)
+    expected = Counter((item.phenomenon, min(item.distance, 4)) for item in items)
+    for (pair, distance), n in expected.items():
+        assert verdict.breakdown[f"phenomenon={pair} distance={'>3' if distance == 4 else distance}"]["n"] == n
+    assert sum(" distance=" in label for label in verdict.breakdown) == len(expected)
+
+
+@pytest.mark.parametrize(("right", "n"), [(0, 10), (10, 10), (1, 3), (81, 263), (15, 148)])
+def test_wilson_interval_is_where_the_normal_test_is_at_its_limit(right, n):
+    """The ends are where the normal test of the share is just at its limit: |share - p| = z * sqrt(p * (1 - p) / n)."""
+    low, high = (end / 100 for end in wilson_interval(right, n))
+    assert 0 <= low <= right / n <= high <= 1
+    for end in (low, high):
+        assert abs(right / n - end) == pytest.approx(1.959964 * math.sqrt(end * (1 - end) / n), rel=1e-5)
+
+
+def test_wilson_interval_published():
+    """Newcombe (1998), table I, method 3: 81 of 263 and 0 of 20."""
+    assert wilson_interval(81, 263) == pytest.approx([25.53, 36.62], abs=0.005)
+    assert wilson_interval(0, 20) == pytest.approx([0, 16.11], abs=0.005)

@@ -1,0 +1,324 @@
+"""ctxpro: reading, the rule by hand and against a second reading, intervals, bad files, the real sets."""
+
+import json
+import random
+import string
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from hf_docmt.evaluation.contrastive_accuracy import wilson_interval
+from hf_docmt.evaluation.discourse.ctxpro import (
+    CtxproItem,
+    ctxpro_result,
+    judge_outputs,
+    read_ctxpro,
+    source_documents,
+)
+from hf_docmt.evaluation.generative import ctxpro_files, search_of
+from hf_docmt.reports.statistics import scorer
+
+CTXPRO = Path(__file__).resolve().parents[3] / "shared" / "data" / "ctxpro_ende"
+
+ENTRIES = [
+    {
+        "expected": "sie",
+        "rule": "ACC.FORM+PLUR",
+        "src segment": "I see you. Really.",
+        "ref segment": "Ich sehe Sie. Wirklich.",
+        "document id": "2016/a",
+        "segment id": 7,
+    },
+    {
+        "expected": "Weißt",
+        "rule": "DO.ELL",
+        "src segment": "Do you?",
+        "ref segment": "Weißt du es?",
+        "document id": "2016/b",
+        "segment id": 3,
+        "ante distance": 5,
+    },
+]
+LINES = ["Hello.<eos> <eos> _ What?<eos> I see you. Really.", "Do you?"]
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a set in the published folders and returns the JSON's path."""
+
+    def write(entries=ENTRIES, lines=LINES, name="aux.en-de.dev"):
+        for folder in ("evalsets", "inputs"):
+            (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / "inputs" / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        path = tmp_path / "evalsets" / f"{name}.json"
+        path.write_text(json.dumps(entries), encoding="utf-8")
+        return path
+
+    return write
+
+
+def item(expected="du", rule="NOM", group="a", distance=None, number=1):
+    return CtxproItem(f"set:{number}", ("Hello.", "You?"), expected, rule, "Du?", distance, group)
+
+
+def right(text, word="du", **options):
+    return judge_outputs([item(word)], [["Hallo.", text]], **options)[0]
+
+
+def test_reading(write):
+    first, second = read_ctxpro(write())
+    assert first.source == ("Hello.", "", "_ What?", "I see you. Really.")
+    assert (first.expected, first.rule, first.reference) == ("sie", "ACC.FORM+PLUR", "Ich sehe Sie. Wirklich.")
+    assert (first.item_id, first.group, first.distance) == ("aux.en-de.dev:1", "2016/a", None)
+    assert (second.item_id, second.source, second.distance) == ("aux.en-de.dev:2", ("Do you?",), 5)
+
+
+def test_inputs_elsewhere(write, tmp_path):
+    path = write()
+    items = read_ctxpro(path)
+    (tmp_path / "inputs" / "aux.en-de.dev").rename(tmp_path / "texts")
+    assert read_ctxpro(path, tmp_path / "texts") == items
+    with pytest.raises(ValueError, match=r"aux\.en-de\.dev is not there; give the file of inputs"):
+        read_ctxpro(path)
+
+
+def test_source_documents(write):
+    items = read_ctxpro(write())
+    assert source_documents(items) == [["Hello.", "", "_ What?", "I see you. Really."], ["Do you?"]]
+    assert source_documents(items, 1) == [["_ What?", "I see you. Really."], ["Do you?"]]
+    assert source_documents(items, 0) == [["I see you. Really."], ["Do you?"]]
+    with pytest.raises(ValueError, match="context is -1"):
+        source_documents(items, -1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "answer"),
+    [
+        ("Kommst du?", "du", True),
+        ("DU kommst.", "du", True),
+        ("du", "du", True),
+        ("Kommst Du, Anna?", "du", True),
+        ('"Du"', "du", True),
+        ("Wirst du's sehen?", "du", False),  # the apostrophe goes, dus stays
+        ("„Du“ kommst.", "du", False),  # other than ASCII punctuation stays
+        ("Dumm.", "du", False),
+        ("Kommst-du", "du", False),
+        ("Kommst -du", "du", True),
+        ("Sie kommen.", "du", False),
+        ("", "du", False),
+        ("Gibt's das?", "gibt's", True),
+        ("Weißt du?", "Weißt", True),
+        ("Kommst\tdu jetzt", "du", False),  # a blank is meant
+    ],
+)
+def test_rule_by_hand(text, expected, answer):
+    assert right(text, expected) is answer
+
+
+def test_expected_as_written():
+    assert right("Weißt du?", "Weißt", expected="as written") is False
+    assert right("Weißt du?", "weißt", expected="as written") is True
+    assert right("Gibt's das?", "gibt's", expected="as written") is False
+
+
+def test_only_the_last_sentence_counts():
+    assert judge_outputs([item()], [["Du?", "Sie?"]]) == [False]
+    pytest.importorskip("sentencex")
+    split = {"last": "sentence", "target_lang": "de"}
+    assert right("Du kommst. Gut.") and not right("Du kommst. Gut.", **split)
+    assert right("Gut. Du kommst.", **split) and right("Kommst du", **split)
+    assert not right("", **split)
+    assert judge_outputs([item()], [["Kommst", "du jetzt?", ""]], **split) == [True]
+    with pytest.raises(ValueError, match="give target_lang, such as 'de'"):
+        right("du", last="sentence")
+
+
+def test_result_by_hand():
+    items = [item(group="b"), item(rule="ACC", distance=1), item(group="b", distance=4), item(distance=9)]
+    outputs = [["du"], ["Sie"], ["du"], ["du"]]
+    found = ctxpro_result(items, outputs, dataset="aux", split="dev", past_context=3, strategy="sliding", beams=4)
+    assert (found["value"], found["n"], found["task"]) == (75, 4, "discourse")
+    values = {label: (part["value"], part["n"]) for label, part in found["breakdown"].items()}
+    assert values == {"distance=1": (0, 1), "distance=>3": (100, 2), "rule=ACC": (0, 1), "rule=NOM": (100, 3)}
+    assert found["breakdown"]["rule=NOM"]["interval"] == wilson_interval(3, 3)
+    assert found["details"]["statistics"] == {"unit": "document", "ids": ["b", "a"], "rows": [[2, 2], [1, 2]]}
+    assert found["details"]["interval"] == wilson_interval(3, 4)
+    assert found["signature"].startswith(
+        "right:expected-word-in-last-sentence|last:line|case:lc|punctuation:ascii-deleted|expected:normalised|past:3|"
+        "future:0|context:true|version:"
+    )
+    assert (found["strategy"], found["beams"]) == ("sliding", 4)
+    pytest.importorskip("sentencex")
+    options = {"last": "sentence", "target_lang": "de", "expected": "as written", "past_context": 3}
+    signature = ctxpro_result(items, outputs, dataset="aux", split="dev", **options)["signature"]
+    assert "|last:sentencex-" in signature and "-de|" in signature and "|expected:as-written|" in signature
+
+
+def test_equals_second_reading():
+    """The published rule, written from its description, on random texts."""
+    rng = random.Random(1)
+    pieces = ["du", "Du", "dir", "sie", "Sie", *[" "] * 9, ".", ",", "'", "-", "…", "“", "ß"]
+    items = [item(rng.choice(["du", "sie", "dir"]), group=str(rng.randrange(20)), number=n) for n in range(500)]
+    outputs = [["".join(rng.choices(pieces, k=rng.randrange(20)))] for _ in items]
+    expected = []
+    for one, (text,) in zip(items, outputs):
+        clean = "".join(letter for letter in text.lower() if letter not in string.punctuation)
+        expected.append(one.expected in clean.split(" "))
+    assert 50 < sum(expected) < 450
+    found = ctxpro_result(items, outputs, dataset="d", split="s", past_context=0)
+    assert judge_outputs(items, outputs) == expected and found["value"] == pytest.approx(100 * np.mean(expected))
+    rows = np.array(found["details"]["statistics"]["rows"])
+    assert scorer(found["metric"], 2)(rows.sum(0, keepdims=True))[0] == pytest.approx(found["value"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "lines", "message"),
+    [
+        ({"expected": None}, LINES, r"json, item 2: 'expected' must be of type str, it is missing"),
+        ({"expected": "?!"}, LINES, r"json, item 2: 'expected' is '\?!', which no translation can be searched for"),
+        ({"rule": 3}, LINES, r"json, item 2: 'rule' must be of type str, got 3"),
+        ({"document id": None}, LINES, r"json, item 2: 'document id' must be of type str"),
+        ({"ante distance": "far"}, LINES, r"json, item 2: 'ante distance' must be of type int, got 'far'"),
+        ({}, LINES[:1], r"dev: 1 lines for 2 items in .*json; one of the files is cut or altered"),
+        ({}, [*LINES, ""], r"dev: 3 lines for 2 items"),
+        ({}, LINES[::-1], r"dev, line 1: the last sentence is 'Do you\?', but the item has 'I see you"),
+        ({"src segment": "Did you?"}, LINES, r"dev, line 2: the last sentence is 'Do you\?', but the item has 'Did"),
+    ],
+)
+def test_bad_items_are_named(write, changes, lines, message):
+    with pytest.raises(ValueError, match=message):
+        read_ctxpro(write([ENTRIES[0], ENTRIES[1] | changes], lines))
+
+
+def test_bad_files_are_named(write, tmp_path):
+    for entries, message in (([], "expected a JSON list of at least one item"), ({"a": 1}, "expected a JSON list")):
+        with pytest.raises(ValueError, match=f"json: {message}"):
+            read_ctxpro(write(entries))
+    with pytest.raises(ValueError, match="item 1: 'src segment' must be of type str, it is missing"):
+        read_ctxpro(write(["a"], ["a"]))
+    path = write()
+    path.write_text('[{"expected": "a"},\n', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"json, line 1, column 20: broken JSON"):
+        read_ctxpro(path)
+    with pytest.raises(ValueError, match="does not exist"):
+        read_ctxpro(tmp_path / "nowhere.json")
+
+
+@pytest.mark.parametrize(
+    ("outputs", "options", "message"),
+    [
+        ([["du"]], {}, "1 translated documents for 2 items"),
+        ([["du"], []], {}, r"item set:2: got \[\], expected a list"),
+        ([["du"], "du"], {}, "item set:2: got 'du', expected a list of translated sentences"),
+        ([["du"], ["du"]], {"last": "word"}, "last is 'word', expected 'line' or 'sentence'"),
+        ([["du"], ["du"]], {"expected": "lower"}, "expected is 'lower', expected 'normalised' or 'as written'"),
+    ],
+)
+def test_bad_outputs(outputs, options, message):
+    with pytest.raises(ValueError, match=message):
+        judge_outputs([item(), item(number=2)], outputs, **options)
+
+
+@pytest.mark.skipif(not CTXPRO.is_dir(), reason="the data folder is not there")
+@pytest.mark.parametrize(
+    ("name", "counts", "references"),
+    [
+        # items, documents, sentences, tokens; right references: with the word normalised, as written
+        ("auxiliary", (608, 499, 6072, 38254), (608, 558)),
+        ("formality", (900, 432, 8956, 60275), (899, 899)),
+    ],
+)
+def test_real_sets(name, counts, references):
+    items = read_ctxpro(CTXPRO / "evalsets" / f"{name}.opensubtitles.en-de.dev.json")
+    texts = [sentence for item in items for sentence in item.source]
+    tokens = sum(len(sentence.split()) for sentence in texts)
+    assert (len(items), len({item.group for item in items}), len(texts), tokens) == counts
+    assert all(len(item.source) <= 10 for item in items)
+    rules = Counter(item.rule for item in items)
+    assert (
+        set(rules.values()) == {100} and len(rules) == 9
+        if name == "formality"
+        else set(rules)
+        == {
+            "DO.ELL",
+            "WILL.ELL",
+        }
+    )
+    outputs = [[item.reference] for item in items]
+    found = tuple(sum(judge_outputs(items, outputs, expected=expected)) for expected in ("normalised", "as written"))
+    assert found == references
+
+
+class Answers:
+    """A system that knows the answer where the sentence before the current one says `formal`."""
+
+    name, past_context, future_context, target_context, model = "answers", 1, 0, "none", None
+
+    def translate(self, documents):
+        self.seen = documents
+        return [["-"] * (len(d) - 1) + ["Sie kommen." if "formal" in d[0] else "Du kommst."] for d in documents]
+
+    def describe(self):
+        return {"name": self.name}
+
+
+def test_a_system_with_and_without_its_context(write):
+    """All items ask for `sie`, which only the sentence before tells, not one that is further away."""
+    entries = [ENTRIES[0] | {"document id": f"2016/{number}"} for number in range(6)]
+    path = write(
+        entries, ["Hi.<eos> Be formal.<eos> I see you. Really."] * 5 + ["Be formal.<eos> Hi.<eos> I see you. Really."]
+    )
+    system = Answers()
+    report = ctxpro_files(system, [path], conditions=("true", "empty"))
+    true, empty = report["results"]
+    assert [true["value"], empty["value"]] == [pytest.approx(100 * 5 / 6), 0]
+    assert system.seen == [["I see you. Really."]] * 6
+    assert "past:1|future:0|context:true" in true["signature"] and "context:empty" in empty["signature"]
+    assert (true["strategy"], true["beams"], true["dataset"]) == (None, None, "aux.en-de.dev")
+    assert empty["details"]["difference"]["value"] == pytest.approx(-100 * 5 / 6)
+    assert report["data"] == {"sets": ["aux.en-de.dev.json"]}
+    (other,) = ctxpro_files(system, [path], conditions=("random",))["results"]
+    assert "context:random, seed 0" in other["signature"]
+    assert {sentence for document in system.seen for sentence in document[:-1]} <= {"Hi.", "Be formal."}
+
+
+def test_the_published_rule(write):
+    """It takes the last sentence of the whole text, and never finds a word that is written with a capital."""
+    pytest.importorskip("sentencex")
+    entries = [ENTRIES[0] | {"expected": word, "document id": word} for word in ("du", "Du")]
+    path = write(entries, ["Hi.<eos> I see you. Really."] * 2)
+    (ours,), (published,) = (ctxpro_files(Answers(), [path], rule=rule)["results"] for rule in ("line", "published"))
+    assert (ours["value"], published["value"]) == (100, 50)
+    assert "last:line" in ours["signature"] and "expected:as-written" in published["signature"]
+
+
+def test_the_search_is_told_where_the_model_has_taken_its_own():
+    config = SimpleNamespace(num_beams=4)
+    model = SimpleNamespace(generation_config=config, default_strategy=lambda: "sliding")
+    assert search_of(SimpleNamespace(model=model)) == {"strategy": "sliding", "beams": 4}
+    given = SimpleNamespace(model=model, strategy="full", generate_kwargs={"num_beams": 2})
+    assert search_of(given) == {"strategy": "full", "beams": 2}
+    config.num_beams = None  # greedy, in a configuration that does not tell
+    assert search_of(SimpleNamespace(model=SimpleNamespace(generation_config=config))) == {"strategy": None, "beams": 1}
+
+
+def test_bad_sets_for_a_system(write):
+    system, path = Answers(), write()
+    assert read_ctxpro(path)[0].languages == ("en", "de")
+    with pytest.raises(ValueError, match="inputs belong to one set, got 2 sets"):
+        ctxpro_files(system, [path, path], inputs="x")
+    with pytest.raises(ValueError, match=r"are both called 'aux\.en-de\.dev' in results; give them one by one"):
+        ctxpro_files(system, [path, path])
+    with pytest.raises(ValueError, match="unknown context 'none'"):
+        ctxpro_files(system, [path], conditions=("true", "none"))
+    with pytest.raises(ValueError, match="unknown rule 'last': expected line or published"):
+        ctxpro_files(system, [path], rule="last")
+    with pytest.raises(ValueError, match="nowhere.json"):
+        ctxpro_files(system, [path, path.with_name("nowhere.json")])
+    assert not hasattr(system, "seen")  # nothing was translated
+    system.model = SimpleNamespace(config=SimpleNamespace(source_lang="en", target_lang="fr"))
+    with pytest.raises(ValueError, match="target language is 'de', the model's 'fr'"):
+        ctxpro_files(system, [path])

@@ -1,0 +1,279 @@
+"""Contrastive scores: equal to scoring one candidate at a time, batches, shared sources, bad input."""
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from support.tiny_models import BOS, build, random_text, word_tokenizer
+from torch import nn
+
+from hf_docmt import registry
+from hf_docmt.data.collators import SegmentCollator
+from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.evaluation.contrastive_accuracy import judge
+from hf_docmt.evaluation.suites import SuiteItem
+from hf_docmt.evaluation.systems import DocMTSystem
+from hf_docmt.evaluation.systems.log_probabilities import score_suite
+
+WORDS = "der die das Hund Katze Haus schläft sitzt ist rot groß hier dort heute nie immer und oder aber Sie".split()
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer([" ".join(WORDS)] * 3, vocab_size=300)
+
+
+def text(seed, words):
+    generator = torch.Generator().manual_seed(seed)
+    return " ".join(WORDS[place] for place in torch.randint(len(WORDS), (words,), generator=generator))
+
+
+def item(number, context=2, candidates=3, index=None, **changes):
+    """An item whose sentences are of many lengths, some of them empty."""
+    given = {
+        "item_id": f"suite:{number}",
+        "source": tuple(text(10 * number + i, (number + 3 * i) % 7) for i in range(context)) + (text(number, 3),),
+        "target_context": tuple(text(50 * number + i, (number + i) % 5) for i in range(context)),
+        "candidates": tuple(text(90 * number + i, 2 + (number + i) % 4) for i in range(candidates)),
+        "correct": number % candidates,
+        "phenomenon": "it:er" if number % 2 else "it:sie",
+        "distance": number % 6,
+        "index": index,
+    }
+    return SuiteItem(**{**given, **changes})
+
+
+ITEMS = [item(number, context=number % 4, candidates=2 + number % 3) for number in range(1, 15)]
+ITEMS += [item(20, index=9), item(21, context=3, candidates=2)]
+
+
+class FakeModel(nn.Module):
+    """Logits from a hash-like embedding of all target tokens so far and of the whole source; nothing is shared."""
+
+    def __init__(self, size):
+        super().__init__()
+        generator = torch.Generator().manual_seed(1)
+        self.target = nn.Parameter(torch.randn(size, 16, generator=generator))
+        self.source = nn.Parameter(torch.randn(size, 16, generator=generator))
+        self.out = nn.Parameter(torch.randn(16, size, generator=generator))
+        self.dropout = nn.Dropout(0.5)
+        self.shapes = []
+
+    def forward(self, input_ids, attention_mask, decoder_input_ids, decoder_attention_mask):
+        self.shapes.append((tuple(input_ids.shape), tuple(decoder_input_ids.shape)))
+        order = 1 + torch.arange(input_ids.shape[1])[None, :, None]
+        source = (self.source[input_ids] * attention_mask[..., None] * order.cos()).sum(1, keepdim=True)
+        target = self.target[decoder_input_ids].cumsum(dim=1)
+        return SimpleNamespace(logits=self.dropout(torch.tanh(source + target)) @ self.out)
+
+
+@pytest.fixture(scope="module")
+def fake(tokenizer):
+    return FakeModel(len(tokenizer)).train()
+
+
+def concat(tokenizer, **changes):
+    torch.manual_seed(0)
+    architecture = registry.get("concat")
+    sizes = {"d_model": 16, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "vocab_size": len(tokenizer), "init_std": 0.3}
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_layers": 2, "decoder_layers": 2}
+    return architecture.model_class(architecture.config_class(**{**sizes, **heads, **changes})).eval()
+
+
+def one_at_a_time(model, tokenizer, item, past, future, normalization, use_bod=False, source_only=False):
+    """The definition: each candidate alone, in its window, token by token."""
+    special = {name: tokenizer.convert_tokens_to_ids(name) for name in ("<s>", "</s>", "<sep>", "<bod>")}
+
+    def ids(sentence):
+        return tokenizer(sentence, add_special_tokens=False)["input_ids"]
+
+    def joined(sentences, start):
+        tokens = [special["<bod>"]] if start and use_bod else []
+        for sentence in sentences:
+            tokens += ids(sentence) + [special["<sep>"]]
+        return tokens[:-1] + [special["</s>"]]
+
+    past = min(past, len(item.source) - 1)
+    starts = (len(item.source) - 1 if item.index is None else item.index) == past
+    source = list(item.source)[len(item.source) - 1 - past :] + [""] * future
+    context = list(item.target_context)[len(item.target_context) - past :]
+    scores = []
+    for candidate in item.candidates:
+        target = joined([*context, candidate] + [""] * future, starts)
+        first = len(joined([*context, "x"], starts)) - len(ids("x")) - 1 if context else 0
+        if source_only:
+            target, first = joined([candidate], starts and not context), 0
+        last = len(target) - future
+        with torch.no_grad():
+            tokens = torch.tensor([joined(source, starts)])
+            decoder = torch.tensor([[special["<s>"], *target[:-1]]])
+            logits = model(
+                input_ids=tokens,
+                attention_mask=torch.ones_like(tokens),
+                decoder_input_ids=decoder,
+                decoder_attention_mask=torch.ones_like(decoder),
+            ).logits[0]
+        logs = [math.log(torch.softmax(logits[t].double(), 0)[target[t]].item()) for t in range(first, last)]
+        scores.append(sum(logs) if normalization == "sum" else sum(logs) / len(logs))
+    return scores
+
+
+def assert_equal_scores(found, expected):
+    assert [len(row) for row in found] == [len(row) for row in expected]
+    for row, other in zip(found, expected):
+        assert row == pytest.approx(other, abs=1e-4, rel=1e-5)
+
+
+@pytest.mark.parametrize("normalization", ["sum", "mean"])
+@pytest.mark.parametrize(("past", "future"), [(0, 0), (2, 0), (3, 1)])
+def test_equals_one_candidate_at_a_time(fake, tokenizer, past, future, normalization):
+    collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_discount=0.0)
+    found = score_suite(
+        fake,
+        tokenizer,
+        ITEMS,
+        collate=collate,
+        past_context=past,
+        future_context=future,
+        normalization=normalization,
+        batch_tokens=300,
+    )
+    assert fake.training  # left as it was, yet scored without dropout
+    fake.eval()
+    expected = [one_at_a_time(fake, tokenizer, one, past, future, normalization) for one in ITEMS]
+    fake.train()
+    assert_equal_scores(found, expected)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"past_context": 2},
+        {"past_context": 3, "segment_encoding": "learned", "persistent": True},
+        {"past_context": 3, "segment_encoding": "shift", "segment_shift": 5, "future_context": 1},
+        {"past_context": 2, "segment_encoding": "sinusoidal", "pse_dim": 4, "context_sides": "source"},
+        {"past_context": 1, "use_bod": True},
+        {},
+    ],
+    ids=str,
+)
+def test_architecture_equals_one_candidate_at_a_time(tokenizer, settings):
+    """With the architecture's own collator; each source is encoded once for its candidates."""
+    model = concat(tokenizer, **settings)
+    config = model.config
+    encoded = []
+    model.get_encoder().register_forward_hook(lambda module, inputs, output: encoded.append(len(output[0])))
+    items = ITEMS[::3]
+    found = score_suite(
+        model,
+        tokenizer,
+        items,
+        collate=registry.get("concat").collator(config, tokenizer, context_discount=0.0),
+        past_context=config.past_context,
+        future_context=config.future_context,
+    )
+    assert sum(encoded) == len(items)
+    source_only = config.context_sides == "source"
+    expected = [
+        one_at_a_time(
+            model, tokenizer, one, config.past_context, config.future_context, "sum", config.use_bod, source_only
+        )
+        for one in items
+    ]
+    assert_equal_scores(found, expected)
+
+
+def test_batches(fake, tokenizer):
+    """Many items a batch, within the budget; the scores do not depend on it."""
+    collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_discount=0.0)
+    found = {}
+    for budget in (1, 200, 100000):
+        fake.shapes.clear()
+        found[budget] = score_suite(fake, tokenizer, ITEMS, collate=collate, past_context=3, batch_tokens=budget)
+        sizes = [source[0] * source[1] + target[0] * target[1] for source, target in fake.shapes]
+        if budget == 1:
+            assert len(fake.shapes) == len(ITEMS)
+        elif budget == 200:
+            several = [size for size, (source, _) in zip(sizes, fake.shapes) if source[0] > 4]
+            assert len(fake.shapes) < len(ITEMS) and several and max(several) <= budget
+        else:
+            assert len(fake.shapes) == len({len(one.candidates) for one in ITEMS})
+    assert_equal_scores(found[200], found[1])
+    assert_equal_scores(found[100000], found[1])
+
+
+def test_equal_candidates_are_scored_once(fake, tokenizer):
+    double = SuiteItem("double", ("das Haus", "die Katze"), ("das",), ("der Hund", "nie", "der Hund"), 2, "p", None)
+    collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_discount=0.0)
+    fake.shapes.clear()
+    (scores,) = score_suite(fake, tokenizer, [double], collate=collate, past_context=1)
+    assert [target[0] for _, target in fake.shapes] == [2]
+    assert scores[0] == scores[2] != scores[1]
+    assert not judge([double], [scores]).right[0]
+
+
+def test_broken_weights_name_the_item(tokenizer):
+    model = FakeModel(len(tokenizer))
+    nn.init.constant_(model.out, math.nan)
+    collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_discount=0.0)
+    with pytest.raises(ValueError, match="item suite:1: NaN"):
+        judge(ITEMS, score_suite(model, tokenizer, ITEMS, collate=collate, past_context=1))
+
+
+def test_items_longer_than_learned_positions_are_named(tokenizer):
+    """Before anything is scored; as many tokens as there are positions are scored."""
+    few, many = "das das", " ".join(["das"] * 15)
+    limit = len(tokenizer(many, add_special_tokens=False)["input_ids"]) + 1
+    model = concat(tokenizer, past_context=1, position_type="learned", max_position_embeddings=limit)
+    collate = registry.get("concat").collator(model.config, tokenizer, context_discount=0.0)
+    settings = {"collate": collate, "past_context": 1}
+    fits = replace(item(1, context=0, candidates=2), source=(many,), candidates=(few, many))
+    assert len(score_suite(model, tokenizer, [fits], **settings)) == 1
+    model.get_encoder().register_forward_hook(lambda *_: pytest.fail("scored"))
+    source = item(2, context=1, source=(many, few), target_context=("",), place="suite.json, item 2")
+    target = replace(item(3, context=1, candidates=2), source=("", few), target_context=(few,), candidates=(few, many))
+    for side, place, long in (("source", r"suite\.json, item 2", source), ("target", "item suite:3", target)):
+        words = rf"^{place}: \d+ {side} tokens with their context, but .* learned positions for {limit}; give less"
+        with pytest.raises(ValueError, match=words):
+            score_suite(model, tokenizer, [fits, long], **settings)
+
+
+def test_bad_arguments(fake, tokenizer):
+    collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_discount=0.0)
+    with pytest.raises(ValueError, match="unknown normalization 'max': expected sum or mean"):
+        score_suite(fake, tokenizer, ITEMS, collate=collate, normalization="max")
+    with pytest.raises(ValueError, match="no items"):
+        score_suite(fake, tokenizer, [], collate=collate)
+
+
+ALIGNMENTS = [{}, {"alignment": "linear", "length_ratio": 0.8}, {"alignment": "one_to_one"}]
+
+
+@pytest.mark.parametrize(
+    ("architecture", "fields"), [("lst", {}), *(("window", {"window": 4, **fields}) for fields in ALIGNMENTS)]
+)
+@torch.no_grad()
+def test_chunk_models_with_left_and_right_context(architecture, fields):
+    """Two sentences before and one after, as the one segment that the model was trained on: forced token by token."""
+    model, words = build(architecture, view="chunk", **fields), word_tokenizer()
+    source, target = random_text([3, 1, 4, 2], seed=1), random_text([2, 3, 3, 1], seed=2)
+    candidates = (target[2], random_text([5], seed=3)[0])
+    suite_item = replace(
+        item(1),
+        source=tuple(source[:3]),
+        source_after=(source[3],),
+        target_context=tuple(target[:2]),
+        target_after=(target[3],),
+        candidates=candidates,
+    )
+    system = DocMTSystem(model, words, past_context=2, future_context=1)
+    for candidate, found in zip(candidates, system.token_log_probabilities([suite_item])[0], strict=True):
+        sides = [" <sep> ".join(side) for side in (source, [*target[:2], candidate, target[3]])]
+        ids, to = (words(side, split_special_tokens=False)["input_ids"] for side in sides)
+        logits = model(input_ids=torch.tensor([ids]), decoder_input_ids=torch.tensor([[BOS, *to[:-1]]])).logits
+        start = sum(len(text.split()) + 1 for text in target[:2])
+        places = range(start, start + len(candidate.split()) + 1)
+        expected = [float(logits[0].log_softmax(-1)[place, to[place]]) for place in places]
+        assert found == pytest.approx(expected, abs=1e-4)

@@ -1,0 +1,380 @@
+"""Pronoun and formality F1: hand-counted sentences for every rule, a slow second reading, taggers, bad input."""
+
+import importlib.util
+import random
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from hf_docmt.evaluation.discourse.pronouns import count_words, pronoun_f1
+from hf_docmt.evaluation.discourse.tagging import MODELS, SpacyTagger, load_tagger
+from hf_docmt.reports.statistics import scorer
+
+ENGLISH = dict.fromkeys(
+    "he it itself she her hers herself you yours yourself they them theirs themselves".split(), "PRP"
+)
+ENGLISH |= dict.fromkeys("its your their".split(), "PRP$")
+GERMAN = dict.fromkeys("er ihm ihn sie ihr ihnen es du dir dich".split(), "PPER")
+GERMAN |= dict.fromkeys(
+    "ihrer ihre ihres ihrem ihren deiner deine dein deines deinem deinen sein seine".split(), "PPOSAT"
+)
+
+
+def tagger(lexicon):
+    """Tags words from a list; `word_TAG` has the tag that is written there."""
+
+    def tag(sentences):
+        parts = [[token.partition("_") for token in sentence.split()] for sentence in sentences]
+        return [[(word, tag.upper() or lexicon.get(word.lower(), "X")) for word, _, tag in row] for row in parts]
+
+    return tag
+
+
+TAGGERS = (tagger(ENGLISH), tagger(GERMAN))
+WHERE = {"dataset": "talks", "split": "test", "taggers": TAGGERS}
+
+
+def count(phenomenon, source, target):
+    words = None if source is None else TAGGERS[0]([source])[0]
+    return list(count_words(phenomenon, words, TAGGERS[1]([target])[0]).values())
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),  # [masculine, feminine, neuter]
+    [
+        ("it works", "er geht", [1, 0, 0]),
+        ("it works", "sie geht", [0, 1, 0]),
+        ("it works", "es geht", [0, 0, 1]),
+        ("It works", "Er geht , Sie geht , Es geht", [1, 1, 1]),
+        ("it works", "er sieht ihn , sie und er", [3, 1, 0]),  # all that stand there, not the aligned one
+        ("its roof", "ihre Decke", [0, 1, 0]),
+        ("Itself a house", "es", [0, 0, 1]),
+        ("it_WP", "es", [0, 0, 1]),
+        ("it_WP$", "es", [0, 0, 1]),
+        ("it_PRP$", "es", [0, 0, 1]),
+        ("it_NN works", "er geht", [0, 0, 0]),  # no pronoun by its tag
+        ("it_DT works", "er geht", [0, 0, 0]),
+        ("it_NN and it_PRP", "er geht", [1, 0, 0]),
+        ("IT works", "er geht", [0, 0, 0]),  # neither lower-case nor capitalised
+        ("he works", "er geht", [0, 0, 0]),  # no word that makes it valid
+        ("", "er geht", [0, 0, 0]),
+        ("it works", "", [0, 0, 0]),
+        ("it works", "sein Dach , seine Decke", [0, 0, 0]),  # no masculine possessives
+        ("it works", "ihren Hund", [0, 0, 0]),
+        ("it works", "er_NE und ihr_ADV und es_ART", [0, 0, 0]),  # not tagged as pronouns
+        ("it works", "ER geht", [0, 0, 0]),
+        ("it told you", "er sie es", [1, 0, 1]),  # sie may be you
+        ("it took Your car", "er ihre es", [1, 0, 1]),
+        ("it hit them", "er sie es", [1, 0, 1]),  # sie may be they
+        ("it is theirs", "er ihres es", [1, 0, 1]),
+        ("it told you_NN", "er sie es", [1, 1, 1]),
+        ("it told YOU", "er sie es", [1, 1, 1]),
+        ("it told they_NN", "er sie es", [1, 1, 1]),
+        ("it told her", "er sie es", [1, 1, 1]),  # she is no conflict here
+        ("you and they", "er sie es", [0, 0, 0]),
+        (None, "er sie es", [1, 1, 1]),
+    ],
+)
+def test_pronouns_by_hand(source, target, expected):
+    assert count("pronoun", source, target) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),  # [formal, informal]
+    [
+        ("you go", "Sie gehen", [1, 0]),
+        ("you go", "sie gehen", [1, 0]),  # case does not part Sie from sie
+        ("you go", "du gehst", [0, 1]),
+        ("Your car", "Ihr Auto , dein Auto", [1, 1]),
+        ("yours", "deines , deins_PPOSS", [0, 1]),
+        ("yourself", "dich und dich", [0, 2]),
+        ("you_NN go", "du gehst", [0, 0]),
+        ("YOU go", "du gehst", [0, 0]),
+        ("he goes", "du gehst", [0, 0]),
+        ("you go", "du_NE gehst", [0, 0]),
+        ("you go", "ihrem ihren euch_PPER", [0, 0]),  # neither formal nor informal
+        ("you see them", "Sie du", [0, 1]),
+        ("you see it", "Sie du", [0, 1]),
+        ("you see Her", "Sie du", [0, 1]),
+        ("you and hers", "Sie du", [0, 1]),
+        ("you see it_NN", "Sie du", [1, 1]),
+        ("you see him_PRP", "Sie du", [1, 1]),
+        (None, "Sie du", [1, 1]),
+    ],
+)
+def test_formality_by_hand(source, target, expected):
+    assert count("formality", source, target) == expected
+
+
+FORMS = {
+    "masculine": "er ihm ihn",
+    "feminine": "sie ihrer ihr ihre ihres ihrem",
+    "neuter": "es",
+    "formal": "sie ihr ihrer ihnen ihre ihres",
+    "informal": "du deiner dir dich deine dein deines deinem deinen",
+}
+GERMAN_TAGS = "PDAT PDS PIAT PIS PPER PPOSAT PPOSS PRELAT PRELS PRF PWAT PWAV PWS".split()
+
+
+@pytest.mark.parametrize(("phenomenon", "source"), [("pronoun", "it"), ("formality", "you")])
+def test_every_form_and_tag(phenomenon, source):
+    """Each form in lower case and with a capital counts for its class, under each tag, and no other word does."""
+    classes = list(count_words(phenomenon, None, []))
+    for word in {form for forms in FORMS.values() for form in forms.split()} | {"seiner", "ihren", "euch", "und"}:
+        expected = [int(word in FORMS[name].split()) for name in classes]
+        for form in (word, word.capitalize()):
+            assert [count(phenomenon, source, f"{form}_{tag}") for tag in GERMAN_TAGS] == [expected] * 13
+            assert count(phenomenon, source, f"{form}_ART") == [0] * len(classes)
+
+
+@pytest.mark.parametrize(
+    ("phenomenon", "valid", "excluding", "harmless"),
+    [
+        (
+            "pronoun",
+            "it its itself",
+            "you your yours yourself they them their theirs themselves",
+            "she her he him we us I me yourselves who",
+        ),
+        (
+            "formality",
+            "you your yours yourself",
+            "they them their theirs themselves it its itself she her hers herself",
+            "he him we us I me who",
+        ),
+    ],
+)
+def test_every_source_word(phenomenon, valid, excluding, harmless):
+    """What makes a sentence valid, and what takes the ambiguous class away; only words that are tagged."""
+    for word in valid.split():
+        for form in (word, word.capitalize()):
+            assert sum(count(phenomenon, f"{form}_PRP", "sie")) == 1
+            assert sum(count(phenomenon, f"{form}_NN", "sie")) == 0
+    for word in excluding.split():
+        for form in (word, word.capitalize()):
+            assert sum(count(phenomenon, f"{valid.split()[0]} {form}_PRP", "sie")) == 0
+            assert sum(count(phenomenon, f"{valid.split()[0]} {form}_VB", "sie")) == 1
+    for word in harmless.split():
+        assert sum(count(phenomenon, f"{valid.split()[0]} {word}_PRP", "sie")) == 1
+
+
+SOURCES = [["it works", "it told you", "he works"], ["it and it"]]
+HYPOTHESES = [["er er es", "sie es", "er"], ["es es sie"]]
+REFERENCES = [["er es es", "sie er", "er"], ["es"]]
+
+
+def test_corpus_by_hand():
+    """Of masculine 1 of 2 and 2 matches, of feminine 0 of 1 and 0, of neuter 1 + 0 + 1 of 4 and 3."""
+    found = pronoun_f1(SOURCES, HYPOTHESES, REFERENCES, **WHERE, doc_ids=["a", "b"])
+    assert found["value"] == pytest.approx(100 * 2 * 3 / (7 + 5)) and found["n"] == 5
+    assert (found["details"]["precision"], found["details"]["recall"]) == pytest.approx((100 * 3 / 7, 100 * 3 / 5))
+    assert found["breakdown"]["class=masculine"] == {
+        "value": pytest.approx(50.0),
+        "n": 2,
+        "precision": 50.0,
+        "recall": 50.0,
+        "hypothesis": 2,
+        "match": 1,
+    }
+    assert found["breakdown"]["class=feminine"] == {
+        "value": 0,
+        "n": 0,
+        "precision": 0,
+        "recall": None,
+        "hypothesis": 1,
+        "match": 0,
+    }
+    assert found["breakdown"]["class=neuter"]["value"] == pytest.approx(200 * 2 / 7)
+    assert found["details"]["statistics"] == {"unit": "document", "ids": ["a", "b"], "rows": [[2, 4, 4], [1, 3, 1]]}
+    assert found["task"] == "discourse" and found["metric"] == "pronoun F1"
+
+
+def test_released_weights():
+    """Neuter has no weight in any sum, masculine and feminine half."""
+    found = pronoun_f1(SOURCES, HYPOTHESES, REFERENCES, **WHERE, weights="released")
+    assert found["value"] == pytest.approx(100 * 2 * 0.5 / (1.5 + 1)) and found["n"] == 2
+    assert found["details"]["statistics"]["rows"] == [[0.5, 1, 1], [0, 0.5, 0]]
+    assert found["breakdown"]["class=neuter"]["value"] == pytest.approx(200 * 2 / 7)
+    formality = [
+        pronoun_f1([["you"]], [["Sie du"]], [["Sie"]], **WHERE, phenomenon="formality", weights=weights)["value"]
+        for weights in ("paper", "released")
+    ]
+    assert formality == [pytest.approx(200 / 3)] * 2
+
+
+def test_lowercase():
+    """Upper case is lost on the lists, unless all sides are lower-cased before they are tagged."""
+    sides = [["IT works", "it"]], [["ER geht", "er"]], [["Er geht", "er"]]
+    plain, lower = (pronoun_f1(*sides, **WHERE, lowercase=lowercase) for lowercase in (False, True))
+    assert (plain["n"], lower["n"]) == (1, 2) and lower["value"] == 100
+    assert "case:mixed" in plain["signature"] and "case:lc" in lower["signature"]
+    seen = []
+
+    def recording(sentences):
+        seen.extend(sentences)
+        return TAGGERS[1](sentences)
+
+    pronoun_f1(*sides, **WHERE | {"taggers": (TAGGERS[0], recording)}, lowercase=True)
+    assert seen == ["er geht", "er", "er geht", "er"]
+
+
+def test_without_sources():
+    found = pronoun_f1(None, [["er sie"]], [["er es"]], **WHERE | {"taggers": (None, TAGGERS[1])})
+    assert found["value"] == pytest.approx(50.0)
+    assert "validity:all|source-tagger:none" in found["signature"]
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "reference", "precision", "recall"),
+    [("nichts", "er", None, 0), ("er", "nichts", 0, None), ("er", "es", 0, 0)],
+)
+def test_what_the_authors_call_nan_is_zero(hypothesis, reference, precision, recall):
+    found = pronoun_f1([["it"]], [[hypothesis]], [[reference]], **WHERE)
+    assert found["value"] == 0
+    assert (found["details"]["precision"], found["details"]["recall"]) == (precision, recall)
+
+
+def test_undefined():
+    found = pronoun_f1([["it"]], [["er"]], [["er"]], **WHERE)
+    assert list(found["breakdown"]) == ["class=masculine"] and found["details"]["undefined"] == ["feminine", "neuter"]
+    for source, target, weights in (("it", "nichts", "paper"), ("he", "er", "paper"), ("it", "es", "released")):
+        with pytest.raises(ValueError, match="pronoun F1 is undefined: not one word that counts in 1 translations"):
+            pronoun_f1([[source]], [[target]], [[target]], **WHERE, weights=weights)
+
+
+def slow_f1(phenomenon, sources, hypotheses, references, weights):
+    """Facts of the authors' code, one sentence after the other: (F1 in percent, [match, hypothesis, reference])."""
+    it, she = {"it", "its", "itself"}, {"she", "her", "hers", "herself"}
+    you, they = {"you", "your", "yours", "yourself"}, {"they", "them", "their", "theirs", "themselves"}
+    names = ("masculine", "feminine", "neuter") if phenomenon == "pronoun" else ("formal", "informal")
+    sums = [0, 0, 0]
+    for source, *sides in zip(sources, hypotheses, references):
+        present = {word.lower() for word, tag in TAGGERS[0]([source])[0] if tag in ("PRP", "PRP$", "WP", "WP$")}
+        for name in names:
+            values = []
+            for side in sides:
+                value = 0
+                for word, tag in TAGGERS[1]([side])[0]:
+                    if tag in GERMAN_TAGS and word.lower() in FORMS[name].split():
+                        value += 1
+                if not present & (it if phenomenon == "pronoun" else you):
+                    value = 0
+                if name == "feminine" and present & (you | they) or name == "formal" and present & (they | it | she):
+                    value = 0
+                values.append(value)
+            weight = weights.get(name, 1)
+            sums = [a + weight * b for a, b in zip(sums, (min(values), *values))]
+    precision, recall = sums[0] / sums[1], sums[0] / sums[2]
+    return 100 * 2 * precision * recall / (precision + recall), sums
+
+
+@pytest.mark.parametrize("phenomenon", ["pronoun", "formality"])
+@pytest.mark.parametrize(
+    ("weights", "values"),
+    [("paper", {}), ("released", {"masculine": 0.5, "feminine": 0.5, "neuter": 0, "formal": 0.5, "informal": 0.5})],
+)
+def test_equals_slow_reading(phenomenon, weights, values):
+    rng = random.Random(phenomenon)
+    english = [*ENGLISH, "it", "it", "you", "you", "It", "it_NN", "dog", "they_NN"]
+    german = [*GERMAN, *map(str.capitalize, GERMAN), "er_NE", "es_ART", "Hund"]
+    texts = [english, german, german]
+    sides = [[" ".join(rng.choices(words, k=rng.randrange(6))) for _ in range(200)] for words in texts]
+    documents = [[side[:50], side[50:50], side[50:]] for side in sides]
+    found = pronoun_f1(*documents, **WHERE, phenomenon=phenomenon, weights=weights)
+    expected, sums = slow_f1(phenomenon, *sides, values)
+    assert found["value"] == pytest.approx(expected)
+    rows = np.array(found["details"]["statistics"]["rows"])
+    assert rows.sum(0).tolist() == pytest.approx(sums) and rows[1].tolist() == [0, 0, 0]
+    assert scorer(found["metric"], 3)(rows.sum(0, keepdims=True))[0] == pytest.approx(found["value"])
+
+
+def test_signature():
+    found = pronoun_f1([["you"]], [["du"]], [["du"]], **WHERE, phenomenon="formality", strategy="sliding", beams=4)
+    assert found["signature"].startswith(
+        "langs:en-de|classes:formal+informal|weights:paper|case:mixed|validity:source|source-tagger:tag|target-tagger:tag|"
+        "version:"
+    )
+    assert (found["strategy"], found["beams"]) == ("sliding", 4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"phenomenon": "pronouns"}, "unknown phenomenon 'pronouns': expected pronoun or formality"),
+        ({"weights": "equal"}, "unknown weights 'equal': expected paper or released"),
+        ({"sources": [["it"]]}, "1 source documents for 2 translated ones"),
+        ({"sources": [["it"] * 3, "it"]}, "document 'b': a string for 1 translated sentences"),
+        ({"sources": [["it"] * 2, ["it"]]}, "document 'a': 2 source sentences for 3 translated"),
+        ({"hypotheses": [["er"] * 3, []]}, "document 'b': 0 translated sentences for 1 reference"),
+        ({"doc_ids": ["a", "a"]}, "2 document ids, 1 of them different, for 2 documents"),
+        ({"taggers": (TAGGERS[0], lambda sentences: [])}, "the tagger <lambda> returned 0 sentences for 4"),
+    ],
+)
+def test_bad_input(changes, message):
+    given = {"sources": SOURCES, "hypotheses": HYPOTHESES, "references": REFERENCES, "doc_ids": ["a", "b"]} | WHERE
+    with pytest.raises(ValueError, match=message):
+        pronoun_f1(**given | changes)
+
+
+def test_spacy_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    message = r"pip install 'hf-docmt\[discourse\]', then python -m spacy download en_core_web_sm"
+    with pytest.raises(ValueError, match=message):
+        pronoun_f1(SOURCES, HYPOTHESES, REFERENCES, dataset="d", split="s")
+
+
+def test_pipeline_is_missing_or_gives_no_tags(monkeypatch):
+    def load(name, exclude):
+        if name != "blank":
+            raise OSError(f"[E050] Can't find model {name!r}")
+        return SimpleNamespace(pipe=lambda sentences, batch_size: [Untagged() for _ in sentences])
+
+    class Untagged(list):
+        def __init__(self):
+            super().__init__([SimpleNamespace(text="er", tag_="")])
+
+        def has_annotation(self, name):
+            return False
+
+    monkeypatch.setitem(sys.modules, "spacy", SimpleNamespace(load=load))
+    with pytest.raises(
+        ValueError, match="'de_core_news_sm' is not installed: python -m spacy download de_core_news_sm"
+    ):
+        load_tagger("de")(["er"])
+    with pytest.raises(ValueError, match="'blank' gives no tags; use one that does, such as en_core_web_sm"):
+        SpacyTagger("blank")(["er"])
+    with pytest.raises(ValueError, match="no spaCy pipeline is set for the language 'fr', only for"):
+        load_tagger("fr")
+
+
+def test_spacy_pipeline(tmp_path):
+    """A pipeline that tags by rule stands in for a trained one: tokens, tags, name."""
+    spacy = pytest.importorskip("spacy", reason="spaCy is not installed")
+    pipeline = spacy.blank("de", meta={"name": "rules", "version": "1.2.3"})
+    pipeline.add_pipe("attribute_ruler").add([[{"LOWER": {"IN": ["sie", "er"]}}]], {"TAG": "PPER"})
+    pipeline.to_disk(tmp_path / "rules")
+    german = SpacyTagger(tmp_path / "rules")
+    assert german(["Hat sie?", "", "Er"]) == [[("Hat", ""), ("sie", "PPER"), ("?", "")], [], [("Er", "PPER")]]
+    assert german.name == "de_rules-1.2.3"
+    found = pronoun_f1([["it"]], [["Er."]], [["Er, sie."]], **WHERE | {"taggers": (TAGGERS[0], german)})
+    assert found["value"] == pytest.approx(200 / 3) and "target-tagger:de_rules-1.2.3|" in found["signature"]
+
+
+@pytest.mark.skipif(
+    not all(importlib.util.find_spec(name) for name in ("spacy", *MODELS.values())),
+    reason="spaCy or its English and German pipelines are not installed",
+)
+def test_trained_pipelines():
+    sources = [["I bought a table. It is red.", "Do you know her?"]]
+    references = [["Ich habe einen Tisch gekauft. Er ist rot.", "Kennst du sie?"]]
+    hypotheses = [["Ich habe einen Tisch gekauft. Es ist rot.", "Kennen Sie sie?"]]
+    pronouns = pronoun_f1(sources, hypotheses, references, dataset="d", split="s")
+    assert {label: part["n"] for label, part in pronouns["breakdown"].items()} == {
+        "class=masculine": 1,
+        "class=neuter": 0,
+    }
+    formality = pronoun_f1(sources, hypotheses, references, dataset="d", split="s", phenomenon="formality")
+    assert {label: part["n"] for label, part in formality["breakdown"].items()} == {"class=informal": 1}
+    assert "source-tagger:en_core_web_sm-" in pronouns["signature"]

@@ -1,0 +1,199 @@
+"""Model cards: facts of the report and nothing else."""
+
+import copy
+import re
+
+import pytest
+import yaml
+from huggingface_hub import ModelCard
+
+from hf_docmt import registry
+from hf_docmt.hub.cards import make_card
+
+REPORT = {
+    "format": 1,
+    "package": "hf-docmt",
+    "version": "0.1.0",
+    "commit": None,
+    "model": {"name": "concat-4", "architecture": "concat", "parameters": 1234567},
+    "data": {"train": {"documents": 3, "files": ["a.jsonl", "b.jsonl"]}},
+    "training": {"learning_rate": 0.0005, "best_step": 700, "bf16": True, "losses": [[100, 4.5], [200, 4.25]]},
+    "results": [
+        {
+            "task": "translation",
+            "dataset": "Small Docs",
+            "split": "test",
+            "metric": "s-BLEU",
+            "value": 27.123456789,
+            "signature": "nrefs:1|case:mixed|tok:13a",
+            "n": 100,
+            "strategy": "sliding",
+            "beams": 4,
+            "breakdown": {},
+            "details": {},
+        },
+        {
+            "task": "contrastive",
+            "dataset": "ContraPro",
+            "split": "test",
+            "metric": "accuracy",
+            "value": 62.5,
+            "signature": "score:mean|ties:wrong",
+            "n": 8,
+            "strategy": None,
+            "beams": None,
+            "breakdown": {"distance 1": {"value": 75.0, "n": 4}, "er | sie": {"value": 50.0, "n": 4}},
+            "details": {},
+        },
+    ],
+}
+
+HEADER_KEYS = {
+    "language",
+    "license",
+    "library_name",
+    "pipeline_tag",
+    "tags",
+    "datasets",
+    "metrics",
+    "model-index",
+}
+
+
+def config(architecture="concat", **fields):
+    return registry.get(architecture).config_class(**{"source_lang": "en", "target_lang": "de", **fields})
+
+
+def header(card):
+    return yaml.safe_load(re.match(r"---\n(.*?)\n---\n", str(card), re.DOTALL).group(1))
+
+
+def rows(card):
+    """Table rows of the card as lists of cells."""
+    lines = [line for line in str(card).splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+
+
+def test_header_is_what_the_hub_reads():
+    found = header(make_card(REPORT, config=config(), license="apache-2.0", datasets=["org/talks"]))
+    assert set(found) == HEADER_KEYS
+    assert found["language"] == ["en", "de"]
+    assert (found["license"], found["library_name"], found["pipeline_tag"]) == (
+        "apache-2.0",
+        "transformers",
+        "translation",
+    )
+    assert "docmt-concat" in found["tags"]
+    assert found["metrics"] == ["accuracy", "bleu"] and found["datasets"] == ["org/talks"]
+
+
+def test_results_come_back_from_the_header():
+    data = ModelCard(str(make_card(REPORT, config=config()))).data
+    assert data.model_name == "concat-4"
+    assert len(data.eval_results) == len(REPORT["results"])
+    for found, result in zip(data.eval_results, REPORT["results"]):
+        assert found.metric_value == result["value"]
+        assert found.metric_args["signature"] == result["signature"]
+        assert (found.dataset_name, found.dataset_split) == (result["dataset"], result["split"])
+
+
+def test_every_number_of_the_text_is_the_reports():
+    card = make_card(REPORT, config=config())
+    table = rows(card)
+    assert ["translation", "Small Docs", "test", "sliding", "4", "s-BLEU", "27.1235", "100"] in table
+    assert ["contrastive", "ContraPro", "test", "–", "–", "accuracy", "62.5", "8"] in table
+    assert ["", "", "", "", "", "distance 1", "75", "4"] in table
+    assert ["", "", "", "", "", r"er \| sie", "50", "4"] in table
+    assert ["parameters", "1234567"] in table
+    assert ["train documents", "3"] in table and ["train files", "a.jsonl, b.jsonl"] in table
+    assert ["learning rate", "0.0005"] in table and ["bf16", "yes"] in table
+    assert not [row for row in table if row[0] == "losses"]
+    for result in REPORT["results"]:
+        assert f"`{result['signature']}`" in str(card)
+
+
+def test_missing_facts_are_not_recorded():
+    card = make_card(None, config=config(source_lang=None, target_lang=None))
+    found = header(card)
+    assert found["license"] == "unknown"
+    assert not {"language", "datasets", "metrics", "model-index"} & set(found)
+    for section in ("Data", "Training", "Scores"):
+        assert f"{section}: not recorded." in str(card)
+    assert ["parameters", "not recorded"] in rows(card) and ["license", "not recorded"] in rows(card)
+    assert "source language: not recorded" in str(card)
+    assert "None" not in str(card)
+
+
+def test_one_missing_fact_leaves_the_others():
+    report = copy.deepcopy(REPORT)
+    del report["training"], report["model"]["parameters"]
+    card = str(make_card(report, config=config()))
+    assert "Training: not recorded." in card and "| parameters | not recorded |" in card
+    assert "Scores: not recorded." not in card and "commit not recorded" in card
+
+
+def test_card_is_a_pure_function():
+    before = copy.deepcopy(REPORT)
+    first = str(make_card(REPORT, config=config(past_context=3)))
+    assert REPORT == before
+    assert str(make_card(copy.deepcopy(REPORT), config=config(past_context=3))) == first
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"modle": {}}, "unknown key 'modle'; did you mean 'model'"),
+        ({"format": 2}, "format 2"),
+        ({"results": [{"task": "translation"}]}, r"results\[0\]: missing"),
+        ({"results": [REPORT["results"][0] | {"value": float("nan")}]}, "nan is not a score"),
+        ({"results": [REPORT["results"][0] | {"speed": 3}]}, "unknown key 'speed'"),
+    ],
+)
+def test_report_of_another_form_is_rejected(change, message):
+    with pytest.raises(ValueError, match=message):
+        make_card(REPORT | change, config=config())
+
+
+def test_architecture_without_a_text_is_rejected():
+    other = config()
+    other.model_type = "docmt-unheard"
+    with pytest.raises(ValueError, match="docmt-unheard"):
+        make_card(REPORT, config=other)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, ["the sentence-level baseline"]),
+        ({"past_context": 3}, ["3 sentences before it", "in source and target"]),
+        ({"past_context": 1, "context_sides": "source"}, ["in the source only"]),
+        ({"view": "chunk", "chunk_tokens": 777}, ["at most 777 target tokens"]),
+        (
+            {"past_context": 3, "segment_encoding": "learned", "persistent": True, "pse_dim": 4},
+            ["learned segment embeddings", "before every block", "last 4 dimensions"],
+        ),
+        ({"past_context": 3, "segment_encoding": "shift"}, ["segment-shifted positions"]),
+        ({"architecture": "lst"}, ["long-short term attention", "no context, where both are the same"]),
+        ({"architecture": "lst", "past_context": 3}, ["3 sentences before it", "in source and target"]),
+        ({"architecture": "lst", "view": "chunk", "chunk_tokens": 777}, ["at most 777 target tokens"]),
+        ({"architecture": "routing"}, ["from the sentence before and the sentence after the current one. ## Use"]),
+        ({"architecture": "routing", "past_context": 0}, ["what is taken from the sentence after the current one. ##"]),
+        (
+            {"architecture": "routing", "past_context": 3, "future_context": 0},
+            ["from the 3 sentences before the current"],
+        ),
+    ],
+)
+def test_text_says_what_the_architecture_is(fields, words):
+    text = " ".join(str(make_card(None, config=config(**fields))).split())
+    for word in words:
+        assert word in text
+    assert "{{" not in text and "{%" not in text
+
+
+def test_usage_is_python_with_the_repositorys_name():
+    card = str(make_card(REPORT, config=config(), repo_id="someone/concat-4"))
+    code = re.search(r"```python\n(.*?)```", card, re.DOTALL).group(1)
+    compile(code, "card", "exec")
+    assert 'name = "someone/concat-4"' in code
+    assert "trust_remote_code=True" in code and "translate_documents([[" in code

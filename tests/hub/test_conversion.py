@@ -1,0 +1,224 @@
+"""Pretrained sentence-level models give the same logits as concatenation models."""
+
+import pytest
+import torch
+from transformers import (
+    AutoModelForSeq2SeqLM,
+    BartConfig,
+    BartForConditionalGeneration,
+    M2M100Config,
+    M2M100ForConditionalGeneration,
+    MarianConfig,
+    MarianMTModel,
+    MBartConfig,
+    MBartForConditionalGeneration,
+    PreTrainedTokenizerFast,
+    T5Config,
+)
+
+from hf_docmt import registry
+from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.hub.conversion import config_from_pretrained, convert_sentence_model
+
+VOCABULARY = 40
+SIZES = {
+    "vocab_size": VOCABULARY,
+    "d_model": 16,
+    "encoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_layers": 3,
+    "decoder_attention_heads": 4,
+    "decoder_ffn_dim": 20,
+    "max_position_embeddings": 32,
+    "init_std": 0.5,
+}
+MODELS = {
+    "marian": (MarianMTModel, MarianConfig, {"pad_token_id": 39, "eos_token_id": 0, "decoder_start_token_id": 39}),
+    "bart": (BartForConditionalGeneration, BartConfig, {}),
+    "mbart": (MBartForConditionalGeneration, MBartConfig, {"decoder_start_token_id": 30, "scale_embedding": True}),
+    "m2m_100": (M2M100ForConditionalGeneration, M2M100Config, {"scale_embedding": True}),
+}
+FAMILIES = pytest.mark.parametrize("family", MODELS)
+
+
+def original(family, **fields):
+    """A tiny model with random weights, also where initial values are zeros or ones."""
+    model_class, config_class, special = MODELS[family]
+    torch.manual_seed(0)
+    model = model_class(config_class(**SIZES | special | fields)).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "norm" in name or "bias" in name:
+                parameter.add_(torch.randn_like(parameter) * 0.1)
+        if hasattr(model, "final_logits_bias"):
+            model.final_logits_bias.normal_()
+    return model
+
+
+def logits(model, pad):
+    """Logits of a batch with rows of different length."""
+    torch.manual_seed(1)
+    source, target = torch.randint(4, 30, (3, 9)), torch.randint(4, 30, (3, 7))
+    mask = torch.ones_like(source)
+    source[1, 6:], mask[1, 6:] = pad, 0
+    with torch.no_grad():
+        return model(input_ids=source, attention_mask=mask, decoder_input_ids=target).logits
+
+
+@FAMILIES
+@pytest.mark.parametrize("scale", [True, False])
+def test_logits_are_those_of_the_original(family, scale):
+    model = original(family, scale_embedding=scale)
+    converted, _ = convert_sentence_model(model)
+    pad = model.config.pad_token_id
+    found = logits(converted, pad)
+    assert found.shape[-1] == VOCABULARY + 2
+    torch.testing.assert_close(found[..., :VOCABULARY], logits(model, pad), atol=1e-5, rtol=1e-5)
+
+
+def test_separate_embedding_tables_are_kept():
+    for family, fields in (
+        ("marian", {"share_encoder_decoder_embeddings": False}),
+        ("bart", {"tie_word_embeddings": False}),
+    ):
+        model = original(family, **fields)
+        converted, _ = convert_sentence_model(model)
+        encoder, decoder = converted.model.encoder.embed_tokens.weight, converted.model.decoder.embed_tokens.weight
+        assert not torch.equal(encoder, decoder)
+        pad = model.config.pad_token_id
+        torch.testing.assert_close(logits(converted, pad)[..., :VOCABULARY], logits(model, pad), atol=1e-5, rtol=1e-5)
+
+
+@FAMILIES
+def test_config_has_the_sizes_and_switches_of_the_original(family):
+    config = original(family).config
+    fields = config_from_pretrained(config)
+    for name in SIZES:
+        assert fields[name] == getattr(config, name)
+    assert fields["decoder_start_token_id"] == config.decoder_start_token_id
+    assert fields["pad_token_id"] == config.pad_token_id
+    switches = [
+        fields[name] for name in ("position_type", "position_offset", "normalize_before", "layernorm_embedding")
+    ]
+    assert (
+        switches
+        == {
+            "marian": ["sinusoidal", 0, False, False],
+            "bart": ["learned", 2, False, True],
+            "mbart": ["learned", 2, True, True],
+            "m2m_100": ["sinusoidal_t2t", 2, True, False],
+        }[family]
+    )
+
+
+def test_new_tokens_start_as_the_mean():
+    model = original("marian")
+    converted, tokenizer = convert_sentence_model(model)
+    assert tokenizer is None
+    assert (converted.config.sep_token_id, converted.config.bod_token_id) == (VOCABULARY, VOCABULARY + 1)
+    table = converted.model.shared.weight
+    torch.testing.assert_close(table[VOCABULARY], model.model.shared.weight.mean(0))
+    torch.testing.assert_close(converted.final_logits_bias[0, -1], model.final_logits_bias.mean())
+    assert converted.lm_head.weight is table
+
+
+def test_greedy_and_beam_search_give_the_original_tokens():
+    model = original("marian")
+    converted, _ = convert_sentence_model(model)
+    source = torch.randint(4, 30, (4, 8), generator=torch.Generator().manual_seed(2))
+    banned = [[VOCABULARY], [VOCABULARY + 1]]
+    for beams in (1, 3):
+        options = {"num_beams": beams, "max_new_tokens": 12, "no_repeat_ngram_size": 1, "forced_eos_token_id": None}
+        expected = model.generate(input_ids=source, **options)
+        assert torch.equal(converted.generate(input_ids=source, bad_words_ids=banned, **options), expected)
+
+
+def test_mechanism_is_new_and_weights_stay():
+    model = original("marian")
+    converted, _ = convert_sentence_model(
+        model, past_context=2, segment_encoding="learned", persistent=True, source_lang="en", dropout=0.3
+    )
+    assert (converted.config.past_context, converted.config.source_lang, converted.config.dropout) == (2, "en", 0.3)
+    for name, weight in model.state_dict().items():
+        if ".layers." in name:
+            assert torch.equal(converted.state_dict()[name], weight)
+    assert [name for name, _ in converted.named_parameters() if "segment_encoding" in name]
+    assert not any(parameter.is_meta for parameter in converted.parameters())
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    backend = train_tokenizer(["a small text", "ein kleiner Text"] * 5, vocab_size=300).backend_tokenizer
+    return PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="<pad>", eos_token="</s>", unk_token="<unk>")
+
+
+@pytest.fixture
+def checkpoint(tokenizer, tmp_path):
+    special = {"vocab_size": len(tokenizer), "pad_token_id": 0, "eos_token_id": 3, "decoder_start_token_id": 0}
+    original("marian", **special).save_pretrained(tmp_path / "sentence")
+    tokenizer.save_pretrained(tmp_path / "sentence")
+    return tmp_path / "sentence"
+
+
+def test_folder_in_folder_out(checkpoint, tokenizer, tmp_path):
+    converted, adapted = convert_sentence_model(checkpoint, tmp_path / "document", past_context=1)
+    assert (adapted.sep_token, adapted.sep_token_id) == ("<sep>", converted.config.sep_token_id)
+    assert converted.config.vocab_size == len(tokenizer)  # both names are in this vocabulary already
+    assert converted.dtype == torch.float32
+    again, _ = registry.load_model(tmp_path / "document")
+    assert torch.equal(logits(again, 0), logits(converted, 0))
+    expected = logits(AutoModelForSeq2SeqLM.from_pretrained(checkpoint), 0)
+    torch.testing.assert_close(logits(again, 0), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_larger_embedding_table_keeps_its_rows(tokenizer):
+    special = {"vocab_size": len(tokenizer) + 7, "pad_token_id": 0, "eos_token_id": 3}
+    converted, _ = convert_sentence_model(original("m2m_100", **special), tokenizer=tokenizer)
+    assert converted.config.vocab_size == len(tokenizer) + 7
+
+
+def test_truncated_weights_are_named(checkpoint):
+    path = checkpoint / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match="weights cannot be read"):
+        convert_sentence_model(checkpoint)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"past_contxt": 3}, "did you mean 'past_context'"),
+        ({"d_model": 32}, "d_model: got 32, but the pretrained weights need 16"),
+        ({"normalize_before": True}, "normalize_before"),
+    ],
+)
+def test_overrides_that_do_not_fit_are_rejected(overrides, message):
+    with pytest.raises(ValueError, match=message):
+        convert_sentence_model(original("marian"), **overrides)
+
+
+def test_start_token_must_be_known():
+    model = original("mbart", decoder_start_token_id=None)
+    with pytest.raises(ValueError, match="decoder_start_token_id: got none"):
+        convert_sentence_model(model)
+    assert convert_sentence_model(model, decoder_start_token_id=30)[0].config.decoder_start_token_id == 30
+
+
+def test_learned_positions_cannot_be_made_longer():
+    with pytest.raises(ValueError, match="max_position_embeddings"):
+        convert_sentence_model(original("bart"), max_position_embeddings=64)
+
+
+def test_other_models_are_rejected(tmp_path):
+    T5Config().save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="model type 't5', expected one of marian, bart, mbart, m2m_100"):
+        convert_sentence_model(tmp_path)
+    with pytest.raises(ValueError, match="model_type: got 't5'"):
+        config_from_pretrained(T5Config())
+
+
+def test_two_vocabularies_are_rejected():
+    config = MarianConfig(**SIZES, decoder_vocab_size=50)
+    with pytest.raises(ValueError, match="decoder_vocab_size: got 50 beside vocab_size 40"):
+        config_from_pretrained(config)

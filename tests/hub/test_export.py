@@ -1,0 +1,151 @@
+"""Export to a folder for the Hub: loads and translates where the package is not installed."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from hf_docmt import registry
+from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.hub import export as publish
+from hf_docmt.hub.export import collect_reports, export_model, push
+from hf_docmt.reports.report import build_report, make_result, write_report
+
+DOCUMENT = ["A small text.", "", "Another one."]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer(["A small text.", "Ein kleiner Text."] * 5, vocab_size=280)
+
+
+@pytest.fixture(scope="module")
+def model(tokenizer):
+    torch.manual_seed(0)
+    sizes = {
+        f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in (("layers", 1), ("ffn_dim", 16))
+    }
+    concat = registry.get("concat")
+    config = concat.config_class(
+        vocab_size=len(tokenizer),
+        d_model=16,
+        init_std=0.5,
+        past_context=1,
+        segment_encoding="learned",
+        source_lang="en",
+        target_lang="de",
+        **sizes,
+    )
+    return concat.model_class(config).eval()
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def test_folder_works_where_the_package_is_not_installed(model, tokenizer, tmp_path):
+    folder = export_model(model, tokenizer, tmp_path / "model", repo_id=str(tmp_path / "model"))
+    assert {"README.md", "config.json", "generation_config.json", "model.safetensors"} <= names(folder)
+    assert {"tokenizer.json", "tokenizer_config.json", "modeling_concat.py", "backbone.py"} <= names(folder)
+    usage = re.search(r"```python\n(.*?)```", (folder / "README.md").read_text(encoding="utf-8"), re.DOTALL).group(1)
+    script = (
+        "import sys; sys.modules['hf_docmt'] = None\n"
+        f"{usage}\n"
+        "import json, torch\n"
+        "document, again = json.loads(sys.argv[1]), sys.argv[2]\n"
+        "first = model.translate_documents([document], tokenizer, max_new_tokens=8)\n"
+        "model.save_pretrained(again); tokenizer.save_pretrained(again)\n"
+        "model = AutoModelForSeq2SeqLM.from_pretrained(again, trust_remote_code=True)\n"
+        "tokenizer = AutoTokenizer.from_pretrained(again, trust_remote_code=True)\n"
+        "second = model.translate_documents([document], tokenizer, max_new_tokens=8)\n"
+        "print(json.dumps([first, second]))"
+    )
+    command = [sys.executable, "-c", script, json.dumps(DOCUMENT), str(tmp_path / "again")]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_MODULES_CACHE": str(tmp_path / "modules")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    first, second = json.loads(done.stdout.splitlines()[-1])
+    assert first == second == model.translate_documents([DOCUMENT], tokenizer, max_new_tokens=8)
+    assert len(first[0]) == len(DOCUMENT) and first[0][1] == ""
+
+
+def test_empty_folder_is_filled_and_a_full_one_refused(model, tokenizer, tmp_path):
+    (tmp_path / "model").mkdir()
+    export_model(model, tokenizer, tmp_path / "model")
+    before = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match="not an empty folder; choose another name"):
+        export_model(model, tokenizer, tmp_path / "model", license="mit")
+    assert (tmp_path / "model" / "README.md").read_text(encoding="utf-8") == before
+    assert names(tmp_path) == {"model"}
+
+
+def test_file_in_place_of_the_folder_is_refused(model, tokenizer, tmp_path):
+    (tmp_path / "model").write_text("mine")
+    with pytest.raises(ValueError, match="not an empty folder"):
+        export_model(model, tokenizer, tmp_path / "model")
+    assert (tmp_path / "model").read_text() == "mine"
+
+
+def test_nothing_is_left_after_a_failure(model, tokenizer, tmp_path, monkeypatch):
+    def no_space(*arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(tokenizer), "save_pretrained", no_space)
+    with pytest.raises(OSError, match="No space left"):
+        export_model(model, tokenizer, tmp_path / "model")
+    assert names(tmp_path) == set()
+
+
+def test_bad_report_is_refused_before_anything_is_written(model, tokenizer, tmp_path):
+    with pytest.raises(ValueError, match="unknown key"):
+        export_model(model, tokenizer, tmp_path / "model", report={"scores": 1})
+    assert names(tmp_path) == set()
+
+
+def test_other_contexts_than_the_true_one_are_left_out(tmp_path):
+    about = {"task": "contrastive", "dataset": "pronoun", "split": "all", "metric": "accuracy", "n": 9}
+    contexts = ("|context:true", "|context:empty", "|context:random, seed 0", "|context:wrong-document, seed 0", "")
+    results = [make_result(**about, value=n, signature=f"past:1{told}") for n, told in enumerate(contexts)]
+    write_report(build_report(model={"name": "m"}, data={}, results=results), tmp_path / "report.json")
+    report = collect_reports([tmp_path / "report.json"], tmp_path, "someone/model")
+    assert [result["value"] for result in report["results"]] == [0, 4] and report["model"]["name"] == "someone/model"
+
+
+def test_tokenizer_of_another_model_is_refused(model, tokenizer, tmp_path):
+    larger = train_tokenizer(["many other words in this text, so that it is larger"] * 5, vocab_size=300)
+    assert len(larger) > len(tokenizer)
+    with pytest.raises(ValueError, match="vocab_size: the tokenizer has ids up to"):
+        export_model(model, larger, tmp_path / "model")
+    larger.eos_token = "<s>"
+    with pytest.raises(ValueError, match="eos_token_id: the tokenizer has 2, the model 3"):
+        export_model(model, larger, tmp_path / "model")
+
+
+def test_push_uploads_the_folder(model, tokenizer, tmp_path, monkeypatch):
+    calls = []
+
+    class Api:
+        def create_repo(self, repo_id, **options):
+            calls.append(("create", repo_id, options))
+
+        def upload_folder(self, **options):
+            calls.append(("upload", options["repo_id"], options))
+            return type("Commit", (), {"commit_url": "address"})()
+
+    monkeypatch.setattr(publish, "HfApi", Api)
+    folder = export_model(model, tokenizer, tmp_path / "model")
+    assert push(folder, "someone/model", private=True) == "address"
+    assert [call[:2] for call in calls] == [("create", "someone/model"), ("upload", "someone/model")]
+    assert calls[0][2]["private"] and calls[1][2]["folder_path"] == folder
+
+
+def test_push_checks_its_arguments(model, tokenizer, tmp_path):
+    with pytest.raises(ValueError, match="README.md, config.json.* missing; write the folder with export_model"):
+        push(tmp_path, "someone/model")
+    folder = export_model(model, tokenizer, tmp_path / "model")
+    with pytest.raises(ValueError, match="bad name"):
+        push(folder, "bad name/with/parts")

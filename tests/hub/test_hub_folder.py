@@ -1,0 +1,165 @@
+"""A saved folder holds all that is needed: it loads, translates and is saved again where the package is not there."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from support.battery import logits
+from support.tiny_models import build
+
+from hf_docmt import registry
+from hf_docmt.data.tokenizers import train_tokenizer
+
+MODELS = {
+    "concat": {
+        "sentence": {},
+        "shift": {"past_context": 2, "segment_encoding": "shift", "segment_shift": 4, "persistent": True},
+        "pse": {"past_context": 1, "future_context": 1, "segment_encoding": "learned", "pse_dim": 4, "use_bod": True},
+        "source": {"past_context": 1, "context_sides": "source", "share_encoder_decoder_embeddings": False},
+        "chunk": {"view": "chunk", "segment_encoding": "sinusoidal", "persistent": True, "normalize_before": True},
+    },
+    "caching": {
+        "tokens": {},
+        "grouping": {"past_context": 2, "shortening": "grouping", "future_context": 1, "use_bod": True},
+        "target": {"context_sides": "both", "shortening": "linear"},
+    },
+    "memory": {
+        "both": {"memory_size": 4},
+        "source": {"memory_size": 2, "memory_sides": "source", "memory_layers": [0, -1], "use_bod": True},
+    },
+    "multiencoder": {"concatenate": {}, "gate": {"integration": "parallel", "context_gate": True}},
+    "doct": {"joined": {}, "selection": {"selection": "routing", "past_context": 1, "future_context": 1}},
+    "routing": {"offline": {}, "online": {"past_context": 2, "future_context": 0, "normalize_before": True}},
+    "lst": {"window": {"past_context": 2}, "chunk": {"view": "chunk", "use_bod": True}},
+    "window": {
+        "chunk": {"view": "chunk", "window": 3},
+        "linear": {"past_context": 1, "window": 2, "position": "absolute", "alignment": "linear", "length_ratio": 0.9},
+    },
+}
+DOCUMENTS = [["The cat sleeps.", "", "It is 7 years old!"], ["Émile, 猫 🐈", "So did Anna. She too."]]
+SETTINGS = {"max_new_tokens": 12, "num_beams": 2, "no_repeat_ngram_size": 2}
+BATCH = {
+    "input_ids": torch.tensor([[70, 80, 4, 90, 3], [71, 3, 0, 0, 0]]),
+    "attention_mask": torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]),
+    "decoder_input_ids": torch.tensor([[2, 60, 61, 4, 62], [2, 64, 65, 66, 67]]),
+}
+PROCESS = """
+import json, sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "hf_docmt":
+            raise ModuleNotFoundError(f"{name} is blocked")
+
+sys.meta_path.insert(0, Blocked())
+try:
+    import hf_docmt
+except ModuleNotFoundError:
+    pass
+else:
+    raise SystemExit("hf_docmt can be imported")
+
+import torch
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+torch.set_num_threads(1)
+for task in json.loads(sys.argv[1]):
+    model = AutoModelForSeq2SeqLM.from_pretrained(task["folder"], trust_remote_code=True)
+    tokenizer = AutoTokenizer.from_pretrained(task["folder"], trust_remote_code=True)
+    expected = torch.load(task["expected"])
+    assert type(model).__module__.startswith("transformers_modules."), type(model)
+    with torch.no_grad():
+        torch.testing.assert_close(model(**expected["batch"]).logits, expected["logits"], atol=1e-5, rtol=1e-5)
+    for strategy, translations in expected["translations"].items():
+        found = model.translate_documents(expected["documents"], tokenizer, strategy, **expected["settings"])
+        assert found == translations, (task["folder"], strategy, found, translations)
+    model.save_pretrained(task["again"])
+    tokenizer.save_pretrained(task["again"])
+assert not any(name.split(".")[0] == "hf_docmt" for name in sys.modules)
+print("checked", len(json.loads(sys.argv[1])))
+"""
+
+
+def run_without_package(tasks: list[dict], folder) -> str:
+    """What the process prints; it runs elsewhere, offline, with empty caches."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "PYTHON"))}
+    caches = {"HF_HOME": str(folder / "home"), "HF_MODULES_CACHE": str(folder / "modules"), "HF_HUB_OFFLINE": "1"}
+    result = subprocess.run(
+        [sys.executable, "-c", PROCESS, json.dumps(tasks)],
+        cwd=folder,
+        env=kept | caches,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A folder for every model, and beside it what the model answers."""
+    root = tmp_path_factory.mktemp("saved")
+    tokenizer = train_tokenizer(["The cat sleeps.", "It is old.", "So did Anna."], vocab_size=300)
+    tasks = []
+    for architecture, models in MODELS.items():
+        for name, fields in models.items():
+            model = build(architecture, vocab_size=len(tokenizer), **fields)
+            folder = root / f"{architecture}-{name}"
+            model.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+            strategies = [s for s in ("sentence", "sliding", "sequential", "full") if is_possible(model, s)]
+            expected = {
+                "batch": BATCH,
+                "logits": logits(model, BATCH),
+                "documents": DOCUMENTS,
+                "settings": SETTINGS,
+                "translations": {s: model.translate_documents(DOCUMENTS, tokenizer, s, **SETTINGS) for s in strategies},
+            }
+            torch.save(expected, root / f"{folder.name}.pt")
+            again = root / "again" / folder.name
+            tasks.append({"folder": str(folder), "expected": str(root / f"{folder.name}.pt"), "again": str(again)})
+    return root, tasks
+
+
+def is_possible(model, strategy: str) -> bool:
+    try:
+        model.check_strategy(strategy)
+    except ValueError:
+        return False
+    return True
+
+
+def test_every_architecture_is_here():
+    assert MODELS.keys() == registry.ARCHITECTURES.keys()
+
+
+def test_loads_without_the_package_and_again(saved):
+    root, tasks = saved
+    for place in ("first", "second"):
+        (root / place).mkdir()
+        assert run_without_package(tasks, root / place) == f"checked {len(tasks)}\n"
+        tasks = [task | {"folder": task["again"], "again": task["again"] + "-again"} for task in tasks]
+
+
+def test_what_is_in_the_folder(saved):
+    """Code by the architecture's own files only, weights that cannot run code, no path of this machine."""
+    root, tasks = saved
+    for task in tasks:
+        folder = root / task["folder"]
+        names = {path.name for path in folder.iterdir()}
+        assert {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"} <= names
+        name = folder.name.split("-")[0]
+        architecture = registry.get(name)
+        assert {f"modeling_{name}.py", f"configuration_{name}.py", "backbone.py", "generation_docmt.py"} <= names
+        assert not {f"modeling_{other}.py" for other in MODELS.keys() - {name}} & names
+        config = json.loads((folder / "config.json").read_text())
+        model_class, config_class = architecture.model_class.__name__, architecture.config_class.__name__
+        assert config["auto_map"]["AutoModelForSeq2SeqLM"] == f"modeling_{name}.{model_class}"
+        assert config["auto_map"]["AutoConfig"] == f"configuration_{name}.{config_class}"
+        assert config["model_type"] == f"docmt-{name}" and "_name_or_path" not in config
+        assert str(root) not in (folder / "config.json").read_text()

@@ -1,0 +1,233 @@
+"""Decoding on the backbone: caches, and source states that are kept once for all beams of a source."""
+
+import pytest
+import torch
+from support.battery import logits
+from support.tiny_models import EOS, PAD, SEP, build
+from transformers import DynamicCache, EncoderDecoderCache
+from transformers.cache_utils import DynamicLayer
+
+from hf_docmt.modeling.decoding import BeamLayer, DecodingCache
+
+SOURCE = torch.tensor([[7, 8, SEP, 10, EOS], [11, 12, EOS, PAD, PAD]])
+INPUTS = {"input_ids": SOURCE, "attention_mask": (SOURCE != PAD).long()}
+SETTINGS = {"do_sample": False, "no_repeat_ngram_size": 2, "max_new_tokens": 7}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return build(past_context=2, segment_encoding="learned", persistent=True)
+
+
+# The cache of one layer
+
+
+def keys_and_values(rows: int, length: int):
+    return torch.randn(2, rows, 2, length, 3).unbind()
+
+
+@pytest.mark.parametrize("first", [0, 1, 40])
+def test_layer_is_a_dynamic_layer(first):
+    """The same keys and values as transformers' own layer after any sequence of changes."""
+    found, expected = BeamLayer(), DynamicLayer()
+    steps = [
+        ("update", keys_and_values(2, first or 1)),
+        ("batch_repeat_interleave", (3,)),
+        *[("update", keys_and_values(6, 1))] * 3,
+        ("reorder_cache", (torch.tensor([1, 1, 0, 5, 3, 3]),)),
+        ("update", keys_and_values(6, 2)),
+        ("reorder_cache", (torch.tensor([2, 0, 1, 4, 4, 4]),)),
+        ("crop", (-2,)),
+        ("update", keys_and_values(6, 33)),
+        ("reorder_cache", (torch.tensor([2, 0, 1, 4, 4, 4]),)),
+        ("batch_select_indices", (torch.tensor([4, 1]),)),
+        ("crop", (0,)),
+        ("update", keys_and_values(2, 1)),
+        ("crop", (-30,)),
+        ("update", keys_and_values(2, 5)),
+    ]
+    for step, arguments in steps:
+        results = [getattr(layer, step)(*arguments) for layer in (found, expected)]
+        if step == "update":
+            assert all(torch.equal(one, other) for one, other in zip(*results))
+        assert torch.equal(found.keys, expected.keys) and torch.equal(found.values, expected.values), step
+        assert found.get_seq_length() == expected.get_seq_length()
+
+
+def test_layer_grows_in_place():
+    """One token more is written into room that is there."""
+    layer = BeamLayer()
+    layer.update(*keys_and_values(2, 4))
+    address = layer.keys.data_ptr()
+    for _ in range(30):
+        layer.update(*keys_and_values(2, 1))
+    assert layer.keys.data_ptr() == address and layer.get_seq_length() == 34
+    layer.update(*keys_and_values(2, 20))
+    assert layer.get_seq_length() == 54
+
+
+def test_layer_reorders_nothing():
+    layer = BeamLayer()
+    layer.reorder_cache(torch.tensor([1, 0]))
+    assert layer.get_seq_length() == 0
+
+
+def test_kept_rows():
+    cache = DecodingCache()
+    states = [keys_and_values(6, 5) for _ in range(2)]
+    source = keys_and_values(2, 4)
+    for number, layer in enumerate(states):
+        cache.self_attention_cache.update(*layer, number)
+        cache.cross_attention_cache.update(*source, number)
+    cache.keep(sources=2, length=2)
+    assert cache.get_seq_length() == 2
+    for number, layer in enumerate(states):
+        kept = cache.self_attention_cache.layers[number]
+        assert torch.equal(kept.keys, layer[0][[0, 3], :, :2]) and torch.equal(kept.values, layer[1][[0, 3], :, :2])
+        assert torch.equal(cache.cross_attention_cache.layers[number].keys, source[0])
+
+
+# Fewer source rows than target rows
+
+
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+def test_rows_of_one_source_share_it(model, implementation):
+    model.set_attn_implementation(implementation)
+    target = torch.randint(SEP, 30, (6, 5))
+    mask = torch.ones_like(target)
+    mask[4, 3:] = 0
+    batch = {"decoder_input_ids": target, "decoder_attention_mask": mask}
+    encoder_outputs = model.get_encoder()(**INPUTS)
+    shared = model(encoder_outputs=encoder_outputs, attention_mask=INPUTS["attention_mask"], **batch)
+    repeated = {name: value.repeat_interleave(3, 0) for name, value in INPUTS.items()}
+    alone = model(**repeated, **batch)
+    torch.testing.assert_close(shared.logits, alone.logits, atol=1e-5, rtol=1e-5)
+    gradients = [
+        torch.autograd.grad(outputs.logits.sin().sum(), list(model.parameters()), allow_unused=True)
+        for outputs in (shared, alone)
+    ]
+    for one, other in zip(*gradients):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+    model.set_attn_implementation("sdpa")
+
+
+def test_step_by_step_with_a_cache(model):
+    """Any cut of the target into pieces gives the logits of the whole, also where rows are padded on the left."""
+    target = torch.randint(SEP, 30, (6, 8))
+    mask = torch.ones_like(target)
+    mask[1, :2] = mask[5, 1:4] = 0
+    encoder_outputs = model.get_encoder()(**INPUTS)
+    source = {"encoder_outputs": encoder_outputs, "attention_mask": INPUTS["attention_mask"]}
+    sentences = (target == SEP).cumsum(1) - (target == SEP).long()
+    whole = logits(model, {**source, "decoder_input_ids": target, "decoder_attention_mask": mask})
+    cache, parts = model.new_cache(), []
+    for start, stop in ((0, 3), (3, 4), (4, 7), (7, 8)):
+        step = {
+            "decoder_input_ids": target[:, start:stop],
+            "decoder_attention_mask": mask[:, :stop],
+            "decoder_sentence_index": sentences[:, start:stop],
+            "past_key_values": cache,
+            "use_cache": True,
+        }
+        parts.append(logits(model, source | step))
+    kept = mask.bool()
+    torch.testing.assert_close(torch.cat(parts, 1)[kept], whole[kept], atol=1e-5, rtol=1e-5)
+
+
+# generate
+
+
+def test_beams_share_source_states(model):
+    rows = {"encoder": [], "decoder": []}
+    hooks = [
+        stack.register_forward_pre_hook(
+            lambda _, __, kwargs, name=name: rows[name].append(kwargs["input_ids"].shape), with_kwargs=True
+        )
+        for name, stack in (("encoder", model.get_encoder()), ("decoder", model.get_decoder()))
+    ]
+    outputs = model.generate(**INPUTS, **SETTINGS, num_beams=3, return_dict_in_generate=True)
+    for hook in hooks:
+        hook.remove()
+    cache = outputs.past_key_values
+    assert isinstance(cache, DecodingCache)
+    assert [layer.keys.shape[0] for layer in cache.cross_attention_cache.layers] == [2, 2]
+    assert [layer.keys.shape[0] for layer in cache.self_attention_cache.layers] == [6, 6]
+    assert rows["encoder"] == [(2, 5)]
+    assert rows["decoder"][0] == (2, 1) and set(rows["decoder"][1:]) == {(6, 1)}  # the prompt is read once per source
+
+
+def test_prompt_with_padding_on_the_left(model):
+    prompts = torch.tensor([[PAD, PAD, 2, 9], [2, 9, SEP, 8]])
+    mask = torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1]])
+    for beams in (1, 3):
+        settings = SETTINGS | {"num_beams": beams}
+        together = model.generate(**INPUTS, **settings, decoder_input_ids=prompts, decoder_attention_mask=mask)
+        for row in range(2):
+            inputs = {name: value[[row]] for name, value in INPUTS.items()}
+            alone = model.generate(**inputs, **settings, decoder_input_ids=prompts[[row]][:, mask[row].bool()])
+            skipped = int((mask[row] == 0).sum())
+            assert together[row, skipped : skipped + alone.shape[1]].tolist() == alone[0].tolist()
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"past_key_values": lambda: EncoderDecoderCache(DynamicCache(), DynamicCache())},
+        {"cache_implementation": lambda: "dynamic"},
+        {"output_hidden_states": lambda: True},
+        {"output_attentions": lambda: True},
+    ],
+    ids=lambda extra: next(iter(extra)),
+)
+@pytest.mark.parametrize("beams", [1, 3])
+def test_other_ways_to_generate(model, extra, beams):
+    settings = SETTINGS | {"num_beams": beams, "return_dict_in_generate": True}
+    expected = model.generate(**INPUTS, **settings).sequences
+    if "output_attentions" in extra:
+        model.set_attn_implementation("eager")
+    found = model.generate(**INPUTS, **settings, **{name: make() for name, make in extra.items()})
+    model.set_attn_implementation("sdpa")
+    assert torch.equal(found.sequences, expected)
+    if "output_attentions" in extra:
+        assert found.decoder_attentions[-1][0].shape[0] == 2 * beams
+
+
+def test_encoder_outputs_given(model):
+    encoder_outputs = model.get_encoder()(**INPUTS)
+    for beams in (1, 3):
+        expected = model.generate(**INPUTS, **SETTINGS, num_beams=beams)
+        found = model.generate(
+            encoder_outputs=encoder_outputs, attention_mask=INPUTS["attention_mask"], **SETTINGS, num_beams=beams
+        )
+        assert torch.equal(found, expected) and encoder_outputs.last_hidden_state.shape[0] == 2
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_continued_from_a_cache(model, beams):
+    """A prompt that is read in two calls gives what it gives in one."""
+    prompt = torch.tensor([[2, 9, SEP, 12], [2, 14, 15, SEP]])
+    settings = SETTINGS | {"num_beams": beams, "decoder_attention_mask": torch.ones_like(prompt)}
+    expected = model.generate(**INPUTS, **settings, decoder_input_ids=prompt)
+    encoder_outputs = model.get_encoder()(**INPUTS)
+    source = {"encoder_outputs": encoder_outputs, "attention_mask": INPUTS["attention_mask"]}
+    for read in (1, 3):
+        cache = model.new_cache()
+        logits(model, source | {"decoder_input_ids": prompt[:, :read], "past_key_values": cache, "use_cache": True})
+        found = model.generate(**source, **settings, decoder_input_ids=prompt, past_key_values=cache)
+        assert torch.equal(found, expected)
+
+
+def test_bf16_weights():
+    """Generation in bf16 follows the model's own bf16 scores."""
+    half = build(past_context=2, segment_encoding="learned", persistent=True).bfloat16()
+    found = half.generate(**INPUTS, **SETTINGS, num_beams=2, return_dict_in_generate=True, output_scores=True)
+    scores = logits(half, INPUTS | {"decoder_input_ids": found.sequences[:, :-1]}).float().log_softmax(-1)
+    for row, ids in enumerate(found.sequences[:, 1:].tolist()):
+        ids = ids[: ids.index(EOS) + 1] if EOS in ids else ids
+        total = sum(float(scores[row, place, token]) for place, token in enumerate(ids))
+        assert abs(total / len(ids) - float(found.sequences_scores[row])) < 0.05
+
+
+def test_other_cache_kinds_are_refused(model):
+    with pytest.raises(ValueError, match="cache_implementation must be 'dynamic'"):
+        model.generate(**INPUTS, **SETTINGS, cache_implementation="static")

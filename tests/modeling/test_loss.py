@@ -1,0 +1,124 @@
+"""The loss, against sums written out token by token."""
+
+import math
+
+import pytest
+import torch
+from support.battery import rows_of
+from support.tiny_models import EOS, SEP, build, documents_of, random_text, word_tokenizer
+
+from hf_docmt import registry
+from hf_docmt.modeling.loss import weighted_cross_entropy
+
+LABELS = torch.tensor([[3, 1, 4, 1], [5, 2, -100, -100]])
+
+
+def by_hand(logits, labels, weights=None, smoothing=0.0, count=None) -> float:
+    """Lupo et al. (2023), appendix A; label smoothing as a mixture with the uniform distribution."""
+    total, tokens = 0.0, 0
+    for row in range(len(labels)):
+        for place, label in enumerate(labels[row].tolist()):
+            if label == -100:
+                continue
+            scores = logits[row, place].tolist()
+            normal = math.log(sum(math.exp(score) for score in scores))
+            losses = [normal - score for score in scores]
+            loss = (1 - smoothing) * losses[label] + smoothing * sum(losses) / len(losses)
+            total += loss * (1 if weights is None else float(weights[row, place]))
+            tokens += 1
+    return total / (tokens if count is None else count)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("count", [None, 17])
+def test_is_the_sum_by_hand(smoothing, weighted, count):
+    logits = torch.randn(2, 4, 7) * 2
+    weights = torch.tensor([[0.1, 0.1, 1, 1], [0, 1, 1, 1]]) if weighted else None
+    found = weighted_cross_entropy(logits, LABELS, weights, smoothing, count)
+    assert math.isclose(found, by_hand(logits, LABELS, weights, smoothing, count), rel_tol=1e-5)
+
+
+def test_gradients_are_those_of_the_weighted_distribution():
+    """d loss / d logits = w (softmax - target) / n, the target being smoothed."""
+    logits = torch.randn(2, 4, 7, requires_grad=True)
+    weights = torch.tensor([[0.1, 0.1, 1, 1], [0, 1, 1, 1]])
+    weighted_cross_entropy(logits, LABELS, weights, 0.2).backward()
+    expected = torch.zeros_like(logits)
+    for row in range(2):
+        for place, label in enumerate(LABELS[row].tolist()):
+            if label != -100:
+                target = torch.full((7,), 0.2 / 7)
+                target[label] += 0.8
+                expected[row, place] = weights[row, place] * (logits[row, place].softmax(0) - target) / 6
+    torch.testing.assert_close(logits.grad, expected.detach())
+
+
+def test_denominator_is_undiscounted():
+    logits = torch.zeros(1, 4, 8)
+    weights = torch.tensor([[0.0, 0.0, 0.0, 1.0]])
+    found = weighted_cross_entropy(logits, torch.tensor([[1, 2, 3, 4]]), weights)
+    assert math.isclose(found, math.log(8) / 4, rel_tol=1e-6)
+
+
+def test_half_precision_logits_are_summed_in_fp32():
+    logits = torch.randn(1, 4, 7)
+    found = weighted_cross_entropy(logits.bfloat16(), LABELS[:1])
+    assert found.dtype == torch.float32
+    assert math.isclose(found, by_hand(logits.bfloat16().float(), LABELS[:1]), rel_tol=1e-5)
+
+
+def test_count_may_be_a_tensor():
+    logits = torch.randn(2, 4, 7)
+    expected = weighted_cross_entropy(logits, LABELS, num_items_in_batch=9)
+    assert torch.equal(weighted_cross_entropy(logits, LABELS, num_items_in_batch=torch.tensor(9)), expected)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return build(past_context=2, label_smoothing=0.1)
+
+
+def window_batch(model, context_discount):
+    corpus = documents_of((random_text([3, 2, 1, 2], seed=1), random_text([2, 3, 2, 1], seed=2)))
+    examples = registry.get("concat").examples(corpus, word_tokenizer(), model.config)
+    collate = registry.get("concat").collator(model.config, word_tokenizer(), context_discount)
+    return collate([examples[place] for place in range(4)])
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.01, 1.0])
+def test_context_discount(model, discount):
+    """CD times the loss of the context plus the loss of the current sentence, which follows the last separator."""
+    batch = window_batch(model, discount)
+    outputs = model.train()(**batch)
+    model.eval()
+    total, tokens = 0.0, 0
+    for logits, labels in zip(outputs.logits, batch["labels"]):
+        labels = labels[labels != -100]
+        start = len(labels) - labels.tolist()[::-1].index(SEP) if SEP in labels else 0
+        context = by_hand(logits[None, :start], labels[None, :start], smoothing=0.1, count=1)
+        current = by_hand(logits[None, start : len(labels)], labels[None, start:], smoothing=0.1, count=1)
+        total, tokens = total + discount * context + current, tokens + len(labels)
+    assert tokens == (batch["labels"] != -100).sum() and int(batch["labels"].eq(EOS).sum()) == 4
+    assert math.isclose(outputs.loss.detach(), total / tokens, rel_tol=1e-5)
+
+
+def test_accumulated_gradients_are_those_of_the_large_batch(model):
+    batch = window_batch(model, 0.5)
+    count = (batch["labels"] != -100).sum()
+    parameters = list(model.parameters())
+    whole = torch.autograd.grad(model(**batch).loss, parameters)
+    parts = [rows_of(batch, rows) for rows in ([0, 2], [3], [1])]
+    losses = [model(**part, num_items_in_batch=count).loss for part in parts]
+    for one, other in zip(torch.autograd.grad(sum(losses), parameters), whole):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-4)
+    means = torch.stack([model(**part).loss for part in parts]).mean()
+    assert abs(means - model(**batch).loss) > 1e-3  # what averaging the parts' means would give
+
+
+def test_nothing_to_score():
+    """A part of a larger batch may hold no target token."""
+    logits = torch.randn(1, 2, 7, requires_grad=True)
+    loss = weighted_cross_entropy(logits, torch.full((1, 2), -100), num_items_in_batch=5)
+    loss.backward()
+    assert loss == 0 and not logits.grad.any()

@@ -1,0 +1,191 @@
+"""Long-short term attention: the battery and what is special to it."""
+
+import math
+import re
+
+import pytest
+import torch
+from support.battery import BEAMS, Battery, gradients, logits
+from support.reference import linear, reference_row
+from support.tiny_models import EOS, PAD, SEP, build, plain_model
+from torch.nn import functional as F
+
+from hf_docmt.modeling.configuration_lst import LstConfig
+
+WINDOW = {"past_context": 2}
+SENTENCES = {  # one row of three sentences in the source, two and a half in the target
+    "input_ids": torch.tensor([[7, SEP, 8, 9, SEP, 10, 11, EOS]]),
+    "decoder_input_ids": torch.tensor([[2, 9, 11, SEP, 12, 14, SEP, 13]]),
+}
+SETTINGS = {name: value for name, value in BEAMS.items() if name != "logits_processor"}
+MASKS = ("attention_mask", "decoder_attention_mask")
+
+
+class TestLst(Battery):
+    architecture = "lst"
+    cases = {
+        "sentence": {},
+        "window": WINDOW,
+        "future": {"past_context": 1, "future_context": 1},
+        "source": WINDOW | {"context_sides": "source"},
+        "chunk": {"view": "chunk", "chunk_tokens": 12},
+        "bod": WINDOW | {"use_bod": True},
+        "norm_before": WINDOW | {"normalize_before": True, "layernorm_embedding": True},
+        "learned_positions": WINDOW | {"position_type": "learned", "position_offset": 2},
+    }
+    neutral_cases = tuple(cases)
+
+    def reach(self, config):
+        if config.view == "chunk":
+            return {"source": {0, 1, 2}, "target": {0, 1, 2}}  # the second of two chunks of three sentences
+        seen = set(range(-config.past_context, config.future_context + 1))
+        past = {offset for offset in seen if offset <= 0} if config.context_sides == "both" else {0}
+        return {"source": seen, "target": past}
+
+    def reference(self, model, batch):
+        names = ("input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask")
+        return [
+            reference_row(
+                model, ids[: mask.sum()].tolist(), to[: seen.sum()].tolist(), self_attention=long_short_attention
+            )
+            for ids, mask, to, seen in zip(*(batch[name] for name in names))
+        ]
+
+    def plain_backbone(self, model):
+        """The projection passes the whole segment's branch; in a single sentence that is the other one, too."""
+        for attention in self_attentions(model):
+            torch.nn.init.zeros_(attention.sentence_proj.weight)
+        return plain_model(model), {
+            "input_ids": torch.tensor([[7, 9, 8, EOS], [6, EOS, 0, 0]]),
+            "attention_mask": torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]),
+            "decoder_input_ids": torch.tensor([[2, 9, 11], [2, 14, 7]]),
+        }
+
+
+def long_short_attention(weights, name: str, states, heads: int, causal: bool, ids: list[int]) -> torch.Tensor:
+    """Herold and Ney (2023), section 3.2, query by query and head by head: (T, D) -> (T, D)."""
+    query, key, value = (
+        linear(weights, f"{name}.{part}_proj", states).split(states.shape[1] // heads, dim=1) for part in "qkv"
+    )
+    sentence = [ids[:place].count(SEP) for place in range(len(ids))]  # s(i)
+    projection = torch.cat([weights[f"{name}.out_proj.weight"], weights[f"{name}.sentence_proj.weight"]], dim=1)
+    rows = []
+    for i in range(len(ids)):
+        whole = [j for j in range(len(ids)) if j <= i or not causal]
+        own = [j for j in whole if sentence[j] == sentence[i]]
+        context = []
+        for keys in (whole, own):
+            for q, k, v in zip(query, key, value):
+                scores = k[keys] @ q[i] / math.sqrt(q.shape[1])
+                context.append(F.softmax(scores, dim=0) @ v[keys])
+        rows.append(projection @ torch.cat(context) + weights[f"{name}.out_proj.bias"])
+    return torch.stack(rows)
+
+
+def self_attentions(model) -> list:
+    return [layer.self_attn for stack in (model.get_encoder(), model.get_decoder()) for layer in stack.layers]
+
+
+# What is special to long-short term attention
+
+
+@torch.no_grad()
+def test_one_sentence_through_the_other_branch():
+    """The projection passes the own sentence's branch: in a segment of one sentence the plain model, in others not."""
+    model = build("lst", **WINDOW)
+    plain = plain_model(model)
+    for attention in self_attentions(model):
+        attention.sentence_proj.weight.copy_(attention.out_proj.weight)
+        attention.out_proj.weight.zero_()
+    one = {name: ids.masked_fill(ids == SEP, 20) for name, ids in SENTENCES.items()}
+    torch.testing.assert_close(logits(model, one), logits(plain, one), atol=1e-5, rtol=0)
+    assert (logits(model, SENTENCES) - logits(plain, SENTENCES)).abs().max() > 1e-2
+
+
+@torch.no_grad()
+def test_own_branch_sees_the_own_sentence_only():
+    """With the other branch shut, states depend on their own sentence alone; a separator belongs to the one it ends."""
+    model = build("lst", **WINDOW)
+    for attention in self_attentions(model):
+        attention.out_proj.weight.zero_()
+    ids = SENTENCES["input_ids"]
+    changed = torch.where(torch.arange(8) == 3, 20, ids)  # in the second sentence, places 2 to 4
+    before, after = (model.get_encoder()(input_ids=x).last_hidden_state for x in (ids, changed))
+    assert (before != after).any(dim=-1)[0].tolist() == [False] * 2 + [True] * 3 + [False] * 3
+    ids = SENTENCES["decoder_input_ids"]
+    changed = torch.where(torch.arange(8) == 4, 20, ids)  # in the second sentence, places 4 to 6
+    before, after = (logits(model, SENTENCES | {"decoder_input_ids": x}) for x in (ids, changed))
+    assert (before != after).any(dim=-1)[0].tolist() == [False] * 4 + [True] * 3 + [False]
+
+
+def test_weights_that_are_added():
+    """Queries, keys and values are shared: all that is new is half a linear layer for every self-attention."""
+    model, concat = build("lst", **WINDOW), build("concat", **WINDOW)
+    added = dict(model.named_parameters()).keys() - dict(concat.named_parameters()).keys()
+    assert len(added) == 4 and all(name.endswith("self_attn.sentence_proj.weight") for name in added)
+    assert model.num_parameters() - concat.num_parameters() == 4 * 16 * 16
+    assert not model.load_state_dict(concat.state_dict(), strict=False).unexpected_keys
+
+
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+def test_padding_on_the_left(implementation):
+    model = build("lst", **WINDOW)
+    model.set_attn_implementation(implementation)
+    alone = SENTENCES | {name: torch.ones(1, 8, dtype=torch.long) for name in MASKS}
+    padded = {name: F.pad(value, (3, 0)) for name, value in alone.items()} | {
+        name: F.pad(SENTENCES[name], (3, 0), value=PAD) for name in SENTENCES
+    }
+    torch.testing.assert_close(logits(model, padded)[:, 3:], logits(model, alone), atol=1e-5, rtol=1e-5)
+    labels = torch.randint(6, 30, (1, 8))
+    found = gradients(model, padded | {"labels": F.pad(labels, (3, 0), value=-100)})
+    for one, other in zip(found, gradients(model, alone | {"labels": labels}), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+
+
+def test_prefixes_of_different_length():
+    """As in sequential decoding: given target sentences, padded on the left; like each row alone, with cache or not."""
+    model = build("lst", **WINDOW)
+    sources = torch.tensor([[7, SEP, 8, 9, SEP, 10, EOS], [6, 12, SEP, 15, EOS, 0, 0]])
+    prefixes = [[2, 9, 11, SEP, 12, SEP], [2, 14, SEP]]
+    batch = {
+        "input_ids": sources,
+        "attention_mask": (sources != 0).long(),
+        "decoder_input_ids": torch.tensor([prefixes[0], [PAD] * 3 + prefixes[1]]),
+        "decoder_attention_mask": torch.tensor([[1] * 6, [0] * 3 + [1] * 3]),
+    }
+    found = [model.generate(**batch, **SETTINGS, use_cache=use_cache) for use_cache in (True, False)]
+    assert torch.equal(*found)
+    for row, prefix in enumerate(prefixes):
+        length = int(batch["attention_mask"][row].sum())
+        alone = model.generate(
+            input_ids=sources[row : row + 1, :length], decoder_input_ids=torch.tensor([prefix]), **SETTINGS
+        )
+        together = found[0][3 * row : 3 * row + 3, 6 - len(prefix) :]
+        assert together[:, : alone.shape[1]].tolist() == alone.tolist()
+
+
+def test_cache_without_sentences():
+    model = build("lst", **WINDOW)
+    inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]])}
+    cache = model(**inputs, decoder_input_ids=torch.tensor([[2, 9]]), use_cache=True).past_key_values
+    with pytest.raises(ValueError, match=re.escape("all 3 tokens, 2 of them cached, as (1, 3); got (1, 1)")):
+        model(**inputs, decoder_input_ids=torch.tensor([[SEP]]), past_key_values=cache)
+
+
+@pytest.mark.parametrize("implementation", ["flash_attention_2", "flex_attention"])
+def test_attention_without_masks_of_sentences(implementation):
+    with pytest.raises(ValueError, match="LstForConditionalGeneration does not support"):
+        build("lst", **WINDOW).set_attn_implementation(implementation)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"view": "document"}, "view must be one of window, chunk, got 'document'"),
+        ({"view": "chunk", "past_context": 2}, "set both to 0 or use view='window'"),
+        ({"view": "chunk", "chunk_tokens": 0}, "chunk_tokens must be >= 1, got 0"),
+    ],
+)
+def test_bad_configuration(fields, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        LstConfig(**fields)

@@ -1,0 +1,110 @@
+"""Multi-encoder: the battery, the joined context, and the size of the published model."""
+
+import re
+
+import pytest
+import torch
+from support.battery import Battery
+from support.reference import attention, norm, reference_logits, reference_stack, weights_of
+from support.tiny_models import EOS, PAD, SEP, build, plain_model, word_tokenizer
+from test_caching import CONTEXT, DOCUMENTS, plain_size, sentences_of
+
+from hf_docmt import registry
+from hf_docmt.modeling.configuration_multiencoder import MultiEncoderConfig
+from hf_docmt.modeling.context import joined
+
+
+class TestMultiEncoder(Battery):
+    architecture = "multiencoder"
+    cases = {
+        "concatenate": {"past_context": 2},
+        "future": {"past_context": 1, "future_context": 1, "context_layers": 1, "use_bod": True},
+        "sequential": {"past_context": 2, "integration": "sequential", "context_gate": True},
+        "parallel": {"past_context": 1, "integration": "parallel", "normalize_before": True},
+        "learned_positions": {"past_context": 2, "position_type": "learned", "layernorm_embedding": True},
+    }
+    neutral_cases = ("concatenate", "future", "parallel")
+    strategies = ("sentence", "sliding", "sequential")
+
+    def reach(self, config):
+        return {"source": set(range(-config.past_context, config.future_context + 1)), "target": {0}}
+
+    def reference(self, model, batch):
+        return [reference_logits_of(model, sentence) for sentence in sentences_of(batch)]
+
+    def plain_backbone(self, model):
+        batch = self.collate(model.config, self.examples(model.config))
+        if model.config.integration == "concatenate":
+            batch["context_attention_mask"] = torch.zeros_like(batch["context_attention_mask"])
+        else:
+            for layer in model.get_decoder().layers:
+                torch.nn.init.zeros_(layer.context.attn.out_proj.weight)
+                torch.nn.init.zeros_(layer.context.attn.out_proj.bias)
+        return plain_model(model), {name: value for name, value in batch.items() if name not in CONTEXT}
+
+
+def reference_logits_of(model, row: dict) -> torch.Tensor:
+    config, weights = model.config, weights_of(model)
+    memory, context = reference_stack(model, "encoder", row["source"]), None
+    if row["context"]:
+        joined = [token for _, _, ids in row["context"] for token in (*ids[:-1], SEP)]
+        context = reference_stack(model, "encoder", [*joined[:-1], EOS], layers="model.encoder.context_layers")
+
+    def beside(number, before, after):
+        name = f"model.decoder.layers.{number}.context"
+        states = after if config.integration == "sequential" else before
+        read = torch.zeros_like(states)
+        if context is not None:
+            inputs = norm(weights, f"{name}.layer_norm", states) if config.normalize_before else states
+            read = attention(weights, f"{name}.attn", inputs, context, config.decoder_attention_heads)
+        if config.integration == "parallel":
+            return after + read
+        gate = torch.sigmoid(read @ weights[f"{name}.gate.weight"].T + weights[f"{name}.gate.bias"])
+        return norm(weights, f"{name}.layer_norm", states + gate * read)
+
+    if config.integration == "concatenate":
+        memory = memory if context is None else torch.cat([context, memory])
+        beside = None
+    return reference_logits(model, reference_stack(model, "decoder", row["target"], memory=memory, beside=beside))
+
+
+def test_joined():
+    """In the document's order whatever the order of rows, without holes, one end at the end; a row without context."""
+    ids = torch.tensor([[[20, 21, EOS], [PAD] * 3, [10, EOS, PAD]], [[PAD] * 3] * 3])
+    config = MultiEncoderConfig(past_context=2, future_context=1)
+    found, mask = joined(config, ids, ids != PAD, torch.tensor([[1, 0, -2], [0, 0, 0]]))
+    assert found.tolist() == [[10, SEP, 20, 21, EOS], [PAD] * 5]
+    assert mask.tolist() == [[True] * 5, [False] * 5]
+
+
+def test_size_of_the_paper():
+    """Maka et al. (2024), Table 5, in millions; the sentence-level model has 64.42."""
+    with torch.device("meta"):
+        config = MultiEncoderConfig(vocab_size=39608)
+        model = registry.get("multiencoder").model_class(config)
+        assert round(plain_size(config) / 1e6, 2) == 64.42
+        assert round(model.num_parameters() / 1e6, 2) == 83.33
+
+
+def test_strategies_agree():
+    """Sentences do not depend on translations, so that any order gives the same."""
+    model = build("multiencoder", past_context=2)
+    settings = {"max_new_tokens": 6, "no_repeat_ngram_size": 2}
+    found = [
+        model.translate_documents(DOCUMENTS, word_tokenizer(), strategy, size, **settings)
+        for strategy, size in (("sliding", 16), ("sliding", 1), ("sequential", 2))
+    ]
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"context_layers": 0}, "context_layers must be a whole number >= 1, got 0"),
+        ({"context_sides": "both"}, "context_sides must be one of source, got 'both'"),
+        ({"context_gate": True}, "which integration='concatenate' has not"),
+    ],
+)
+def test_bad_configuration(fields, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        MultiEncoderConfig(**fields)

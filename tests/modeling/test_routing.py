@@ -1,0 +1,348 @@
+"""Routing and the Document Transformer: the battery, the gate by hand, and what is special to both."""
+
+import math
+import re
+
+import pytest
+import torch
+from support.battery import Battery, logits
+from support.reference import attention, norm, position_vector, reference_logits, reference_stack, weights_of
+from support.tiny_models import EOS, SEP, build, plain_model, word_tokenizer
+from test_caching import CONTEXT, DOCUMENTS, sentences_of
+from torch.nn import functional as F
+
+from hf_docmt.modeling.configuration_doct import DocTConfig
+from hf_docmt.modeling.configuration_routing import RoutingConfig
+from hf_docmt.modeling.context_translation import ContextTranslator
+from hf_docmt.modeling.selection import Selection
+from hf_docmt.modeling.sentence_cache import SelectedTranslator
+from hf_docmt.training.initialization import build_model
+
+SHORT = {"max_new_tokens": 6, "no_repeat_ngram_size": 2}
+
+
+class SeparateContext(Battery):
+    strategies = ("sentence", "sliding", "sequential")
+
+    def reach(self, config):
+        return {"source": set(range(-config.past_context, config.future_context + 1)), "target": {0}}
+
+    def closed(self, model) -> None:
+        """Nothing is read from the context."""
+        raise NotImplementedError
+
+    def plain_backbone(self, model):
+        """Without context; the current sentence's segment embedding is closed, too."""
+        self.closed(model)
+        batch = self.collate(model.config, self.examples(model.config))
+        return plain_model(model), {name: value for name, value in batch.items() if name not in CONTEXT}
+
+    def test_closed_gates_with_context(self, model, batch):
+        if not model.config.normalize_before:
+            pytest.skip("a norm after the sum changes it with closed gates, too")
+        self.closed(model)
+        plain = {name: value for name, value in batch.items() if name not in CONTEXT}
+        torch.testing.assert_close(logits(model, batch), logits(plain_model(model), plain), atol=1e-5, rtol=0)
+
+    def test_order_of_translation(self, model):
+        found = [
+            model.translate_documents(DOCUMENTS, word_tokenizer(), strategy, size, **SHORT)
+            for strategy, size in (("sliding", 16), ("sliding", 1), ("sequential", 2))
+        ]
+        assert found[0] == found[1] == found[2]
+
+
+class TestRouting(SeparateContext):
+    architecture = "routing"
+    cases = {
+        "offline": {},
+        "online": {"future_context": 0, "use_bod": True},
+        "several": {"past_context": 2, "future_context": 1},
+        "norm_before": {"normalize_before": True, "layernorm_embedding": True},
+        "learned_positions": {"position_type": "learned", "position_offset": 2},
+    }
+    neutral_cases = ("norm_before",)
+
+    def closed(self, model):
+        with torch.no_grad():
+            for layer in model.get_encoder().layers:
+                layer.context_attn.attn.out_proj.weight.zero_()
+                layer.context_attn.attn.out_proj.bias.zero_()
+            model.get_encoder().segment_embedding.weight[1] = 0
+
+    def reference(self, model, batch):
+        return [self.logits_of(model, row) for row in sentences_of(batch)]
+
+    def logits_of(self, model, row: dict) -> torch.Tensor:
+        """Layer by layer; what each layer reads of a context sentence is the output of the context layer beside it."""
+        config, weights = model.config, weights_of(model)
+        table = weights["model.encoder.segment_embedding.weight"]
+        contexts = []
+        for offset, _, ids in row["context"]:
+            outputs = layer_outputs(model, ids, table[0 if offset < 0 else 2])
+            place = offset + config.past_context - (offset > 0)
+            contexts.append((place, "past" if offset < 0 else "future", outputs))
+
+        def then(side, number, states):
+            if side == "decoder":
+                return states
+            name = f"model.encoder.layers.{number}"
+            inputs = norm(weights, f"{name}.context_attn_layer_norm", states) if config.normalize_before else states
+            read = selected(model, f"{name}.context_attn", inputs, [(p, s, o[number]) for p, s, o in contexts])
+            if config.normalize_before:
+                return states + read
+            return norm(weights, f"{name}.context_attn_layer_norm", states + read)
+
+        added = [positions(model, len(row["source"])) + table[1]]
+        memory = reference_stack(model, "encoder", row["source"], added, then=then)
+        return reference_logits(model, reference_stack(model, "decoder", row["target"], memory=memory))
+
+
+class TestDocT(SeparateContext):
+    architecture = "doct"
+    cases = {
+        "doct": {},
+        "selection": {"selection": "routing"},
+        "both_sides": {"past_context": 1, "future_context": 1, "selection": "routing", "context_layers": 2},
+        "norm_before": {"normalize_before": True, "use_bod": True},
+        "selection_norm_before": {"normalize_before": True, "selection": "routing", "layernorm_embedding": True},
+        "learned_positions": {"position_type": "learned", "position_offset": 2},
+    }
+    neutral_cases = ("norm_before", "selection_norm_before")
+
+    def closed(self, model):
+        """W_x x is far above zero for every x, so that g = 1."""
+        for stack in (model.get_encoder(), model.get_decoder()):
+            for layer in stack.layers:
+                layer.context.state_gate.forward = lambda states: torch.full_like(states, 200.0)
+
+    def reference(self, model, batch):
+        return [self.logits_of(model, row) for row in sentences_of(batch)]
+
+    def logits_of(self, model, row: dict) -> torch.Tensor:
+        config, weights = model.config, weights_of(model)
+        sentences = row["context"]
+        if config.selection == "none" and sentences:
+            tokens = [token for _, _, ids in sentences for token in (*ids[:-1], SEP)]
+            sentences = [(-1, False, [*tokens[:-1], EOS])]
+        contexts = []
+        for offset, _, ids in sentences:
+            states = reference_stack(model, "encoder", ids, layers="model.encoder.context_layers")
+            place = offset + config.past_context - (offset > 0)
+            contexts.append((place, "past" if offset < 0 else "future", states))
+
+        def then(side, number, states):
+            name = f"model.{side}.layers.{number}.context"
+            if contexts:
+                x = norm(weights, f"{name}.layer_norm", states) if config.normalize_before else states
+                if config.selection == "none":
+                    heads = getattr(config, f"{side}_attention_heads")
+                    read = attention(weights, f"{name}.attn.attn", x, contexts[0][2], heads)
+                else:
+                    read = selected(model, f"{name}.attn", x, contexts, side)
+                gate = torch.sigmoid(
+                    x @ weights[f"{name}.state_gate.weight"].T + read @ weights[f"{name}.context_gate.weight"].T
+                )
+                states = gate * states + (1 - gate) * read
+            return states if config.normalize_before else norm(weights, f"{name}.layer_norm", states)
+
+        memory = reference_stack(model, "encoder", row["source"], then=then)
+        return reference_logits(model, reference_stack(model, "decoder", row["target"], memory=memory, then=then))
+
+
+def positions(model, length: int) -> torch.Tensor:
+    return torch.stack([position_vector(model, t, "encoder") for t in range(length)])
+
+
+def layer_outputs(model, ids: list[int], segment: torch.Tensor) -> list[torch.Tensor]:
+    """Of a context sentence the output of every context layer, normalised where layers normalise their input."""
+    config, found = model.config, []
+    layers = config.encoder_layers
+    for count in range(1, layers + 1):
+        config.encoder_layers = count
+        found.append(
+            reference_stack(
+                model, "encoder", ids, [positions(model, len(ids)) + segment], layers="model.encoder.context_layers"
+            )
+        )
+    config.encoder_layers = layers
+    return found
+
+
+def selected(model, name: str, states: torch.Tensor, contexts: list, side: str = "encoder") -> torch.Tensor:
+    """Fei et al. (2022), equations 12 to 15, word by word: attention to each sentence by the word's share of it."""
+    config, weights = model.config, weights_of(model)
+    heads = getattr(config, f"{side}_attention_heads")
+    read = {
+        place: attention(weights, f"{name}.attn", states, context @ weights[f"{name}.{when}_proj.weight"].T, heads)
+        for place, when, context in contexts
+    }
+    rows = []
+    for word, x in enumerate(states):
+        hidden = F.relu(weights[f"{name}.selection.fc1.weight"] @ x + weights[f"{name}.selection.fc1.bias"])
+        scores = [*(weights[f"{name}.selection.fc2.weight"] @ hidden), torch.tensor(0.0)]
+        total = sum(score.exp() for score in scores)
+        rows.append(sum((scores[place].exp() / total * read[place][word] for place in read), start=torch.zeros_like(x)))
+    return torch.stack(rows)
+
+
+# The gate
+
+
+def test_the_gate_by_hand():
+    """d = 2, one word x = (1, 2): G = ReLU(x W + b) W' = ReLU((1 - 2, 1 + 2) + (0.5, 0)) (2, 0.5)^T = 1.5."""
+    config = RoutingConfig(d_model=2, encoder_attention_heads=1, decoder_attention_heads=1, vocab_size=10)
+    gate = Selection(config)
+    with torch.no_grad():
+        gate.fc1.weight.copy_(torch.tensor([[1.0, -1.0], [1.0, 1.0]]))
+        gate.fc1.bias.copy_(torch.tensor([0.5, 0.0]))
+        gate.fc2.weight.copy_(torch.tensor([[2.0, 0.5]]))
+        shares = gate(torch.tensor([[[1.0, 2.0]]]))
+    previous = 1 / (1 + math.exp(-1.5))
+    torch.testing.assert_close(shares, torch.tensor([[[previous, 1 - previous]]]))
+    online = Selection(RoutingConfig(d_model=2, encoder_attention_heads=1, decoder_attention_heads=1, future_context=0))
+    online.load_state_dict(gate.state_dict())
+    torch.testing.assert_close(online(torch.tensor([[[1.0, 2.0]]])), torch.tensor([[[previous]]]))
+
+
+def test_neighbours_that_the_document_has_not():
+    """The first sentence has no share of a previous one; the next one keeps its own."""
+    model = build("routing")
+    seen = []
+    for layer in model.get_encoder().layers:
+        layer.context_attn.attn.register_forward_hook(lambda module, inputs, output: seen.append(output[0]))
+    inputs = {
+        "input_ids": torch.tensor([[7, 8, EOS]]),
+        "context_input_ids": torch.tensor([[[9, EOS]]]),
+        "context_attention_mask": torch.tensor([[[1, 1]]]),
+        "context_offsets": torch.tensor([[1]]),
+    }
+    found = model.get_encoder()(**inputs).last_hidden_state
+    two = dict(inputs)
+    two["context_input_ids"] = torch.tensor([[[9, EOS], [10, EOS]]])
+    two["context_attention_mask"] = torch.tensor([[[1, 1], [0, 0]]])
+    two["context_offsets"] = torch.tensor([[1, 0]])
+    torch.testing.assert_close(model.get_encoder()(**two).last_hidden_state, found)
+    assert all(states.isfinite().all() for states in seen)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("config", "fields", "message"),
+    [
+        (RoutingConfig, {"past_context": 0, "future_context": 0}, "got past_context=0 and future_context=0, set one"),
+        (RoutingConfig, {"context_sides": "both"}, "context_sides must be one of source, got 'both'"),
+        (DocTConfig, {"past_context": 0}, "got past_context=0 and future_context=0, set one"),
+        (DocTConfig, {"context_layers": 0}, "context_layers must be a whole number >= 1, got 0"),
+        (DocTConfig, {"selection": "gate"}, "selection must be one of none, routing, got 'gate'"),
+    ],
+)
+def test_bad_configuration(config, fields, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        config(**fields)
+
+
+def test_context_of_other_sentences():
+    model = build("doct")
+    outputs = model.get_encoder()(input_ids=torch.tensor([[7, 8, EOS]]))
+    with pytest.raises(
+        ValueError, match=re.escape("context_mask of these 1 sentences are missing, or are of other ones")
+    ):
+        model(encoder_outputs=(outputs.last_hidden_state,), decoder_input_ids=torch.tensor([[2, 9]]))
+    outputs["context_states"] = outputs.context_states.repeat(2, 1, 1, 1)
+    with pytest.raises(ValueError, match="are of other ones"):
+        model(encoder_outputs=outputs, decoder_input_ids=torch.tensor([[2, 9]]))
+
+
+@pytest.mark.parametrize("architecture", ["routing", "doct"])
+def test_context_beyond_the_model(architecture):
+    model = build(architecture, past_context=1, future_context=0)
+    inputs = {"context_input_ids": torch.tensor([[[9, EOS]]]), "context_attention_mask": torch.ones(1, 1, 2)}
+    with pytest.raises(ValueError, match="got 1, but this model has context from -1 to 0"):
+        model.get_encoder()(input_ids=torch.tensor([[7, EOS]]), context_offsets=torch.tensor([[1]]), **inputs)
+
+
+# The cache
+
+
+@pytest.mark.parametrize(
+    ("architecture", "fields"),
+    [
+        ("routing", {}),
+        ("routing", {"past_context": 3, "future_context": 0}),
+        ("routing", {"past_context": 2, "future_context": 2}),
+        ("doct", {"selection": "routing", "past_context": 3, "use_bod": True}),
+        ("doct", {"selection": "routing", "past_context": 1, "future_context": 2}),
+    ],
+)
+def test_every_context_sentence_is_read_once(architecture, fields, monkeypatch):
+    """In routing once as previous and once as next one; translations are those of reading it anew every time."""
+    model, read, translators = build(architecture, **fields), [], []
+    keep = SelectedTranslator.keep
+    monkeypatch.setattr(
+        SelectedTranslator, "keep", lambda self, keys, source: read.extend(keys) or keep(self, keys, source)
+    )
+    new = model.translator
+    model.translator = lambda *arguments: translators.append(new(*arguments)) or translators[-1]
+    kept = model.translate_documents(DOCUMENTS, word_tokenizer(), "sequential", 2, **SHORT)
+    model.translator = lambda *arguments: ContextTranslator(model, *arguments)
+    assert model.translate_documents(DOCUMENTS, word_tokenizer(), "sequential", 2, **SHORT) == kept
+    past, future = model.config.past_context, model.config.future_context
+    needed = {
+        (number, other, architecture == "routing" and other > place)
+        for number, document in enumerate(DOCUMENTS)
+        for place in range(len(document))
+        for other in range(max(0, place - past), min(len(document), place + future + 1))
+        if other != place
+    }
+    assert len(read) == len(set(read)) == len(needed)
+    assert not translators[0].vectors
+
+
+# Starting from a model with other context
+
+
+@pytest.mark.parametrize(
+    ("architecture", "before", "now", "moved"),
+    [
+        ("routing", (2, 1), (1, 2), {0: 1}),
+        ("routing", (1, 1), (2, 1), {1: 0}),
+        ("routing", (3, 0), (1, 0), {0: 2}),
+        ("routing", (1, 0), (1, 1), {0: 0}),
+        ("doct", (2, 0), (1, 2), {0: 1}),
+    ],
+)
+def test_rows_of_the_gate_go_with_their_sentence(architecture, before, now, moved):
+    """`moved`: row of the new model -> row of the old one that scores the same sentence; others are new."""
+    fields = {"selection": "routing"} if architecture == "doct" else {}
+    old, new = ({"past_context": past, "future_context": future} for past, future in (before, now))
+    origin, config = build(architecture, **fields | old), build(architecture, seed=1, **fields | new).config
+    model, others = build_model(config, origin)
+    name = next(name for name in origin.state_dict() if name.endswith("selection.fc2.weight"))
+    there, here = origin.state_dict()[name], model.state_dict()[name]
+    same = [(row, other) for row, one in enumerate(here) for other, two in enumerate(there) if torch.equal(one, two)]
+    assert dict(same) == moved
+    assert (name in others) == (len(moved) < len(here))
+
+
+def test_offline_goes_on_as_online():
+    """As if no document had a next sentence."""
+    origin = build("routing")
+    model, others = build_model(build("routing", seed=1, future_context=0).config, origin)
+    inputs = {"input_ids": torch.tensor([[7, 8, EOS]]), "decoder_input_ids": torch.tensor([[2, 9]])}
+    inputs |= {"context_input_ids": torch.tensor([[[9, EOS]]]), "context_attention_mask": torch.ones(1, 1, 2)}
+    inputs |= {"context_offsets": torch.tensor([[-1]])}
+    torch.testing.assert_close(model.eval()(**inputs).logits, origin(**inputs).logits)
+    assert not others
+
+
+def test_choice_that_the_model_has_no_longer():
+    with pytest.raises(ValueError, match=r"selection.*; selection 'routing' there, 'none' here: use what the checkpoi"):
+        build_model(build("doct").config, build("doct", selection="routing"))
+
+
+def test_reentrant_checkpointing():
+    with pytest.raises(ValueError, match="use use_reentrant=False, the default"):
+        build("routing").activation_checkpointing_enable({"use_reentrant": True})

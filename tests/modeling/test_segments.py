@@ -1,0 +1,130 @@
+"""Which sentence a token belongs to, its number, position and sinusoid, against examples counted by hand."""
+
+import math
+
+import pytest
+import torch
+from support.tiny_models import BOD, EOS, PAD, SEP, build
+
+from hf_docmt.modeling.segments import (
+    is_right_padded,
+    sentence_count,
+    sentence_index,
+    sentence_numbers,
+    sinusoid,
+    token_positions,
+)
+
+# Sentences of 3, 4 and 3 tokens with their separators; one of 2 and an empty one; a sentence alone.
+IDS = torch.tensor(
+    [
+        [7, 8, SEP, 9, 7, 7, SEP, 10, 11, EOS],
+        [7, 8, SEP, EOS, PAD, PAD, PAD, PAD, PAD, PAD],
+        [BOD, 7, 8, 9, EOS, PAD, PAD, PAD, PAD, PAD],
+    ]
+)
+
+
+def test_separator_belongs_to_the_sentence_it_ends():
+    assert sentence_index(IDS, SEP).tolist() == [
+        [0, 0, 0, 1, 1, 1, 1, 2, 2, 2],
+        [0, 0, 0, 1, 1, 1, 1, 1, 1, 1],
+        [0] * 10,
+    ]
+    assert sentence_count(IDS, SEP).tolist() == [3, 2, 1]
+
+
+def test_padding_on_the_left_changes_nothing():
+    padded = torch.cat([torch.full((3, 2), PAD), IDS], dim=1)
+    assert torch.equal(sentence_index(padded, SEP)[:, 2:], sentence_index(IDS, SEP))
+    assert torch.equal(sentence_count(padded, SEP), sentence_count(IDS, SEP))
+
+
+def test_current_sentence_is_number_one():
+    """Lupo et al. (2023), section 2.1: from right to left, however many sentences there are."""
+    found = sentence_numbers(sentence_index(IDS, SEP), sentence_count(IDS, SEP), past_context=3)
+    assert found.tolist() == [[3, 3, 3, 2, 2, 2, 2, 1, 1, 1], [2, 2, 2, 1, 1, 1, 1, 1, 1, 1], [1] * 10]
+
+
+@pytest.mark.parametrize(
+    ("count", "past", "future", "expected"),
+    [
+        (1, 0, 0, [1]),
+        (4, 3, 0, [4, 3, 2, 1]),
+        (2, 3, 0, [2, 1]),
+        (4, 2, 1, [3, 2, 1, 4]),
+        (3, 2, 1, [2, 1, 4]),  # start of a document: one past sentence, the future one keeps its number
+        (4, 1, 2, [2, 1, 3, 4]),
+        (3, 1, 2, [1, 3, 4]),
+        (2, 0, 1, [1, 2]),
+        (1, 1, 2, [1]),  # alone
+        (2, 0, 2, [1, 2]),
+    ],
+)
+def test_numbers_with_past_and_future(count, past, future, expected):
+    found = sentence_numbers(torch.arange(count)[None], torch.tensor([count]), past, future)
+    assert found.tolist() == [expected]
+
+
+def test_numbers_stay_in_the_table():
+    """Of more target sentences than source ones the rest is part of the last one."""
+    index = torch.arange(6)[None]
+    assert sentence_numbers(index, torch.tensor([3]), 2).tolist() == [[3, 2, 1, 1, 1, 1]]
+    assert sentence_numbers(index, torch.tensor([3]), 1, 1).tolist() == [[2, 1, 3, 3, 3, 3]]
+
+
+def test_positions():
+    assert token_positions((2, 4), IDS.device).tolist() == [[0, 1, 2, 3]]
+    assert token_positions((2, 2), IDS.device, past_length=3).tolist() == [[3, 4]]
+    mask = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 0, 1, 1], [1, 1, 1, 0, 0]])
+    assert token_positions((3, 5), IDS.device, mask).tolist() == [[0, 0, 0, 1, 2], [0, 1, 1, 2, 3], [0, 1, 2, 2, 2]]
+    assert token_positions((3, 2), IDS.device, mask, past_length=3).tolist() == [[1, 2], [2, 3], [2, 2]]
+
+
+@pytest.mark.parametrize(
+    ("mask", "expected"),
+    [
+        ([[1, 1, 1], [1, 0, 0]], True),
+        ([[1, 1, 1], [0, 1, 1]], False),
+        ([[1, 1, 1], [1, 0, 1]], False),
+        ([[1, 1, 1], [0, 0, 0]], False),
+    ],
+)
+def test_padding_on_the_right(mask, expected):
+    assert is_right_padded(torch.tensor(mask)) is expected
+
+
+def test_shifted_positions():
+    """The published example: lengths 3, 4, 3 with separators and a shift of 8."""
+    model = build(past_context=2, segment_encoding="shift", segment_shift=8, position_offset=1)
+    seen = []
+    encode = model.model.encoder.position_encoding
+
+    def record(positions):
+        seen.append(positions + model.config.position_offset)
+        return encode(positions)
+
+    model.model.encoder.position_encoding = record
+    model.get_encoder()(input_ids=IDS[:1])
+    assert seen[0].tolist() == [[1, 2, 3, 12, 13, 14, 15, 24, 25, 26]]
+
+
+def test_sinusoids_by_hand():
+    found = sinusoid(torch.tensor([[0, 3]]), 4)
+    expected = [[0, 0, 1, 1], [math.sin(3), math.sin(3 / 100), math.cos(3), math.cos(3 / 100)]]
+    torch.testing.assert_close(found, torch.tensor([expected]))
+    tensor2tensor = [math.sin(3), math.sin(3 / 10000), math.cos(3), math.cos(3 / 10000)]
+    torch.testing.assert_close(sinusoid(torch.tensor([3]), 4, "sinusoidal_t2t"), torch.tensor([tensor2tensor]))
+    torch.testing.assert_close(
+        sinusoid(torch.tensor([5]), 2, "sinusoidal_t2t"), torch.tensor([[math.sin(5), math.cos(5)]])
+    )
+
+
+def test_far_positions_are_exact():
+    position = 1_000_003
+    found = sinusoid(torch.tensor([position]), 6)[0]
+    assert found.dtype == torch.float32
+    for place, exponent in enumerate((0, 1 / 3, 2 / 3)):
+        angle = position / 10000**exponent
+        assert math.isclose(found[place], math.sin(angle), abs_tol=1e-6)
+        assert math.isclose(found[place + 3], math.cos(angle), abs_tol=1e-6)

@@ -1,0 +1,235 @@
+"""Strategies with real models, against documents translated one sentence at a time without batches and caches."""
+
+import copy
+
+import pytest
+import torch
+from support.tiny_models import BOD, BOS, EOS, PAD, SEP, UNK, build, random_text, word_tokenizer
+from transformers import GenerationConfig, LogitsProcessor
+
+from hf_docmt.modeling.generation_docmt import Translator, Unit, Walk
+
+DOCUMENTS = [random_text(lengths, seed) for seed, lengths in enumerate([[3, 1, 2, 4, 2], [1, 2], [4, 3, 2], [2]])]
+WINDOW = {"past_context": 2, "segment_encoding": "learned", "persistent": True}
+CHUNK = {"view": "chunk", "chunk_tokens": 12, "segment_encoding": "sinusoidal", "persistent": True}
+CASES = {
+    "window": WINDOW,
+    "future": {"past_context": 1, "future_context": 1, "segment_encoding": "onehot"},
+    "source": WINDOW | {"context_sides": "source"},
+    "shift": {"past_context": 3, "segment_encoding": "shift", "segment_shift": 5, "use_bod": True},
+    "chunk": CHUNK,
+    "chunk_none": {"view": "chunk", "chunk_tokens": 9, "use_bod": True},
+}
+BEAMS = [{"num_beams": 1}, {"num_beams": 3, "length_penalty": 0.6, "early_stopping": True}]
+
+
+class Restless(LogitsProcessor):
+    """Random preferences by the last token and the number of tokens, so that untrained models say different things."""
+
+    def __init__(self):
+        self.table = torch.randn(5, 30, 30, generator=torch.Generator().manual_seed(0)) * 1.5
+        self.table[:, :, [SEP, EOS]] += 2.5
+        self.table[:, :, [PAD, UNK, BOS, BOD]] -= 20
+
+    def __call__(self, input_ids, scores):
+        return scores + self.table[(input_ids > BOS).sum(1) % 5, input_ids[:, -1]]  # PAD and BOS may be holes
+
+
+def settings(beams: dict) -> dict:
+    return {**beams, "max_new_tokens": 8, "logits_processor": [Restless()]}
+
+
+class Slow:
+    """One sentence of one document at a time, everything computed anew."""
+
+    def __init__(self, model, beams: dict):
+        self.model, self.config, self.options = model, model.config, settings(beams)
+        self.tokenizer = word_tokenizer()
+
+    def ids(self, sentences: list[str]) -> list[list[int]]:
+        return [self.tokenizer(sentence, add_special_tokens=False)["input_ids"] for sentence in sentences]
+
+    def generate(
+        self, sentences: list[list[int]], before: list[list[int]], bod: bool, target_bod: bool, stops
+    ) -> list[int]:
+        source = [BOD] * bod + [id for sentence in sentences for id in [*sentence, SEP]][:-1] + [EOS]
+        prompt = [BOS] + [BOD] * target_bod + [id for sentence in before for id in [*sentence, SEP]]
+        found = self.model.generate(
+            input_ids=torch.tensor([source]),
+            decoder_input_ids=torch.tensor([prompt]),
+            use_cache=False,
+            eos_token_id=stops,
+            **self.options,
+        )[0, len(prompt) :].tolist()
+        return found[: next((place for place, id in enumerate(found) if id in stops), None)]
+
+    def sequential(self, document: list[str]) -> list[str]:
+        """Windows that slide, or the chunk that the sentence is in."""
+        source, target = self.ids(document), []
+        for place in range(len(source)):
+            if self.config.view == "chunk":
+                first, end, missing = *self.chunk(source, place), 0
+            else:
+                first, end = max(0, place - self.config.past_context), place + 1 + self.config.future_context
+                missing = max(0, end - len(source))
+            both = self.config.context_sides == "both"
+            bod = self.config.use_bod and first == 0
+            target.append(
+                self.generate(
+                    source[first:end] + [[]] * missing,
+                    target[first:place] if both else [],
+                    bod,
+                    bod if both else bod and place == 0,
+                    [EOS, SEP],
+                )
+            )
+        return [self.tokenizer.decode(ids, skip_special_tokens=True) for ids in target]
+
+    def chunk(self, source: list[list[int]], place: int) -> tuple[int, int]:
+        """First sentence and end of the part: equal shares of the tokens, the fewest of which none passes the limit."""
+        ends = [sum(len(ids) + 1 for ids in source[: number + 1]) for number in range(len(source))]
+        limit = max(self.config.chunk_tokens, *(len(ids) + 1 for ids in source))
+        for shares in range(-(-ends[-1] // limit), len(source) + 1):
+            cuts = {sum(end <= ends[-1] * share / shares for end in ends) for share in range(shares + 1)}
+            borders = [0, *ends]
+            sizes = [borders[end] - borders[first] for first, end in zip(sorted(cuts), sorted(cuts)[1:])]
+            if max(sizes) <= limit:
+                break
+        return max(cut for cut in cuts if cut <= place), min(cut for cut in cuts if cut > place)
+
+
+@pytest.fixture(scope="module", params=CASES)
+def model(request):
+    return build(**CASES[request.param])
+
+
+@pytest.mark.parametrize("beams", BEAMS, ids=["greedy", "beams"])
+@pytest.mark.parametrize("batch_size", [2, 16])
+def test_sequential_is_the_slow_one(model, beams, batch_size):
+    found = model.translate_documents(
+        DOCUMENTS, word_tokenizer(), "sequential", batch_size=batch_size, **settings(beams)
+    )
+    slow = Slow(model, beams)
+    assert found == [slow.sequential(document) for document in DOCUMENTS]
+    written = [sentence for document in found for sentence in document]
+    assert len(set(written)) > 3 and len({len(sentence.split()) for sentence in written}) > 1
+
+
+@pytest.mark.parametrize("beams", BEAMS, ids=["greedy", "beams"])
+def test_repaired_parts_are_sequential(beams):
+    """A model that never writes the right number of separators: `full` falls back to the slow reference of chunks."""
+    model = build(**CHUNK)
+    found, reports = model.translate_documents(
+        DOCUMENTS, word_tokenizer(), "full", **settings(beams), return_report=True
+    )
+    slow = Slow(model, beams)
+    for document, translation, report in zip(DOCUMENTS, found, reports):
+        repaired = {repair["sentence"] for repair in report if repair["kind"] == "separators"}
+        expected = slow.sequential(document)
+        for place in repaired:
+            assert translation[place] == expected[place]
+    assert sum(len(report) for report in reports) > 5
+
+
+@pytest.mark.parametrize("strategy", ["sentence", "sliding", "full"])
+def test_batches_do_not_matter(model, strategy):
+    if strategy == "full" and model.config.context_sides == "source":
+        return
+    for beams in BEAMS:
+        together = model.translate_documents(
+            DOCUMENTS, word_tokenizer(), strategy, return_report=True, **settings(beams)
+        )
+        for place, document in enumerate(DOCUMENTS):
+            alone = model.translate_documents(
+                [document], word_tokenizer(), strategy, batch_size=1, return_report=True, **settings(beams)
+            )
+            assert (alone[0][0], alone[1][0]) == (together[0][place], together[1][place])
+
+
+def test_cache_of_the_prefix_is_used():
+    """In a chunk every target token is read by the decoder once, not once for every later sentence."""
+    model = build(**CHUNK | {"chunk_tokens": 1000})
+    read = []
+    model.get_decoder().register_forward_pre_hook(
+        lambda _, __, kwargs: read.append(kwargs["input_ids"].shape[1]), with_kwargs=True
+    )
+    encoded = []
+    model.get_encoder().register_forward_hook(lambda *_: encoded.append(1))
+    (found,) = model.translate_documents([DOCUMENTS[0]], word_tokenizer(), "sequential", **settings(BEAMS[0]))
+    written = sum(len(sentence.split()) + 1 for sentence in found)
+    assert len(encoded) == 1
+    assert sum(read) <= 1 + 2 * written  # the prefix anew would be several times as much
+
+
+def test_context_reaches_the_translation():
+    """Another first sentence changes what is made of later ones, unless every sentence is translated alone."""
+    model = build(past_context=1, segment_encoding="learned")
+    documents = [[first, *DOCUMENTS[0][1:]] for first in ("w6 w7", "w20 w21 w22 w8")]
+    sliding = model.translate_documents(documents, word_tokenizer(), "sentence", **settings(BEAMS[0]))
+    assert sliding[0][1:] == sliding[1][1:] and sliding[0][0] != sliding[1][0]
+    sequential = model.translate_documents(documents, word_tokenizer(), "sequential", **settings(BEAMS[0]))
+    assert sequential[0][1:] != sequential[1][1:]
+
+
+SETTINGS = {"max_new_tokens": 5, "no_repeat_ngram_size": 2}
+SHORT = [["w6 w7", "w8", "w9 w10 w11"], ["w12 w13", "w14"]]
+
+
+@pytest.mark.parametrize("strategy", ["sentence", "sliding", "sequential", "full"])
+def test_settings_in_a_generation_config_are_those_of_arguments(model, strategy):
+    """Beams, number of tokens and start token, from wherever `generate` takes them; a second sequence is not asked."""
+    if strategy == "full" and model.config.context_sides == "source":
+        pytest.skip("refused: it writes the current sentence only")
+    found = []
+    arguments = SETTINGS | {"num_beams": 3, "decoder_start_token_id": 7}
+    found.append(model.translate_documents(SHORT, word_tokenizer(), strategy, **arguments))
+    config = GenerationConfig.from_dict(model.generation_config.to_dict() | arguments | {"num_return_sequences": 2})
+    found.append(model.translate_documents(SHORT, word_tokenizer(), strategy, generation_config=config))
+    own = copy.deepcopy(model.generation_config)
+    model.generation_config = config
+    found.append(model.translate_documents(SHORT, word_tokenizer(), strategy))
+    model.generation_config = own
+    assert found[0] == found[1] == found[2]
+    assert found[0] != model.translate_documents(SHORT, word_tokenizer(), strategy, **SETTINGS | {"num_beams": 3})
+
+
+def test_sequential_on_chunks_without_a_cache():
+    """Asking for no cache changes speed only."""
+    model = build(**CHUNK)
+    found = [
+        model.translate_documents(SHORT, word_tokenizer(), "sequential", use_cache=use_cache, **SETTINGS)
+        for use_cache in (True, False)
+    ]
+    assert found[0] == found[1]
+
+
+def test_length_of_a_sentence_does_not_depend_on_the_batch():
+    """A model that never ends writes twice the source, its end mark counted, and 32 tokens for each sentence."""
+    model = build()
+    model.final_logits_bias[:, EOS] = -1e9
+    documents = [["w6"], [" ".join(["w7"] * 20)]]
+    for beams in (1, 3):
+        together, reports = model.translate_documents(documents, word_tokenizer(), num_beams=beams, return_report=True)
+        alone = [model.translate_documents([document], word_tokenizer(), num_beams=beams)[0] for document in documents]
+        assert together == alone
+        assert [report[0]["detail"].split(" without")[0] for report in reports] == [
+            "stopped after 36 tokens",
+            "stopped after 74 tokens",
+        ]
+
+
+def test_no_part_of_a_document_passes_the_limit():
+    model = build(view="chunk", chunk_tokens=12)
+    translator = Translator(model, word_tokenizer(), 4, {})
+    for lengths in ([5, 5, 5], [1, 9, 1, 9, 1], [11] * 4, [20, 1, 1], [3]):
+        parts = translator.parts(Walk(len(lengths), [Unit(i, [7] * n) for i, n in enumerate(lengths)], []))
+        assert [place for first, end in parts for place in range(first, end)] == list(range(len(lengths)))
+        limit = max(12, max(lengths) + 1)
+        assert all(sum(lengths[first:end]) + end - first <= limit for first, end in parts)
+
+
+def test_learned_positions_end_a_translation():
+    model = build(position_type="learned", max_position_embeddings=8)
+    model.final_logits_bias[:, EOS] = -1e9
+    (found,), (report,) = model.translate_documents([["w6 w7"]], word_tokenizer(), return_report=True)
+    assert len(found[0].split()) == 7 and report[0]["kind"] == "length"

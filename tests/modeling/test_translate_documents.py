@@ -1,0 +1,145 @@
+"""Document strategies with a scripted model: what they read and what they write."""
+
+import pytest
+from support.scripted_model import CHUNK, DOCUMENT, TRANSLATION, WINDOW, Scripted, prefix, segment
+from support.tiny_models import BOD, BOS, word_tokenizer
+
+CASES = {
+    "sentence": {},
+    "window": WINDOW,
+    "future": {"past_context": 1, "future_context": 1},
+    "source": WINDOW | {"context_sides": "source"},
+    "chunk": CHUNK,
+    "bod": WINDOW | {"use_bod": True},
+    "source_bod": WINDOW | {"use_bod": True, "context_sides": "source"},
+    "chunk_bod": CHUNK | {"use_bod": True},
+}
+
+
+# Every strategy
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("strategy", [None, "sentence", "sliding", "sequential", "full"])
+@pytest.mark.parametrize("batch_size", [1, 2, 16])
+def test_as_many_out_as_in(case, strategy, batch_size):
+    if strategy == "full" and CASES[case].get("context_sides") == "source":
+        return
+    model = Scripted(**CASES[case])
+    documents = [DOCUMENT, [], ["", ""], DOCUMENT[::-1], ["w13"], DOCUMENT * 3]
+    found, reports = model.translate_documents(
+        documents, word_tokenizer(), strategy, batch_size=batch_size, return_report=True
+    )
+    assert found == [TRANSLATION, [], ["", ""], TRANSLATION[::-1], ["w25"], TRANSLATION * 3]
+    assert reports == [[] for _ in documents]
+    assert max(map(len, model.calls)) <= batch_size
+    assert batch_size < 16 or max(map(len, model.calls)) > 1  # documents are translated together
+    assert model.training
+
+
+@pytest.mark.parametrize(
+    ("case", "strategy"),
+    [("sentence", "sentence"), ("window", "sliding"), ("future", "sliding"), ("source", "sliding"), ("chunk", "full")],
+)
+def test_default_strategy(case, strategy):
+    models = Scripted(**CASES[case]), Scripted(**CASES[case])
+    models[0].translate_documents([DOCUMENT], word_tokenizer())
+    models[1].translate_documents([DOCUMENT], word_tokenizer(), strategy)
+    assert models[0].calls == models[1].calls
+
+
+def test_sentence_reads_sentences():
+    model = Scripted(**WINDOW)
+    model.translate_documents([DOCUMENT], word_tokenizer(), "sentence", batch_size=1)
+    assert sorted(model.sources) == [segment(sentence) for sentence in ("w6 w7", "w8", "w9 w10 w11", "w12")]
+    assert model.prompts == [[BOS]] * 4
+
+
+def test_sliding_reads_windows():
+    """Blank lines are no context, and the first windows are shorter."""
+    model = Scripted(**WINDOW)
+    model.translate_documents([DOCUMENT], word_tokenizer(), "sliding")
+    assert sorted(model.sources, key=len) == [
+        segment("w6 w7"),
+        segment("w6 w7", "w8"),
+        segment("w8", "w9 w10 w11", "w12"),
+        segment("w6 w7", "w8", "w9 w10 w11"),
+    ]
+
+
+def test_future_sentences_that_are_missing():
+    """Empty, as in training; also where a sentence is translated alone nothing is put in."""
+    model = Scripted(**CASES["future"])
+    for strategy in ("sliding", "sequential"):
+        model.calls.clear()
+        model.translate_documents([["w6 w7", "w8"]], word_tokenizer(), strategy, batch_size=1)
+        assert sorted(model.sources) == [segment("w6 w7", "w8"), segment("w6 w7", "w8", "")]
+    model.calls.clear()
+    model.translate_documents([["w6 w7", "w8"]], word_tokenizer(), "sentence")
+    assert model.sources == [segment("w6 w7"), segment("w8")]
+
+
+def test_sequential_forces_earlier_translations():
+    model = Scripted(**WINDOW)
+    model.translate_documents([DOCUMENT], word_tokenizer(), "sequential")
+    assert model.sources == [
+        segment("w6 w7"),
+        segment("w6 w7", "w8"),
+        segment("w6 w7", "w8", "w9 w10 w11"),
+        segment("w8", "w9 w10 w11", "w12"),
+    ]
+    assert model.prompts == [
+        prefix(),
+        prefix("w18 w19"),
+        prefix("w18 w19", "w20"),
+        prefix("w20", "w21 w22 w23"),
+    ]
+
+
+def test_sequential_on_chunks_reads_a_chunk_once():
+    """Six tokens with separators and six: the source stays, the prefix grows to the end of the chunk."""
+    model = Scripted(**CHUNK)
+    model.translate_documents([DOCUMENT], word_tokenizer(), "sequential", batch_size=1)
+    first, second = segment("w6 w7", "w8"), segment("w9 w10 w11", "w12")
+    assert model.sources == [first, first, second, second]
+    assert model.prompts == [prefix(), prefix("w18 w19"), prefix(), prefix("w21 w22 w23")]
+
+
+def test_full_reads_parts_that_do_not_overlap():
+    """Chunks of about equal length; windows side by side."""
+    model = Scripted(view="chunk", chunk_tokens=10)
+    document = ["w6 w7 w8"] * 6  # 24 tokens with separators: three parts of 8
+    model.translate_documents([document], word_tokenizer(), "full")
+    assert model.sources == [segment(*["w6 w7 w8"] * 2)] * 3
+    model = Scripted(**WINDOW)
+    model.translate_documents([document[:4]], word_tokenizer(), "full", batch_size=1)
+    assert sorted(model.sources, key=len) == [segment("w6 w7 w8"), segment(*["w6 w7 w8"] * 3)]
+
+
+def test_parts_of_sentences_longer_than_a_chunk():
+    model = Scripted(view="chunk", chunk_tokens=2)
+    document = ["w6 w7 w8 w9 w10", "w6", "w7 w8 w9"]
+    found = model.translate_documents([document], word_tokenizer(), "full")
+    assert found == [["w18 w19 w20 w21 w22", "w18", "w19 w20 w21"]]
+    assert sorted(id for source in model.sources for id in source if id > BOD) == [6, 6, 7, 7, 8, 8, 9, 9, 10]
+
+
+def test_start_of_a_document_is_marked_as_in_training():
+    """`<bod>` opens a side that begins with the document's first sentence, source and target each for itself."""
+    model = Scripted(**CASES["bod"])
+    for strategy in ("sliding", "sequential"):
+        model.calls.clear()
+        model.translate_documents([["w6", "w7", "w8", "w9"]], word_tokenizer(), strategy, batch_size=1)
+        marked = [(source[0] == BOD, prompt[1:2] == [BOD]) for source, prompt in zip(model.sources, model.prompts)]
+        assert sorted(marked) == [(False, False), (True, True), (True, True), (True, True)]
+    model = Scripted(**CASES["source_bod"])
+    for strategy in ("sliding", "sequential"):
+        model.calls.clear()
+        model.translate_documents([["w6", "w7", "w8", "w9"]], word_tokenizer(), strategy, batch_size=1)
+        marked = {tuple(source): prompt for source, prompt in zip(model.sources, model.prompts)}
+        assert marked == {
+            tuple(segment("w6", start=(BOD,))): [BOS, BOD],
+            tuple(segment("w6", "w7", start=(BOD,))): [BOS],
+            tuple(segment("w6", "w7", "w8", start=(BOD,))): [BOS],
+            tuple(segment("w7", "w8", "w9")): [BOS],
+        }

@@ -1,0 +1,520 @@
+"""Window attention: the battery for every alignment and kind of position, and what is special to it."""
+
+import math
+import random
+import re
+
+import pytest
+import torch
+from support.battery import Battery, gradients, logits
+from support.reference import feed_forward, linear, norm, position_vector, weights_of
+from support.tiny_models import EOS, SEP, build, random_text, word_tokenizer
+from test_strategies import Slow
+from test_strategies import settings as slow_settings
+
+from hf_docmt.modeling.alignment import source_borders
+from hf_docmt.modeling.backbone import DocMTForConditionalGeneration
+from hf_docmt.modeling.configuration_docmt import DocMTConfig
+from hf_docmt.modeling.configuration_window import WindowConfig
+from hf_docmt.modeling.decoding import DecodingCache
+from hf_docmt.modeling.window_attention import BlockedAttention, Blocks, window_attention, windows_around
+
+ALIGNMENTS = {
+    "one_to_one": {"alignment": "one_to_one"},
+    "linear": {"alignment": "linear", "length_ratio": 0.8},
+    "sentence": {"alignment": "sentence"},
+}
+CHUNK = {"view": "chunk", "chunk_tokens": 12, "window": 3}
+CASES = {
+    f"{name}_{position}": {"past_context": 2, "window": 1, "position": position} | fields
+    for name, fields in ALIGNMENTS.items()
+    for position in ("relative", "absolute")
+}
+OTHER_CASES = {
+    "wide": {"past_context": 1, "window": 64},
+    "future": {"past_context": 1, "future_context": 1, "window": 2},
+    "chunk": CHUNK,
+    "chunk_bod": CHUNK | {"use_bod": True, "position": "absolute", "alignment": "linear", "length_ratio": 1.3},
+    "norm_before": {"past_context": 1, "window": 3, "normalize_before": True, "layernorm_embedding": True},
+    "sentence_level": {"window": 2},
+    "learned": {
+        "past_context": 1,
+        "window": 2,
+        "position": "absolute",
+        "position_type": "learned",
+        "position_offset": 2,
+    },
+}
+
+
+class TestWindow(Battery):
+    architecture = "window"
+    cases = CASES | OTHER_CASES
+    neutral_cases = tuple(cases)
+
+    def reach(self, config):
+        """Of segments with four tokens a sentence."""
+        if config.view == "chunk":
+            return {"source": {0, 1, 2}, "target": {0, 1, 2}}  # the second of two chunks of three sentences
+        past, future = -config.past_context, config.future_context
+        if config.window == 1:  # 4 source tokens on either side, 2 target tokens back
+            return {"source": {-1, 0}, "target": {0}}
+        target = {0} if past == 0 else {-1, 0}
+        return {"source": set(range(past, future + 1)), "target": target}
+
+    def reference(self, model, batch):
+        names = ("input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask")
+        rows = zip(*(batch[name] for name in names))
+        return [
+            reference_row(model, ids[: mask.sum()].tolist(), target[: target_mask.sum()].tolist())
+            for ids, mask, target, target_mask in rows
+        ]
+
+    def plain_backbone(self, model):
+        """In a window as long as the sequence all is seen; relative vectors are zero there, positions none."""
+        config = model.config
+        names = DocMTConfig().to_dict().keys() & config.to_dict().keys()
+        fields = {name: getattr(config, name) for name in names - {"architectures", "dtype", "transformers_version"}}
+        fields |= {"vocab_size": config.vocab_size}
+        state = {name: value for name, value in model.state_dict().items() if "relative" not in name}
+        if config.position == "relative":
+            fields |= {"position_type": "learned", "position_offset": 0}
+            for side in ("encoder", "decoder"):
+                state[f"model.{side}.embed_positions.weight"] = torch.zeros(64, config.d_model)
+        plain = DocMTForConditionalGeneration(DocMTConfig(**fields)).eval()
+        plain.load_state_dict(state)
+        wide = type(model)(WindowConfig(**model.config.to_dict() | {"window": 5})).eval()
+        missing, _ = wide.load_state_dict({n: v for n, v in model.state_dict().items() if "relative" not in n}, False)
+        assert all("relative" in name for name in missing)
+        for name, parameter in wide.named_parameters():
+            if "relative" in name:
+                torch.nn.init.zeros_(parameter)
+        model.__dict__.update(wide.__dict__)
+        return plain, {
+            "input_ids": torch.tensor([[7, 9, SEP, 8, 10, EOS], [6, EOS, 0, 0, 0, 0]]),
+            "attention_mask": torch.tensor([[1, 1, 1, 1, 1, 1], [1, 1, 0, 0, 0, 0]]),
+            "decoder_input_ids": torch.tensor([[2, 9, 11, SEP, 8, 6], [2, 14, 7, 9, 12, 8]]),
+        }
+
+
+def alignment(config, source: list[int], target: list[int]) -> list[int]:
+    """b_i of section 3.3 in decoding, counted from 1, of what is read at each place; none past the source."""
+    begins = [1] + [place + 2 for place, token in enumerate(source) if token == SEP]  # first token of every sentence
+    found, last = [], 0
+    for i, token in enumerate(target, 1):
+        if config.alignment == "one_to_one":
+            b = i
+        elif config.alignment == "linear":
+            b = math.floor(config.length_ratio * i + 0.5)
+        elif token == SEP:
+            sentence = target[:i].count(SEP)
+            b = begins[sentence] if sentence < len(begins) else len(source)
+        else:
+            b = last + 1
+        found.append(min(max(b, 1), len(source)))
+        last = b
+    return found
+
+
+def reference_row(model, source: list[int], target: list[int]) -> torch.Tensor:
+    """Logits (T, V) of one row, query by query."""
+    memory = reference_stack(model, "encoder", source)
+    states = reference_stack(model, "decoder", target, memory, alignment(model.config, source, target))
+    return states @ model.lm_head.weight.T + model.final_logits_bias[0]
+
+
+def reference_stack(model, side: str, ids: list[int], memory=None, aligned=None) -> torch.Tensor:
+    config, weights = model.config, weights_of(model)
+    w, heads = config.window, getattr(config, f"{side}_attention_heads")
+    states = torch.stack([weights[f"model.{side}.embed_tokens.weight"][id] for id in ids]) * math.sqrt(config.d_model)
+    if config.position == "absolute":
+        states = states + torch.stack([position_vector(model, place, side) for place in range(len(ids))])
+    if config.layernorm_embedding:
+        states = norm(weights, f"model.{side}.layernorm_embedding", states)
+    own = list(range(1, len(ids) + 1))
+    for number in range(getattr(config, f"{side}_layers")):
+        name = f"model.{side}.layers.{number}"
+        for step in ("self_attn", "encoder_attn", "final") if memory is not None else ("self_attn", "final"):
+            inputs = norm(weights, f"{name}.{step}_layer_norm", states) if config.normalize_before else states
+            if step == "final":
+                outputs = feed_forward(weights, name, inputs, config.activation_function)
+            elif step == "encoder_attn":
+                outputs = window_reference(weights, f"{name}.encoder_attn", inputs, memory, heads, aligned, w, w)
+            else:
+                right = w if memory is None else 0
+                outputs = window_reference(weights, f"{name}.self_attn", inputs, inputs, heads, own, w, right)
+            states = states + outputs
+            if not config.normalize_before:
+                states = norm(weights, f"{name}.{step}_layer_norm", states)
+    return norm(weights, f"model.{side}.layer_norm", states) if config.normalize_before else states
+
+
+def window_reference(weights, name: str, states, memory, heads: int, aligned: list[int], left: int, right: int):
+    """Equation 1 with relative keys where there are some: (T, D) and (S, D) -> (T, D); everything counts from 1."""
+    query, key, value = (
+        linear(weights, f"{name}.{part}_proj", x).split(states.shape[1] // heads, dim=1)
+        for part, x in (("q", states), ("k", memory), ("v", memory))
+    )
+    table = weights.get(f"{name}.relative.weight")
+    rows = []
+    for i, b in enumerate(aligned, 1):
+        seen = [j for j in range(1, len(memory) + 1) if b - left <= j <= b + right]
+        parts = []
+        for head, (q, k, v) in enumerate(zip(query, key, value)):
+            keys = [k[j - 1] for j in seen]
+            if table is not None:
+                relative = table.split(k.shape[1], dim=1)[head]
+                keys = [one + relative[left - (i - j)] for one, j in zip(keys, seen)]
+            scores = torch.stack([one @ q[i - 1] for one in keys]) / math.sqrt(len(q[i - 1]))
+            parts.append(scores.softmax(0) @ torch.stack([v[j - 1] for j in seen]))
+        rows.append(torch.cat(parts))
+    return linear(weights, f"{name}.out_proj", torch.stack(rows))
+
+
+# The blocked attention against all scores under a mask
+
+
+def shapes(count: int):
+    """Random cases: batch, queries, keys, window, kind of centres, first key and end of every row."""
+    draw = random.Random(0)
+    for number in range(count):
+        kind = ("self", "causal", "proportional", "one_to_one", "sentence", "anywhere")[number % 6]
+        length = draw.randint(1, 700) if number % 4 == 0 else draw.randint(1, 200)
+        window = draw.randint(1, length) if number % 3 == 0 else draw.randint(1, min(length, 24))
+        keys = length if kind in ("self", "causal") else draw.randint(1, 2 * length)
+        rows = draw.choice([1, 1, 2])
+        limits = [(0, keys)] * rows
+        if number % 2:  # padding on the left, on the right, or of the whole row
+            limits = [tuple(sorted((draw.randint(0, keys), draw.randint(0, keys)))) for _ in range(rows)]
+        yield number, kind, length, keys, window, limits
+
+
+def centres_of(kind: str, length: int, keys: int, limits, draw: torch.Generator) -> torch.Tensor:
+    """Places of keys (B, I) by each alignment; sentences are of random lengths."""
+    own = torch.arange(length)
+    if kind in ("self", "causal"):
+        return own[None]
+    rows = []
+    for first, end in limits:
+        if kind == "proportional":
+            places = first + (own + 1) * (end - first) // length - 1
+        elif kind == "one_to_one":
+            places = first + own
+        elif kind == "sentence":
+            begins = torch.randint(0, keys, (length,), generator=draw)
+            jumps = (torch.rand(length, generator=draw) < 0.05).long()
+            last = (jumps * own).cummax(0).values
+            places = torch.where(last > 0, begins[last], first) + own - last
+        else:
+            places = torch.randint(0, keys, (length,), generator=draw)
+        rows.append(places.clamp(max=end - 1).clamp(min=min(first, keys - 1)))
+    return torch.stack(rows)
+
+
+def masked_attention(query, key, value, centres, left, right, limits, table=None):
+    """Equation 1: all scores, -inf outside of the window, relative keys one by one by i - j; zeros without keys."""
+    keys = key.shape[2]
+    distance = torch.arange(keys) - centres[..., None]  # (B or 1, I, J): j - b_i
+    inside = torch.tensor([[first <= j < end for j in range(keys)] for first, end in limits])[:, None]
+    seen = ((-left <= distance) & (distance <= right) & inside)[:, None]  # (B, 1, I, J)
+    mask = torch.zeros(seen.shape).masked_fill(~seen & seen.any(-1, keepdim=True), -math.inf)
+    scores = query @ key.transpose(2, 3)
+    if table is not None:
+        vectors = table[:, (distance[0] + left).clamp(0, left + right)]  # (H, I, J, Dh)
+        scores = scores + torch.einsum("bhid,hijd->bhij", query, vectors)
+    weights = (scores / math.sqrt(query.shape[3]) + mask).softmax(-1)
+    return (weights * seen.any(-1, keepdim=True)) @ value
+
+
+def test_blocked_is_masked():
+    """200 shapes: outputs and the gradients of queries, keys, values and relative vectors, in blocks and as chosen."""
+    draw = torch.Generator().manual_seed(0)
+    kinds = set()
+    for number, kind, length, keys, window, limits in shapes(200):
+        heads, dim, rows = 2, 4, len(limits)
+        left, right = window, 0 if kind == "causal" else window
+        query = torch.randn(rows, heads, length, dim, generator=draw).requires_grad_()
+        key, value = (torch.randn(rows, heads, keys, dim, generator=draw).requires_grad_() for _ in range(2))
+        centres = centres_of(kind, length, keys, limits, draw)
+        table = None
+        if kind in ("self", "causal") and length <= 300:  # the reference holds a vector for every query and key
+            table = torch.randn(heads, left + 1 + right, dim, generator=draw).requires_grad_()
+        gradient = torch.randn(query.shape, generator=draw)
+        inputs = [query, key, value] + ([] if table is None else [table])
+        expected = masked_attention(query, key, value, centres, left, right, limits, table)
+        expected = [expected, *torch.autograd.grad(expected, inputs, gradient)]
+        ends = [torch.tensor(side) for side in zip(*limits)]
+        windows = windows_around(centres, left, right, keys, *ends)
+        relative = None if table is None else table[:, left - windows.left : left + windows.right + 1]
+        for attend in (window_attention, in_blocks):
+            found = attend(query, key, value, windows, relative)
+            found = [found, *torch.autograd.grad(found, inputs, gradient)]
+            for one, other in zip(found, expected):
+                close = torch.allclose(one, other, atol=1e-5, rtol=1e-5)
+                assert close, (number, kind, attend.__name__, float((one - other).abs().max()))
+        kinds.add((kind, rows, windows.keys > windows.block + windows.width - 1, table is None))
+    assert {(kind, long) for kind, _, long, _ in kinds} == {
+        (kind, long)
+        for kind in ("self", "causal", "proportional", "one_to_one", "sentence", "anywhere")
+        for long in (False, True)
+    }
+
+
+def in_blocks(query, key, value, windows, relative=None, dropout=0.0):
+    """What `window_attention` does with long sequences."""
+    return BlockedAttention.apply(query * query.shape[3] ** -0.5, key, value, relative, Blocks(windows), dropout)
+
+
+def test_relative_vectors_beyond_the_window():
+    query, key = torch.randn(1, 2, 9, 4), torch.randn(1, 2, 9, 4)
+    windows = windows_around(torch.arange(9)[None], 2, 2, 9, None, None)
+    with pytest.raises(ValueError, match="vectors for 7 places, expected one for each of the 5 places of a window"):
+        window_attention(query, key, key, windows, torch.randn(2, 7, 4))
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (1, 3), (3, 0), (3, 1), (0, 0), (1, 1)])
+def test_hardly_any_queries_or_keys(queries, keys):
+    query, key = torch.randn(1, 2, queries, 4), torch.randn(1, 2, keys, 4)
+    centres = torch.arange(queries)[None].clamp(max=max(keys - 1, 0))
+    found = window_attention(query, key, key, windows_around(centres, 1, 1, keys, None, None))
+    assert found.shape == query.shape
+    if keys == 1:
+        torch.testing.assert_close(found, key.expand_as(found))
+    if keys == 0:
+        assert not found.any()
+
+
+def test_dropout():
+    """Weights are dropped and scaled, the same ones forward and backward."""
+    query, key = torch.randn(1, 2, 200, 4), torch.randn(1, 2, 200, 4)
+    value = torch.ones(1, 2, 200, 4, requires_grad=True)
+    windows = windows_around(torch.arange(200)[None], 40, 40, 200, None, None)
+    found = in_blocks(query, key, value, windows, dropout=0.5)
+    assert found.std() > 0.05 and abs(found.mean() - 1) < 0.05  # a sum of kept weights, twice as large
+    found.sum().backward()
+    torch.testing.assert_close(value.grad.sum(), found.sum())
+
+
+# The model on segments longer than a block
+
+
+def long_batch(model) -> dict:
+    """Two rows of some 150 tokens on both sides, in sentences, one of them padded."""
+    draw = torch.Generator().manual_seed(0)
+    source, target = (torch.randint(6, 30, (2, length), generator=draw) for length in (170, 150))
+    source[:, 9::10], target[:, 11::12] = SEP, SEP
+    source[:, -1] = target[:, -1] = EOS
+    masks = [torch.ones_like(ids) for ids in (source, target)]
+    masks[0][1, 120:], masks[1][1, 101:] = 0, 0
+    labels = target.masked_fill(masks[1] == 0, -100)
+    return {"input_ids": source, "attention_mask": masks[0], "decoder_attention_mask": masks[1], "labels": labels}
+
+
+@pytest.mark.parametrize("case", ["one_to_one_relative", "sentence_relative", "linear_absolute"])
+@pytest.mark.parametrize("training", [False, True])
+def test_long_segments_in_blocks_are_all_scores(case, training):
+    """With all scores under the mask (`eager`) and in blocks: logits, loss and gradients, in training and otherwise."""
+    model = build("window", **CASES[case] | {"window": 4}).train(training)
+    batch = long_batch(model)
+    results = []
+    for implementation in ("eager", "sdpa"):
+        model.set_attn_implementation(implementation)
+        results.append((logits(model, batch)[batch["labels"] != -100], *gradients(model, batch)))
+    for one, other in zip(*results):
+        torch.testing.assert_close(one, other, atol=2e-5, rtol=1e-4)
+    alone = logits(model, {name: value[:1] for name, value in batch.items()})[0]
+    torch.testing.assert_close(alone, results[1][0][: len(alone)], atol=1e-5, rtol=1e-4)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = model(**batch).loss
+    torch.testing.assert_close(loss, model(**batch).loss, atol=0, rtol=0.03)
+
+
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+def test_alignment_in_training_is_that_of_lengths(alignment):
+    """b_i = round(J / I i) for every alignment that decoding may have, whatever padding the batch adds."""
+    model = build("window", past_context=2, window=1, **ALIGNMENTS[alignment]).train()
+    borders = torch.tensor([[0, 3, 6], [2, 5, 5]])  # J = 6 and 3
+    tokens = torch.tensor([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]])
+    ids = torch.full((2, 5), 7)
+    found = model.model.align(ids, tokens, borders, training=True)
+    # row 0: round(1.5 i) = 2 3 5 6, halves up; row 1: round(1.5 i) = 2 3, in columns from 2
+    assert found[0, :4].tolist() == [1, 2, 4, 5] and found[1, :2].tolist() == [3, 4]
+    assert torch.equal(found, model.model.align(ids * tokens, None, borders, training=True))
+    before = logits(model, {"input_ids": ids, "decoder_input_ids": ids * tokens})
+    model.config.alignment = "one_to_one"
+    assert torch.equal(before, logits(model, {"input_ids": ids, "decoder_input_ids": ids * tokens}))
+
+
+def test_alignment_by_sentence():
+    """Past the last source token and past the last sentence the last source token stays; padding does not count."""
+    model = build("window", past_context=2, window=1)
+    source = torch.tensor([[7, 8, SEP, 9, EOS, 0], [0, 7, 8, 9, 10, EOS]])
+    borders = source_borders(source, (source != 0).long(), SEP)
+    assert borders.tolist() == [[0, 3, 5], [1, 6, 6]]
+    target = torch.tensor([[2, 7, SEP, 7, 7, 7, SEP, 9], [2, SEP, 7, 0, 7, 7, SEP, SEP]])
+    tokens = torch.ones_like(target)
+    assert model.model.align(target, tokens, borders).tolist() == [[0, 1, 3, 4, 4, 4, 4, 4], [1, 5, 5, 5, 5, 5, 5, 5]]
+    hole = torch.tensor([[0, 2, 7, 0, 0, 8, SEP, 9]])
+    found = model.model.align(hole, (hole != 0).long(), borders[:1])
+    assert found[0, [1, 2, 5, 6, 7]].tolist() == [0, 1, 2, 3, 4]
+    no_sep = source_borders(torch.tensor([[7, 8, EOS]]), None, SEP)
+    assert model.model.align(target[:1], tokens[:1], no_sep).tolist() == [[0, 1, 2, 2, 2, 2, 2, 2]]
+    nothing = source_borders(torch.zeros(1, 0, dtype=torch.long), None, SEP)
+    assert nothing.tolist() == [[0, 0]] and model.model.align(target[:1], tokens[:1], nothing).tolist() == [[0] * 8]
+
+
+def test_more_target_than_source_sentences():
+    """The model writes on with the end of the source in view, cached or not."""
+    model = build("window", past_context=2, window=2)
+    model.final_logits_bias[:, EOS] = -1e9
+    model.final_logits_bias[:, SEP] += 8
+    inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]]), "max_new_tokens": 30, "num_beams": 3}
+    inputs["no_repeat_ngram_size"] = 2
+    found = [model.generate(**inputs, use_cache=use_cache) for use_cache in (True, False)]
+    assert (found[0] == SEP).sum() > 2 and torch.equal(*found)
+
+
+def test_left_padding():
+    """Padding on the left of both sides changes nothing."""
+    model = build("window", past_context=2, window=2)
+    source, target = torch.tensor([[7, 8, SEP, 9, EOS]]), torch.tensor([[2, 7, 8, SEP, 9]])
+    alone = logits(model, {"input_ids": source, "decoder_input_ids": target})
+    padded = {}
+    for name, ids, mask in (
+        ("input_ids", source, "attention_mask"),
+        ("decoder_input_ids", target, "decoder_attention_mask"),
+    ):
+        padded[name] = torch.nn.functional.pad(ids, (3, 0))
+        padded[mask] = torch.nn.functional.pad(torch.ones_like(ids), (3, 0))
+    torch.testing.assert_close(logits(model, padded)[:, 3:], alone, atol=1e-5, rtol=1e-5)
+
+
+def test_padding_between_tokens():
+    model = build("window", past_context=2, window=2)
+    inputs = {"input_ids": torch.tensor([[7, 0, 8, EOS]]), "attention_mask": torch.tensor([[1, 0, 1, 1]])}
+    with pytest.raises(ValueError, match="row 0 has padding between tokens"):
+        model(**inputs, decoder_input_ids=torch.tensor([[2, 7]]))
+
+
+# Decoding
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_long_generation_is_forced_decoding(beams):
+    """Scores of 120 tokens that were written through the cache, for three rows on two long sources."""
+    model = build("window", past_context=2, window=4)
+    model.final_logits_bias[:, EOS] = -1e9
+    batch = long_batch(model)
+    inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
+    settings = {"max_new_tokens": 120, "num_beams": beams, "no_repeat_ngram_size": 3, "do_sample": False}
+    found = model.generate(**inputs, **settings, return_dict_in_generate=True, output_scores=True)
+    ids = found.sequences
+    forced = logits(model, inputs | {"decoder_input_ids": ids[:, :-1]}).log_softmax(-1)
+    transitions = model.compute_transition_scores(ids, found.scores, getattr(found, "beam_indices", None), beams == 1)
+    if beams == 1:
+        assert torch.isfinite(transitions).all()
+        best = torch.stack(found.scores, 1).log_softmax(-1).isfinite()
+        expected = forced.masked_fill(~best, -math.inf).log_softmax(-1).gather(2, ids[:, 1:, None])[..., 0]
+        torch.testing.assert_close(transitions, expected, atol=1e-4, rtol=1e-4)
+    else:
+        total = forced.gather(2, ids[:, 1:, None])[..., 0].mean(dim=1)
+        torch.testing.assert_close(found.sequences_scores, total, atol=1e-4, rtol=1e-4)
+
+
+def test_cache_keeps_the_window():
+    """However long the target is, w keys and values of self-attention; the rest is one row of the source."""
+    model = build("window", past_context=2, window=4)
+    model.final_logits_bias[:, EOS] = -1e9
+    inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]]), "max_new_tokens": 40, "num_beams": 3}
+    cache = model.generate(**inputs, return_dict_in_generate=True).past_key_values
+    assert cache.get_seq_length() == 40
+    assert {layer.keys.shape for layer in cache.self_attention_cache.layers} == {(3, 4, 4, 4)}
+    assert {layer.keys.shape for layer in cache.cross_attention_cache.layers} == {(1, 4, 4, 4)}
+
+
+DOCUMENTS = [random_text(lengths, seed) for seed, lengths in enumerate([[9, 1, 7, 14, 2], [1, 12], [4, 3, 22], [2]])]
+
+
+@pytest.mark.parametrize("beams", [1, 3, 12])
+@pytest.mark.parametrize("fields", [CHUNK, {"past_context": 2, "window": 3}], ids=["chunk", "window"])
+def test_sequential_is_the_slow_one(fields, beams):
+    """Through the cache, with a prefix of other rows' lengths: as one sentence at a time without batches and cache."""
+    model = build("window", **fields | {"chunk_tokens": 60} if "view" in fields else fields)
+    settings = {"num_beams": beams, "length_penalty": 1.0, "early_stopping": True} if beams > 1 else {"num_beams": 1}
+    found = model.translate_documents(
+        DOCUMENTS, word_tokenizer(), "sequential", batch_size=3, **slow_settings(settings)
+    )
+    slow = Slow(model, settings)
+    assert found == [slow.sequential(document) for document in DOCUMENTS]
+    assert len({len(sentence.split()) for document in found for sentence in document}) > 2
+
+
+def test_cache_of_another_kind():
+    model = build("window", past_context=2, window=2)
+    inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]]), "decoder_input_ids": torch.tensor([[2]])}
+    with pytest.raises(ValueError, match=r"must be what the model's new_cache\(\) returns, got DecodingCache"):
+        model(**inputs, past_key_values=DecodingCache())
+    cache = model(**inputs, use_cache=True).past_key_values
+    with pytest.raises(ValueError, match="pass decoder_alignment"):
+        model(**inputs, past_key_values=cache)
+    with pytest.raises(ValueError, match="cannot take back 1 tokens"):
+        cache.self_attention_cache.crop(-1)
+    with pytest.raises(ValueError, match="cannot go back to 9 tokens"):
+        cache.keep(1, 9)
+
+
+def test_states_without_borders():
+    model = build("window", past_context=2, window=2)
+    states = model.get_encoder()(input_ids=torch.tensor([[7, SEP, 8, EOS]])).last_hidden_state
+    with pytest.raises(ValueError, match="source_borders is missing"):
+        model(encoder_outputs=(states,), decoder_input_ids=torch.tensor([[2]]))
+
+
+def test_ratio_that_was_not_set():
+    model = build("window", alignment="linear", window=2)
+    inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]]), "decoder_input_ids": torch.tensor([[2]])}
+    with pytest.raises(ValueError, match="length_ratio is not set"):
+        model(**inputs)
+    model.train()(**inputs)
+
+
+def test_weights_of_attention():
+    """With `eager` attention, for the rows that share a source, too: nothing outside of the window."""
+    model = build("window", past_context=2, window=1, alignment="one_to_one")
+    model.set_attn_implementation("eager")
+    source = torch.tensor([[7, SEP, 8, 9, EOS]])
+    inputs = {"encoder_outputs": model.get_encoder()(input_ids=source), "output_attentions": True}
+    found = model(**inputs, decoder_input_ids=torch.tensor([[2, 7, 8], [2, 9, 6]]))
+    band = torch.tensor([[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [0, 1, 1, 1, 0]]).bool()
+    for weights in found.cross_attentions:
+        assert weights.shape == (2, 4, 3, 5)
+        assert torch.equal(weights > 0, band.expand_as(weights))
+    assert all(weights.shape == (2, 4, 3, 3) for weights in found.decoder_attentions)
+
+
+def test_effective_context():
+    assert build("window", window=20).effective_context() == 2 * 20 * 2 + 20 * 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"window": 0}, "window must be a whole number >= 1, got 0"),
+        ({"window": 2.5}, "window must be a whole number >= 1, got 2.5"),
+        ({"position": "rotary"}, "position must be one of relative, absolute, got 'rotary'"),
+        ({"alignment": "diagonal"}, "alignment must be one of one_to_one, linear, sentence, got 'diagonal'"),
+        ({"length_ratio": 0.0}, "length_ratio must be above 0 or null, got 0.0"),
+        ({"context_sides": "source"}, "use context_sides='both'"),
+        ({"position_type": "learned"}, "use position='absolute'"),
+    ],
+)
+def test_bad_configuration(fields, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        WindowConfig(**fields)
+
+
+def test_prompts_are_read_whole():
+    model = build("window", past_context=2, window=2)
+    inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]]), "decoder_input_ids": torch.tensor([[2, 9, SEP, 7]])}
+    with pytest.raises(ValueError, match="prefill_chunk_size must be None, got 2"):
+        model.generate(**inputs, prefill_chunk_size=2, max_new_tokens=2)

@@ -1,0 +1,418 @@
+"""Reports beside each other: what shares a row, names, breakdown, intervals, tests against a baseline, refusals."""
+
+import copy
+import itertools
+import random
+from pathlib import Path
+
+import pytest
+
+from hf_docmt.reports.comparison import compare_reports
+from hf_docmt.reports.report import build_report, make_result, read_report, write_report
+
+EXAMPLES = [
+    Path(__file__).resolve().parents[2] / "examples" / "reports" / f"demo_{n}.json" for n in ("sentence", "concat")
+]
+SIGNATURE = "logprob:sum|past:3|version:1"
+
+
+def result(value=50.0, **changes):
+    given = {"task": "contrastive", "dataset": "pronoun", "split": "test", "metric": "accuracy", "n": 20}
+    return make_result(**{**given, "signature": SIGNATURE, "value": value, **changes})
+
+
+def report(name, *results):
+    return build_report(model={"name": name}, data={}, results=results)
+
+
+def cells(comparison):
+    """(dataset, metric, part) and values by system, of every row."""
+    return [
+        (row.dataset, row.metric, row.part, {system: figure.value for system, figure in row.figures.items()})
+        for row in comparison.rows
+    ]
+
+
+def test_same_signature_shares_a_row():
+    found = compare_reports([report("a", result(40.0)), report("b", result(60.0), result(30.0, metric="chrF"))])
+    assert found.systems == ("a", "b")
+    assert cells(found) == [
+        ("pronoun", "accuracy", "", {"a": 40.0, "b": 60.0}),
+        ("pronoun", "chrF", "", {"b": 30.0}),
+    ]
+    assert found.signatures == {"a": SIGNATURE} and found.notes == ()
+    assert [row.letter for row in found.rows] == ["a", "a"]
+    assert found.rows[0].figures["b"].signature == SIGNATURE
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"signature": "logprob:sum|past:0|version:1"}, "past"),
+        ({"signature": "logprob:mean|past:3|version:2"}, "logprob, version"),
+        ({"signature": "logprob:sum|past:3|version:1|norm:no"}, "norm"),
+        ({"signature": "logprob:sum|version:1|past:3"}, "order of the signature"),
+        ({"strategy": "sliding"}, "strategy"),
+        ({"beams": 4}, "beams"),
+    ],
+)
+def test_another_measurement_has_a_row_of_its_own(change, told):
+    found = compare_reports([report("a", result(40.0)), report("b", result(60.0, **change)), report("c", result(70.0))])
+    assert [values for *_, values in cells(found)] == [{"a": 40.0, "c": 70.0}, {"b": 60.0}]
+    assert [row.letter for row in found.rows] == ["a", "b" if "signature" in change else "a"]
+    (note,) = found.notes
+    assert note.startswith(f"Rows apart because of different {told}: pronoun accuracy.")
+
+
+def test_another_split_or_dataset_is_another_score():
+    other = report(
+        "b", result(60.0, split="dev"), result(61.0, dataset="deixis"), result(1.0, task="discourse"), result(2.0)
+    )
+    found = compare_reports([report("a", result(40.0)), other])
+    assert [values for *_, values in cells(found)] == [{"a": 40.0, "b": 2.0}, {"b": 60.0}, {"b": 61.0}, {"b": 1.0}]
+    assert found.notes == ()
+
+
+def test_no_row_mixes_signatures():
+    """Against the rule itself, pair by pair, on random reports."""
+    rng = random.Random(0)
+    for _ in range(50):
+        keys = ["past", "ties"]
+        may_differ = rng.sample([*keys, "strategy"], rng.randrange(3))
+        reports, pool = [], {}
+        for name in "abcd":
+            results = {}
+            for dataset in ("p", "q"):
+                told = {"past": rng.choice("03"), "ties": rng.choice("wr")}
+                strategy = rng.choice([None, "sliding"])
+                signature = "|".join(f"{key}:{value}" for key, value in told.items())
+                results[dataset] = result(rng.random(), dataset=dataset, signature=signature, strategy=strategy)
+                pool[name, dataset] = told | {"strategy": strategy}
+            reports.append(report(name, *results.values()))
+        found = compare_reports(reports, may_differ=[key for key in may_differ if any_has(reports, key)])
+        together = {
+            (row.dataset, *pair) for row in found.rows for pair in itertools.combinations(sorted(row.figures), 2)
+        }
+        expected = {
+            (dataset, one, two)
+            for dataset in "pq"
+            for one, two in itertools.combinations("abcd", 2)
+            if all(pool[one, dataset][k] == pool[two, dataset][k] for k in (*keys, "strategy") if k not in may_differ)
+        }
+        assert together == expected
+        assert sum(len(row.figures) for row in found.rows) == 8
+
+
+def any_has(reports, key):
+    return key == "strategy" or any(f"{key}:" in found["signature"] for one in reports for found in one["results"])
+
+
+def test_what_may_differ_is_told_in_the_order_of_the_columns():
+    reports = [
+        report("a", result(40.0, signature="logprob:sum|past:0", strategy="sentence", beams=1)),
+        report("b", result(50.0, signature="logprob:sum|past:3", strategy="sliding", beams=1)),
+        report("c", result(60.0, dataset="deixis", signature="logprob:sum|past:3", strategy="sliding", beams=1)),
+    ]
+    found = compare_reports(reports, may_differ=("strategy", "past"))
+    assert found.signatures == {
+        "a": "strategy:sentence/sliding/-|logprob:sum|past:0/3/-",
+        "b": "strategy:sliding|logprob:sum|past:3",
+    }
+    assert found.notes == ("Within a row may differ, in the order of the columns: strategy, past.",)
+    row = found.rows[0]
+    assert (row.strategy, row.beams) == (None, 1)
+    assert [(f.strategy, f.signature) for f in row.figures.values()] == [
+        ("sentence", "logprob:sum|past:0"),
+        ("sliding", "logprob:sum|past:3"),
+    ]
+
+
+def test_examples():
+    """The two reports of the repository: apart as they are, together where strategy and past may differ."""
+    apart, together = compare_reports(EXAMPLES), compare_reports(EXAMPLES, may_differ=["strategy", "past"])
+    results = [read_report(path)["results"] for path in EXAMPLES]
+    assert len(apart.rows) == 16 and all(len(row.figures) == 1 for row in apart.rows)
+    assert [note.split(":")[0] for note in apart.notes] == [
+        "Rows apart because of different strategy",
+        "Rows apart because of different past",
+    ]
+    assert len(together.rows) == 8 and all(len(row.figures) == 2 for row in together.rows)
+    for system, found in zip(together.systems, results):
+        assert [row.figures[system].value for row in together.rows] == [one["value"] for one in found]
+
+
+def test_letters_go_on_after_z():
+    results = [result(dataset=f"d{n}", signature=f"seed:{n}") for n in range(54)]
+    assert list(compare_reports([report("a", *results)]).signatures)[24:] == (
+        ["y", "z", *(f"a{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"), "ba", "bb"]
+    )
+
+
+def part(value, n=10, **more):
+    return {"value": value, "n": n, **more}
+
+
+PARTS = {
+    "distance=0": part(1.0, interval=[0.5, 2]),
+    "distance=>3": part(2.0),
+    "phenomenon=it:er": part(3.0),
+    "phenomenon=it:er distance=0": part(4.0),
+    "style=a=b c": part(5.0),
+    "CP average": part(6.0),
+}
+
+
+@pytest.mark.parametrize(
+    ("breakdown", "expected"),
+    [
+        ("none", []),
+        ("all", [*PARTS, "distance=1"]),
+        ("distance", ["distance=0", "distance=>3", "distance=1"]),
+        ("phenomenon", ["phenomenon=it:er"]),
+        ("phenomenon distance", ["phenomenon=it:er distance=0"]),
+        ("phenomenon=it", ["phenomenon=it:er", "phenomenon=it:er distance=0"]),
+        ("distance=>", ["distance=>3"]),
+        ("CP", ["CP average"]),
+    ],
+)
+def test_breakdown(breakdown, expected):
+    one, two = result(breakdown=PARTS), result(breakdown={"distance=1": part(7.0), "distance=0": part(8.0)})
+    found = compare_reports([report("a", one), report("b", two)], breakdown=breakdown)
+    assert [row.part for row in found.rows] == ["", *expected]
+    assert {row.group for row in found.rows} == {0}
+    for row in found.rows[1:]:
+        values = {"a": one["breakdown"].get(row.part), "b": two["breakdown"].get(row.part)}
+        assert {s: f.value for s, f in row.figures.items()} == {s: v["value"] for s, v in values.items() if v}
+
+
+def test_axis_and_place():
+    rows = compare_reports([report("a", result(breakdown=PARTS))], breakdown="all").rows
+    assert [(row.axis, row.place) for row in rows] == [
+        ("", ""),
+        ("distance", "0"),
+        ("distance", ">3"),
+        ("phenomenon", "it:er"),
+        ("phenomenon distance", "it:er 0"),
+        ("style", "a=b c"),
+        ("", ""),
+    ]
+
+
+def test_intervals():
+    one = result(breakdown=PARTS, details={"interval": [45.5, 60]})
+    found = compare_reports([report("a", one)], breakdown="distance")
+    assert [row.figures["a"].interval for row in found.rows] == [(45.5, 60), (0.5, 2), None]
+
+
+@pytest.mark.parametrize("interval", [[1.0], [2.0, 1.0], "1-2", [1.0, None], [True, 2.0], 5.0])
+def test_broken_intervals_are_refused(interval):
+    with pytest.raises(ValueError, match=r"a, pronoun accuracy: interval .*, expected \[low, high\]"):
+        compare_reports([report("a", result(details={"interval": interval}))])
+
+
+def test_different_numbers_of_items_are_told():
+    found = compare_reports([report("a", result(n=20)), report("b", result(n=19))])
+    assert [figure.n for figure in found.rows[0].figures.values()] == [20, 19]
+    assert found.notes == ("Systems scored on different numbers of items, n in their order: pronoun accuracy.",)
+
+
+# Names
+
+
+def test_equal_names_are_told_apart(tmp_path):
+    paths = []
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        paths.append(tmp_path / folder / "report.json")
+        write_report(report("m", result()), paths[-1])
+    other = tmp_path / "x" / "other.json"
+    write_report(report("m", result()), other)
+    assert compare_reports([paths[0], other]).systems == ("m (report)", "m (other)")
+    assert compare_reports([*paths, report("n", result())]).systems == ("m (x/report)", "m (y/report)", "n")
+    assert compare_reports([report("n", result()), report("m", result()), paths[0]]).systems == (
+        "n",
+        "m (report 2)",
+        "m (report 3)",
+    )
+    assert compare_reports(paths, names=["one", "two"], baseline="two").systems == ("one", "two")
+    with pytest.raises(ValueError, match=r"report\.json: given twice"):
+        compare_reports([paths[0], paths[0].parent / ".." / "x" / "report.json"])
+    with pytest.raises(ValueError, match="unknown baseline 'm': the systems are m .x/report., m .y/report."):
+        compare_reports(paths, baseline="m")
+
+
+# Tests against a baseline
+
+
+def accuracy(right, seen, ids=None, **changes):
+    """An accuracy with its statistics: items right in each document, and items seen."""
+    statistics = {"unit": "document", "ids": [f"d{n}" for n in range(len(right))], "rows": list(zip(right, seen))}
+    details = {"statistics": statistics | {"ids": ids or statistics["ids"]}}
+    return result(100 * sum(right) / sum(seen), n=sum(seen), details=details, **changes)
+
+
+def exact_p(base, other):
+    """p of approximate randomisation if all ways of exchanging documents are tried; 10 items in every document."""
+    observed = abs(sum(other) - sum(base))
+    ways = itertools.product((1, -1), repeat=len(base))
+    differences = [abs(sum(way * (o - b) for way, b, o in zip(signs, base, other))) for signs in ways]
+    return sum(found >= observed for found in differences) / len(differences)
+
+
+BASE, BETTER, SAME = [5] * 8, [9, 8, 9, 10, 9, 8, 9, 9], [5, 6, 4, 5, 6, 4, 5, 5]
+
+
+def test_difference_from_the_baseline():
+    reports = [report(name, accuracy(right, [10] * 8)) for name, right in zip("abc", (BASE, BETTER, SAME))]
+    found = compare_reports(reports, baseline="a", method="randomisation", samples=2000)
+    tests = [found.rows[0].figures[system].test for system in "abc"]
+    assert tests[0] is None and found.baseline == "a"
+    assert [test["delta"] for test in tests[1:]] == [38.75, 0.0]
+    assert [test["significant"] for test in tests[1:]] == [True, False]
+    for test, right in zip(tests[1:], (BETTER, SAME)):
+        assert test["p_value"] == pytest.approx(exact_p(BASE, right), abs=0.01)
+        assert test["documents"] == 8 and test["interval"][0] <= test["delta"] <= test["interval"][1]
+    (note,) = found.notes
+    assert note == (
+        "* differs from a with p < 0.05 (randomisation over documents, 2000 samples, seed 1); 2 tests, p not corrected "
+        "for their number."
+    )
+    strict = compare_reports(
+        reports, baseline="a", method="randomisation", samples=2000, level=exact_p(BASE, BETTER) / 2
+    )
+    assert not any(figure.test and figure.test["significant"] for figure in strict.rows[0].figures.values())
+
+
+def test_parts_are_not_tested():
+    """The statistics are those of the whole score."""
+    reports = [report(name, accuracy(right, [10] * 8, breakdown=PARTS)) for name, right in zip("ab", (BASE, BETTER))]
+    found = compare_reports(reports, baseline="a", breakdown="distance")
+    assert [row.figures["b"].test is not None for row in found.rows] == [True, False, False]
+
+
+def test_a_test_does_not_depend_on_the_other_columns():
+    reports = [report(name, accuracy(right, [10] * 8)) for name, right in zip("abc", (BASE, SAME, BETTER))]
+    both, one = compare_reports(reports, baseline="a"), compare_reports(reports[::2], baseline="a")
+    assert both.rows[0].figures["c"].test == one.rows[0].figures["c"].test
+
+
+def test_rows_whose_signatures_may_differ_are_tested():
+    sentence = accuracy(BASE, [10] * 8, signature="logprob:sum|past:0", strategy="sentence")
+    sliding = accuracy(BETTER, [10] * 8, signature="logprob:sum|past:3", strategy="sliding")
+    reports = [report("a", sentence), report("b", sliding)]
+    apart = compare_reports(reports, baseline="a")
+    assert apart.rows[1].figures["b"].test is None
+    assert "Not tested, no figure of a in the row: pronoun accuracy of b." in apart.notes
+    together = compare_reports(reports, baseline="a", may_differ=("past", "strategy"))
+    assert together.rows[0].figures["b"].test["significant"]
+
+
+def test_the_note_names_what_was_drawn():
+    reports = [report(name, accuracy(right, [10] * 8)) for name, right in zip("ab", (BASE, BETTER))]
+    for one in reports:
+        one["results"][0]["details"]["statistics"]["unit"] = "context"
+    (note,) = compare_reports(reports, baseline="a").notes
+    assert "(bootstrap over contexts, 1000 samples, seed 1)" in note
+
+
+def test_other_documents_have_a_row_of_their_own():
+    other = [f"e{n}" for n in range(8)]
+    reports = [
+        report("a", accuracy(BASE, [10] * 8), accuracy(SAME, [10] * 8, other)),
+        report("b", accuracy(BETTER, [10] * 8, other)),
+        report("c", result(70.0)),  # without statistics nothing tells its documents
+    ]
+    found = compare_reports(reports, baseline="a")
+    assert [list(row.figures) for row in found.rows] == [["a", "c"], ["a", "b"]]
+    assert found.rows[1].figures["b"].test["significant"]
+    assert found.notes[0] == "Rows apart because of different documents: pronoun accuracy."
+    assert compare_reports(reports[:1]).notes == found.notes[:1]  # two rows with the same systems
+    reports[1] = report("b", accuracy(BETTER, [10] * 8, other, strategy="sliding"))
+    (note, *_) = compare_reports(reports).notes
+    assert note.startswith("Rows apart because of different strategy, documents: pronoun accuracy. What may differ")
+
+
+def test_what_cannot_be_tested_is_told():
+    base, other, broken = (accuracy(right, [10] * 8) for right in (BASE, BETTER, SAME))
+    turned = accuracy(BETTER, [10] * 8, ids=[f"d{n}" for n in reversed(range(8))])
+    broken["value"] = 77.0
+    empty = accuracy([0, 9] + [0] * 6, [0, 10] + [0] * 6)
+    alone = accuracy([0, 9] + [0] * 6, [0, 10] + [0] * 6, dataset="deixis")
+    reports = [
+        report("a", base, alone),
+        report("b", other, alone),
+        report("c", turned),
+        report("d", broken),
+        report("e", result()),
+        report("f", empty),
+    ]
+    found = compare_reports(reports, baseline="a")
+    assert {s for row in found.rows for s, figure in row.figures.items() if figure.test} == {"b", "f"}
+    assert found.notes[1].startswith("* differs from a with p < 0.05 (bootstrap") and "; 2 tests," in found.notes[1]
+    told = sorted(found.notes[2:])
+    assert (
+        told[0].startswith("Not tested, d: ") and "77.0000" in told[0] and told[0].endswith(": pronoun accuracy of d.")
+    )
+    assert told[1:] == [
+        "Not tested, fewer than two documents with something to score: deixis accuracy of b.",
+        "Not tested, no statistics in the reports: pronoun accuracy of e.",
+        "Not tested, scored on other documents than the baseline, or in another order: pronoun accuracy of c.",
+    ]
+    only = compare_reports([report("a", result()), report("b", result())], baseline="a")
+    assert only.notes == ("Not tested, no statistics in the reports: pronoun accuracy of b.",)
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"baseline": "sentense"}, "unknown baseline 'sentense': the systems are sentence, concat; did you mean 'sent"),
+        ({"breakdown": "distances"}, "no result is broken down by 'distances': known are none, all, distance, intra"),
+        ({"breakdown": "distance=9"}, "no result is broken down by 'distance=9'"),
+        ({"may_differ": ["passt"]}, "unknown key that may differ 'passt': the reports have strategy, beams, .*'past'"),
+        ({"names": ["one"]}, "1 names for 2 reports"),
+        ({"names": ["one", "one"]}, "two systems are called 'one'"),
+        ({"level": 5}, "level is 5, expected the p-value"),
+        ({"method": "t-test"}, "unknown method 't-test': known are bootstrap, randomisation, sacrebleu-bootstrap"),
+        ({"samples": 0}, "samples is 0"),
+    ],
+)
+def test_unknown_names_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        compare_reports(EXAMPLES, **options)
+
+
+def test_what_is_no_report_is_refused(tmp_path):
+    path = tmp_path / "scores.json"
+    path.write_text('{"bleu": 30}')
+    with pytest.raises(ValueError, match=r"scores\.json: report: unknown key 'bleu'"):
+        compare_reports([EXAMPLES[0], path])
+    broken = copy.deepcopy(read_report(EXAMPLES[1]))
+    del broken["results"][0]["signature"]
+    with pytest.raises(ValueError, match=r"report 2: results\[0\]: missing signature"):
+        compare_reports([EXAMPLES[0], broken])
+    with pytest.raises(FileNotFoundError, match="nowhere.json"):
+        compare_reports([tmp_path / "nowhere.json"])
+    for none in ([], str(EXAMPLES[0]), report("a", result())):
+        with pytest.raises(ValueError, match="expected a list of reports"):
+            compare_reports(none)
+
+
+def test_nothing_in_common_is_refused():
+    talks = report("a", result(dataset="talks"), result(dataset="news"))
+    with pytest.raises(ValueError, match="nothing to compare.*a has talks accuracy, news accuracy; b has pronoun acc"):
+        compare_reports([talks, report("b", result())])
+    with pytest.raises(ValueError, match="a has nothing"):
+        compare_reports([report("a")])
+    assert len(compare_reports([talks]).rows) == 2
+
+
+def test_two_results_for_one_place_are_refused():
+    sliding, full = result(strategy="sliding"), result(strategy="full")
+    assert len(compare_reports([report("a", sliding, full)]).rows) == 2
+    with pytest.raises(ValueError, match="a: two results for pronoun accuracy .test. that differ only in strategy"):
+        compare_reports([report("a", sliding, full)], may_differ=["strategy"])
+    with pytest.raises(ValueError, match="a: two results for pronoun accuracy .test. with the same settings"):
+        compare_reports([report("a", full, full)])

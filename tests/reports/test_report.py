@@ -1,0 +1,230 @@
+"""The report format: building, merging, checking, files, the table."""
+
+import copy
+import json
+import os
+import subprocess
+
+import pytest
+
+from hf_docmt import __version__
+from hf_docmt.reports import report as report_module
+from hf_docmt.reports.report import (
+    build_report,
+    format_table,
+    make_result,
+    merge_reports,
+    package_commit,
+    read_report,
+    validate_report,
+    write_report,
+)
+
+MODEL = {"name": "tiny", "architecture": "concat", "parameters": 1234567, "config": {"past_context": 3}}
+
+
+def result(metric="s-BLEU", value=23.456, **changes):
+    given = {"task": "translation", "dataset": "talks", "split": "test", "signature": "segments:sentence", "n": 20}
+    return make_result(**{**given, "metric": metric, "value": value, **changes})
+
+
+@pytest.fixture
+def report():
+    accuracy = result(
+        "accuracy",
+        75.0,
+        task="contrastive",
+        dataset="pronoun",
+        signature="ties:wrong",
+        breakdown={"distance=0": {"value": 100.0, "n": 5}, "distance=1": {"value": 66.7, "n": 15}},
+    )
+    return build_report(
+        model=MODEL,
+        data={"train": "talks"},
+        results=[result(strategy="sliding", beams=4), accuracy],
+        training={"steps": 9},
+    )
+
+
+def test_build(report):
+    assert (report["format"], report["package"], report["version"]) == (1, "hf-docmt", __version__)
+    assert report["results"][0]["breakdown"] == {} and report["results"][0]["beams"] == 4
+    assert "training" not in build_report(model=MODEL, data={}, results=[])
+
+
+def test_round_trip(report, tmp_path):
+    path = tmp_path / "report.json"
+    report["results"][0]["details"] = {"name": "Müller", "repairs": None}
+    write_report(report, path)
+    assert read_report(path) == report
+    assert "Müller" in path.read_text(encoding="utf-8")
+    assert os.listdir(tmp_path) == ["report.json"]
+
+
+def test_failed_write_leaves_the_old_file(report, tmp_path, monkeypatch):
+    path = tmp_path / "report.json"
+    write_report(report, path)
+    before = path.read_bytes()
+
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    report["data"] = {"other": 1}
+    with pytest.raises(OSError, match="No space"):
+        write_report(report, path)
+    report["data"] = {"bad": float("inf")}
+    with pytest.raises(ValueError, match=r"report\.data\.bad: inf is not a score"):
+        write_report(report, path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["report.json"]
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (("results", 0, "vaule"), 1.0, r"results\[0\]: unknown key 'vaule'; did you mean 'value'"),
+        (("extra",), 1, "report: unknown key 'extra'; known are"),
+        (("model", "name"), None, "model.name: expected str, got None"),
+        (("model", "layers"), 6, "model: unknown key 'layers'"),
+        (("results", 0, "value"), float("nan"), r"results\[0\].value: nan is not a score"),
+        (("results", 0, "value"), True, r"results\[0\].value: expected int or float, got True"),
+        (("results", 0, "n"), "many", r"results\[0\].n: expected int, got 'many'"),
+        (("results", 0, "task"), "music", r"results\[0\]: task 'music', expected one of translation, contrastive"),
+        (
+            ("results", 1, "breakdown", "distance=2"),
+            50.0,
+            r"results\[1\].breakdown\['distance=2'\]: expected an object",
+        ),
+        (("results", 1, "breakdown", "distance=0", "value"), float("nan"), "nan is not a score"),
+        (("results", 0), [], r"results\[0\]: expected an object, got list"),
+        (("training", "loss"), [1.0, float("nan")], r"report.training.loss\[1\]: nan"),
+        (("data", "path"), object(), "report.data.path: object cannot be written as JSON"),
+        (("format",), 2, "format 2, this version reads format 1"),
+    ],
+)
+def test_bad_reports_are_refused(report, place, value, message):
+    broken = copy.deepcopy(report)
+    part = broken
+    for key in place[:-1]:
+        part = part[key]
+    part[place[-1]] = value
+    with pytest.raises(ValueError, match=message):
+        validate_report(broken)
+
+
+def test_missing_keys_are_named(report):
+    del report["results"][1]["signature"]
+    with pytest.raises(ValueError, match=r"results\[1\]: missing signature"):
+        validate_report(report)
+    with pytest.raises(ValueError, match="report: expected an object, got list"):
+        validate_report([])
+
+
+def test_unreadable_files(report, tmp_path):
+    path = tmp_path / "report.json"
+    path.write_text('{"format": 1,\n "package": \n}')
+    with pytest.raises(ValueError, match=r"report\.json: not JSON, line 3"):
+        read_report(path)
+    path.write_bytes(b'{"format": "\xff"}')
+    with pytest.raises(ValueError, match=r"report\.json.*UTF-8.*byte offset 12"):
+        read_report(path)
+    path.write_text(json.dumps(report).replace("results", "result"))
+    with pytest.raises(ValueError, match=r"report\.json: report: unknown key 'result'; did you mean 'results'"):
+        read_report(path)
+
+
+def test_merge_replaces_what_was_measured_again(report):
+    later = build_report(
+        model={"name": "tiny"}, data={"test": "news"}, results=[result(value=30.0, strategy="sliding", beams=4)]
+    )
+    merged = merge_reports(report, later)
+    validate_report(merged)
+    assert [(found["metric"], found["value"]) for found in merged["results"]] == [("accuracy", 75.0), ("s-BLEU", 30.0)]
+    assert merged["model"] == MODEL and merged["data"] == {"train": "talks", "test": "news"}
+    assert merged["training"] == {"steps": 9}
+    other_beam = build_report(model=MODEL, data={}, results=[result(strategy="sliding", beams=1)])
+    assert len(merge_reports(report, other_beam)["results"]) == 3
+
+
+def test_merge_keeps_the_origin_of_older_numbers(report):
+    older = copy.deepcopy(report) | {"version": "0.0.9", "commit": "a" * 40}
+    merged = merge_reports(older, build_report(model=MODEL, data={}, results=[result("chrF", 50.0)]))
+    assert merged["version"] == __version__
+    assert merged["results"][0]["details"] == {"version": "0.0.9", "commit": "a" * 40}
+    assert merged["results"][-1]["details"] == {}
+    assert older["results"][0]["details"] == {}  # the input is left as it was
+    again = merge_reports(merged, merged)
+    assert again["results"] == merged["results"]
+
+
+def test_merge_refuses_different_models(report):
+    with pytest.raises(ValueError, match="different models, 'tiny' and 'big'"):
+        merge_reports(report, build_report(model={"name": "big"}, data={}, results=[]))
+    with pytest.raises(ValueError, match="no reports"):
+        merge_reports()
+
+
+def test_table(report):
+    report["commit"] = "0123456789abcdef0123456789abcdef01234567-dirty"
+    lines = format_table(report).splitlines()
+    assert lines[:2] == ["tiny, concat, 1,234,567 parameters", f"hf-docmt {__version__} (0123456789ab-dirty)"]
+    assert lines[3].split() == ["dataset", "split", "strategy", "beams", "metric", "value", "n"]
+    assert lines[5].split() == ["talks", "test", "sliding", "4", "s-BLEU", "(a)", "23.46", "20"]
+    assert lines[6].split() == ["pronoun", "test", "-", "-", "accuracy", "(b)", "75.00", "20"]
+    assert lines[8].split() == ["distance=1", "66.70", "15"]
+    assert len({len(line) for line in lines[3:9]}) == 1  # the last column is flush right
+    assert lines[-2:] == ["(a) segments:sentence", "(b) ties:wrong"]
+
+
+def test_table_tells_conditions_apart():
+    signatures = ("context:true", "context:empty", "context:true")
+    results = [result("accuracy", value, signature=told) for value, told in zip((60.0, 50.0, 70.0), signatures)]
+    lines = format_table(build_report(model=MODEL, data={}, results=results)).splitlines()
+    letters = [next(cell for cell in line.split() if cell.startswith("(")) for line in lines[5:8]]
+    assert letters == ["(a)", "(b)", "(a)"]
+    assert lines[-2:] == ["(a) context:true", "(b) context:empty"]
+
+
+def test_table_tells_other_counts_than_published(report):
+    note = "deixis_dev: other counts than published: items 2 (published 500)"
+    for found in report["results"]:
+        found["details"]["counts"] = note
+    assert format_table(report).splitlines()[-2:] == ["(b) ties:wrong", note]
+
+
+def test_table_without_results():
+    assert "dataset" in format_table(build_report(model={"name": "m"}, data={}, results=[]))
+
+
+def test_commit_of_a_checkout(tmp_path, monkeypatch):
+    """The commit, `-dirty` with changes, null without a checkout, without commits or without git."""
+    package = tmp_path / "hf_docmt" / "evaluation"
+    package.mkdir(parents=True)
+    (package / "report.py").write_text("x = 1\n")
+    monkeypatch.setattr(report_module, "__file__", str(package / "report.py"))
+
+    def found():
+        package_commit.cache_clear()
+        return package_commit()
+
+    def git(*arguments):
+        identity = ["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false"]
+        done = subprocess.run(["git", *identity, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    try:
+        assert found() is None
+        git("init", "-q")
+        assert found() is None
+        git("add", ".")
+        git("commit", "-q", "-m", "first")
+        git("tag", "-a", "v1", "-m", "v1")
+        assert found() == git("rev-parse", "HEAD")
+        (package / "report.py").write_text("x = 2\n")
+        assert found() == git("rev-parse", "HEAD") + "-dirty"
+        monkeypatch.setenv("PATH", "")
+        assert found() is None
+    finally:
+        monkeypatch.undo()
+        package_commit.cache_clear()

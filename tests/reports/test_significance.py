@@ -1,0 +1,271 @@
+"""Significance over documents: equal to sacrebleu's paired tests, to slow loops and to hand-computed cases."""
+
+import random
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU, CHRF, TER
+from sacrebleu.significance import PairedTest
+
+from hf_docmt.evaluation.metrics import score_translations
+from hf_docmt.reports import resampling, significance
+from hf_docmt.reports.report import make_result
+from hf_docmt.reports.resampling import bootstrap_interval
+from hf_docmt.reports.significance import METHODS, compare_systems, confidence_interval
+from hf_docmt.reports.statistics import scorer
+
+WORDS = "der die das ein Hund Katze schläft sitzt sieht auf unter Matte Baum alt neu nie oft gern".split()
+
+
+def noisy(sentences, share, seed):
+    rng = random.Random(seed)
+    return [" ".join(rng.choice(WORDS) if rng.random() < share else word for word in s.split()) for s in sentences]
+
+
+REFERENCES = [" ".join(random.Random(n).choices(WORDS, k=5 + n % 9)) for n in range(60)]
+SYSTEMS = {name: noisy(REFERENCES, share, seed) for name, share, seed in (("a", 0.4, 1), ("b", 0.36, 5), ("c", 0.2, 3))}
+
+
+def result(rows, metric="accuracy", **changes):
+    """A result whose value follows from its rows, as written."""
+    sums = np.array(rows, float).sum(0)
+    value = 100 * sums[0] / sums[1] if len(sums) == 2 else 200 * sums[0] / (sums[1] + sums[2])
+    made = make_result(
+        task="contrastive",
+        dataset="suite",
+        split="test",
+        metric=metric,
+        value=float(value),
+        signature="logprob:sum|past:1|version:1",
+        n=len(rows),
+        details={"statistics": {"unit": "document", "ids": [str(n) for n in range(len(rows))], "rows": rows}},
+    )
+    return made | changes
+
+
+def with_statistics(made, **changes):
+    return made | {"details": {"statistics": made["details"]["statistics"] | changes}}
+
+
+def accuracies(seed, documents=25, share=0.6, size=8):
+    rng = np.random.default_rng(seed)
+    return result([[int(rng.binomial(size, share)), size] for _ in range(documents)])
+
+
+def loop(base, other, score, method, samples, seed):
+    """The p-value and the interval, one sample, one document and one column at a time."""
+
+    def total(rows):
+        return score([sum(column) for column in zip(*rows)])
+
+    observed, rng, drawn = abs(total(other) - total(base)), np.random.default_rng(seed), []
+    for chosen in rng.choice(len(base), size=(samples, len(base)), replace=True):
+        drawn.append(total([other[n] for n in chosen]) - total([base[n] for n in chosen]))
+    low, high = np.quantile(drawn, 0.025), np.quantile(drawn, 0.975)
+    if method == "bootstrap":
+        beyond = [abs(d - sum(drawn) / samples) for d in drawn]
+    elif method == "sacrebleu-bootstrap":
+        beyond = [abs(d) - sum(map(abs, drawn)) / samples for d in drawn]
+    else:
+        beyond = []
+        for keep in np.random.default_rng(seed).integers(2, size=(samples, len(base)), dtype=bool):
+            one = total([b if k else o for k, b, o in zip(keep, base, other)])
+            beyond.append(abs(one - total([o if k else b for k, b, o in zip(keep, base, other)])))
+    return (sum(d >= observed - 1e-9 for d in beyond) + 1) / (samples + 1), (low, high)
+
+
+@pytest.mark.parametrize(("kind", "method"), [("ar", "randomisation"), ("bs", "sacrebleu-bootstrap")])
+def test_equals_sacrebleu(kind, method, monkeypatch):
+    """Documents of one sentence are what sacrebleu tests; TER has equal differences, which it does not count."""
+    monkeypatch.setenv("SACREBLEU_SEED", "7")
+    metrics = {"BLEU": BLEU(), "chrF2": CHRF(), "TER": TER()}
+    _, expected = PairedTest(list(SYSTEMS.items()), metrics, [REFERENCES], test_type=kind, n_samples=300)()
+    for metric, told in zip(("s-BLEU", "chrF", "TER"), (expected[name] for name in metrics)):
+        results = {}
+        for name, sentences in SYSTEMS.items():
+            documents = [[[s] for s in side] for side in (sentences, REFERENCES)]
+            (results[name],) = score_translations(*documents, dataset="d", split="s", metrics=[metric])
+        found = compare_systems(results, "a", method, samples=300, seed=7)
+        with monkeypatch.context() as strict:
+            strict.setattr(significance, "_SLACK", -1e-9)
+            counted = compare_systems(results, "a", method, samples=300, seed=7)
+        expected_p = [outcome.p_value for outcome in told[1:]]
+        assert [outcome.p_value for outcome in counted.values()] == expected_p
+        if metric != "TER":
+            assert [outcome.p_value for outcome in found.values()] == expected_p
+        assert 0.01 < found["b"].p_value < 0.9 and found["c"].p_value < 0.05
+        assert results["c"]["value"] == told[2].score
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("columns", [2, 3])
+def test_equals_loops(method, columns):
+    rng = np.random.default_rng(columns)
+    base, other = [
+        [[min(row[:columns]), *row[1:columns]] for row in rng.integers(1, 9, size=(20, 3)).tolist()] for _ in range(2)
+    ]
+    score = (lambda s: 100 * s[0] / s[1]) if columns == 2 else (lambda s: 200 * s[0] / (s[1] + s[2]))
+    (found,) = compare_systems({"x": result(base), "y": result(other)}, "x", method, samples=150, seed=3).values()
+    p_value, interval = loop(base, other, score, method, 150, 3)
+    assert found.p_value == pytest.approx(p_value) and found.interval == pytest.approx(interval)
+    assert found.delta == pytest.approx(result(other)["value"] - result(base)["value"]) and found.documents == 20
+
+
+def test_documents_of_several_sentences():
+    """BLEU of a sample of documents is the corpus score of all their sentences."""
+    sides = [[side[n : n + 4] for n in range(0, 60, 4)] for side in (*SYSTEMS.values(), REFERENCES)]
+    results = {
+        name: score_translations(side, sides[3], dataset="d", split="s", metrics=["s-BLEU"])[0]
+        for name, side in zip(SYSTEMS, sides)
+    }
+    rows = [made["details"]["statistics"]["rows"] for made in results.values()]
+
+    def bleu(sums):
+        return BLEU()._compute_score_from_stats(sums).score
+
+    found = compare_systems(results, "a", "bootstrap", samples=100, seed=5)
+    p_value, interval = loop(rows[0], rows[1], bleu, "bootstrap", 100, 5)
+    assert found["b"].p_value == p_value and found["b"].interval == pytest.approx(interval)
+    drawn = np.random.default_rng(5).choice(15, size=(100, 15), replace=True)
+    scores = []
+    for chosen in drawn:
+        texts = [[s for n in chosen for s in side[n]] for side in (sides[0], sides[3])]
+        scores.append(BLEU().corpus_score(texts[0], [texts[1]]).score)
+    expected = (np.quantile(scores, 0.025), np.quantile(scores, 0.975))
+    assert confidence_interval(results["a"], samples=100, seed=5) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_equal_systems_do_not_differ(method):
+    found = compare_systems({"x": accuracies(1), "y": accuracies(1)}, "x", method, samples=100)["y"]
+    assert (found.delta, found.interval, found.p_value) == (0, (0, 0), 1)
+
+
+def test_two_documents_cannot_tell():
+    """Both of two documents are better: half of the exchanges give the same difference, which sacrebleu leaves out."""
+    results = {"x": result([[1, 4], [2, 4]]), "y": result([[3, 4], [4, 4]])}
+    assert compare_systems(results, "x", "randomisation", samples=400)["y"].p_value == pytest.approx(0.5, abs=0.08)
+
+
+def test_large_differences_are_tested_on_two_sides():
+    gained = [1.3] * 9 + [0.9] * 9 + [0.1] * 2 + [-0.7] * 4 + [-1.2] * 6
+    results = {"x": result([[4.0, 8]] * 30), "y": result([[4 + more, 8] for more in gained])}
+    two, one, exchanged = (
+        compare_systems(results, "x", method, samples=20_000)["y"].p_value
+        for method in ("bootstrap", "sacrebleu-bootstrap", "randomisation")
+    )
+    assert 0.01 < one < 0.1 and two == pytest.approx(2 * one, rel=0.25) and two == pytest.approx(exchanged, rel=0.35)
+
+
+def test_false_alarms():
+    """Of systems that are equally good, about one in twenty differs significantly."""
+    rng, alarms = np.random.default_rng(3), dict.fromkeys(METHODS, 0)
+    for trial in range(300):
+        share = rng.beta(4, 2, size=40)
+        x, y = (result([[int(k), 12] for k in rng.binomial(12, share)]) for _ in range(2))
+        for method in METHODS:
+            alarms[method] += (
+                compare_systems({"x": x, "y": y}, "x", method, samples=200, seed=trial)["y"].p_value < 0.05
+            )
+    assert 6 <= alarms["randomisation"] <= 24 and 6 <= alarms["bootstrap"] <= 27
+    assert alarms["sacrebleu-bootstrap"] > 1.5 * alarms["bootstrap"]
+
+
+def test_sentences_of_a_document_are_not_independent():
+    """With documents right or wrong as a whole, intervals are as wide as for as many sentences as documents."""
+    whole = result([[8, 8]] * 12 + [[0, 8]] * 12)
+    apart = result([[1, 1]] * 96 + [[0, 1]] * 96)
+    widths = [high - low for low, high in map(confidence_interval, (whole, apart))]
+    assert widths[0] == pytest.approx(39, abs=5) and widths[1] == pytest.approx(14, abs=2)
+
+
+def test_seed_decides():
+    results = {"x": accuracies(1), "y": accuracies(2, share=0.7)}
+    first, again, other = (compare_systems(results, "x", samples=200, seed=seed)["y"] for seed in (1, 1, 2))
+    assert first == again != other
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_blocks_make_no_difference(method, monkeypatch):
+    results = {"x": accuracies(1), "y": accuracies(2, share=0.7)}
+    whole = compare_systems(results, "x", method, samples=200)
+    monkeypatch.setattr(resampling, "_CELLS", 25 * 70)
+    assert compare_systems(results, "x", method, samples=200) == whole
+
+
+def test_documents_with_nothing_to_score_are_left_out():
+    rows = [[3, 4], [1, 4], [2, 5], [4, 4]]
+    padded = [row for pair in rows for row in (pair, [0, 0])]
+    better = [[min(a + 1, b), b] for a, b in rows]
+    found = compare_systems({"x": result(rows), "y": result(better)}, "x")
+    more = compare_systems({"x": result(padded), "y": result([r for p in better for r in (p, [0, 0])])}, "x")
+    assert found == more and more["y"].documents == 4
+    assert confidence_interval(result(rows)) == confidence_interval(result(padded))
+
+
+def test_columns_that_are_not_known():
+    with pytest.raises(ValueError, match=r"statistics of 'accuracy' have 4 columns, expected 2 \(a ratio"):
+        scorer("accuracy", 4)
+
+
+def test_f1_without_anything_is_zero():
+    score = scorer("pronoun F1", 3)
+    assert score(np.array([[0.0, 0, 0], [0, 3, 0], [2, 3, 5]])).tolist() == [0, 0, 50]
+
+
+def test_plain_ratios():
+    """A mean that is not in percent, such as log-probabilities."""
+    made = [
+        result([[-2.5, 2], [-1.0, 4], [-3.0, 3]], value=-6.5 / 9),
+        result([[-2, 2], [-1, 4], [-1, 3]], value=-4 / 9),
+    ]
+    found = compare_systems(dict(zip("xy", made)), "x")["y"]
+    assert found.delta == pytest.approx(2.5 / 9) and 0 <= found.interval[0] < found.interval[1] < 1
+
+
+def test_interval_by_hand():
+    """Of two documents, each pair of draws has probability 1/4."""
+    assert confidence_interval(result([[0, 1], [1, 1]]), samples=4000) == (0, 100)
+    assert bootstrap_interval([[3, 4]], scorer("accuracy", 2)) is None
+    assert bootstrap_interval([[3, 4], [0, 0]], scorer("accuracy", 2)) is None
+
+
+def test_what_may_differ():
+    past = result([[3, 4], [1, 4]], signature="logprob:sum|past:0|version:1")
+    results = {"x": result([[1, 4], [1, 4]]), "y": past}
+    with pytest.raises(ValueError, match="y and x cannot be compared: different past"):
+        compare_systems(results, "x")
+    assert compare_systems(results, "x", may_differ=("past",))["y"].delta == 25
+
+
+BASE = result([[1, 4], [2, 4], [3, 4]])
+
+
+@pytest.mark.parametrize(
+    ("other", "options", "message"),
+    [
+        (BASE, {"method": "t-test"}, "unknown method 't-test': expected one of bootstrap, randomisation"),
+        (BASE, {"baseline": "z"}, "unknown baseline 'z': the systems are x, y"),
+        (BASE, {"samples": 0}, "samples is 0, expected a positive number"),
+        (BASE | {"dataset": "other"}, {}, "y and x cannot be compared: different dataset"),
+        (BASE | {"signature": "logprob:mean|past:1"}, {}, "different logprob, version"),
+        (BASE | {"details": {}}, {}, "y: no statistics in its result for accuracy; evaluate it again"),
+        (with_statistics(BASE, ids=["0", "b", "2"]), {}, r"different documents, from document 2 on \(3 and 3"),
+        (result([[1, 4], [2, 4]]), {}, r"different documents, from document 3 on \(2 and 3 documents\)"),
+        (with_statistics(BASE, rows=[[1, 4], [2, 4]]), {}, "y: 2 rows of statistics for 3 documents"),
+        (with_statistics(BASE, rows=[[1, 4], [2, 4], [3]]), {}, "y: 3 rows of statistics for 3 documents"),
+        (with_statistics(BASE, rows=[]), {}, "y: 0 rows of statistics for 3 documents"),
+        (BASE | {"value": 51.0}, {}, "y: the value of accuracy is 51.0000, which its statistics do not give"),
+        (result([[1, 2, 3]] * 3), {}, "y and x: 3 and 2 columns of statistics"),
+    ],
+)
+def test_bad_input(other, options, message):
+    with pytest.raises(ValueError, match=message):
+        compare_systems({"x": BASE, "y": other}, **{"baseline": "x"} | options)
+
+
+def test_one_document_is_not_enough():
+    for rows in ([[1, 4]], [[1, 4], [0, 0]]):
+        for test in (confidence_interval, lambda made: compare_systems({"x": made, "y": made}, "x")):
+            with pytest.raises(ValueError, match="1 documents with something to score; chance needs at least 2"):
+                test(result(rows))

@@ -1,0 +1,244 @@
+"""A comparison as text, Markdown, LaTeX and JSON: what is shown, columns that line up, escapes."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from hf_docmt.reports.comparison import Comparison, Figure, Row
+from hf_docmt.reports.tables import FORMATS, format_comparison
+
+SIGNIFICANT = {"delta": 20.0, "interval": [10.0, 30.0], "p_value": 0.001, "significant": True}
+NASTY = 'a|b_c & 50% $x$ #1 {y} \\z ~ ^ <i> *[n]* `q` "r" ±'
+
+
+def figure(value, n=90, interval=None, test=None):
+    return Figure(value, n, "logprob:sum|ties:wrong", None, None, interval, test)
+
+
+def row(part="", figures=None, group=0, **changes):
+    given = {"letter": "a", "task": "contrastive", "dataset": "pronoun", "split": "all", "metric": "accuracy"}
+    given |= {"strategy": None, "beams": None, "axis": part.partition("=")[0], "place": part.partition("=")[2]}
+    return Row(group=group, part=part, figures=figures or {}, **{**given, **changes})
+
+
+@pytest.fixture
+def comparison():
+    rows = (
+        row(figures={"small": figure(9.5, 450), "big": figure(100.0, 450, (98.126, 100.0), SIGNIFICANT)}),
+        row("distance=0", {"small": figure(33.333, 90, (24.0, 43.5)), "big": figure(99.0)}),
+        row("distance=>3", {"big": figure(-1.25, 80)}),
+        row(figures={"small": figure(50.0, 12), "big": figure(50.0, 13)}, group=1, letter="b", dataset="deixis"),
+    )
+    notes = ("* differs significantly from small.",)
+    return Comparison(("small", "big"), rows, {"a": "logprob:sum|ties:wrong", "b": "x:1/2"}, "small", notes)
+
+
+def test_text(comparison):
+    assert format_comparison(comparison).splitlines() == [
+        "dataset  metric        part             n  small                  big",
+        "-------  ------------  -----------  -----  ---------------------  -----------------------",
+        "pronoun  accuracy (a)                 450   9.50                  100.00* [98.13, 100.00]",
+        "                       distance=0      90  33.33  [24.00, 43.50]   99.00",
+        "                       distance=>3     80      -                   -1.25",
+        "deixis   accuracy (b)               12/13  50.00                   50.00",
+        "",
+        "(a) logprob:sum|ties:wrong",
+        "(b) x:1/2",
+        "",
+        "All rows: split all.",
+        "[low, high]: 95 % interval.",
+        "* differs significantly from small.",
+    ]
+
+
+def test_intervals_and_digits(comparison):
+    lines = format_comparison(comparison, intervals="plus-minus", digits=1).splitlines()
+    assert lines[2].split()[3:] == ["450", "9.5", "100.0*", "±1.9"]
+    assert lines[3].split()[1:] == ["90", "33.3", "±10.2", "99.0"]
+    assert "±: longer side of the 95 % interval." in lines
+    plain = format_comparison(comparison, intervals="none", digits=0)
+    assert "interval" not in plain and "±" not in plain and "[" not in plain
+    assert plain.splitlines()[2].split()[3:] == ["450", "10", "100*"]
+
+
+def test_facts_are_columns_where_they_differ(comparison):
+    rows = [replace(one, strategy="sliding", beams=1) for one in comparison.rows]
+    header, *_, first, second = format_comparison(replace(comparison, rows=tuple(rows))).splitlines()[0:6]
+    assert header.split() == ["dataset", "metric", "part", "n", "small", "big"]
+    assert "All rows: split all, strategy sliding, beams 1." in format_comparison(replace(comparison, rows=tuple(rows)))
+    rows[-1] = replace(rows[-1], beams=None, strategy="full", split="dev", dataset="pronoun", task="discourse")
+    lines = format_comparison(replace(comparison, rows=tuple(rows))).splitlines()
+    assert lines[0].split()[:5] == ["dataset", "task", "split", "strategy", "beams"]
+    assert lines[2].split()[:5] == ["pronoun", "contrastive", "all", "sliding", "1"]
+    assert lines[5].split()[:5] == ["pronoun", "discourse", "dev", "full", "-"]
+
+
+def split_cells(line):
+    """Cells of a line of a Markdown table, as GitHub reads it: cut at bars without a backslash before them."""
+    cells, escaped = [""], False
+    for sign in line.strip().removeprefix("|").removesuffix("|"):
+        if sign == "|" and not escaped:
+            cells.append("")
+        else:
+            cells[-1] += sign
+        escaped = sign == "\\" and not escaped
+    return [re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", cell).strip() for cell in cells]
+
+
+def test_markdown(comparison):
+    lines = format_comparison(comparison, "markdown").splitlines()
+    table, below = lines[: lines.index("")], lines[lines.index("") + 1 :]
+    assert len({len(line) for line in table}) == 1
+    places = [[place for place, sign in enumerate(line) if sign == "|"] for line in table]
+    assert all(found == places[0] for found in places)
+    assert [cell.endswith(":") for cell in split_cells(table[1])] == [False, False, False, True, True, True]
+    assert split_cells(table[2]) == ["pronoun", "accuracy (a)", "", "450", "9.50", "100.00* [98.13, 100.00]"]
+    assert split_cells(table[4]) == ["", "", "distance=>3", "80", "-", "-1.25"]
+    assert below[:2] == ["- (a) `logprob:sum|ties:wrong`", "- (b) `x:1/2`"]
+    assert below[-1] == r"- \* differs significantly from small."
+
+
+def nasty(comparison):
+    """Names full of signs that mean something in Markdown or LaTeX."""
+    rows = [
+        replace(one, dataset=NASTY, part=one.part and NASTY, figures={NASTY: [*one.figures.values()][-1]})
+        for one in comparison.rows
+    ]
+    signatures = {"a": NASTY, "b": NASTY.replace("`", "``") + "`"}
+    return Comparison((NASTY,), tuple(rows), signatures, None, (NASTY + "\nsecond line",))
+
+
+def test_markdown_escapes(comparison):
+    lines = format_comparison(nasty(comparison), "markdown").splitlines()
+    table = lines[: lines.index("")]
+    assert [len(split_cells(line)) for line in table] == [5] * 6
+    assert split_cells(table[0]) == ["dataset", "metric", "part", "n", NASTY]
+    assert split_cells(table[2])[0] == split_cells(table[3])[2] == NASTY
+    assert lines[-5] == f"- (a) ``{NASTY}``"
+    assert lines[-4].startswith("- (b) ``` a|b_c") and lines[-4].endswith("` ```")
+    assert split_cells(lines[-1].removeprefix("- ")) == [NASTY + " second line"]
+
+
+def test_markdown_as_a_reader_shows_it(comparison):
+    markdown = pytest.importorskip("markdown_it").MarkdownIt("commonmark").enable("table")
+    html = markdown.render(format_comparison(nasty(comparison), "markdown"))
+    texts = [re.sub("<[^>]+>", "", cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", html)]
+    shown = NASTY.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+    assert texts[:5] == ["dataset", "metric", "part", "n", shown]
+    assert len(texts) == 5 * 5
+    assert re.findall(r"<code>(.*?)</code>", html)[0] == shown
+    assert "<em>" not in html and "<i>" not in html and f"{shown} second line" in html
+
+
+def tex_text(source):
+    """What LaTeX would print of a text that was escaped, by the meaning of each escape; an error for any other."""
+    meanings = {
+        r"\textbackslash{}": "\\",
+        r"\textasciitilde{}": "~",
+        r"\textasciicircum{}": "^",
+        r"\textless{}": "<",
+        r"\textgreater{}": ">",
+        r"\textbar{}": "|",
+        r"\textbar\allowbreak{}": "|",
+        r"\char34{}": '"',
+        r"\textasciigrave{}": "`",
+        "{[}": "[",
+        "{*}": "*",
+        r"$\pm$": "±",
+        **{f"\\{sign}": sign for sign in "&%$#_{}"},
+    }
+    printed = ""
+    while source:
+        escape = max((text for text in meanings if source.startswith(text)), key=len, default=None)
+        assert escape or source[0] not in '\\{}$&#^_%~<>|"`', f"not escaped: {source[:20]}"
+        printed += meanings[escape] if escape else source[0]
+        source = source[len(escape or " ") :]
+    return printed
+
+
+def test_latex(comparison):
+    lines = format_comparison(comparison, "latex").splitlines()
+    assert lines[:5] == [r"\begin{table}", r"\centering\small", r"\begin{tabular}{lllrrr}", r"\toprule", LATEX_HEADER]
+    assert lines[6:10] == LATEX_ROWS
+    assert lines[10:13] == [r"\bottomrule", r"\end{tabular}", r"\par\smallskip\raggedright\footnotesize"]
+    assert lines[13] == r"\textsuperscript{a}\,\texttt{logprob:sum\textbar\allowbreak{}ties:wrong}\par"
+    assert lines[-2:] == [r"{*} differs significantly from small.\par", r"\end{table}"]
+    assert r"33.33\phantom{$^{*}$}\,$\pm$\,10.17" in format_comparison(comparison, "latex", "plus-minus")
+
+
+LATEX_HEADER = r"dataset & metric & part & n & small & big \\"
+LATEX_ROWS = [
+    r"pronoun & accuracy\textsuperscript{a} &  & 450 & 9.50\phantom{$^{*}$} & 100.00$^{*}$~[98.13, 100.00] \\",
+    r" &  & distance=0 & 90 & 33.33\phantom{$^{*}$}~[24.00, 43.50] & 99.00\phantom{$^{*}$} \\",
+    r" &  & distance=\textgreater{}3 & 80 & -- & $-$1.25\phantom{$^{*}$} \\ \addlinespace",
+    r"deixis & accuracy\textsuperscript{b} &  & 12/13 & 50.00\phantom{$^{*}$} & 50.00\phantom{$^{*}$} \\",
+]
+
+
+def test_latex_escapes(comparison):
+    source = format_comparison(nasty(comparison), "latex")
+    lines = source.splitlines()
+    header = re.split(r"(?<!\\) & ", lines[4].removesuffix(r" \\"))
+    assert [tex_text(cell) for cell in header] == ["dataset", "metric", "part", "n", NASTY]
+    first = re.split(r"(?<!\\) & ", lines[6].removesuffix(r" \\"))
+    assert len(first) == 5 and tex_text(first[0]) == NASTY
+    code = re.fullmatch(r"\\textsuperscript\{a\}\\,\\texttt\{(.*)\}\\par", lines[13])[1]
+    assert tex_text(code) == NASTY
+    assert tex_text(lines[-2].removesuffix(r"\par")) == NASTY + " second line"
+    bare = re.sub(r"\\[{}]", "", source)  # braces that are not printed
+    depths = [bare[:place].count("{") - bare[:place].count("}") for place in range(len(bare) + 1)]
+    assert min(depths) == 0 and depths[-1] == 0
+    assert re.findall(r"\\(begin|end)\{(\w+)\}", source) == [
+        ("begin", "table"),
+        ("begin", "tabular"),
+        ("end", "tabular"),
+        ("end", "table"),
+    ]
+
+
+@pytest.mark.parametrize("start", ["[1ex] talks", "* talks"])
+def test_latex_lines_do_not_start_with_options(comparison, start):
+    rows = tuple(replace(one, dataset=start) for one in comparison.rows)
+    source = format_comparison(replace(comparison, rows=rows, notes=(start,)), "latex")
+    assert source.count("talks") == 3
+    assert not re.search(r"(\\\\|\\[a-z]+)\s*[\[*]", source)
+
+
+def test_json(comparison):
+    found = json.loads(format_comparison(comparison, "json", digits=0))
+    assert found["systems"] == ["small", "big"] and found["baseline"] == "small"
+    assert found["signatures"] == comparison.signatures and found["notes"] == list(comparison.notes)
+    assert [one["part"] for one in found["rows"]] == ["", "distance=0", "distance=>3", ""]
+    big = found["rows"][0]["figures"]["big"]
+    assert big["interval"] == [98.126, 100.0] and big["test"] == SIGNIFICANT
+    assert big["signature"] == "logprob:sum|ties:wrong"
+
+
+def test_without_marks_nothing_is_kept_free_for_them(comparison):
+    rows = tuple(
+        replace(one, figures={name: replace(found, test=None) for name, found in one.figures.items()})
+        for one in comparison.rows
+    )
+    bare = replace(comparison, rows=rows)
+    assert "phantom" not in format_comparison(bare, "latex")
+    assert "33.33 [24.00, 43.50]" in format_comparison(bare)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"format": "html"}, "unknown format 'html': expected text, markdown, latex or json"),
+        ({"intervals": "std"}, "unknown intervals 'std': expected range, plus-minus or none"),
+        ({"digits": -1}, "digits is -1, expected 0 to 10"),
+        ({"digits": 1.5}, "digits is 1.5"),
+    ],
+)
+def test_unknown_options_are_refused(comparison, options, message):
+    with pytest.raises(ValueError, match=message):
+        format_comparison(comparison, **options)
+
+
+def test_formats(comparison):
+    assert len({format_comparison(comparison, name) for name in FORMATS}) == 4

@@ -1,0 +1,353 @@
+"""What every architecture passes: one mixin of tests, run with tiny configurations.
+
+A subclass names its architecture and its configurations and says what is special to it: what it sees (`reach`), its
+definition (`reference`), where it is the plain backbone (`plain_backbone`), what is not trained (`untrained`). Data go
+the road that training goes: documents, examples, collator.
+"""
+
+import copy
+import math
+
+import pytest
+import torch
+from torch.nn import functional as F
+from transformers import LogitsProcessor
+
+from hf_docmt import registry
+from support.reference import weights_of
+from support.tiny_models import EOS, SEP, build, documents_of, random_text, word_tokenizer
+
+
+class SeparatorThird(LogitsProcessor):
+    """The third token that is generated is a separator, so that every model writes several sentences."""
+
+    def __call__(self, input_ids, scores):
+        if input_ids.shape[1] == 3:
+            scores = scores.masked_fill(torch.arange(scores.shape[1]) != SEP, -math.inf)
+        return scores
+
+
+GREEDY = {
+    "num_beams": 1,
+    "do_sample": False,
+    "max_new_tokens": 6,
+    "no_repeat_ngram_size": 2,
+    "logits_processor": [SeparatorThird()],
+}
+BEAMS = GREEDY | {"num_beams": 3, "num_return_sequences": 3, "early_stopping": True}
+SAMPLES = GREEDY | {"num_return_sequences": 2, "do_sample": True}
+NOT_FOR_GENERATION = ("decoder_input_ids", "decoder_attention_mask", "labels", "label_weights")
+CURRENT = 3  # sentence of the six in the document of the context tests
+
+
+class Battery:
+    architecture: str
+    cases: dict[str, dict]  # name -> configuration fields
+    neutral_cases: tuple[str, ...] = ()  # those in which the mechanism can be made to do nothing
+    strategies = ("sentence", "sliding", "sequential", "full")
+
+    # What a subclass says
+
+    def reach(self, config) -> dict[str, set[int]]:
+        """Offsets of the sentences, from -3 to 2, that the logits of the current sentence depend on, for each side."""
+        raise NotImplementedError
+
+    def reference(self, model, batch: dict) -> list[torch.Tensor]:
+        """Logits by the paper's formula: for every row (tokens of the row, V), without padding."""
+        raise NotImplementedError
+
+    def plain_backbone(self, model) -> tuple[torch.nn.Module, dict]:
+        """The plain backbone with the model's weights, and a batch in which the model's mechanism does nothing."""
+        raise NotImplementedError
+
+    def untrained(self, model) -> set[str]:
+        """Names of the parameters that get no gradient."""
+        return set()
+
+    def generation_inputs(self, batch: dict) -> dict:
+        return {name: value for name, value in batch.items() if name not in NOT_FOR_GENERATION}
+
+    # Cases and data
+
+    def pytest_generate_tests(self, metafunc):
+        if "case" in metafunc.fixturenames:
+            neutral = metafunc.function.__name__ == "test_reduction"
+            metafunc.parametrize("case", self.neutral_cases if neutral else list(self.cases))
+
+    @pytest.fixture
+    def model(self, case):
+        built = type(self).__dict__.get("built")
+        if built is None:
+            built = type(self).built = {}
+        if case not in built:
+            built[case] = build(self.architecture, **self.cases[case])
+        return copy.deepcopy(built[case])
+
+    @pytest.fixture
+    def batch(self, model):
+        return self.collate(model.config, self.examples(model.config))
+
+    def examples(self, config) -> list[dict]:
+        """First, third and last of a document of five sentences, and the first of one of two."""
+        lengths = [3, 1, 4, 2, 3]
+        corpus = documents_of(
+            (random_text(lengths, seed=1), random_text(lengths[::-1], seed=2)),
+            (random_text([2, 3], seed=3), random_text([1, 5], seed=4)),
+        )
+        examples = registry.get(self.architecture).examples(corpus, word_tokenizer(), config)
+        return [examples[number] for number in (0, 2, 4, 5) if number < len(examples)]
+
+    def collate(self, config, examples: list[dict], context_discount: float = 1.0) -> dict:
+        return registry.get(self.architecture).collator(config, word_tokenizer(), context_discount)(examples)
+
+    # 1. Reduction
+
+    def test_reduction(self, model):
+        plain, batch = self.plain_backbone(model)
+        torch.testing.assert_close(logits(model, batch), logits(plain, batch), atol=1e-5, rtol=0)
+
+    # 2. Definition
+
+    def test_definition(self, model, batch):
+        rows = self.reference(model, batch)
+        for row, expected in enumerate(rows):
+            found = logits(model, batch)[row, : len(expected)]
+            torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+        labels = [batch["labels"][row, : len(expected)] for row, expected in enumerate(rows)]
+        loss = F.cross_entropy(torch.cat(rows), torch.cat(labels))
+        parameters = dict(model.named_parameters())
+        expected = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
+        found = torch.autograd.grad(model(**batch).loss, list(parameters.values()), allow_unused=True)
+        for name, one, other in zip(parameters, found, expected):
+            zero = torch.zeros_like(parameters[name])
+            torch.testing.assert_close(
+                zero if one is None else one,
+                zero if other is None else other,
+                atol=1e-5,
+                rtol=1e-4,
+                msg=lambda text, name=name: f"gradient of {name}: {text}",
+            )
+
+    # 3. Context is used
+
+    def test_context(self, model):
+        reach = self.reach(model.config)
+        source, target = random_text([3] * 6, seed=5), random_text([3] * 6, seed=6)
+        before = self.current_logits(model, source, target)
+        for place in range(6):
+            after = {
+                "source": self.current_logits(model, other_word(source, place), target),
+                "target": self.current_logits(model, source, other_word(target, place)),
+            }
+            for side, changed in after.items():
+                if place - CURRENT in reach[side]:
+                    assert (changed - before).abs().max() > 1e-4, (side, place - CURRENT)
+                else:
+                    assert torch.equal(changed, before), (side, place - CURRENT)
+
+    def current_logits(self, model, source: list[str], target: list[str]) -> torch.Tensor:
+        """Logits of the tokens that count for the current sentence, of a chunk all of them."""
+        corpus = documents_of((source, target))
+        examples = registry.get(self.architecture).examples(corpus, word_tokenizer(), model.config)
+        example = [example for example in (examples[i] for i in range(len(examples))) if example["index"] <= CURRENT][
+            -1
+        ]
+        batch = self.collate(model.config, [example], context_discount=0.0)
+        weights = batch.pop("label_weights", torch.ones(batch["labels"].shape))
+        return logits(model, batch)[weights == 1]
+
+    # 4. Causality, padding, batch
+
+    def test_future_target_does_not_matter(self, model, batch):
+        before = logits(model, batch)
+        length = batch["labels"].shape[1]
+        for known in (1, length // 2):
+            changed = {**batch, "decoder_input_ids": batch["decoder_input_ids"].clone()}
+            changed["decoder_input_ids"][:, known:] = torch.randint(SEP, 30, (len(before), length - known))
+            changed["decoder_input_ids"][:, known] = SEP
+            after = logits(model, changed)
+            torch.testing.assert_close(after[:, :known], before[:, :known], atol=1e-6, rtol=0)
+            assert (after[:, known:] - before[:, known:]).abs().max() > 1e-3
+
+    def test_row_alone_is_the_row_in_the_batch(self, model, batch):
+        together = logits(model, batch)
+        for row, example in enumerate(self.examples(model.config)):
+            alone = logits(model, self.collate(model.config, [example]))[0]
+            torch.testing.assert_close(together[row, : len(alone)], alone, atol=1e-5, rtol=1e-5)
+
+    def test_order_of_rows_does_not_matter(self, model, batch):
+        order = torch.arange(len(batch["labels"])).flip(0)
+        torch.testing.assert_close(logits(model, rows_of(batch, order)), logits(model, batch)[order], atol=1e-5, rtol=0)
+
+    # 5. Generation
+
+    def test_greedy_is_the_best_token_at_every_step(self, model, batch):
+        inputs = self.generation_inputs(batch)
+        found = model.generate(**inputs, **GREEDY)
+        for row in range(len(found)):
+            ids = [model.config.decoder_start_token_id]
+            while len(ids) < 7 and ids[-1] != EOS:
+                step = rows_of(inputs, [row]) | {"decoder_input_ids": torch.tensor([ids])}
+                scores = logits(model, step)[0, -1]
+                scores[[after for before, after in zip(ids, ids[1:]) if before == ids[-1]]] = -math.inf
+                if len(ids) == 3:
+                    scores[torch.arange(len(scores)) != SEP] = -math.inf
+                ids.append(int(scores.argmax()))
+            assert found[row, : len(ids)].tolist() == ids
+
+    def test_cached_is_uncached(self, model, batch):
+        inputs = self.generation_inputs(batch) | {"return_dict_in_generate": True, "output_scores": True}
+        for settings in (BEAMS, SAMPLES):
+            outputs = []
+            for use_cache in (True, False):
+                torch.manual_seed(1)
+                outputs.append(model.generate(**inputs, **settings, use_cache=use_cache))
+            cached, uncached = outputs
+            assert torch.equal(cached.sequences, uncached.sequences)
+            assert cached.past_key_values is not None and uncached.past_key_values is None
+            torch.testing.assert_close(torch.stack(cached.scores), torch.stack(uncached.scores), atol=1e-4, rtol=1e-4)
+
+    def test_scores_are_those_of_forced_decoding(self, model, batch):
+        inputs = self.generation_inputs(batch)
+        found = model.generate(**inputs, **BEAMS, return_dict_in_generate=True, output_scores=True)
+        assert (found.sequences[:, 3] == SEP).any()
+        repeated = rows_of(inputs, torch.arange(len(batch["labels"])).repeat_interleave(3))
+        forced = logits(model, repeated | {"decoder_input_ids": found.sequences[:, :-1]}).log_softmax(-1)
+        for row, ids in enumerate(found.sequences[:, 1:].tolist()):
+            length = ids.index(EOS) + 1 if EOS in ids else len(ids)
+            total = sum(float(forced[row, place, ids[place]]) for place in range(length))
+            assert math.isclose(total / length, float(found.sequences_scores[row]), abs_tol=1e-4)
+
+    def test_generation_of_a_row_alone(self, model, batch):
+        together = model.generate(**self.generation_inputs(batch), **BEAMS)
+        for row, example in enumerate(self.examples(model.config)):
+            alone = model.generate(**self.generation_inputs(self.collate(model.config, [example])), **BEAMS)
+            assert together[3 * row : 3 * row + 3, : alone.shape[1]].tolist() == alone.tolist()
+
+    # 6. Gradients
+
+    def test_gradients(self, model, batch):
+        model.train()(**batch).loss.backward()
+        names = weights_of(model)
+        assert self.untrained(model) <= names.keys()
+        for name, parameter in names.items():
+            got = parameter.grad is not None and bool(parameter.grad.abs().max() > 1e-7)
+            if name.endswith("k_proj.bias"):
+                continue  # softmax does not change when all scores rise alike
+            assert got == (name not in self.untrained(model)), name
+
+    def test_parts_of_a_batch_add_up(self, model, batch):
+        """The loss of a large batch is the sum of its parts' losses, each told of the whole number of tokens."""
+        examples = self.examples(model.config)
+        count = (batch["labels"] != -100).sum()
+        parts = [self.collate(model.config, examples[:1]), self.collate(model.config, examples[1:])]
+        losses = [model(**part, num_items_in_batch=count).loss for part in parts]
+        torch.testing.assert_close(sum(losses), model(**batch).loss)
+
+    # 7. Round trip (in a process without the package: test_hub_folder.py)
+
+    def test_saved_and_loaded(self, model, batch, tmp_path):
+        model.save_pretrained(tmp_path)
+        loaded = type(model).from_pretrained(tmp_path)
+        assert loaded.config.to_diff_dict() == model.config.to_diff_dict()
+        assert torch.equal(logits(loaded, batch), logits(model, batch))
+        loaded.save_pretrained(tmp_path / "again")
+        again = type(model).from_pretrained(tmp_path / "again")
+        assert torch.equal(logits(again, batch), logits(model, batch))
+
+    # 8. Numerics
+
+    def test_eager_is_sdpa(self, model, batch):
+        results = []
+        for implementation in ("eager", "sdpa"):
+            model.set_attn_implementation(implementation)
+            results.append((logits(model, batch), *gradients(model, batch)))
+        assert model.config._attn_implementation == "sdpa"
+        for one, other in zip(*results):
+            torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+
+    def test_bf16_autocast_is_close(self, model, batch):
+        exact, expected = logits(model, batch), model(**batch).loss
+        with torch.autocast("cpu", torch.bfloat16):
+            outputs = model(**batch)
+        assert outputs.logits.dtype == torch.bfloat16 and outputs.loss.dtype == torch.float32
+        assert (outputs.logits - exact).abs().mean() < 0.03 * exact.std()
+        torch.testing.assert_close(outputs.loss, expected, atol=0, rtol=0.02)
+
+    def test_half_precision(self, model, batch):
+        """The whole model in bf16, as it is loaded to translate: no two types meet, with context or alone."""
+        exact, half = logits(model, batch), copy.deepcopy(model).bfloat16()
+        found = logits(half, {name: half_of(value) for name, value in batch.items()})
+        assert found.dtype == torch.bfloat16 and (found - exact).abs().mean() < 0.1 * exact.std()
+        strategies = [None, "sentence"] if "sentence" in self.strategies else [None]
+        for strategy in strategies:
+            translated = half.translate_documents(
+                [["w7 w8"], ["w9", "w7"]], word_tokenizer(), strategy, max_new_tokens=3
+            )
+            assert [len(document) for document in translated] == [1, 2]
+
+    def test_gradient_checkpointing(self, model, batch):
+        """The same dropout is drawn again when layers are computed a second time."""
+        config = copy.deepcopy(model.config)
+        config.dropout = 0.1
+        noisy = type(model)(config).train()
+        noisy.load_state_dict(model.state_dict())
+        results, calls = [], []
+        noisy.model.encoder.layers[0].fc1.register_forward_hook(lambda *_: calls.append(len(results)))
+        for _ in range(2):
+            torch.manual_seed(1)
+            loss = noisy(**batch).loss
+            loss.backward()
+            results.append([loss.detach(), *(p.grad for p in noisy.parameters() if p.grad is not None)])
+            noisy.zero_grad()
+            noisy.activation_checkpointing_enable()
+        assert calls.count(1) > calls.count(0)
+        assert not torch.equal(results[0][0], model(**batch).loss)
+        for one, other in zip(*results):
+            torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
+
+    # Documents
+
+    def test_as_many_sentences_out_as_in(self, model):
+        short = {"max_new_tokens": 4, "no_repeat_ngram_size": 2}
+        documents = [random_text([2, 1, 3], seed=7), ["", "w7 w8", " "], [], random_text([1], seed=8)]
+        for strategy in (None, *self.strategies):
+            if strategy == "full" and getattr(model.config, "context_sides", "both") == "source":
+                continue
+            found = model.translate_documents(documents, word_tokenizer(), strategy, **short)
+            assert [len(document) for document in found] == [3, 3, 0, 1]
+            assert found[1][0] == found[1][2] == ""
+            assert any(sentence for document in found for sentence in document)
+            if strategy is None:
+                assert model.translate_documents(documents, word_tokenizer(), batch_size=1, **short) == found
+
+
+def logits(model, batch: dict) -> torch.Tensor:
+    """(B, T, V), without gradients."""
+    with torch.no_grad():
+        return model(**batch).logits
+
+
+def gradients(model, batch: dict) -> list[torch.Tensor]:
+    """Gradients of the loss for all parameters that have one."""
+    model.zero_grad()
+    model(**batch).loss.backward()
+    found = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    model.zero_grad()
+    return found
+
+
+def half_of(value: torch.Tensor) -> torch.Tensor:
+    return value.bfloat16() if value.is_floating_point() else value
+
+
+def rows_of(batch: dict, index) -> dict:
+    """Rows of all tensors of a batch."""
+    return {name: value[index] for name, value in batch.items()}
+
+
+def other_word(sentences: list[str], place: int) -> list[str]:
+    """Sentences with another first word in the one at `place`."""
+    first, *rest = sentences[place].split()
+    changed = " ".join(["w7" if first != "w7" else "w8", *rest])
+    return [*sentences[:place], changed, *sentences[place + 1 :]]

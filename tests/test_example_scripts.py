@@ -1,0 +1,272 @@
+"""Every example runs, every recipe describes a model, and so does every override that a recipe names."""
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from support import recipe_files
+
+from hf_docmt import registry
+from hf_docmt.data.readers import FORMATS
+from hf_docmt.training.recipe import TokenizerRecipe, load_recipe
+
+ROOT = Path(__file__).resolve().parents[1] / "examples"
+SCRIPTS = sorted(ROOT.glob("*.py"))
+PAST = {"concat2": 1, "concat4": 3}  # context sentences of recipes by the end of their names
+SHORTENINGS = {"tokens": "none", "sentencecache": "sentence"} | {
+    name: name for name in ("max", "avg", "linear", "grouping", "selecting")
+}
+MAKA = {  # parameters in millions, Table 5
+    "sentence": 64.42,
+    "single": 64.42,
+    "multi": 83.33,
+    "tokens": 71.25,
+    "sentencecache": 71.26,
+    "max": 72.83,
+    "avg": 72.83,
+    "linear": 73.35,
+    "grouping": 72.58,
+    "selecting": 72.58,
+}
+PAST |= {system: 1 for system in MAKA if system != "sentence"}
+HEROLD = ("sentence", "concat2", "concat1000", "lst", "window")
+FENG = ("ted", "news", "europarl")
+FEI = {  # what a recipe says of context beside the sentence-level one of the same data
+    "sentence": {"past_context": 0},
+    "routing_online": {"past_context": 1, "future_context": 0},
+    "routing_offline": {"past_context": 1, "future_context": 1},
+    "doct": {"past_context": 2, "context_layers": 1, "selection": "none"},
+    "doct_selection": {"past_context": 2, "context_layers": 1, "selection": "routing"},
+}
+FEI_DATA = ("zhen_ted", "ende_ted", "ende_news", "ende_europarl")
+PAST |= {system.split("_")[-1]: fields["past_context"] for system, fields in FEI.items()}
+SYSTEMS = ("base", "s4to4", "s4to4_cd", "s4to4_cd_shift_pers", "s4to4_cd_lrn_pers", "s4to4_cd_sin_pers_pse")
+
+
+def config_of(recipe):
+    return registry.get(recipe.architecture).config_class(**recipe.model)
+
+
+def test_all_recipes_are_there():
+    names = {f"lupo2023_{pair}_{system}" for pair in ("enru", "ende") for system in SYSTEMS}
+    names |= {f"herold2023_{task}_{system}" for task in ("news", "ted", "os") for system in HEROLD}
+    names |= {f"feng2022_{task}_{system}" for task in FENG for system in ("sentence", "memory")}
+    names |= {f"maka2024_iwslt17_{pair}_{system}" for pair in ("ende", "enfr") for system in MAKA}
+    names |= {f"fei2022_{data}_{system}" for data in FEI_DATA for system in FEI}
+    names |= {f"{data}_{system}" for data in ("demo", "ende_docs") for system in ("sentence", "concat4")}
+    assert {path.stem for path in recipe_files.ALL} == names
+
+
+@pytest.mark.parametrize("path", recipe_files.ALL, ids=lambda path: path.stem)
+def test_recipe(path):
+    recipe = load_recipe(path)
+    config = config_of(recipe)
+    assert config.past_context == (3 if "_s4to4" in path.stem else PAST.get(path.stem.split("_")[-1], 0))
+    for part in (recipe.data.train, recipe.data.validation, recipe.data.test):
+        assert {"format", *inspect.signature(FORMATS[part["format"]]).parameters} >= part.keys()
+    assert recipe.output_dir.split("/")[1] in (path.stem, path.stem.removeprefix("demo_"))
+    if path.stem.startswith("lupo2023"):
+        assert (config.d_model, config.encoder_layers, config.dropout) == (512, 6, 0.3)
+        assert recipe.training.context_discount == (0.01 if "_cd" in path.stem else 1.0)
+        assert recipe.training.learning_rate == (9e-4 if "_cd" in path.stem else 1e-3)
+        assert recipe.training.max_tokens * recipe.training.accumulation == (64000 if "enru" in path.stem else 32000)
+
+
+@pytest.mark.parametrize(
+    ("stem", "rows"), [("lupo2023_enru_s4to4", 14), ("lupo2023_enru_s4to4_cd", 11), ("lupo2023_ende_s4to4_cd", 8)]
+)
+def test_rows_of_the_paper_by_overrides(stem, rows):
+    """The rows of Tables 1 to 3 beside base, s4to4 and s4to4+CD, as the header of the recipe names them."""
+    path = ROOT / "recipes" / f"{stem}.yaml"
+    found = re.findall(r"^#   (.+?) +(model\..+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    encodings = {"shift": "shift", "1hot": "onehot", "sin": "sinusoidal", "lrn": "learned"}
+    configs = set()
+    for label, overrides in found:
+        config = config_of(load_recipe(path, overrides.split()))
+        encoding, *more = label.split()
+        assert config.segment_encoding == encodings[encoding]
+        assert config.persistent == ("pers" in more) and config.pse_dim == (4 if "PSE" in more else 0)
+        assert config.segment_shift == ((8 if "enru" in stem else 21) if encoding == "shift" else None)
+        configs.add(config.to_json_string())
+    assert len(configs) == rows
+
+
+@pytest.mark.parametrize("stem", SYSTEMS[3:])
+@pytest.mark.parametrize("pair", ["enru", "ende"])
+def test_recipes_that_are_such_rows(pair, stem):
+    """A file of its own and the override in the header of s4to4_cd are the same system."""
+    folder = ROOT / "recipes"
+    label = {"shift_pers": "shift pers", "lrn_pers": "lrn pers", "sin_pers_pse": "sin pers PSE"}[stem[9:]]
+    base = folder / f"lupo2023_{pair}_s4to4_cd.yaml"
+    overrides = re.search(rf"^#   {label} +(model\..+)$", base.read_text(encoding="utf-8"), re.MULTILINE)[1].split()
+    recipe = load_recipe(folder / f"lupo2023_{pair}_{stem}.yaml")
+    assert load_recipe(base, [*overrides, f"output_dir={recipe.output_dir}"]) == recipe
+
+
+@pytest.mark.parametrize("path", [path for path in recipe_files.ALL if path.stem.startswith("herold2023")])
+def test_recipes_of_herold_and_ney(path):
+    """Appendix A.2, and section 4.2 for the strategies."""
+    recipe, (_, task, system) = load_recipe(path), path.stem.split("_")
+    config, training = config_of(recipe), recipe.training
+    assert recipe.architecture == (system if system in ("lst", "window") else "concat")
+    assert (config.dropout, training.label_smoothing) == ((0.1, 0.1) if task == "os" else (0.3, 0.2))
+    assert recipe.tokenizer.vocab_size == (32000 if task == "os" else 15000)
+    assert (recipe.decoding.num_beams, recipe.decoding.length_penalty, training.average) == (12, 1.0, 0)
+    strategies = {"sentence": "sentence", "window": "sequential"}
+    assert recipe.decoding.strategy == strategies.get(system, "full")
+    assert config.view == ("window" if system in ("sentence", "concat2") else "chunk") and config.chunk_tokens == 1000
+    assert config.use_bod == (system != "sentence")
+
+
+@pytest.mark.parametrize("task", FENG)
+def test_recipes_of_feng(task):
+    """Section 4.2: two stages, two learning rates in the second."""
+    folder = ROOT / "recipes"
+    first, second = (load_recipe(folder / f"feng2022_{task}_{system}.yaml") for system in ("sentence", "memory"))
+    assert second.init_from == first.output_dir and second.data == first.data
+    assert (first.training.learning_rate, first.training.warmup_steps) == (5e-4, 4000)
+    assert first.tokenizer.vocab_size == 30000
+    assert (second.training.new_learning_rate, second.training.learning_rate) == (3e-4, 6e-5)
+    assert second.training.warmup_steps == (1000 if task == "ted" else 2000)
+    dropouts = tuple(config_of(recipe).dropout for recipe in (first, second))
+    assert dropouts == ((0.1, 0.1) if task == "europarl" else (0.3, 0.2))
+    config = config_of(second)
+    assert (config.memory_size, config.layers_with_memory("encoder"), config.memory_sides) == (16, [5], "both")
+    assert second.training.stream.memory_gradient == 2 and first.training.patience == second.training.patience == 5
+    assert (first.decoding.num_beams, second.decoding.num_beams, second.decoding.strategy) == (5, 5, "stream")
+    for override in ("model.memory_layers=[0,1]", "model.memory_sides=source", "training.stream.window=1"):
+        config_of(load_recipe(folder / f"feng2022_{task}_memory.yaml", [override]))
+
+
+@pytest.mark.parametrize("system", MAKA)
+@pytest.mark.parametrize("pair", ["ende", "enfr"])
+def test_recipes_of_maka(pair, system):
+    """Table 4, section 5.2, and other sizes of the context by the overrides that a recipe names."""
+    path = ROOT / "recipes" / f"maka2024_iwslt17_{pair}_{system}.yaml"
+    recipe = load_recipe(path)
+    config, training = config_of(recipe), recipe.training
+    others = {"sentence": "concat", "single": "concat", "multi": "multiencoder"}
+    assert recipe.architecture == others.get(system, "caching")
+    assert (config.d_model, config.encoder_layers, config.encoder_ffn_dim, config.dropout) == (512, 6, 2048, 0.3)
+    assert (training.learning_rate, training.warmup_steps) == (5e-4, 2500)
+    assert (training.weight_decay, training.clip) == (1e-4, 0.1)
+    assert (training.accumulation, training.patience, training.average, recipe.seed) == (8, 5, 0, 42)
+    assert recipe.decoding.num_beams == 5 and len(recipe.data.validation["source"]) == 4
+    if system != "sentence":
+        assert config.context_sides == "source" and recipe.decoding.strategy == "sliding"
+    overrides = re.findall(r"%  (model\.past_context=.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    sizes = {load_recipe(path, line.split()).model["past_context"] for line in overrides}
+    assert sizes == (set() if system == "sentence" else {2, 3, 10} if pair == "ende" else {2, 3})
+
+
+@pytest.mark.parametrize("system", SHORTENINGS)
+@pytest.mark.parametrize("pair", ["ende", "enfr"])
+def test_cached_context_of_maka(pair, system):
+    """Section 5.2; what a recipe says of it is what the architecture takes by itself, the number of groups aside."""
+    recipe = load_recipe(ROOT / "recipes" / f"maka2024_iwslt17_{pair}_{system}.yaml")
+    config = config_of(recipe)
+    groups = {"grouping": 9, "selecting": 10} if pair == "ende" else {"grouping": 11, "selecting": 11}
+    pooled = system in ("max", "avg", "linear")
+    assert config.shortening == SHORTENINGS[system]
+    assert config.shortening_size == (2 if pooled else groups.get(system))
+    reading = ("parallel", True) if system == "sentencecache" else ("sequential", False)
+    assert (config.integration, config.context_gate) == reading
+    assert config.include_current == (system != "tokens") and config.encoder_gradient == (system in groups)
+    assert config.shortening_gradient == {"grouping": 2, "selecting": 1}.get(system)
+    assert (config.categorizer, config.categorizer_dim) == ("sparsemax", 512)
+    short = {"dropout": 0.3, "shortening": config.shortening, "shortening_size": config.shortening_size}
+    assert type(config)(**short).to_dict() == config.to_dict()
+
+
+def changes(recipe, other):
+    """Keys in which two recipes differ, those of training and decoding in full."""
+    one, two = (made.to_dict() for made in (recipe, other))
+    for made in (one, two):
+        made |= made.pop("training") | made.pop("decoding")
+    return {key for key in one if one[key] != two[key]}
+
+
+@pytest.mark.parametrize("system", FEI)
+@pytest.mark.parametrize("data", FEI_DATA)
+def test_recipes_of_fei(data, system):
+    """Section 5.2; the rows of Table 3 differ in what they read, in steps, and in tokens for as many sentences."""
+    folder = ROOT / "recipes"
+    first, recipe = (load_recipe(folder / f"fei2022_{data}_{name}.yaml") for name in ("sentence", system))
+    sizes = {name: value for name, value in recipe.model.items() if name not in FEI[system]}
+    assert sizes == {name: value for name, value in first.model.items() if name != "past_context"}
+    assert recipe.model == sizes | FEI[system]
+    config, training = config_of(recipe), recipe.training
+    small = data == "zhen_ted"
+    assert (config.d_model, config.encoder_ffn_dim, config.decoder_ffn_dim) == (
+        (256, 512, 512) if small else (512, 2048, 2048)
+    )
+    assert (config.encoder_layers, config.decoder_layers) == ((4, 4) if small else (6, 6))
+    assert (config.encoder_attention_heads, config.decoder_attention_heads, config.dropout) == (8, 8, 0.1)
+    assert (training.warmup_steps, training.adam_betas) == (8000, (0.9, 0.98))
+    sentences = 1 + config.past_context + config.future_context
+    assert training.max_tokens * training.accumulation == 25000 * (sentences + 1)
+    if system != "sentence":
+        two_steps = {"init_from", "tokenizer", "freeze"} if "doct" in system else set()
+        assert changes(recipe, first) == {"output_dir", "architecture", "model", "accumulation", "strategy"} | two_steps
+        assert recipe.decoding.strategy == "sliding"
+
+
+@pytest.mark.parametrize("data", FEI_DATA)
+def test_steps_of_document_transformers(data):
+    """A first stage fits into the second and leaves something to learn; in one step it is as routing is trained."""
+    folder = ROOT / "recipes"
+    first = load_recipe(folder / f"fei2022_{data}_sentence.yaml")
+    for system in ("doct", "doct_selection"):
+        path = folder / f"fei2022_{data}_{system}.yaml"
+        recipe = load_recipe(path)
+        assert recipe.init_from == first.output_dir and recipe.training.freeze
+        with torch.device("meta"):
+            models = [registry.get(one.architecture).model_class(config_of(one)) for one in (first, recipe)]
+        before, after = ({name: value.shape for name, value in model.state_dict().items()} for model in models)
+        assert before.items() < after.items()
+        alone = load_recipe(path, ["init_from=null", "training.freeze=false"])
+        assert alone.tokenizer is None and TokenizerRecipe() == first.tokenizer
+        other = load_recipe(folder / f"fei2022_{data}_routing_offline.yaml")
+        assert changes(alone, other) == {"output_dir", "architecture", "model", "tokenizer"}
+
+
+@pytest.mark.parametrize("system", MAKA)
+def test_size_is_that_of_table_5(system):
+    """But for the tables of segments and positions, which have 1025 rows in the paper, and smaller vocabularies."""
+    recipe = load_recipe(ROOT / "recipes" / f"maka2024_iwslt17_ende_{system}.yaml")
+    architecture = registry.get(recipe.architecture)
+    config = architecture.config_class(**recipe.model, vocab_size=recipe.tokenizer.vocab_size)
+    with torch.device("meta"):
+        model = architecture.model_class(config)
+    assert model.num_parameters() / 1e6 == pytest.approx(MAKA[system], abs=1)
+
+
+@pytest.mark.parametrize(("task", "millions"), [("news", 51), ("ted", 51), ("os", 60)])
+@pytest.mark.parametrize("system", HEROLD[:3])
+def test_size_is_that_of_the_paper(task, millions, system):
+    recipe = load_recipe(ROOT / "recipes" / f"herold2023_{task}_{system}.yaml")
+    config = registry.get("concat").config_class(**recipe.model, vocab_size=recipe.tokenizer.vocab_size)
+    with torch.device("meta"):
+        model = registry.get("concat").model_class(config)
+    assert model.num_parameters() / 1e6 == pytest.approx(millions, abs=1)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_script(path, tmp_path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 80 and f"python examples/{path.name}" in text.split('"""')[1]
+    command = [sys.executable, str(path), "--output", str(tmp_path / "model"), "--steps", "3", "--documents", "12"]
+    done = subprocess.run(
+        command, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    translated = [line for line in done.stdout.splitlines() if "\t" in line]
+    assert len(translated) >= 6, "the sentences of one document of the corpus"
+    model, tokenizer = registry.load_model(tmp_path / "model")
+    assert model.config.past_context == 3 and model.config.use_cache
+    assert len(model.translate_documents([["Hello."]], tokenizer, num_beams=1, max_new_tokens=3)[0]) == 1

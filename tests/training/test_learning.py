@@ -1,0 +1,81 @@
+"""It learns: architectures trained small on built-in documents solve what their context reaches (slow)."""
+
+import random
+
+import pytest
+
+from hf_docmt import registry
+from hf_docmt.data.documents import write_documents
+from hf_docmt.data.synthetic.corpus import write_corpus
+from hf_docmt.data.synthetic.scene import Scene
+from hf_docmt.evaluation.suite_files import contrast
+from hf_docmt.evaluation.systems import DocMTSystem
+from hf_docmt.training.recipe import load_recipe
+from hf_docmt.training.run import train
+
+RECIPE = "examples/recipes/demo_concat4.yaml"
+
+
+def accuracies(folder, suite, context=None) -> dict[str, float]:
+    """In percent, by distance."""
+    system = DocMTSystem(*registry.load_model(folder), past_context=context)
+    (result,) = (result for result in contrast(system, [suite]) if result["metric"] == "accuracy")
+    return {name: part["value"] for name, part in result["breakdown"].items() if name.startswith("distance")}
+
+
+def addresses(seed: str, sentences: int = 8) -> dict:
+    """A document whose sentences address, most of them, the person that the first one greets."""
+    scene = Scene(random.Random(seed))
+    scene.greet(scene.draw_noun())
+    while len(scene.sentences) < sentences:
+        scene.rng.choice((scene.address, scene.address, scene.name_term, scene.act))()
+    return scene.row(seed)
+
+
+@pytest.mark.slow
+def test_memory_learns_the_register(tmp_path):
+    """Two stages, the gradient through two sentences: right far beyond them, where the sentence level guesses."""
+    corpus = write_corpus(tmp_path / "corpus", seed=1, train=0, validation=0, test=0)
+    for part, size in (("train", 3000), ("validation", 40)):
+        write_documents([addresses(f"{part}-{number}") for number in range(size)], corpus / f"{part}.jsonl")
+    files = [f"data.{part}.path={corpus}/{part}.jsonl" for part in ("train", "validation", "test")]
+    first = [f"output_dir={tmp_path}/sentence", "model.past_context=0", "training.max_steps=800"]
+    sentence = train(load_recipe(RECIPE, [*files, *first]))
+    second = [f"output_dir={tmp_path}/memory", f"init_from={sentence}", "architecture=memory", "model={}"]
+    second += ["tokenizer=null", "training.stream={documents: 16, window: 8}", "training.max_steps=800"]
+    second += ["training.learning_rate=1.5e-3", "training.new_learning_rate=3e-3", "training.warmup_steps=50"]
+    memory = train(load_recipe(RECIPE, [*files, *second]))
+    guessed, found = (accuracies(folder, corpus / "register.json") for folder in (sentence, memory))
+    assert all(value == pytest.approx(50, abs=5) for value in guessed.values())
+    assert {"distance=1", "distance=2", "distance=3", "distance=>3"} == found.keys() and min(found.values()) >= 90
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("built-in") / "corpus", seed=1)
+
+
+def trained(corpus, folder, architecture: str, *overrides: str):
+    files = [f"data.{part}.path={corpus}/{part}.jsonl" for part in ("train", "validation", "test")]
+    return train(load_recipe(RECIPE, [*files, f"output_dir={folder}", f"architecture={architecture}", *overrides]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ["lst", "window", "caching"])
+def test_learns_the_pronouns_in_reach(tmp_path, corpus, architecture):
+    """Antecedents one to three sentences back with a context of three, and chance beyond."""
+    found = accuracies(trained(corpus, tmp_path / "model", architecture), corpus / "pronoun.json")
+    assert min(found[f"distance={distance}"] for distance in (1, 2, 3)) >= 95, found
+    assert found["distance=>3"] == pytest.approx(100 / 3, abs=1)
+
+
+@pytest.mark.slow
+def test_routing_learns_what_the_next_sentence_tells(tmp_path):
+    """Offline it knows the noun that follows its pronoun, online it guesses."""
+    corpus = write_corpus(tmp_path / "corpus", seed=1, cataphora=0.2)
+    for future, least, most in ((1, 95, 100), (0, 32, 35)):
+        sides = ["model.past_context=1", f"model.future_context={future}", "training.max_tokens=3000"]
+        (value,) = accuracies(
+            trained(corpus, tmp_path / f"{future}", "routing", *sides), corpus / "cataphora.json"
+        ).values()
+        assert least <= value <= most

@@ -1,0 +1,146 @@
+"""Recipes: strict keys and types, hints, overrides, and what is written can be read."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from support.tiny_run import recipe_mapping
+
+from hf_docmt.training.arguments import training_arguments
+from hf_docmt.training.recipe import load_recipe, parse_recipe
+from hf_docmt.training.recipe_schema import RecipeError
+
+
+@pytest.fixture
+def mapping(tmp_path):
+    return recipe_mapping(tmp_path, tmp_path / "run")
+
+
+def write(tmp_path, mapping):
+    path = tmp_path / "recipe.yaml"
+    path.write_text(yaml.safe_dump(mapping), encoding="utf-8")
+    return path
+
+
+def test_round_trip(tmp_path, mapping):
+    recipe = load_recipe(write(tmp_path, mapping))
+    recipe.save(tmp_path / "saved.yaml")
+    assert load_recipe(tmp_path / "saved.yaml") == recipe
+    assert recipe.training.max_steps == 12 and recipe.decoding.num_beams == 4
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_overrides(mapping):
+    overrides = ["training.max_steps=7", "model.past_context=3", "decoding.num_beams=2", "training.learning_rate=1e-4"]
+    overrides += ["data.train.path=a=b.jsonl", "data.test={format: jsonl, path: t.jsonl}", "training.clip=null"]
+    recipe = parse_recipe(mapping, overrides)
+    assert recipe.training.max_steps == 7 and recipe.training.learning_rate == 1e-4
+    assert recipe.model["past_context"] == 3 and recipe.decoding.num_beams == 2
+    assert recipe.data.train["path"] == "a=b.jsonl" and recipe.data.test["path"] == "t.jsonl"
+    assert "past_context" not in mapping["model"], "overrides must not change the mapping that was given"
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("training.max_step=3", "training.max_step: unknown key; did you mean 'max_steps'?"),
+        ("trainin.max_steps=3", "trainin: unknown key; did you mean 'training'?"),
+        ("data.trian.path=x", "data.trian: unknown key; did you mean 'train'?"),
+        ("model.past_contxt=3", "model.past_contxt: unknown key; did you mean 'past_context'?"),
+        ("model.vocab_size=3", "model.vocab_size: follows from tokenizer.vocab_size"),
+        ("architecture=concta", "Did you mean 'concat'?"),
+        ("training.scheduler=inverse", "did you mean 'inverse_sqrt'?"),
+        ("training.max_steps=many", r"training.max_steps: expected a whole number, got 'many' \(str\)"),
+        ("training.max_steps=1.5", "training.max_steps: expected a whole number, got 1.5"),
+        ("training.max_steps=true", r"training.max_steps: expected a whole number, got True \(bool\)"),
+        ("training.bf16=1", "training.bf16: expected true or false, got 1"),
+        ("training.learning_rate=fast", "training.learning_rate: expected a number, got 'fast'"),
+        ("training.adam_betas=[0.9]", "training.adam_betas: expected a list of 2"),
+        ("training.adam_betas=[0.9, x]", r"training.adam_betas\[1\]: expected a number, got 'x'"),
+        ("training.adam_betas=[2, 3]", r"training.adam_betas: expected two numbers in \[0, 1\), got \[2.0, 3.0\]"),
+        ("decoding.num_beams=0", "decoding.num_beams: expected at least 1, got 0"),
+        ("decoding={num_beams: 1, length_penalty: 0.6}", "decoding.length_penalty: it weighs beams"),
+        ("data.train.path=3", "data.train.path: expected a text or a list of texts, got 3"),
+        ("data.train.path=[1]", r"data.train.path: expected a text or a list of texts, got \[1\]"),
+        ("data.train.source_lang=en", "data.train.source_lang: the languages are the same for all parts"),
+        ("model.d_model=big", "model.d_model: expected a whole number, got 'big'"),
+        ("model.persistent=1", "model.persistent: expected true or false, got 1"),
+        ("model.encoder_attention_heads=3", "model: encoder_attention_heads must divide d_model=16, got 3"),
+        ("output_dir=null", r"output_dir: expected a text, got nothing \(null\)"),
+        ("training=3", "training: expected a mapping of keys to values, got 3"),
+        ("training.max_tokens=0", "training.max_tokens: expected at least 1, got 0"),
+        ("training.context_discount=2", r"training.context_discount: expected in \[0, 1\], got 2"),
+        ("training.coword_dropout=1", r"training.coword_dropout: expected in \[0, 1\), got 1"),
+        ("training.coword_dropout=-0.1", r"training.coword_dropout: expected in \[0, 1\), got -0.1"),
+        ("training.coword_dropout=null", r"training.coword_dropout: expected a number, got nothing"),
+        ("training.dynamic_context=1", "training.dynamic_context: expected true or false, got 1"),
+        ("training.dynamic_context=true", "expected a window with context to draw from, got the view 'sentence'"),
+        ("training.epochs=3", "expected one of max_steps and epochs"),
+        ("training.max_steps=null", "expected one of max_steps and epochs"),
+        ("training.new_learning_rate=0.1", "training.new_learning_rate: needs init_from"),
+        ("training.freeze=true", "training.freeze: needs init_from; without it all parameters are new"),
+        ("training.freeze=1", "training.freeze: expected true or false, got 1"),
+        ("init_from=somewhere", "tokenizer: must be null with init_from"),
+        ("training.max_steps", "expected key=value"),
+        ("output_dir.name=x", "'name' is inside"),
+    ],
+)
+def test_bad_values(mapping, override, message):
+    with pytest.raises(RecipeError, match=message):
+        parse_recipe(mapping, [override])
+
+
+def test_missing_key_and_file(tmp_path, mapping):
+    del mapping["data"]["train"]
+    with pytest.raises(RecipeError, match="recipe.yaml: data.train: missing, and there is no default"):
+        load_recipe(write(tmp_path, mapping))
+    with pytest.raises(RecipeError, match="nowhere.yaml: no such recipe"):
+        load_recipe(tmp_path / "nowhere.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"seed: 1\nseed: 2\n", "key 'seed' is given twice"),
+        (b"seed: [1\n", "not a YAML file"),
+        (b"- 1\n", r"recipe: expected a mapping of keys to values, got \[1\]"),
+        (b"", "recipe: expected a mapping"),
+        (b"seed: \xff\n", "not a YAML file in UTF-8"),
+    ],
+)
+def test_broken_files(tmp_path, text, message):
+    (tmp_path / "broken.yaml").write_bytes(text)
+    with pytest.raises(RecipeError, match=message):
+        load_recipe(tmp_path / "broken.yaml")
+
+
+def test_training_arguments(mapping):
+    recipe = parse_recipe(mapping, ["training.scheduler=linear", "training.accumulation=3", "training.clip=0.5"])
+    arguments = training_arguments(recipe)
+    assert arguments.lr_scheduler_type == "linear" and arguments.gradient_accumulation_steps == 3
+    assert (arguments.max_grad_norm, arguments.learning_rate, arguments.max_tokens) == (0.5, 2e-3, 1000)
+    assert arguments.label_smoothing_factor == 0, "the model's own loss smooths"
+    assert Path(arguments.output_dir) == Path(recipe.output_dir) / "checkpoints"
+    by_epoch = training_arguments(parse_recipe(mapping, ["training.eval_steps=null"]))
+    assert by_epoch.eval_strategy == by_epoch.save_strategy == "epoch"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (("tokenizer={path: x, vocab_size: 7}",), "tokenizer: with path its vocabulary is taken as it is"),
+        (("model.context_sides=source", "decoding.strategy=full"), "'full' writes all sentences"),
+        (
+            ("training.freeze=true", "training.new_learning_rate=0.1"),
+            "only new parameters are trained, at learning_rate",
+        ),
+        (("training.dynamic_context=true", "model.view=chunk"), "got the view 'chunk'; set model.view to window"),
+        (("architecture=caching", "training.context_discount=0.5"), "'caching' does not write, expected 1, got 0.5"),
+        (("architecture=memory", "training.context_discount=0.5"), "'memory' does not write, expected 1, got 0.5"),
+        (("architecture=memory", "training.coword_dropout=0.1"), "reads documents in order .* expected 0.0, got 0.1"),
+        (("architecture=memory", "training.dynamic_context=true"), "reads .* expected False, got True; leave it out"),
+    ],
+)
+def test_values_that_contradict(mapping, overrides, message):
+    with pytest.raises(RecipeError, match=message):
+        parse_recipe(mapping, overrides)

@@ -1,0 +1,207 @@
+"""Training on ordered documents: the memory handed on, its gradient cut where it is said, resumed, on two processes."""
+
+import sys
+
+import pytest
+import torch
+from support.tiny_models import build, documents_of, random_text, word_tokenizer
+from support.tiny_run import SIZES, recipe_mapping, write_corpus_files
+from test_training_run import facts, fail_after, finish, launch, same_course
+from transformers import Seq2SeqTrainer
+
+from hf_docmt import registry
+from hf_docmt.data.streams import DocumentStreamSampler
+from hf_docmt.training.arguments import DocMTArguments
+from hf_docmt.training.recipe import parse_recipe
+from hf_docmt.training.run import train
+from hf_docmt.training.stream_trainer import StreamTrainer
+
+torch.set_num_threads(1)
+TEXTS = [(random_text([3, 1, 4, 2, 3], seed=1), random_text([2, 3, 1, 4, 2], seed=2))]
+TEXTS += [(random_text([2, 5], seed=3), random_text([1, 2], seed=4))]
+STREAM = {"documents": 3, "window": 3}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus_files(tmp_path_factory.mktemp("corpus"))
+
+
+def trainer_for(tmp_path, model, rows=2, window=5, memory_gradient=2) -> StreamTrainer:
+    architecture = registry.get("memory")
+    examples = architecture.examples(documents_of(*TEXTS), word_tokenizer(), model.config)
+    arguments = {"stream_documents": rows, "stream_window": window, "memory_gradient": memory_gradient}
+    return StreamTrainer(
+        model=model,
+        args=DocMTArguments(output_dir=str(tmp_path), report_to="none", **arguments),
+        train_dataset=examples,
+        eval_dataset=examples,
+        data_collator=architecture.collator(model.config, word_tokenizer()),
+    )
+
+
+def mapping_of(data, output, **training):
+    mapping = recipe_mapping(data, output, {"memory_size": 3}, **{"stream": STREAM, **training})
+    return mapping | {"architecture": "memory"}
+
+
+def sentence_inputs(trainer, number: int) -> dict:
+    return trainer.data_collator([trainer.train_dataset[number]])
+
+
+@torch.no_grad()
+def summed_loss_by_hand(trainer) -> float:
+    """Every document sentence by sentence, with the memory that came out for the one before."""
+    total, number = 0.0, 0
+    for source, _ in TEXTS:
+        state = {}
+        for _ in source:
+            outputs = trainer.model(**sentence_inputs(trainer, number), **state, num_items_in_batch=1)
+            state = trainer.model.memory_after(outputs)
+            total += float(outputs.loss)
+            number += 1
+    return total
+
+
+@pytest.mark.parametrize(("rows", "window"), [(1, 1), (2, 2), (2, 10)])
+def test_the_memory_goes_through_the_documents(tmp_path, rows, window):
+    """Training and validation losses are those of documents read one by one, however they stand side by side."""
+    trainer = trainer_for(tmp_path, build("memory", memory_size=3), rows, window)
+    trainer.model.eval()
+    expected = summed_loss_by_hand(trainer)
+    found = sum(
+        float(trainer.compute_loss(trainer.model, batch, num_items_in_batch=torch.tensor(1)))
+        for batch in trainer.get_train_dataloader()
+    )
+    assert found == pytest.approx(expected, rel=1e-5)
+    tokens = sum(int((batch["labels"] != -100).sum()) for batch in trainer.get_eval_dataloader())
+    assert trainer.evaluate()["eval_loss"] == pytest.approx(expected / tokens, rel=1e-5)
+
+
+@pytest.mark.parametrize("reach", [2, 3])
+@pytest.mark.parametrize("sides", ["source", "target"])
+@pytest.mark.parametrize("window", [1, 5])
+def test_the_gradient_goes_back_so_many_sentences(tmp_path, sides, reach, window):
+    """That of each loss, the memory being cut off `reach` - 1 sentences before; windows do not change it."""
+    model = build("memory", memory_size=3, memory_sides=sides).eval()
+    trainer = trainer_for(tmp_path, model, 1, window, reach)
+    for batch in trainer.get_train_dataloader():
+        trainer.compute_loss(model, batch, num_items_in_batch=torch.tensor(1)).backward()
+    found = {name: parameter.grad for name, parameter in model.named_parameters()}
+    model.zero_grad()
+    number = 0
+    for source, _ in TEXTS:
+        states = [{}]  # before each sentence
+        for place in range(len(source)):
+            outputs = model(**sentence_inputs(trainer, number + place), **states[-1])
+            states.append({name: state.detach() for name, state in model.memory_after(outputs).items()})
+        for place in range(len(source)):
+            first = max(0, place - reach + 1)
+            state = states[first]
+            for earlier in range(first, place):
+                state = model.memory_after(model(**sentence_inputs(trainer, number + earlier), **state))
+            model(**sentence_inputs(trainer, number + place), **state, num_items_in_batch=1).loss.backward()
+        number += len(source)
+    for name, parameter in model.named_parameters():
+        expected = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        got = torch.zeros_like(parameter) if found[name] is None else found[name]
+        torch.testing.assert_close(got, expected, atol=2e-5, rtol=1e-3, msg=lambda text, name=name: f"{name}: {text}")
+
+
+def test_a_run_and_its_model(corpus, tmp_path):
+    folder = train(parse_recipe(mapping_of(corpus, tmp_path / "run")))
+    model, tokenizer = registry.load_model(folder)
+    assert model.config.memory_size == 3 and facts(folder)["steps"] == 12
+    assert [len(d) for d in model.translate_documents([["Hello.", "It is new."]], tokenizer, max_new_tokens=4)] == [2]
+
+
+def test_resume_restores_the_memory(corpus, tmp_path, monkeypatch):
+    straight = train(parse_recipe(mapping_of(corpus, tmp_path / "straight")))
+    recipe = parse_recipe(mapping_of(corpus, tmp_path / "broken"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Seq2SeqTrainer, "training_step", fail_after(8, Seq2SeqTrainer.training_step))
+        with pytest.raises(InterruptedError):
+            train(recipe)
+    saved = torch.load(tmp_path / "broken" / "checkpoints" / "checkpoint-6" / "memory_0.pt")
+    assert {side: state.shape for side, state in saved.items()} == dict.fromkeys(("encoder", "decoder"), (3, 3, 16))
+    assert same_course(straight, train(recipe, resume=True))
+
+
+def test_predictions_are_refused(tmp_path):
+    trainer = trainer_for(tmp_path, build("memory", memory_size=3))
+    with pytest.raises(ValueError, match="translate with model.translate_documents"):
+        trainer.predict(trainer.eval_dataset)
+    trainer.compute_metrics = lambda prediction: {}
+    with pytest.raises(ValueError, match="leave compute_metrics out"):
+        trainer.evaluate()
+    assert trainer.memory is None
+
+
+def test_memory_after_a_model_with_context(corpus, tmp_path):
+    """What that reads in its segment is not taken over; its strategy and view neither."""
+    model = {"view": "chunk", "chunk_tokens": 200}
+    first = train(parse_recipe(recipe_mapping(corpus, tmp_path / "chunks", model, max_steps=1)))
+    mapping = mapping_of(corpus, tmp_path / "run", max_steps=1)
+    mapping |= {"init_from": str(first), "tokenizer": None, "model": {"memory_size": 3}}
+    model, _ = registry.load_model(train(parse_recipe(mapping)))
+    assert (model.config.view, model.config.past_context) == ("window", 0)
+
+
+def test_two_stages(corpus, tmp_path):
+    sentence = train(parse_recipe(recipe_mapping(corpus, tmp_path / "sentence", max_steps=3)))
+    mapping = mapping_of(corpus, tmp_path / "run", learning_rate=1e-9, new_learning_rate=0.1, max_steps=3)
+    mapping |= {"init_from": str(sentence), "tokenizer": None, "model": {"memory_size": 3}}
+    model, _ = registry.load_model(train(parse_recipe(mapping)))
+    theirs, _ = registry.load_model(sentence)
+    old = dict(theirs.named_parameters())
+    for name, parameter in model.named_parameters():
+        assert (name in old) == ("memory" not in name)
+        if name in old:
+            torch.testing.assert_close(parameter, old[name], atol=1e-6, rtol=0)
+    assert model.config.d_model == SIZES["d_model"]
+
+
+@pytest.mark.parametrize(
+    ("stream", "message"),
+    [
+        ({"documents": 0}, "training.stream.documents: expected at least 1, got 0"),
+        ({"window": 0}, "training.stream.window: expected at least 1, got 0"),
+        ({"memory_gradient": 1}, "training.stream.memory_gradient: expected at least 2, got 1"),
+        ({"rows": 3}, "training.stream.rows: unknown key"),
+    ],
+)
+def test_bad_stream(corpus, tmp_path, stream, message):
+    with pytest.raises(ValueError, match=message):
+        parse_recipe(mapping_of(corpus, tmp_path, stream=stream))
+
+
+def test_stream_of_an_architecture_without_a_state(corpus, tmp_path):
+    with pytest.raises(ValueError, match="architecture 'concat' carries no state"):
+        parse_recipe(mapping_of(corpus, tmp_path) | {"architecture": "concat", "model": SIZES})
+
+
+def test_too_few_documents(corpus, tmp_path):
+    with pytest.raises(ValueError, match="lower training.stream.documents"):
+        train(parse_recipe(mapping_of(corpus, tmp_path / "run", stream={"documents": 20})))
+
+
+@pytest.mark.slow
+def test_two_processes(corpus, tmp_path):
+    """Two processes with rows of their own are one process with the rows of both."""
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "29533"]
+    mapping = mapping_of(corpus, tmp_path / "two")
+    mapping["model"]["dropout"] = 0.0
+    assert finish(launch(tmp_path, mapping, *launcher)) == ""
+    recipe = parse_recipe(mapping, [f"output_dir={tmp_path}/one", "training.stream.documents=6"])
+    two, one = facts(tmp_path / "two"), facts(train(recipe))
+    assert two["processes"] == 2 and one["processes"] == 1
+    for name in ("losses", "validation_losses"):
+        assert [step for step, _ in one[name]] == [step for step, _ in two[name]]
+        assert [loss for _, loss in one[name]] == pytest.approx([loss for _, loss in two[name]], abs=1e-4)
+
+
+def test_the_sampler_of_training(tmp_path):
+    trainer = trainer_for(tmp_path, build("memory", memory_size=3), rows=2, window=4, memory_gradient=3)
+    sampler = trainer.get_train_dataloader().batch_sampler
+    assert isinstance(sampler, DocumentStreamSampler)
+    assert (sampler.rows, sampler.window, sampler.lead, sampler.shuffle) == (2, 4, 2, True)

@@ -1,0 +1,283 @@
+"""DocMTTrainer: loss, gradients, learning rates, validation, checkpoints and resuming."""
+
+import json
+import resource
+from pathlib import Path
+
+import pytest
+import torch
+from support.tiny_run import SIZES, write_corpus_files
+from transformers import EarlyStoppingCallback, TrainerCallback
+
+from hf_docmt import registry
+from hf_docmt.data.readers import read_documents
+from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.training.arguments import DocMTArguments
+from hf_docmt.training.checkpoints import average_weights, checkpoint_steps, read_weights, steps_to_average
+from hf_docmt.training.trainer import DocMTTrainer
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Training examples, validation examples, tokenizer."""
+    folder = write_corpus_files(tmp_path_factory.mktemp("corpus"))
+    rows = {
+        part: read_documents("jsonl", source_lang="en", target_lang="de", path=folder / f"{part}.jsonl")
+        for part in ("train", "validation")
+    }
+    texts = [text for row in rows["train"] for pair in row["translation"] for text in pair.values()]
+    tokenizer = train_tokenizer(texts, vocab_size=300)
+    arch, config = registry.get("concat"), make_config(tokenizer)
+    return (
+        arch.examples(rows["train"], tokenizer, config),
+        arch.examples(rows["validation"], tokenizer, config),
+        tokenizer,
+    )
+
+
+def make_config(tokenizer, **fields):
+    fields = {**SIZES, "past_context": 2, "segment_encoding": "learned", "label_smoothing": 0.1, **fields}
+    return registry.get("concat").config_class(vocab_size=len(tokenizer), source_lang="en", target_lang="de", **fields)
+
+
+def make_trainer(data, folder, callbacks=None, dropout=0.1, new_parameters=(), context_discount=0.5, **arguments):
+    train, validation, tokenizer = data
+    torch.manual_seed(5)
+    config = make_config(tokenizer, dropout=dropout)
+    arguments = {
+        "max_tokens": 600,
+        "max_steps": 8,
+        "eval_strategy": "steps",
+        "eval_steps": 2,
+        "save_strategy": "steps",
+        "save_steps": 2,
+        "logging_steps": 1,
+        "learning_rate": 1e-3,
+        "lr_scheduler_type": "inverse_sqrt",
+        "warmup_steps": 4,
+        "average": 1,
+        "load_best_model_at_end": True,
+        "metric_for_best_model": "eval_loss",
+        "greater_is_better": False,
+        "dataloader_pin_memory": False,
+        "use_cpu": True,
+        **arguments,
+    }
+    return DocMTTrainer(
+        model=registry.get("concat").model_class(config),
+        args=DocMTArguments(output_dir=str(folder), **arguments),
+        train_dataset=train,
+        eval_dataset=validation,
+        data_collator=registry.get("concat").collator(config, tokenizer, context_discount=context_discount),
+        processing_class=tokenizer,
+        new_parameters=new_parameters,
+        callbacks=callbacks,
+    )
+
+
+class Gradients(TrainerCallback):
+    """Keeps the gradients of the first update."""
+
+    def on_pre_optimizer_step(self, args, state, control, model=None, **kwargs):
+        if state.global_step == 0:
+            self.first = {name: p.grad.clone() for name, p in model.named_parameters()}
+
+
+class Stop(TrainerCallback):
+    """Ends training as an interruption does, in the middle of things."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        if state.global_step == self.step:
+            raise InterruptedError
+
+
+def losses(trainer):
+    return [(log["step"], log["loss"]) for log in trainer.state.log_history if "loss" in log]
+
+
+def validation_losses(trainer):
+    return [(log["step"], log["eval_loss"]) for log in trainer.state.log_history if "eval_loss" in log]
+
+
+def test_accumulation_equals_large_batch(data, tmp_path):
+    one, many = Gradients(), Gradients()
+    whole = make_trainer(data, tmp_path / "a", [one], dropout=0.0, max_tokens=10**6, max_steps=1, max_grad_norm=0)
+    parts = len(make_trainer(data, tmp_path / "b", max_tokens=300).get_train_dataloader())
+    assert parts > 4
+    accumulated = make_trainer(
+        data,
+        tmp_path / "c",
+        [many],
+        dropout=0.0,
+        max_tokens=300,
+        max_steps=1,
+        gradient_accumulation_steps=parts,
+        max_grad_norm=0,
+    )
+    whole.train()
+    accumulated.train()
+    assert losses(whole)[0][1] == pytest.approx(losses(accumulated)[0][1], abs=1e-6)
+    for name, gradient in one.first.items():
+        torch.testing.assert_close(many.first[name], gradient, atol=1e-6, rtol=1e-5)
+
+
+def test_validation_loss_is_per_token(data, tmp_path):
+    trainer = make_trainer(data, tmp_path, max_tokens=150)
+    validation, model = data[1], trainer.model.eval()
+    assert len(trainer.get_eval_dataloader()) > 3
+    batch = trainer.data_collator([validation[i] for i in range(len(validation))])
+    expected = model(**batch).loss.item()  # eval mode: one batch, no label smoothing
+    assert trainer.evaluate()["eval_loss"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_validation_loss_follows_the_weights(data, tmp_path):
+    trainer = make_trainer(data, tmp_path, max_steps=4)
+    trainer.train()
+    step, loss = validation_losses(trainer)[-1]
+    trainer.model = trainer.model_wrapped = registry.load_model(tmp_path / f"checkpoint-{step}")[0]
+    assert trainer.evaluate()["eval_loss"] == pytest.approx(loss, abs=1e-6)
+
+
+def test_validation_loss_that_is_no_number_stops(data, tmp_path):
+    trainer = make_trainer(data, tmp_path)
+    with torch.no_grad():
+        trainer.model.model.shared.weight.fill_(float("nan"))
+    with pytest.raises(ValueError, match="validation loss is nan after 0 updates, training has diverged"):
+        trainer.evaluate()
+
+
+def test_parameter_groups_and_schedule(data, tmp_path):
+    new = {"model.encoder.segment_encoding.embedding.weight", "model.encoder.layers.0.fc1.bias"}
+    trainer = make_trainer(
+        data, tmp_path, new_parameters=new, learning_rate=1e-4, new_learning_rate=1e-3, weight_decay=0.1, max_steps=6
+    )
+    optimizer = trainer.create_optimizer()
+    names = {id(p): name for name, p in trainer.model.named_parameters()}
+    groups = {(g["lr"], g["weight_decay"]): {names[id(p)] for p in g["params"]} for g in optimizer.param_groups}
+    assert isinstance(optimizer, torch.optim.AdamW)
+    assert groups[1e-3, 0.1] | groups[1e-3, 0.0] == new
+    assert groups[1e-3, 0.0] == {"model.encoder.layers.0.fc1.bias"}
+    assert all("bias" in name or "norm" in name for name in groups[1e-4, 0.0])
+    assert not any("bias" in name or "norm" in name for name in groups[1e-4, 0.1])
+    assert sum(map(len, groups.values())) == len(names)
+
+    with pytest.raises(ValueError, match="new_parameters: .'nowhere'. are no parameters"):
+        make_trainer(data, tmp_path, new_parameters={"nowhere"})
+
+    trainer.train()
+    rates = {group["initial_lr"]: group["lr"] for group in trainer.optimizer.param_groups}
+    expected = (4 / 6) ** 0.5  # inverse square root, 4 warm-up steps, after 6 updates
+    assert rates == {1e-4: pytest.approx(1e-4 * expected), 1e-3: pytest.approx(1e-3 * expected)}
+
+
+@pytest.mark.parametrize("place", ["inside an epoch", "with accumulation", "after an epoch"])
+def test_resume_gives_the_same_losses(data, tmp_path, place):
+    batches = len(make_trainer(data, tmp_path / "none").get_train_dataloader())
+    assert batches > 6
+    accumulation = 2 if place == "with accumulation" else 1
+    every = batches if place == "after an epoch" else 2
+    options = {"gradient_accumulation_steps": accumulation, "eval_steps": every, "save_steps": every}
+    options["max_steps"] = batches // accumulation + 3
+    straight = make_trainer(data, tmp_path / "straight", **options)
+    straight.train()
+    with pytest.raises(InterruptedError):
+        make_trainer(data, tmp_path / "broken", [Stop(every + 1)], **options).train()
+    assert checkpoint_steps(tmp_path / "broken") == [every]
+    resumed = make_trainer(data, tmp_path / "broken", **options)
+    resumed.train(resume_from_checkpoint=True)
+    assert losses(resumed) == losses(straight) and len(losses(straight)) == options["max_steps"]
+    assert validation_losses(resumed) == validation_losses(straight)
+    assert straight.state.epoch > 1
+
+
+def test_resume_ignores_an_unfinished_checkpoint(data, tmp_path):
+    with pytest.raises(InterruptedError):
+        make_trainer(data, tmp_path, [Stop(5)]).train()
+    unfinished = tmp_path / "checkpoint-6"  # as a kill while saving leaves it
+    unfinished.mkdir()
+    (unfinished / "model.safetensors").write_bytes((tmp_path / "checkpoint-4" / "model.safetensors").read_bytes()[:500])
+    assert checkpoint_steps(tmp_path)[-1] == 4
+    trainer = make_trainer(data, tmp_path)
+    trainer.train(resume_from_checkpoint=True)
+    assert trainer.state.global_step == 8 and checkpoint_steps(tmp_path)[-1] == 8
+    with pytest.raises(ValueError, match="no complete checkpoint to resume from"):
+        make_trainer(data, tmp_path / "empty").train(resume_from_checkpoint=True)
+
+
+def test_full_disk_leaves_the_former_checkpoint(data, tmp_path):
+    class Full(TrainerCallback):
+        def on_step_begin(self, args, state, control, **kwargs):
+            if state.global_step == 3:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limit[1]))
+
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        with pytest.raises(OSError, match="checkpoint-4 could not be written .*complete checkpoints are intact"):
+            make_trainer(data, tmp_path, [Full()]).train()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert checkpoint_steps(tmp_path) == [2]
+    trainer = make_trainer(data, tmp_path)
+    trainer.train(resume_from_checkpoint=True)
+    assert trainer.state.global_step == 8
+
+
+def test_patience_is_counted_on_after_resuming(data, tmp_path):
+    """With far too high a learning rate the loss soon stops falling."""
+    options = {"learning_rate": 0.3, "lr_scheduler_type": "constant", "warmup_steps": 0, "max_steps": 60, "average": 3}
+    straight = make_trainer(data, tmp_path / "straight", [EarlyStoppingCallback(3)], **options)
+    straight.train()
+    best, last = straight.state.best_global_step, straight.state.global_step
+    assert last == best + 3 * 2 < 60
+    assert checkpoint_steps(tmp_path / "straight") == [best, best + 2, best + 4, best + 6]
+    with pytest.raises(InterruptedError):
+        make_trainer(data, tmp_path / "broken", [EarlyStoppingCallback(3), Stop(last - 1)], **options).train()
+    resumed = make_trainer(data, tmp_path / "broken", [EarlyStoppingCallback(3)], **options)
+    resumed.train(resume_from_checkpoint=True)
+    assert validation_losses(resumed) == validation_losses(straight)
+
+
+def test_output_and_bf16(data, tmp_path, capfd):
+    full = make_trainer(data, tmp_path / "full", dropout=0.0)
+    full.train()
+    output = capfd.readouterr()
+    assert output.out == "" and "step 2  eval_loss" in output.err and "step 1  loss" in output.err
+    half = make_trainer(data, tmp_path / "half", dropout=0.0, bf16=True)
+    half.train()
+    assert losses(half) != losses(full)
+    assert [loss for _, loss in losses(half)] == pytest.approx([loss for _, loss in losses(full)], rel=0.02)
+    assert validation_losses(half)[-1][1] == pytest.approx(validation_losses(full)[-1][1], rel=0.02)
+    assert json.loads(Path(tmp_path / "half" / "checkpoint-8" / "config.json").read_text())["use_cache"] is True
+
+
+def test_averaging(data, tmp_path):
+    assert steps_to_average([10, 20, 30, 40], best=20, following=1) == [20, 30]
+    assert steps_to_average([10, 20, 30], best=30, following=4) == [30]
+    assert steps_to_average([10, 20], best=None, following=4) == [20]
+    models = []
+    for seed in range(3):
+        torch.manual_seed(seed)
+        models.append(registry.get("concat").model_class(make_config(data[2])))
+        models[-1].save_pretrained(tmp_path / str(seed))
+    mean = average_weights(tmp_path / str(seed) for seed in range(3))
+    for name, tensor in mean.items():
+        expected = sum(model.state_dict()[name].double() for model in models) / 3
+        torch.testing.assert_close(tensor, expected.float())
+    assert mean.keys() == read_weights(tmp_path / "0").keys()
+
+    other = registry.get("concat").model_class(make_config(data[2], d_model=8))
+    other.save_pretrained(tmp_path / "other")
+    with pytest.raises(ValueError, match="not the same tensors"):
+        average_weights([tmp_path / "0", tmp_path / "other"])
+    weights = tmp_path / "1" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(ValueError, match="model.safetensors: corrupt or truncated safetensors file"):
+        average_weights([tmp_path / "0", tmp_path / "1"])
+    weights.unlink()
+    with pytest.raises(ValueError, match="no model.safetensors there"):
+        average_weights([tmp_path / "0", tmp_path / "1"])
