@@ -1,35 +1,40 @@
-"""The rooms of the package and who may import whom, read from the syntax tree; the wheel, away from the source."""
+"""The rooms of the package and who may import whom, read from the syntax trees; what setup.cfg lists."""
 
 import ast
 import configparser
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from support.imports import import_cycle, import_graph, imported_names
 
 ROOT = Path(__file__).resolve().parent.parent
 MODELING = sorted((ROOT / "modeling").glob("*.py"))
 PACKAGE = sorted((ROOT / "hf_docmt").rglob("*.py"))
 ROOMS = {  # room -> rooms that it may import, besides itself
-    "__init__": set(),
     "files": set(),
     "reports": {"files"},
     "data": {"files"},
     "registry": {"data", "modeling"},
-    "training": {"data", "files", "registry", "reports"},
+    "pretrained": {"data.tokenizers", "registry"},
+    "training": {"data", "files", "pretrained", "registry", "reports"},
     "translation": {"data", "files", "registry", "reports"},
     "evaluation": {"data", "files", "registry", "reports"},
     "analysis": {"data", "evaluation", "files", "registry", "reports"},
-    "hub": {"data.tokenizers", "files", "registry", "reports"},
+    "hub": {"files", "pretrained", "registry", "reports"},
+    "info": {"registry", "training"},
 }
-COMMANDS = {"cli", "demo", "info", "bench", "__main__"}  # parts of the command line import everything
-CLI = sorted(path for path in (ROOT / "hf_docmt" / "cli").glob("*.py"))
+ROOMS["bench"] = {"modeling", *ROOMS} - {"hub", "info", "analysis"}
+ROOMS["demo"] = {*ROOMS} - {"bench", "info"}
+ROOMS["cli"] = {*ROOMS}  # and nobody but __main__ imports cli
+ROOMS["__main__"] = {"cli"}
+ROOMS["__init__"] = {*ROOMS} - {"cli", "__main__"}  # the Python API, lazily; nobody imports it but for __version__
+CLI = sorted((ROOT / "hf_docmt" / "cli").glob("*.py"))
 LIGHT = [*(ROOT / "hf_docmt" / f"{name}.py" for name in ("__init__", "__main__", "registry")), *CLI]  # import late
 HEAVY = {"torch", "transformers", "datasets", "evaluate", "accelerate", "sacrebleu", "tokenizers", "numpy", "pyarrow"}
+HEAVY |= {"matplotlib", "jinja2", "huggingface_hub", "yaml"}
 
 
 # Rules of modeling/: the files are copied to the Hub by transformers, which reads them as text
@@ -66,7 +71,9 @@ def modeling_faults(name: str, text: str, architectures: set[str]) -> list[str]:
 
 
 STANDARD = set(sys.stdlib_module_names)
-ARCHITECTURES = {path.stem.removeprefix("modeling_") for path in MODELING if path.stem.startswith("modeling_")}
+ARCHITECTURES = {path.stem.removeprefix("modeling_") for path in MODELING if path.stem.startswith("modeling_")} - {
+    "docmt"
+}
 
 
 @pytest.mark.parametrize("path", MODELING, ids=lambda path: path.name)
@@ -99,33 +106,14 @@ def test_modeling_rules_find(name, text):
 # Rules of hf_docmt/
 
 
-def imported_modules(tree: ast.AST, module: str, is_package: bool = False) -> set[str]:
-    """Full names of what is imported; `from x import y` counts as x.y."""
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parts = module.split(".")
-                parts = parts[: len(parts) - node.level + is_package]
-                base = ".".join(parts + ([node.module] if node.module else []))
-            found |= {f"{base}.{alias.name}" for alias in node.names}
-    return found
-
-
 def room_faults(module: str, text: str, is_package: bool = False) -> list[str]:
     """What a file of hf_docmt/ imports and may not."""
-    own = module.removeprefix("hf_docmt").strip(".") or "__init__"
-    room = own.split(".")[0]
-    if room in COMMANDS:
-        return []
+    room = (module.removeprefix("hf_docmt").strip(".") or "__init__").split(".")[0]
+    allowed = ROOMS[room] | {room, "__version__"}
     faults = []
-    for name in sorted(imported_modules(ast.parse(text), module, is_package)):
+    for name in sorted(imported_names(ast.parse(text), module, is_package)):
         if name.startswith("hf_docmt."):
             target = name.removeprefix("hf_docmt.")
-            allowed = ROOMS[room] | {room, "__version__"}
             if not any(target == other or target.startswith(f"{other}.") for other in allowed):
                 faults.append(f"{module} imports {name}")
         if room == "data" and name.startswith("transformers.") and "Tokenizer" not in name:
@@ -134,7 +122,9 @@ def room_faults(module: str, text: str, is_package: bool = False) -> list[str]:
 
 
 def module_name(path: Path) -> str:
+    """The module of a file; those of modeling/ are in the package hf_docmt.modeling."""
     parts = path.relative_to(ROOT).with_suffix("").parts
+    parts = ("hf_docmt", *parts) if parts[0] == "modeling" else parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
@@ -146,106 +136,129 @@ def test_rooms(path):
 @pytest.mark.parametrize(
     ("module", "text"),
     [
+        ("hf_docmt.files", "from hf_docmt.data.documents import sentences"),
+        ("hf_docmt.reports.report", "from hf_docmt.registry import load"),
         ("hf_docmt.data.examples", "from hf_docmt import registry"),
-        ("hf_docmt.data.examples", "from ..modeling.backbone import Encoder"),
+        ("hf_docmt.data.examples", "from ..modeling.segments import sentence_index"),
         ("hf_docmt.data.examples", "from transformers import AutoModel"),
         ("hf_docmt.data.examples", "def f():\n    from hf_docmt.training import run"),
-        ("hf_docmt.training.run", "from hf_docmt.evaluation import report"),
-        ("hf_docmt.training.run", "import hf_docmt.hub.cards"),
-        ("hf_docmt.evaluation.systems.log_probabilities", "from hf_docmt.modeling.loss import weighted_cross_entropy"),
-        ("hf_docmt.hub.cards", "from hf_docmt.evaluation import scorer"),
-        ("hf_docmt.hub.cards", "from hf_docmt.data.documents import sentences"),
-        ("hf_docmt.translation.corpus", "from hf_docmt.cli import main"),
         ("hf_docmt.registry", "from .training import trainer"),
+        ("hf_docmt.pretrained", "from hf_docmt.hub.export import export_model"),
+        ("hf_docmt.training.run", "from hf_docmt.evaluation import metrics"),
+        ("hf_docmt.training.run", "import hf_docmt.hub.cards"),
+        ("hf_docmt.translation.corpus", "from hf_docmt.cli import main"),
+        ("hf_docmt.translation.corpus", "from hf_docmt import load_model"),
+        ("hf_docmt.evaluation.systems.log_probabilities", "from hf_docmt.modeling.loss import weighted_cross_entropy"),
+        ("hf_docmt.evaluation.metrics", "from hf_docmt.analysis import scat"),
+        ("hf_docmt.analysis.losses", "from hf_docmt.training import run"),
+        ("hf_docmt.hub.cards", "from hf_docmt.evaluation import suites"),
+        ("hf_docmt.hub.cards", "from hf_docmt.data.documents import sentences"),
+        ("hf_docmt.bench.decode", "from hf_docmt.cli.options import AsJson"),
+        ("hf_docmt.demo", "from hf_docmt.cli import main"),
+        ("hf_docmt.info", "from hf_docmt.evaluation import suites"),
+        ("hf_docmt", "from hf_docmt.cli import main"),
     ],
 )
 def test_room_rules_find(module, text):
     assert room_faults(module, text)
 
 
-def test_heavy_libraries_are_imported_late():
-    for path in LIGHT:
-        tree, module = ast.parse(path.read_text()), module_name(path)
-        tree.body = [node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef)]
-        found = imported_modules(tree, module, path.name == "__init__.py")
-        assert not {name.split(".")[0] for name in found} & HEAVY, module
-        assert {name.split(".")[1] for name in found if name.startswith("hf_docmt.")} <= {"cli"}, module
+def test_every_room_has_its_rule():
+    """A new room has to say what it imports."""
+    names = {module_name(path).split(".")[1] for path in PACKAGE if module_name(path) != "hf_docmt"}
+    assert names == ROOMS.keys() - {"__init__"}
+
+
+def test_imports_have_no_circle():
+    """Every file of hf_docmt/ and modeling/, imports inside functions included.
+
+    The root is left out: it offers names of all rooms, and no room imports it but for __version__ (test_rooms).
+    """
+    sources = {module_name(path): path.read_text() for path in (*PACKAGE, *MODELING)}
+    packages = {module_name(path) for path in (*PACKAGE, *MODELING) if path.name == "__init__.py"}
+    del sources["hf_docmt"]
+    assert import_cycle(import_graph(sources, packages)) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("import hf_docmt.two", "from hf_docmt.one import x"),
+        ("from . import two", "from .one import x"),
+        ("def f():\n    from hf_docmt import two", "from hf_docmt.one import x"),
+        ('x = "hf_docmt.two:y"', "from hf_docmt.one import x"),
+        ("from .package.inner import x", "from hf_docmt.one import y"),
+    ],
+)
+def test_circles_are_found(one, other):
+    sources = {"hf_docmt.one": one, "hf_docmt.two": other, "hf_docmt.package": "", "hf_docmt.package.inner": ""}
+    sources["hf_docmt.package.inner"] = "from ..two import z"
+    cycle = import_cycle(import_graph(sources, {"hf_docmt.package"}))
+    assert cycle[0] == cycle[-1] and {"hf_docmt.one", "hf_docmt.two"} <= set(cycle)
+
+
+def late_faults(module: str, text: str, is_package: bool = False) -> list[str]:
+    """What a light module imports at module level and may not: heavy libraries, rooms other than cli."""
+    tree = ast.parse(text)
+    tree.body = [node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    names = sorted(imported_names(tree, module, is_package))
+    rooms = {"hf_docmt.cli", "hf_docmt.__version__"}
+    heavy = [name for name in names if name.split(".")[0] in HEAVY]
+    return heavy + [name for name in names if name[:9] == "hf_docmt." and ".".join(name.split(".")[:2]) not in rooms]
+
+
+@pytest.mark.parametrize("path", LIGHT, ids=module_name)
+def test_heavy_libraries_are_imported_late(path):
+    assert late_faults(module_name(path), path.read_text(), path.name == "__init__.py") == []
+
+
+@pytest.mark.parametrize("text", ["import torch", "from transformers import AutoModel", "from hf_docmt import info"])
+def test_early_imports_are_found(text):
+    assert late_faults("hf_docmt.cli.hub", text)
+
+
+def test_the_command_starts_light():
+    """`docmt --help` answers at once, since importing the command imports no heavy library."""
+    code = f"import sys, hf_docmt.cli; print(*sorted({HEAVY!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+# What setup.cfg lists
+
+
+def setup_cfg() -> configparser.ConfigParser:
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    return setup
+
+
+def package_folders() -> dict[str, Path]:
+    """The packages of setup.cfg and their folders."""
+    options = setup_cfg()["options"]
+    elsewhere = dict(line.split(" = ") for line in options["package_dir"].strip().splitlines())
+    return {name: ROOT / elsewhere.get(name, name.replace(".", "/")) for name in options["packages"].split()}
 
 
 def test_every_package_is_listed():
     """What setup.cfg does not list is missing from the wheel."""
-    setup = configparser.ConfigParser()
-    setup.read(ROOT / "setup.cfg")
-    listed = set(setup["options"]["packages"].split())
     there = {module_name(path) for path in PACKAGE if path.name == "__init__.py"}
-    assert listed == there | {"hf_docmt.modeling", "hf_docmt.hub_cards", "hf_docmt.recipes"}
+    assert package_folders().keys() == there | {"hf_docmt.modeling", "hf_docmt.hub_cards", "hf_docmt.recipes"}
     folders = {path.parent for path in PACKAGE}
     assert all((folder / "__init__.py").exists() for folder in folders)
 
 
 def test_every_data_file_is_listed():
-    setup = configparser.ConfigParser()
-    setup.read(ROOT / "setup.cfg")
-    places = dict(line.split(" = ") for line in setup["options"]["package_dir"].strip().splitlines())
-    for name, patterns in setup["options.package_data"].items():
-        folder = ROOT / places.get(name, name.replace(".", "/"))
-        there = {path.name for path in folder.iterdir() if path.is_file() and path.suffix != ".py"}
-        listed = {path.name for pattern in re.split(r"[,\n]", patterns) for path in folder.glob(pattern.strip())}
-        assert there == listed, name
+    patterns = dict(setup_cfg()["options.package_data"])
+    folders = package_folders()
+    for name, folder in folders.items():
+        there = {path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+        inner = [other for other in folders.values() if other != folder and other.is_relative_to(folder)]
+        there = {path for path in there if not any(path.is_relative_to(other) for other in inner)}
+        there = {path for path in there if path.suffix != ".py" and path.name != "README.md"}
+        listed = {path for one in re.split(r"[,\n]", patterns.get(name, "")) for path in glob(folder, one.strip())}
+        assert there == {path for path in listed if path.name != "README.md"}, name
 
 
-# The wheel
-
-PROCESS = """
-import sys
-from importlib.resources import files
-from pathlib import Path
-
-import hf_docmt, hf_docmt.modeling
-from hf_docmt import registry
-from hf_docmt.data.synthetic.corpus import make_corpus
-from hf_docmt.evaluation import metrics
-
-for module in (hf_docmt, hf_docmt.modeling):
-    assert Path(module.__file__).is_relative_to(sys.argv[1]), module.__file__
-assert list(files("hf_docmt.recipes").glob("*.yaml"))
-assert list(files("hf_docmt.hub_cards").glob("*.j2"))
-concat = registry.get("concat")
-model = concat.model_class(concat.config_class(vocab_size=20, d_model=16, encoder_layers=1, decoder_layers=1))
-model.save_pretrained("saved")
-assert Path("saved/backbone.py").exists()
-assert len(make_corpus(seed=0, train=2, validation=1, test=1)["train"]) == 2
-print(hf_docmt.__version__)
-"""
-
-
-@pytest.mark.slow
-def test_wheel(tmp_path):
-    pytest.importorskip("setuptools")
-    source, target, elsewhere = tmp_path / "source", tmp_path / "target", tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    left_out = shutil.ignore_patterns(
-        ".git", ".venv*", "build", "dist", "runs", "*.egg-info", "__pycache__", ".*_cache"
-    )
-    shutil.copytree(ROOT, source, ignore=left_out)
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    wheels = ["--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path)]
-    subprocess.run([*pip, "wheel", *wheels, str(source)], check=True, capture_output=True, timeout=300)
-    (wheel,) = tmp_path.glob("*.whl")
-    install = ["install", "--no-deps", "--no-index", "--target", str(target), str(wheel)]
-    subprocess.run([*pip, *install], check=True, capture_output=True, timeout=300)
-    shutil.rmtree(source)
-    result = subprocess.run(
-        [sys.executable, "-c", PROCESS, str(target)],
-        cwd=elsewhere,
-        env={**os.environ, "PYTHONPATH": str(target)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert result.returncode == 0, result.stderr[-3000:]
-    there = {str(path.relative_to(target)) for path in target.rglob("*.py")}
-    expected = {str(path.relative_to(ROOT)) for path in PACKAGE} | {
-        f"hf_docmt/modeling/{path.name}" for path in MODELING
-    }
-    assert expected <= there
+def glob(folder: Path, pattern: str) -> list[Path]:
+    return list(folder.glob(pattern)) if pattern else []

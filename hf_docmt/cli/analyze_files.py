@@ -1,4 +1,4 @@
-"""`docmt analyze`, of what runs and systems left in files: losses, translations side by side."""
+"""`docmt analyze`, for files: losses of training runs, translations of several systems."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ from typing import Annotated
 
 import typer
 
-from hf_docmt.cli.options import AsJson, Lang, Output, Picture
-from hf_docmt.cli.subject import check_files, check_folder, show_table, write_reports
-
-outputs = typer.Typer()
+from hf_docmt.cli.options import AsJson, Lang, Output, OutputFolder, Picture, ReferenceFormat
+from hf_docmt.cli.output import check_files, check_folder, print_table, write_reports
 
 
-@outputs.command("losses")
-def losses_analysis(
+def losses(
     runs: Annotated[list[str], typer.Argument(help="Folders of finished training runs.")],
     picture: Picture = None,
     as_json: AsJson = False,
 ) -> None:
-    """Training losses of several runs side by side, such as of several optimisation windows (Feng et al. 2022)."""
+    """Training losses of several runs, for example with different optimisation windows (Feng et al. 2022)."""
     from hf_docmt.analysis.losses import read_losses
     from hf_docmt.analysis.pictures.curves import draw_losses
     from hf_docmt.reports.report import align_columns
@@ -35,16 +32,15 @@ def losses_analysis(
         draw_losses(found, picture)
 
 
-@outputs.command("by-index")
-def by_index_analysis(
+def by_index(
     system: Annotated[str, typer.Argument(help="Translations of a system, JSON lines of docmt translate.")],
-    baseline: Annotated[str, typer.Argument(help="Those of the system it is compared with.")],
+    baseline: Annotated[str, typer.Argument(help="Translations of the baseline.")],
     reference: Annotated[str, typer.Argument(help="Reference documents.")],
-    format: Annotated[str, typer.Option(help="Format of the reference.")] = "auto",
+    format: ReferenceFormat = "auto",
     source_lang: Lang = None,
     target_lang: Lang = None,
     every: Annotated[int, typer.Option(min=1, help="Sentence indices in a range.")] = 10,
-    samples: Annotated[int, typer.Option(min=0, help="Draws of documents for the intervals.")] = 1000,
+    samples: Annotated[int, typer.Option(min=0, help="Bootstrap samples for the intervals; 0 = none.")] = 1000,
     picture: Picture = None,
     output: Output = None,
     as_json: AsJson = False,
@@ -65,29 +61,28 @@ def by_index_analysis(
         interval = "{:.2f} to {:.2f}".format(*one.interval) if one.interval else "-"
         values = [f"{value:.2f}" for value in (one.system, one.baseline, one.difference)]
         cells.append([one.label, *values, interval, str(one.n)])
-    show_table(cells, report, as_json)
+    print_table(cells, report, as_json)
     if picture:
         draw_by_index(ranges, picture, title=f"{names[0]} less {names[1]}")
 
 
-@outputs.command("connectives")
-def connectives_analysis(
+def connectives(
     reference: Annotated[str, typer.Argument(help="Reference documents.")],
     systems: Annotated[list[str], typer.Argument(help="Translations of systems, JSON lines of docmt translate.")],
-    format: Annotated[str, typer.Option(help="Format of the reference.")] = "auto",
+    format: ReferenceFormat = "auto",
     source_lang: Lang = None,
     target_lang: Lang = None,
     words: Annotated[
         str | None,
-        typer.Option(help="What is counted, words or phrases with commas; default: the paper's, for English."),
+        typer.Option(help="Words or phrases to count, separated by commas; default: those of the paper, for English."),
     ] = None,
-    output: Annotated[str | None, typer.Option("-o", "--output", help="Folder for a report of each system.")] = None,
+    output: OutputFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Counts of connectives in the reference and in systems side by side (Fei et al. 2022, Table 4).
 
-    Whole words count, in any case. The last row sums up how far each count is from the reference's. `docmt compare`
-    tests the reports of systems against each other.
+    Whole words are counted, ignoring case. The last row sums the absolute differences from the reference's counts.
+    `docmt compare` tests the reports of systems against each other.
     """
     from hf_docmt.analysis.connective_counts import connective_files
 
@@ -96,4 +91,4 @@ def connectives_analysis(
     counts, reports = connective_files(reference, systems, format, source_lang, target_lang, words=listed)
     if output:
         write_reports(reports, output)
-    show_table(counts.rows(), list(reports.values()), as_json)
+    print_table(counts.rows(), list(reports.values()), as_json)

@@ -13,9 +13,9 @@ from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTr
 from hf_docmt import registry
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.tokenizers import adapt_tokenizer, train_tokenizer
+from hf_docmt.pretrained import from_sentence_model
 from hf_docmt.training.recipe import ELSEWHERE, Recipe, TokenizerRecipe, config_fields
 
-CONVERTER = "hf_docmt.hub.conversion:convert_sentence_model"
 CONTEXT_FIELDS = ("past_context", "future_context", "context_sides", "view", "chunk_tokens")
 
 
@@ -34,7 +34,7 @@ def load_origin(folder: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenize
         raise ValueError(f"init_from: {place} does not describe a model ({error!r}); copy the folder again") from error
     ours = [f"docmt-{name}" for name in registry.ARCHITECTURES]
     try:
-        return registry.load_model(folder) if found in ours else registry.load(CONVERTER)(folder)
+        return registry.load_model(folder) if found in ours else from_sentence_model(folder)
     except ValueError as error:
         raise ValueError(f"init_from: {error} (models of this package: {', '.join(ours)})") from error
 

@@ -9,7 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from hf_docmt import cli
+from hf_docmt import __version__
+from hf_docmt.cli import loading
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.modeling.configuration_concat import ConcatConfig
 from hf_docmt.modeling.modeling_concat import ConcatForConditionalGeneration
@@ -55,6 +56,27 @@ def test_help_answers_quickly():
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1.0
 
 
+def test_commands_are_grouped_and_in_order(run, monkeypatch):
+    monkeypatch.setenv("TERMINAL_WIDTH", "100")
+    code, out, _ = run("--help")
+    panels = ["Start", "Data", "Models", "Evaluation", "Publication", "Analysis and speed"]
+    found = [out.find(f" {panel} ──") for panel in panels]
+    assert code == 0 and -1 not in found and found == sorted(found)
+    assert "segment" in out and "│ words" not in out and "--show-completion" in out
+
+
+def test_version(run):
+    assert run("--version") == (0, f"docmt {__version__}\n", "")
+
+
+def test_completion_offers_commands(monkeypatch):
+    asked = {"_DOCMT_COMPLETE": "complete_bash", "COMP_WORDS": "docmt ev", "COMP_CWORD": "1"}
+    for name, value in asked.items():
+        monkeypatch.setenv(name, value)
+    done = subprocess.run([sys.executable, "-m", "hf_docmt"], capture_output=True, text=True)
+    assert done.stdout.split() == ["evaluate"]
+
+
 def test_translate_keeps_documents_and_sentences(run, model, documents, tmp_path):
     output = tmp_path / "out.jsonl"
     code, out, err = run("translate", model, documents, "-o", output, "--strategy", "sequential", "--beams", 2)
@@ -69,14 +91,14 @@ def test_models_run_on_the_accelerator(run, model, documents, monkeypatch):
     for found, name in ((None, "cpu"), (torch.device("cuda"), "cuda")):
         with monkeypatch.context() as patch:
             patch.setattr(torch.accelerator, "current_accelerator", lambda check_available, found=found: found)
-            assert cli.device() == name
+            assert loading.default_device() == name
     devices = []
     translate = "hf_docmt.translation.corpus.translate_corpus"
     monkeypatch.setattr(translate, lambda loaded, *_, **__: devices.append(loaded.device.type) or [])
-    monkeypatch.setattr(cli, "device", lambda: "meta")  # a device without numbers
+    monkeypatch.setattr(loading, "default_device", lambda: "meta")  # a device without numbers
     code, _, err = run("translate", model, documents)
     assert code == 0, err
-    devices.append(cli.load_scored(str(model), None).model.device.type)
+    devices.append(loading.load_system(str(model)).model.device.type)
     assert devices == ["meta", "meta"]
 
 

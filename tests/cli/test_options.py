@@ -7,7 +7,7 @@ from support.tiny_models import WORDS
 from test_systems import multilingual, saved
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from hf_docmt import cli
+from hf_docmt.cli.loading import NOT_FOR_ATTENTION, load_system
 from hf_docmt.data.tokenizers import train_tokenizer
 
 ITEM = {"src": "a b _eos c de", "dst": ["b _eos ab", "b _eos c"], "true_ind": 0}
@@ -112,7 +112,7 @@ def test_bad_options(run, nllb, suite, option, words):
 
 
 def test_attention_takes_context_as_an_option(nllb):
-    system = cli.load_scored(str(nllb), None, [*CODES[1::2], "past_context=1"], cli.ATTENDED)
+    system = load_system(str(nllb), option_pairs=[*CODES[1::2], "past_context=1"], excluded=NOT_FOR_ATTENTION)
     assert system.past_context == 1
 
 

@@ -18,7 +18,8 @@ from transformers import (
 
 from hf_docmt import registry
 from hf_docmt.data.tokenizers import train_tokenizer
-from hf_docmt.hub.conversion import config_from_pretrained, convert_sentence_model
+from hf_docmt.hub.conversion import convert_sentence_model
+from hf_docmt.pretrained import config_from_pretrained
 
 VOCABULARY = 40
 SIZES = {

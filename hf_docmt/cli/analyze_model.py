@@ -1,0 +1,149 @@
+"""`docmt analyze`, for one model: rationales, attention shares, groups and gates."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from hf_docmt.cli.loading import (
+    NOT_FOR_ATTENTION,
+    AnalysisInput,
+    analysis_report,
+    languages_of,
+    load_model,
+    load_system,
+)
+from hf_docmt.cli.options import AsJson, Lang, Model, Options, Output, Picture, ReferencedDocuments, item_range
+from hf_docmt.cli.output import check_files, print_report, print_table
+
+
+def rationales(
+    model: Model,
+    folder: Annotated[str, typer.Argument(help="Folder with the files highlighted.SPLIT.LANG of SCAT.")],
+    split: Annotated[str, typer.Option(help="Part of SCAT.")] = "train",
+    items: Annotated[str | None, typer.Option(help="Only the examples on these lines: FIRST-LAST, from 1.")] = None,
+    attention: Annotated[str, typer.Option(help="encoder, cross or decoder.")] = "decoder",
+    step: Annotated[
+        str, typer.Option(help="Decoder step: the one that writes the pronoun or the one that reads it.")
+    ] = "writes",
+    source_lang: Lang = None,
+    target_lang: Lang = None,
+    option: Options = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Attention of pronouns to the words that annotators marked as supporting context (Yin et al. 2021)."""
+    from hf_docmt.analysis.rationales import rationales_files
+    from hf_docmt.files import check_output
+
+    check_output(output or "-")
+    system = load_system(
+        model,
+        option_pairs=option,
+        excluded=NOT_FOR_ATTENTION,
+        prompt_languages=(source_lang, target_lang),
+        attn_implementation="eager",
+    )
+    languages = languages_of(system, source_lang, target_lang)
+    report = rationales_files(
+        system, folder, split=split, only=item_range(items), attention=attention, step=step, **languages
+    )
+    print_report(report, as_json, output)
+
+
+def attention_share(
+    model: Model,
+    documents: ReferencedDocuments,
+    picture: Picture = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Share of cross-attention from each target sentence to its source sentence (Herold and Ney 2023)."""
+    from hf_docmt.analysis.attention_share import attention_share as measure
+    from hf_docmt.analysis.pictures.heat_maps import draw_attention_share
+
+    check_files(picture, output)
+    source = AnalysisInput(model, documents)
+    found = measure(*source.arguments)
+    print_report(source.report(found.result(source.dataset)), as_json, output)
+    if picture:
+        draw_attention_share(found, picture, title=source.title)
+
+
+def groups(
+    model: Model,
+    texts: Annotated[list[str], typer.Argument(help="Sentences in the language of the context, each in quotes.")],
+    picture: Picture = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Assignment of tokens to groups in latent grouping and selecting (Maka et al. 2024, figure 4).
+
+    A dot is a weight of exactly zero. The second table shows for each group, over all sentences, its share of the
+    weight, the number of tokens with any weight in it, and the number of tokens with their largest weight in it.
+    """
+    from pathlib import Path
+
+    from hf_docmt.analysis.group_maps import group_maps
+    from hf_docmt.analysis.pictures.heat_maps import draw_group_maps
+    from hf_docmt.reports.report import write_report
+
+    check_files(picture, output)
+    name, (loaded, tokenizer) = Path(model).name, load_model(model)
+    found = group_maps(loaded, texts, tokenizer)
+    report = analysis_report(loaded, tokenizer, name, {"sentences": texts}, found.result("sentences"))
+    if output:
+        write_report(report, output)
+    print(json.dumps(report, ensure_ascii=False) if as_json else group_tables(found))
+    if picture:
+        draw_group_maps(found, picture, title=name)
+
+
+def group_tables(found) -> str:
+    """Group maps as text: weights of every token, use of every group, and a summary line."""
+    from hf_docmt.reports.report import align_columns
+
+    weights = [["sentence", "token", *(f"{one.group:>4}" for one in found.groups)]]
+    for one in found.sentences:
+        for token, row in zip(one.tokens, one.weights):
+            weights.append([str(one.sentence), token, *(f"{weight:.2f}" if weight else "   ." for weight in row)])
+    use = [["group", "share (%)", "tokens", "largest"]]
+    use += [[str(one.group), f"{one.share:.1f}", str(one.tokens), str(one.largest)] for one in found.groups]
+    tokens, groups = found.weights.shape
+    summary = f"{found.used} of {groups} groups used, {found.ungrouped} of {tokens} tokens in none"
+    return "\n\n".join([align_columns(weights), align_columns(use), summary])
+
+
+def gates(
+    model: Model,
+    texts: Annotated[list[str], typer.Argument(help="Sentences of a document from its first one, each in quotes.")],
+    sentence: Annotated[int | None, typer.Option(help="The current sentence, from 1; default: the middle one.")] = None,
+    picture: Picture = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Share of each context sentence in the context of each word, with routing (Fei et al. 2022, section 4.3).
+
+    Shares are listed by sentence offset, for the mean of the encoder layers and for each layer; the rest is the share
+    of no context ("nothing"). For doct only the encoder is shown: its decoder selects by the words of a translation.
+    """
+    from pathlib import Path
+
+    from hf_docmt.analysis.gate_maps import gate_map
+    from hf_docmt.analysis.pictures.bars import draw_gates
+    from hf_docmt.reports.report import write_report
+
+    check_files(picture, output)
+    name, (loaded, tokenizer) = Path(model).name, load_model(model)
+    found = gate_map(loaded, texts, tokenizer, sentence)
+    report = analysis_report(loaded, tokenizer, name, {"sentences": texts}, found.result("sentences"))
+    if output:
+        write_report(report, output)
+    cells = [["layer", "token", *found.columns]]
+    for layer, shares in found.panels:
+        cells += [[layer, token, *(f"{share:.3f}" for share in row)] for token, row in zip(found.tokens, shares)]
+    print_table(cells, report, as_json)
+    if picture:
+        draw_gates(found, picture, title=name)

@@ -1,0 +1,205 @@
+"""`docmt evaluate`, `contrast`, `ctxpro`, `cxmi` and `compare`: scores of translations and of models."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hf_docmt.cli.loading import NOT_FOR_TRANSLATION, languages_of, load_system
+from hf_docmt.cli.options import (
+    AsJson,
+    BatchSize,
+    Beams,
+    Conditions,
+    Context,
+    Lang,
+    Model,
+    Options,
+    Output,
+    Picture,
+    ReferencedDocuments,
+    ReferenceFormat,
+    Strategy,
+    item_range,
+    names,
+    refuse,
+)
+from hf_docmt.cli.output import print_report
+
+MODEL_OPTIONS = ("normalization", "context", "conditions", "write_scores", "option")  # of contrast, without --scores
+
+
+def evaluate(
+    translations: Annotated[str, typer.Argument(help="JSON lines of docmt translate, or plain lines.")],
+    reference: Annotated[str, typer.Argument(help="Reference documents, the target file of a pair, or plain lines.")],
+    format: ReferenceFormat = "auto",
+    source_lang: Lang = None,
+    target_lang: Lang = None,
+    name: Annotated[str | None, typer.Option(help="Name of the system; default: the name of the file.")] = None,
+    strategy: Annotated[str | None, typer.Option(help="Strategy of the translations, for the report.")] = None,
+    beams: Annotated[int | None, typer.Option(help="Beam size of the translations, for the report.")] = None,
+    by: Annotated[str, typer.Option(help="Break scores down by index, length, domain; separated by commas.")] = "",
+    domains: Annotated[
+        str | None, typer.Option(help="Regular expression that finds the domain in a document's id.")
+    ] = None,
+    align: Annotated[bool, typer.Option("--align", help="Align the text to the reference's sentences.")] = False,
+    discourse: Annotated[
+        str, typer.Option(help="Also score pronouns, formality, connectives, terms; separated by commas.")
+    ] = "",
+    comet: Annotated[str | None, typer.Option(help="Also score COMET: path of a Python with unbabel-comet.")] = None,
+    comet_model: Annotated[
+        str | None, typer.Option(help="COMET model, a Hub name or checkpoint; default: Unbabel/wmt22-comet-da.")
+    ] = None,
+    comet_context: Annotated[
+        int, typer.Option(min=0, help="Also score doc-COMET with this many context sentences.")
+    ] = 0,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score translations: s-BLEU, d-BLEU, chrF and TER, each with its signature."""
+    from hf_docmt.evaluation.translation_scores import evaluate_files
+    from hf_docmt.files import check_output
+
+    check_output(output or "-")
+    report = evaluate_files(
+        translations,
+        reference,
+        format,
+        source_lang,
+        target_lang,
+        name=name,
+        strategy=strategy,
+        beams=beams,
+        by=names(by),
+        domains=domains,
+        align=align,
+        discourse=names(discourse),
+        comet=comet,
+        comet_model=comet_model,
+        comet_context=comet_context,
+    )
+    print_report(report, as_json, output)
+
+
+def contrast(
+    call: typer.Context,
+    model: Annotated[str, typer.Argument(help="Model folder or Hub name; with --scores a name for the system.")],
+    suites: Annotated[list[str], typer.Argument(help="Suites of ContraPro, Voita, Lopes or Bawden: files or folders.")],
+    format: Annotated[str, typer.Option(help="contrapro, voita, lopes, bawden or auto.")] = "auto",
+    documents: Annotated[str | None, typer.Option(help="JSON lines with the contexts of a ContraPro suite.")] = None,
+    records: Annotated[str | None, typer.Option(help="JSON file of a suite that is given as text files.")] = None,
+    normalization: Annotated[str, typer.Option(help="sum or mean of the tokens' log-probabilities.")] = "sum",
+    context: Context = None,
+    conditions: Conditions = "true",
+    items: Annotated[str | None, typer.Option(help="Only these items of each suite: FIRST-LAST, from 1.")] = None,
+    scores: Annotated[
+        str | None, typer.Option(help="Read scores from this file instead of scoring with a model.")
+    ] = None,
+    better: Annotated[str, typer.Option(help="Which scores of that file are better: lower or higher.")] = "lower",
+    write_scores: Annotated[str | None, typer.Option(help="Folder to write scores to, in the published order.")] = None,
+    option: Options = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Contrastive accuracy by forced decoding, of a translation or language model, or from a file of scores."""
+    from hf_docmt.evaluation.suite_files import contrast_files, judge_files
+    from hf_docmt.files import check_output
+
+    check_output(output or "-")
+    shared = {"format": format, "documents": documents, "records": records, "only": item_range(items)}
+    if scores is not None:
+        refuse(call, MODEL_OPTIONS, "is for a model that is scored, but --scores gives what another system wrote")
+        if len(suites) != 1:
+            raise ValueError(f"--scores is a file of one suite, got {len(suites)} suites; judge them one by one")
+        report = judge_files(model, suites[0], scores, better=better, **shared)
+    else:
+        refuse(call, ("better",), "is for a file of scores, but --scores is not given")
+        system = load_system(model, context=context, option_pairs=option)
+        options = {"normalization": normalization, "scores_folder": write_scores, **shared}
+        report = contrast_files(system, suites, conditions=conditions.split(","), **options)
+    print_report(report, as_json, output)
+
+
+def ctxpro(
+    model: Model,
+    sets: Annotated[list[str], typer.Argument(help="Evaluation sets, evalsets/NAME.json.")],
+    inputs: Annotated[str | None, typer.Option(help="Source texts of the set; default: inputs/NAME beside it.")] = None,
+    context: Context = None,
+    conditions: Conditions = "true",
+    rule: Annotated[
+        str, typer.Option(help="Where the expected word is searched: line (of the current sentence) or published.")
+    ] = "line",
+    strategy: Strategy = None,
+    beams: Beams = None,
+    batch_size: BatchSize = 16,
+    option: Options = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Generative accuracy on ctxpro's sets: does the translation have the word that the context requires?"""
+    from hf_docmt.evaluation.generative import ctxpro_files
+    from hf_docmt.files import check_output
+
+    check_output(output or "-")
+    options = {"batch_size": batch_size, "strategy": strategy, "num_beams": beams}
+    options = {name: value for name, value in options.items() if value is not None}
+    system = load_system(model, context=context, option_pairs=option, excluded=NOT_FOR_TRANSLATION, **options)
+    report = ctxpro_files(system, sets, inputs=inputs, conditions=conditions.split(","), rule=rule)
+    print_report(report, as_json, output)
+
+
+def cxmi(
+    model: Model,
+    documents: ReferencedDocuments,
+    source_lang: Lang = None,
+    target_lang: Lang = None,
+    context: Context = None,
+    option: Options = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """CXMI: what context adds to the log-probability of references, in nats per sentence (Fernandes et al. 2021)."""
+    from pathlib import Path
+
+    from hf_docmt.data.readers import read_documents
+    from hf_docmt.evaluation.suite_files import cxmi_files
+    from hf_docmt.files import check_output
+
+    check_output(output or "-")
+    system = load_system(model, context=context, option_pairs=option, prompt_languages=(source_lang, target_lang))
+    languages = languages_of(system, source_lang, target_lang)
+    report = cxmi_files(system, read_documents(path=documents, **languages), dataset=Path(documents).stem, **languages)
+    print_report(report, as_json, output)
+
+
+def compare(
+    reports: Annotated[list[str], typer.Argument(help="Report files of several systems.")],
+    name: Annotated[
+        list[str] | None, typer.Option(help="Name of a system, in the order of the reports; repeatable.")
+    ] = None,
+    baseline: Annotated[str | None, typer.Option(help="System to test the others against.")] = None,
+    breakdown: Annotated[str, typer.Option(help="none, all, or an axis such as distance.")] = "none",
+    may_differ: Annotated[
+        list[str] | None,
+        typer.Option(help="Key of the signature, strategy or beams that may differ within a row; repeatable."),
+    ] = None,
+    method: Annotated[str, typer.Option(help="randomisation, bootstrap or sacrebleu-bootstrap.")] = "randomisation",
+    samples: Annotated[int, typer.Option(min=1, help="Random samples of a test.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of a test.")] = 1,
+    format: Annotated[str, typer.Option(help="text, markdown, latex or json.")] = "text",
+    picture: Picture = None,
+    picture_of: Annotated[str, typer.Option(help="distance (accuracies), index or length (scores).")] = "distance",
+) -> None:
+    """Compare several systems in one table, with signatures, intervals and significant differences."""
+    from hf_docmt.analysis.pictures.comparison import draw_accuracy_by_distance, draw_scores
+    from hf_docmt.reports.comparison import compare_reports
+    from hf_docmt.reports.tables import format_comparison
+
+    options = {"names": name, "may_differ": tuple(may_differ or ())}
+    test = {"baseline": baseline, "method": method, "samples": samples, "seed": seed}
+    print(format_comparison(compare_reports(reports, breakdown=breakdown, **options, **test), format))
+    if picture and picture_of == "distance":
+        draw_accuracy_by_distance(compare_reports(reports, breakdown="distance", **options), picture)
+    elif picture:
+        draw_scores(compare_reports(reports, breakdown=picture_of, **options), picture, axis=picture_of)

@@ -1,0 +1,132 @@
+"""Models, systems and documents as the commands load them."""
+
+from __future__ import annotations
+
+NOT_FOR_SCORING = ("past_context", "strategy", "batch_size", "max_new_tokens")
+NOT_FOR_TRANSLATION = ("past_context", "strategy", "batch_size", "batch_tokens")
+NOT_FOR_ATTENTION = ("strategy", "batch_size", "batch_tokens", "max_new_tokens")
+
+
+def load_model(name: str, device: str | None = None) -> tuple:
+    """Model and tokenizer of a folder or Hub name; the model is on `device`, by default that of `default_device`."""
+    from hf_docmt import registry
+
+    hide_progress_bars()
+    model, tokenizer = registry.load_model(name)
+    return model.to(device or default_device()), tokenizer
+
+
+def load_system(
+    name: str,
+    *,
+    context: int | None = None,
+    option_pairs: list[str] | None = None,
+    excluded: tuple[str, ...] = NOT_FOR_SCORING,
+    prompt_languages: tuple[str | None, str | None] = (None, None),
+    **options,
+):
+    """The system of a folder or Hub name, named by its folder, reading `context` sentences of past context.
+
+    `option_pairs`: the texts KEY=VALUE of --option. `excluded`: options that --option does not take, since the command
+    has a flag for them or they have no effect there. `prompt_languages`: source and target language that the prompt of
+    a language model names, unless --option says otherwise. ValueError: options that do not fit the system.
+    """
+    import os
+
+    from hf_docmt.evaluation.suite_files import CHUNK_CONTEXT
+    from hf_docmt.evaluation.systems import load_system
+    from hf_docmt.evaluation.systems.loading import kind_of, read_options
+
+    hide_progress_bars()
+    kind = kind_of(name)
+    if "strategy" in options and kind != "docmt":
+        raise ValueError(f"{name} is not a model of this package, and only these have strategies; leave --strategy out")
+    given = read_options(option_pairs or (), kind, excluded)
+    if kind == "causal":
+        options |= {key: lang for key, lang in zip(("source_lang", "target_lang"), prompt_languages) if lang}
+    if context is not None:
+        options["past_context"] = context
+    system = load_system(name, device=default_device(), **options | given)
+    if "past_context" not in options | given and getattr(system.model.config, "view", None) == "chunk":
+        system.past_context = CHUNK_CONTEXT
+    for key in ("separator", "context_sides"):
+        if key in given and not system.past_context and not system.future_context:
+            raise ValueError(f"--option {key} is for context, but the system reads none; give it some, or leave it out")
+    system.name = os.path.basename(os.path.abspath(name))
+    return system
+
+
+def languages_of(system, source_lang: str | None, target_lang: str | None) -> dict[str, str]:
+    """The languages that were given, else those of the model."""
+    config = system.model.config
+    languages = {
+        "source_lang": source_lang or getattr(config, "source_lang", None),
+        "target_lang": target_lang or getattr(config, "target_lang", None),
+    }
+    if not all(languages.values()):
+        raise ValueError("the languages of the documents are needed: give --source-lang and --target-lang")
+    return languages
+
+
+def default_device() -> str:
+    """The accelerator that torch sees, else the CPU."""
+    import torch
+
+    found = torch.accelerator.current_accelerator(check_available=True)
+    return "cpu" if found is None else found.type
+
+
+def hide_progress_bars() -> None:
+    """Turn off transformers' progress bars of loading and saving, which take a moment."""
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+
+
+def model_names(models: list[str]) -> list[str]:
+    """The names of the models' folders. ValueError: two of one name."""
+    from pathlib import Path
+
+    names = [Path(model).name for model in models]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"two models are called {repeated[0]!r}; give their folders different names")
+    return names
+
+
+def analysis_report(model, tokenizer, name: str, data: dict, *results: dict) -> dict:
+    """The report of an analysis of one model."""
+    from hf_docmt.evaluation.systems import DocMTSystem
+    from hf_docmt.reports.report import build_report, make_result
+
+    described = DocMTSystem(model, tokenizer, name).describe()
+    return build_report(model=described, data=data, results=[make_result(**result) for result in results])
+
+
+class AnalysisInput:
+    """A model and the documents it is analysed on, read in the languages of the model."""
+
+    def __init__(self, model: str, documents: str):
+        from pathlib import Path
+
+        from hf_docmt.data.readers import read_documents
+
+        self.model, self.tokenizer = load_model(model)
+        config = self.model.config
+        self.languages = {"source_lang": config.source_lang, "target_lang": config.target_lang}
+        if not all(self.languages.values()):
+            raise ValueError(
+                f"{model}: its config.json names no source_lang and target_lang, which documents need; add them"
+            )
+        self.documents = read_documents(path=documents, **self.languages)
+        self.name, self.dataset = Path(model).name, Path(documents).stem
+        self.title = f"{self.name}, {self.dataset}"
+
+    @property
+    def arguments(self) -> tuple:
+        """Model, documents and tokenizer: the first arguments of every analysis."""
+        return self.model, self.documents, self.tokenizer
+
+    def report(self, *results: dict) -> dict:
+        """The report of these results on these documents."""
+        data = {"documents": len(self.documents), **self.languages}
+        return analysis_report(self.model, self.tokenizer, self.name, data, *results)

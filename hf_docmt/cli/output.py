@@ -1,0 +1,54 @@
+"""What commands print and write, and the checks of output paths before long work."""
+
+from __future__ import annotations
+
+import json
+
+
+def print_report(report: dict, as_json: bool, output: str | None) -> None:
+    """Print the report as a table or as JSON; write it to a file where one is given."""
+    from hf_docmt.reports.report import format_table, write_report
+
+    if output:
+        write_report(report, output)
+    print(json.dumps(report, ensure_ascii=False) if as_json else format_table(report))
+
+
+def print_table(cells: list[list[str]], facts: dict | list, as_json: bool) -> None:
+    """Print rows of cells, the first row being the header, or all facts as JSON."""
+    from hf_docmt.reports.report import align_columns
+
+    print(json.dumps(facts, ensure_ascii=False) if as_json else align_columns(cells))
+
+
+def write_reports(reports: dict[str, dict], folder: str) -> None:
+    """Write every report to NAME.json in a folder, which is made if need be."""
+    from pathlib import Path
+
+    from hf_docmt.reports.report import write_report
+
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for name, report in reports.items():
+        write_report(report, Path(folder) / f"{name}.json")
+
+
+def check_files(picture: str | None, output: str | None) -> None:
+    """Raise `ValueError` before the analysis where picture or report cannot be written."""
+    from pathlib import Path
+
+    from hf_docmt.analysis.pictures.comparison import checked_path
+    from hf_docmt.files import check_output
+
+    check_output(output or "-")
+    if picture and checked_path(Path(picture)).resolve() == Path(output or "-").resolve():
+        raise ValueError(f"{picture} is to be both picture and report; give two files")
+
+
+def check_folder(folder: str | None) -> None:
+    """Raise `ValueError` before the analysis where a folder for reports cannot be made."""
+    from pathlib import Path
+
+    path = Path(folder or ".")
+    existing = next(parent for parent in (path, *path.resolve().parents) if parent.exists())
+    if not existing.is_dir():
+        raise ValueError(f"{folder} cannot be a folder for reports: there is a file of this name; choose another one")

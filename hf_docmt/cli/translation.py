@@ -1,0 +1,48 @@
+"""`docmt translate`: documents in, documents out."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from hf_docmt.cli.loading import load_model
+from hf_docmt.cli.options import BatchSize, Beams, Lang, Model, OutputText, Strategy
+
+
+def translate(
+    model: Model,
+    input: Annotated[str, typer.Argument(help="File of documents, or - for standard input.")] = "-",
+    output: OutputText = "-",
+    format: Annotated[str, typer.Option(help="Format of the input: auto, jsonl, lines, text, tsv, dtag, ...")] = "auto",
+    strategy: Strategy = None,
+    beams: Beams = None,
+    length_penalty: Annotated[float | None, typer.Option(help="Exponent of the length in beam scores.")] = None,
+    batch_size: BatchSize = 16,
+    source_lang: Lang = None,
+) -> None:
+    """Translate documents, N sentences in, N out: JSON lines, or plain lines where the input is plain text."""
+    from hf_docmt.data.readers import SIDED, detect_format, read_documents
+    from hf_docmt.evaluation.translation_scores import count_repairs
+    from hf_docmt.files import check_output
+    from hf_docmt.translation.corpus import PLAIN, translate_corpus, write_translations
+
+    check_output(output)
+    loaded, tokenizer = load_model(model)
+    files = {"source" if format in SIDED else "path": input}
+    format = detect_format(files) if format == "auto" else format
+    documents = read_documents(format, source_lang=source_lang or loaded.config.source_lang or "source", **files)
+    options = {"num_beams": beams, "length_penalty": length_penalty}
+    rows = translate_corpus(
+        loaded,
+        tokenizer,
+        documents,
+        strategy=strategy,
+        batch_size=batch_size,
+        **{name: value for name, value in options.items() if value is not None},
+    )
+    write_translations(rows, output, plain=format in PLAIN)
+    sentences = sum(len(row["translation"]) for row in rows)
+    repairs = ", ".join(f"{count} {kind}" for kind, count in sorted(count_repairs(rows).items())) or "none"
+    print(f"{len(rows)} documents, {sentences} sentences, repairs: {repairs}", file=sys.stderr)
