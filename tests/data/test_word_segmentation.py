@@ -47,7 +47,7 @@ def test_command(run, tmp_path):
     (row,) = read_documents("iwslt", source_lang="zh", source=tmp_path / "words.zh")
     assert row["doc_id"] == "7"
     assert [pair["zh"] for pair in row["translation"]] == ["因为 音乐 可以 帮 他", "", "他 将 思维 转换 成形 & TED"]
-    assert run("segment", stdin="因为音乐可以帮他\n\n") == (0, "因为 音乐 可以 帮 他\n\n", "")  # "words" is its name in 0.1
+    assert run("segment", stdin="因为音乐可以帮他\n\n") == (0, "因为 音乐 可以 帮 他\n\n", "")  # was "words"
 
 
 def test_errors(run, tmp_path, monkeypatch):
