@@ -24,9 +24,9 @@ from transformers.utils.generic import can_return_tuple, merge_with_config_defau
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
 from .configuration_docmt import DocMTConfig
+from .cpu_inference import Linear, is_plain, packed_linear, packs
 from .decoding import DecodingCache, SharedSources
 from .generation_docmt import DocumentTranslation
-from .linear import Linear, is_plain, packed_linear, packs
 from .loss import weighted_cross_entropy
 from .segments import is_right_padded, sinusoid, token_positions
 

@@ -9,7 +9,7 @@ from transformers.masking_utils import create_bidirectional_mask
 from transformers.modeling_outputs import BaseModelOutput
 
 from .backbone import Attention, Decoder, DecoderLayer, DocMTForConditionalGeneration, DocMTModel, EncoderLayer
-from .linear import Linear
+from .cpu_inference import Linear
 from .segments import tokens_first
 
 CONTEXT_INPUTS = ("context_input_ids", "context_attention_mask", "context_offsets", "context_is_target")

@@ -4,7 +4,7 @@ import torch
 from transformers import DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import DynamicLayer
 
-from .linear import drop_stale
+from .cpu_inference import drop_stale
 
 
 class BeamLayer(DynamicLayer):

@@ -9,7 +9,7 @@ from transformers.masking_utils import create_bidirectional_mask
 
 from .backbone import Attention
 from .configuration_docmt import DocMTConfig
-from .linear import Linear
+from .cpu_inference import Linear
 from .segments import sinusoid
 
 

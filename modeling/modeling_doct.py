@@ -11,7 +11,7 @@ from .backbone import Decoder, DecoderLayer, DocMTModel, Encoder, EncoderLayer
 from .configuration_doct import DocTConfig
 from .context import CONTEXT_INPUTS, ContextForConditionalGeneration, ContextLayers, check_context, joined
 from .context_translation import ContextTranslator
-from .linear import Linear
+from .cpu_inference import Linear
 from .selection import Selectable, SelectedAttention, in_places, selectable, spread
 from .sentence_cache import SelectedTranslation
 

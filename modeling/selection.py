@@ -9,7 +9,7 @@ from transformers.masking_utils import create_bidirectional_mask
 
 from .backbone import Attention
 from .context import check_context, sentences_to_read
-from .linear import Linear
+from .cpu_inference import Linear
 
 
 class Selection(nn.Module):

@@ -6,7 +6,7 @@ from transformers.activations import ACT2FN
 from transformers.masking_utils import create_bidirectional_mask
 
 from .backbone import Attention
-from .linear import Linear
+from .cpu_inference import Linear
 from .segments import is_right_padded, tokens_first
 
 POOLINGS = ("avg", "max", "linear")

@@ -14,11 +14,11 @@ import pytest
 import torch
 
 from hf_docmt import cli
-from hf_docmt.modeling import linear
+from hf_docmt.modeling import cpu_inference
 
 pytest.register_assert_rewrite("support.battery", "support.scripted_model")
 torch.set_num_threads(1)
-linear.SMALLEST = linear.LEAST_WORK = 0  # the tiny models of the tests take the packed path, too
+cpu_inference.SMALLEST = cpu_inference.LEAST_WORK = 0  # the tiny models of the tests take the packed path, too
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,8 @@ from support.battery import logits
 from support.tiny_models import EOS, build
 from torch import nn
 
-from hf_docmt.modeling import linear
-from hf_docmt.modeling.linear import Linear
+from hf_docmt.modeling import cpu_inference
+from hf_docmt.modeling.cpu_inference import Linear
 
 BATCH = {"input_ids": torch.tensor([[7, 8, 9, EOS]]), "decoder_input_ids": torch.tensor([[2, 9, 8]])}
 
@@ -50,14 +50,14 @@ def test_packed_only_where_there_is_nothing_to_learn():
 
 
 def test_small_fp32_weights_are_not_packed(monkeypatch):
-    monkeypatch.setattr(linear, "SMALLEST", 64)
+    monkeypatch.setattr(cpu_inference, "SMALLEST", 64)
     check(Linear(8, 8), torch.randn(2, 8))
     check(Linear(8, 7), torch.randn(2, 8), packed=False)
 
 
 def test_few_rows_pass_packed_weights_by(monkeypatch):
     """They leave the copy for the many rows that come next, unless the weights are to learn."""
-    monkeypatch.setattr(linear, "LEAST_WORK", 3 * 64)
+    monkeypatch.setattr(cpu_inference, "LEAST_WORK", 3 * 64)
     layer = Linear(8, 8)
     check(layer, torch.randn(2, 8), packed=False)
     check(layer, torch.randn(3, 8))
