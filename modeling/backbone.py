@@ -24,7 +24,7 @@ from transformers.utils.generic import can_return_tuple, merge_with_config_defau
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
 from .configuration_docmt import DocMTConfig
-from .cpu_inference import Linear, is_plain, packed_linear, packs
+from .cpu_inference import Linear, joint_linear
 from .decoding import DecodingCache, SharedSources
 from .generation_docmt import DocumentTranslation
 from .loss import weighted_cross_entropy
@@ -86,13 +86,7 @@ class Attention(nn.Module):
         return states.view(*states.shape[:2], -1, self.head_dim).transpose(1, 2)  # (B, H, T, Dh)
 
     def self_projections(self, hidden_states: torch.Tensor):
-        linears = (self.q_proj, self.k_proj, self.v_proj)
-        if torch.is_grad_enabled():
-            self.__dict__.pop("_packed", None)
-        elif all(map(is_plain, linears)) and packs(self.q_proj.weight, hidden_states, matrices=3):
-            weights, biases = [linear.weight for linear in linears], [linear.bias for linear in linears]
-            return [self.heads(states) for states in packed_linear(self, weights, biases, hidden_states).chunk(3, -1)]
-        projected = [linear(hidden_states) for linear in linears]
+        projected = joint_linear((self.q_proj, self.k_proj, self.v_proj), hidden_states)  # (B, T, D) each
         return [self.heads(states) for states in projected]
 
     def source_projections(self, key_value_states: torch.Tensor, past_key_values: DecodingCache | None):
@@ -105,9 +99,6 @@ class Attention(nn.Module):
             key, value = past_key_values.cross_attention_cache.update(key, value, self.layer_idx)
             past_key_values.is_updated[self.layer_idx] = True
         return key, value
-
-    def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if name != "_packed"}
 
 
 class Layer(GradientCheckpointingLayer):

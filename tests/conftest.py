@@ -18,7 +18,7 @@ from hf_docmt.modeling import cpu_inference
 
 pytest.register_assert_rewrite("support.battery", "support.scripted_model")
 torch.set_num_threads(1)
-cpu_inference.SMALLEST = cpu_inference.LEAST_WORK = 0  # the tiny models of the tests take the packed path, too
+cpu_inference.MIN_ELEMENTS = cpu_inference.MIN_MULTIPLICATIONS = 0  # tiny models of the tests are prepacked, too
 
 
 @pytest.fixture(autouse=True)

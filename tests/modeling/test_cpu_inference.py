@@ -1,7 +1,11 @@
-"""Packed linear layers: nn.Linear's results, and never those of weights that are gone."""
+"""Prepacked linear layers: nn.Linear's results, and never those of weights that are gone."""
 
 import copy
+import gc
+import os
 import pickle
+import threading
+import weakref
 
 import pytest
 import torch
@@ -10,20 +14,35 @@ from support.tiny_models import EOS, build
 from torch import nn
 
 from hf_docmt.modeling import cpu_inference
-from hf_docmt.modeling.cpu_inference import Linear
+from hf_docmt.modeling.cpu_inference import Linear, checksum, joint_linear, prepacked_weights
 
 BATCH = {"input_ids": torch.tensor([[7, 8, 9, EOS]]), "decoder_input_ids": torch.tensor([[2, 9, 8]])}
+
+
+needs_bf16 = pytest.mark.skipif(not cpu_inference.BF16, reason="this processor has no bf16 instructions")
 
 
 def plain(layer: nn.Linear, states: torch.Tensor) -> torch.Tensor:
     return states @ layer.weight.T + (layer.bias if layer.bias is not None else 0)
 
 
-def check(layer: nn.Linear, states: torch.Tensor, packed: bool = True) -> None:
-    """The result is that of the weights as they are now, and it came from where it should."""
-    with torch.no_grad():
-        torch.testing.assert_close(layer(states), plain(layer, states), atol=1e-5, rtol=1e-5)
-    assert ("_packed" in layer.__dict__) == packed
+def is_kept(layer: nn.Linear) -> bool:
+    """Whether prepacked weights of the layer are kept."""
+    return bool(cpu_inference._kept.get(layer))
+
+
+def check(layer: nn.Linear, states: torch.Tensor, prepacked: bool = True) -> None:
+    """The results are those of the weights as they are now, and they came from where they should."""
+    with torch.no_grad(), prepacked_weights(layer):
+        for _ in range(2):  # the first product is with plain weights
+            torch.testing.assert_close(layer(states), plain(layer, states), atol=1e-5, rtol=1e-5)
+    assert is_kept(layer) == prepacked
+
+
+def scoped_logits(model, batch) -> torch.Tensor:
+    """Logits of the second pass in a scope, with prepacked weights."""
+    with prepacked_weights(model):
+        return [logits(model, batch) for _ in range(2)][1]
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -38,53 +57,125 @@ def test_is_nn_linear(shape, bias):
     assert layer(torch.empty(0, 24)).shape == (0, 40)
 
 
-def test_packed_only_where_there_is_nothing_to_learn():
+def test_prepacked_only_in_inference():
     layer, states = Linear(8, 8), torch.randn(2, 8)
-    layer(states)
-    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-        assert layer(states).dtype == torch.bfloat16
+    with prepacked_weights(layer):
+        for _ in range(2):
+            layer(states)
+            with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+                assert layer(states).dtype == torch.bfloat16
+            with torch.no_grad():
+                Linear.forward(layer.double(), states.double())
+                layer.float()
+    assert not is_kept(layer)
+    check(layer, states)
+
+
+def test_plain_outside_of_the_scope():
+    layer, other, states = Linear(8, 8), Linear(8, 8), torch.randn(2, 8)
     with torch.no_grad():
-        Linear.forward(layer.double(), states.double())
-    assert "_packed" not in layer.__dict__
-    check(layer.float(), states)
+        for _ in range(2):
+            layer(states)
+        assert not is_kept(layer)
+        with prepacked_weights(other):
+            for _ in range(2):
+                layer(states)
+        assert not is_kept(layer)
+        check(layer, states)
+        layer.weight.data.mul_(2)
+        torch.testing.assert_close(layer(states), plain(layer, states), atol=1e-5, rtol=1e-5)
 
 
-def test_small_fp32_weights_are_not_packed(monkeypatch):
-    monkeypatch.setattr(cpu_inference, "SMALLEST", 64)
+def test_second_product_is_the_first_with_prepacked_weights():
+    layer, states = Linear(8, 8), torch.randn(2, 8)
+    with torch.no_grad():
+        for _ in range(2):
+            with prepacked_weights(layer):
+                layer(states)
+        assert not is_kept(layer)
+        with prepacked_weights(layer):
+            layer(states)
+            assert not is_kept(layer)
+            layer(states)
+            assert is_kept(layer)
+
+
+def test_small_fp32_weights_are_not_prepacked(monkeypatch):
+    monkeypatch.setattr(cpu_inference, "MIN_ELEMENTS", 64)
     check(Linear(8, 8), torch.randn(2, 8))
-    check(Linear(8, 7), torch.randn(2, 8), packed=False)
+    check(Linear(8, 7), torch.randn(2, 8), prepacked=False)
 
 
-def test_few_rows_pass_packed_weights_by(monkeypatch):
-    """They leave the copy for the many rows that come next, unless the weights are to learn."""
-    monkeypatch.setattr(cpu_inference, "LEAST_WORK", 3 * 64)
+def test_few_rows_use_plain_weights(monkeypatch):
+    monkeypatch.setattr(cpu_inference, "MIN_MULTIPLICATIONS", 3 * 64)
     layer = Linear(8, 8)
-    check(layer, torch.randn(2, 8), packed=False)
+    check(layer, torch.randn(2, 8), prepacked=False)
     check(layer, torch.randn(3, 8))
-    check(layer, torch.randn(2, 8))
-    layer(torch.randn(2, 8))
-    assert "_packed" not in layer.__dict__
-    with torch.no_grad():
-        layer.bfloat16()(torch.randn(1, 8).bfloat16())
-        assert "_packed" not in layer.__dict__
-        layer(torch.randn(2, 8).bfloat16())
-        assert "_packed" in layer.__dict__
+
+
+@needs_bf16
+def test_one_row_of_bf16_uses_plain_weights():
+    layer = Linear(8, 8).bfloat16()
+    with torch.no_grad(), prepacked_weights(layer):
+        for rows, prepacked in ((1, False), (2, True)):
+            for _ in range(2):
+                layer(torch.randn(rows, 8).bfloat16())
+            assert is_kept(layer) == prepacked
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows", "prepacked"),
+    [
+        ((512, 512), 16, True),  # 2**22 multiplications
+        ((512, 512), 15, False),
+        ((512, 2048), 4, True),  # feed-forward network of Transformer-base, four beams
+        ((512, 2048), 3, False),
+        ((512, 255), 1000, False),  # fewer than 2**17 elements
+        ((512, 256), 1000, True),
+    ],
+)
+def test_thresholds(shape, rows, prepacked, monkeypatch):
+    """Those of production: the fixture of all tests sets them to 0."""
+    monkeypatch.setattr(cpu_inference, "MIN_ELEMENTS", 2**17)
+    monkeypatch.setattr(cpu_inference, "MIN_MULTIPLICATIONS", 2**22)
+    layer, states = Linear(*shape), torch.randn(rows, shape[0])
+    check(layer, states, prepacked)
+
+
+def test_production_thresholds_of_joint_layers(monkeypatch):
+    """Query, key and value of Transformer-base for four beams are one product of 3 * 2**18 elements: 3 * 2**20."""
+    monkeypatch.setattr(cpu_inference, "MIN_ELEMENTS", 2**17)
+    monkeypatch.setattr(cpu_inference, "MIN_MULTIPLICATIONS", 2**22)
+    layers = nn.ModuleList(Linear(512, 512) for _ in range(3))
+    for rows, prepacked in ((5, False), (6, True)):
+        states = torch.randn(rows, 1, 512)
+        with torch.no_grad(), prepacked_weights(layers):
+            for _ in range(2):
+                for layer, found in zip(layers, joint_linear(layers, states)):
+                    torch.testing.assert_close(found, plain(layer, states), atol=1e-5, rtol=1e-5)
+        assert [is_kept(layer) for layer in layers] == [prepacked, False, False]
 
 
 def test_another_bias():
     layer, states, bias = Linear(8, 6, bias=False), torch.randn(3, 8), torch.randn(6)
-    for grad in (True, False):
-        with torch.set_grad_enabled(grad):
-            torch.testing.assert_close(layer(states, bias), plain(layer, states) + bias, atol=1e-5, rtol=1e-5)
+    with prepacked_weights(layer):
+        for grad in (True, False, False):
+            with torch.set_grad_enabled(grad):
+                torch.testing.assert_close(layer(states, bias), plain(layer, states) + bias, atol=1e-5, rtol=1e-5)
+    assert is_kept(layer)
 
 
+@needs_bf16
 def test_bf16_weights():
     layer, states = Linear(64, 32), torch.randn(4, 64)
     exact = plain(layer, states).detach()
-    with torch.no_grad():
-        found = layer.bfloat16()(states.bfloat16())
-    assert found.dtype == torch.bfloat16 and "_packed" in layer.__dict__
+    with torch.no_grad(), prepacked_weights(layer.bfloat16()):
+        found = [layer(states.bfloat16()) for _ in range(2)][1]
+    assert found.dtype == torch.bfloat16 and is_kept(layer)
     torch.testing.assert_close(found.float(), exact, atol=0.05, rtol=0.05)
+
+
+# Changes between two scopes
 
 
 def double_in_place(layer):
@@ -141,6 +232,19 @@ def moving_average(layer):
     layer.weight.data.mul_(0.5).add_(torch.randn(40, 24), alpha=0.5)
 
 
+def permuted_columns(layer):
+    """As heads or neurons are sorted."""
+    layer.weight.data.copy_(layer.weight.data[:, torch.randperm(24)].clone())
+
+
+def permuted_rows(layer):
+    layer.weight.data.copy_(layer.weight.data[torch.randperm(40)].clone())
+
+
+def one_bit(layer):
+    layer.weight.data.view(torch.int32)[3, 5] ^= 1 << 22
+
+
 CHANGES = (
     double_in_place,
     moving_average,
@@ -153,6 +257,9 @@ CHANGES = (
     training_step,
     fused_training_step,
     fused_training_step_after_a_look,
+    permuted_columns,
+    permuted_rows,
+    one_bit,
 )
 
 
@@ -167,18 +274,67 @@ def test_follows_the_weights(change):
     check(layer, states)
 
 
-def test_what_stands_around_a_projection_is_called():
-    """Hooks, and adapters as peft puts them in place of q_proj, also where weights could be packed."""
+def test_checksum_sees_a_swap():
+    """Of two neighbouring rows or columns in a matrix of Transformer-base."""
+    weight = torch.randn(512, 512)
+    before = checksum(weight)
+    for axis in (0, 1):
+        for first in (0, 100, 510):
+            order = torch.arange(512)
+            order[[first, first + 1]] = order[[first + 1, first]]
+            assert not torch.equal(checksum(weight.index_select(axis, order)), before)
+    assert torch.equal(checksum(weight.clone()), before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(5, 7), (4, 8), (300, 33)])
+def test_checksum_of_any_shape(shape, dtype):
+    weight = torch.randn(shape).to(dtype)
+    for same in (weight.clone(), torch.cat([weight.new_zeros(1), weight.flatten()])[1:].view(shape)):
+        assert same.storage_offset() in (0, 1)
+        changed = same.clone()
+        changed[-1, -1] += 1
+        assert not torch.equal(checksum(changed), checksum(same))
+
+
+def test_unchanged_weights_are_prepacked_once(monkeypatch):
+    made, reorder = [], torch.ops.mkldnn._reorder_linear_weight
+    monkeypatch.setattr(torch.ops.mkldnn, "_reorder_linear_weight", lambda *a: made.append(a) or reorder(*a))
+    layer, states = Linear(24, 40), torch.randn(3, 24)
+    for number in (1, 1, 2):
+        if number == 2:
+            moving_average(layer)
+        check(layer, states)
+        assert len(made) == number
+
+
+def test_training_mode_and_the_end_of_a_model_free_the_memory():
+    layer, states = Linear(24, 40), torch.randn(3, 24)
+    check(layer, states)
+    assert is_kept(layer.eval()) and not is_kept(layer.train())
+    check(layer, states)
+    matrix = weakref.ref(cpu_inference._kept[layer][1])
+    del layer
+    gc.collect()
+    assert matrix() is None
+
+
+def test_adapters_and_hooks_of_a_projection_are_called():
+    """Also where its weights could be prepacked."""
     attention = build().model.encoder.layers[0].self_attn
     states, calls = torch.randn(1, 3, attention.q_proj.in_features), []
-    with torch.no_grad():
-        before = attention(states)[0]
-        assert "_packed" in attention.__dict__
-        attention.q_proj.register_forward_hook(lambda *_: calls.append(1))
-        torch.testing.assert_close(attention(states)[0], before)
-        attention.k_proj = nn.Sequential(attention.k_proj, Linear(16, 16))
-        adapted = attention(states)[0]
-    assert calls == [1, 1] and not torch.allclose(adapted, before, atol=1e-4)
+
+    def run() -> torch.Tensor:
+        with torch.no_grad(), prepacked_weights(attention):
+            return [attention(states)[0] for _ in range(3)][2]
+
+    before = run()
+    assert is_kept(attention.q_proj)
+    attention.q_proj.register_forward_hook(lambda *_: calls.append(1))
+    torch.testing.assert_close(run(), before)
+    attention.k_proj = nn.Sequential(attention.k_proj, Linear(16, 16))
+    adapted = run()
+    assert len(calls) == 6 and not torch.allclose(adapted, before, atol=1e-4)
     torch.testing.assert_close(adapted, attention(states)[0])
 
 
@@ -198,50 +354,120 @@ def test_weights_at_an_old_address():
 
 
 def test_model_follows_a_fused_training_step():
-    """Projections that are packed together, too."""
+    """Projections that are prepacked together, too."""
     model = build(past_context=1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, fused=True)
-    before = logits(model, BATCH)
+    before = scoped_logits(model, BATCH)
     for _ in range(2):
         model(**BATCH, labels=BATCH["decoder_input_ids"]).loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-        found = logits(model, BATCH)
+        found = scoped_logits(model, BATCH)
         torch.testing.assert_close(found, model(**BATCH).logits.detach(), atol=1e-5, rtol=1e-5)
         assert (found - before).abs().max() > 1e-3
         before = found
 
 
-def test_copies_and_pickles_are_made_without_it():
+def test_copies_pickles_and_saved_weights_do_not_contain_it():
     model = build(past_context=1)
-    expected = logits(model, BATCH)
-    packed = [name for name, module in model.named_modules() if "_packed" in module.__dict__]
-    assert "lm_head" in packed and "model.decoder.layers.1.self_attn" in packed
-    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert not any("_packed" in module.__dict__ for module in other.modules())
-        assert torch.equal(logits(other, BATCH), expected)
+    with prepacked_weights(model):
+        for _ in range(2):
+            expected = logits(model, BATCH)
+        assert is_kept(model.lm_head) and is_kept(model.model.decoder.layers[1].self_attn.q_proj)
+        for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+            assert not any(map(is_kept, other.modules()))
+            torch.testing.assert_close(logits(other, BATCH), expected)
+            with torch.no_grad():
+                other.lm_head.weight.mul_(3)
+            assert torch.equal(logits(model, BATCH), expected)
+        assert not any(
+            "pack" in name for module in model.modules() for name in (*module.__dict__, *module.state_dict())
+        )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_forked_process_has_none():
+    layer, states = Linear(24, 40), torch.randn(3, 24)
+    check(layer, states)
+    child = os.fork()
+    if child == 0:
+        os._exit(int(is_kept(layer)))
+    assert os.waitpid(child, 0)[1] == 0 and is_kept(layer)
+
+
+def test_nested_scopes_share_one_packing(monkeypatch):
+    made, reorder = [], torch.ops.mkldnn._reorder_linear_weight
+    monkeypatch.setattr(torch.ops.mkldnn, "_reorder_linear_weight", lambda *a: made.append(a) or reorder(*a))
+    model, other = build(), Linear(16, 16)
+    with prepacked_weights(model):
+        logits(model, BATCH)
+        with prepacked_weights(model), prepacked_weights(other), prepacked_weights(model.lm_head):
+            logits(model, BATCH)
+            count = len(made)
+        with prepacked_weights(model):
+            logits(model, BATCH)
+        logits(model, BATCH)
+    assert len(made) == count > 5
+
+
+def test_threads_on_one_model():
+    model = build()
+    settings = {"max_new_tokens": 6, "num_beams": 2, "do_sample": False}
+    sources = [torch.tensor([[6 + n, 7, 8 + n, EOS]]) for n in range(4)]
+    expected = [model.generate(input_ids=source, **settings) for source in sources]
+    model.train().eval()
+    found, errors = {}, []
+
+    def work(number: int) -> None:
+        try:
+            found[number] = [model.generate(input_ids=sources[number], **settings) for _ in range(3)]
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(len(sources))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    for number, ids in enumerate(expected):
+        assert all(torch.equal(ids, other) for other in found[number])
+
+
+def test_scope_belongs_to_its_thread():
+    layer, states = Linear(24, 40), torch.randn(3, 24)
+
+    def work() -> None:
         with torch.no_grad():
-            other.lm_head.weight.mul_(3)
-        assert torch.equal(logits(model, BATCH), expected)
-    assert not any("packed" in name for name in model.state_dict())
+            for _ in range(2):
+                layer(states)
+
+    with prepacked_weights(layer):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert not is_kept(layer)
 
 
 def test_inference_mode():
     model = build(past_context=1)
     expected = model(**BATCH).logits.detach()
     with torch.inference_mode():
-        torch.testing.assert_close(model(**BATCH).logits, expected, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(scoped_logits(model, BATCH), expected, atol=1e-5, rtol=1e-5)
         made_inside = build(past_context=1)
-        torch.testing.assert_close(made_inside(**BATCH).logits, expected, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(scoped_logits(made_inside, BATCH), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(scoped_logits(model, BATCH), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(model(**BATCH).logits, expected)
 
 
 def test_compiled():
     layer, states = Linear(8, 6), torch.randn(3, 8)
     compiled = torch.compile(layer, fullgraph=True, backend="eager")
     torch.testing.assert_close(compiled(states), plain(layer, states))
-    with torch.no_grad():
-        torch.testing.assert_close(compiled(states), plain(layer, states))
-    assert "_packed" not in layer.__dict__
+    with torch.no_grad(), prepacked_weights(layer):
+        for _ in range(2):
+            torch.testing.assert_close(compiled(states), plain(layer, states))
+    assert not is_kept(layer)
 
 
 def test_decoding_with_averaged_weights():
@@ -250,6 +476,7 @@ def test_decoding_with_averaged_weights():
     inputs = {"input_ids": BATCH["input_ids"], "max_new_tokens": 6, "num_beams": 2, "do_sample": False}
     settings = inputs | {"return_dict_in_generate": True, "output_scores": True, "no_repeat_ngram_size": 2}
     model.generate(**settings)
+    assert is_kept(model.lm_head) and is_kept(model.model.decoder.layers[0].self_attn.q_proj)
     with torch.no_grad():
         for parameter in model.model.decoder.layers.parameters():
             parameter.data.mul_(0.7)
