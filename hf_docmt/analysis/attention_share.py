@@ -1,15 +1,16 @@
-"""Where cross-attention goes: the share of the sentence that is being translated (Herold and Ney 2023, table 1)."""
+"""Share of cross-attention that goes to the source of the current sentence (Herold and Ney 2023, table 1)."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from datasets import Dataset
+from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import __version__, registry
+from hf_docmt.analysis.model_hooks import eager_attention, forward_hooks, modules_named
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 
 SENTENCE_INDEX = "hf_docmt.modeling.segments:sentence_index"
@@ -32,15 +33,15 @@ class AttentionShare:
 
     @property
     def value(self) -> float:
-        """The share of the source sentence of the same place, over all target tokens, layers and heads."""
+        """The share of the source sentence of the same number, over all target tokens, layers and heads."""
         return float(self.heads.mean())
 
     def result(self, dataset: str, split: str = "all") -> dict:
         """What `make_result` of evaluation.report takes: `n` is the number of target tokens."""
         tokens = [int(count) for count in self.tokens]
-        places = [(n, float(share)) for n, share in enumerate(self.shares.diagonal()) if tokens[n]]
+        diagonal = [(n, float(share)) for n, share in enumerate(self.shares.diagonal()) if tokens[n]]
         layers = [float(row.mean()) for row in self.heads]
-        parts = {f"sentence={n + 1}": {"value": round(share, DECIMALS), "n": tokens[n]} for n, share in places}
+        parts = {f"sentence={n + 1}": {"value": round(share, DECIMALS), "n": tokens[n]} for n, share in diagonal}
         parts |= {
             f"layer={i + 1}": {"value": round(share, DECIMALS), "n": sum(tokens)} for i, share in enumerate(layers)
         }
@@ -74,7 +75,7 @@ def attention_share(
     """
     if registry.for_config(model.config).separate_context:
         raise ValueError(
-            f"{model.config.model_type} reads context sentences apart from the source, so that all of its "
+            f"{model.config.model_type} reads context sentences separately from the source, so all of its "
             "cross-attention goes to the current sentence; give a model that reads several sentences as one segment"
         )
     examples = registry.for_config(model.config).examples(documents, tokenizer, model.config)
@@ -87,10 +88,10 @@ def count_shares(model: PreTrainedModel, batches: Iterable[dict[str, torch.Tenso
     """The shares on batches as the architecture's collator makes them; see `attention_share`."""
     counter = ShareCounter(model.config)
     device = next(model.parameters()).device
-    with eager_attention(model), counter.watching(model), torch.inference_mode():
+    with eager_attention(model), forward_hooks(counter.hooks(model)), torch.inference_mode():
         for batch in batches:
             batch = {name: value.to(device) for name, value in batch.items()}
-            counter.begin(batch)
+            counter.start_batch(batch)
             model(**{name: value for name, value in batch.items() if name not in ("labels", "label_weights")})
     return counter.shares()
 
@@ -108,38 +109,33 @@ class ShareCounter:
         self.sums: dict[int, torch.Tensor] = {}  # layer -> (H, N, N)
         self.tokens = torch.zeros(0)  # (N,)
 
-    @contextmanager
-    def watching(self, model: PreTrainedModel) -> Iterator[None]:
-        """With the hooks in place."""
-        names = model.get_decoder().named_modules()
-        attentions = [module for name, module in names if name.split(".")[-1] == CROSS_ATTENTION]
+    def hooks(self, model: PreTrainedModel) -> list[tuple[nn.Module, Callable]]:
+        """The cross-attention modules of the decoder and their hooks. ValueError: there are none."""
+        attentions = modules_named(model.get_decoder(), CROSS_ATTENTION)
         if not attentions:
             raise ValueError(f"{type(model).__name__} has no cross-attention (no module named {CROSS_ATTENTION})")
-        hooks = [module.register_forward_hook(self.hook(layer)) for layer, module in enumerate(attentions)]
-        try:
-            yield
-        finally:
-            for hook in hooks:
-                hook.remove()
+        return [(module, self.hook(layer)) for layer, module in enumerate(attentions)]
 
-    def begin(self, batch: dict[str, torch.Tensor]) -> None:
-        """Take down which sentences the tokens of a batch belong to; the target's by what is written, the labels."""
+    def start_batch(self, batch: dict[str, torch.Tensor]) -> None:
+        """Find the sentence of every token of a batch; target tokens are those of the labels."""
         config, labels = self.config, batch["labels"]
         self.source = self.sentence_index(batch["input_ids"], config.sep_token_id)  # (B, S)
         target = self.sentence_index(labels, config.sep_token_id)  # (B, T)
         if config.context_sides == "source":  # the target is the current sentence alone
             target = target + self.source.max(dim=1, keepdim=True).values - config.future_context
         self.size = int(max(self.source.max(), target.max())) + 1  # N
-        places = torch.nn.functional.one_hot(target, self.size)  # (B, T, N)
-        self.target = (places * (labels != -100)[..., None]).double()
-        self.tokens = added(self.tokens, self.target.sum(dim=(0, 1)).cpu())
+        sentences = torch.nn.functional.one_hot(target, self.size)  # (B, T, N)
+        self.target = (sentences * (labels != -100)[..., None]).double()
+        self.tokens = padded_sum(self.tokens, self.target.sum(dim=(0, 1)).cpu())
 
     def hook(self, layer: int):
+        """A hook that adds a layer's weights to the sums and drops them."""
+
         def reduce(module, inputs, output) -> tuple:
             states, weights, *more = output
             heads = self.reduced(weights, more[0] if more else None)
-            self.sums[layer] = added(self.sums.get(layer, torch.zeros(len(heads), 0, 0)), heads.cpu())
-            return states, None, *more  # nobody keeps the weights
+            self.sums[layer] = padded_sum(self.sums.get(layer, torch.zeros(len(heads), 0, 0)), heads.cpu())
+            return states, None, *more  # the weights are not kept
 
         return reduce
 
@@ -162,28 +158,16 @@ class ShareCounter:
         return torch.einsum("bhtm,btn->hnm", by_source, self.target)
 
     def shares(self) -> AttentionShare:
-        """What was counted, in percent."""
+        """The sums as shares in percent."""
         size = len(self.tokens)
-        sums = torch.stack([added(self.sums[layer], torch.zeros(1, size, size)) for layer in sorted(self.sums)])
+        sums = torch.stack([padded_sum(self.sums[layer], torch.zeros(1, size, size)) for layer in sorted(self.sums)])
         per_token = 100 * sums / self.tokens.clamp(min=1)[:, None]  # (layers, H, N, N)
         diagonal = 100 * sums.diagonal(dim1=2, dim2=3).sum(dim=-1) / self.tokens.sum()  # (layers, H)
         return AttentionShare(per_token.mean(dim=(0, 1)).numpy(), diagonal.numpy(), self.tokens.long().numpy())
 
 
-@contextmanager
-def eager_attention(model: PreTrainedModel) -> Iterator[None]:
-    """The model in evaluation mode with attention that gives its weights, and afterwards as it was."""
-    implementation, was_training = model.config._attn_implementation, model.training
-    model.eval().set_attn_implementation("eager")
-    try:
-        yield
-    finally:
-        model.set_attn_implementation(implementation)
-        model.train(was_training)
-
-
-def added(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """The sum of two tensors of different sizes, the smaller one filled up with zeros at the ends."""
+def padded_sum(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """The sum of two tensors of different sizes, the smaller one padded with zeros at the ends."""
     sizes = [max(pair) for pair in zip(one.shape, other.shape)]
     total = torch.zeros(sizes, dtype=torch.double)
     for part in (one, other):

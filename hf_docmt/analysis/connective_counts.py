@@ -1,4 +1,4 @@
-"""Connectives of several systems side by side with the reference's, from files (Fei et al. 2022, Table 4)."""
+"""Counts of connectives in the translations of several systems and in the reference (Fei et al. 2022, Table 4)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ REFERENCE = "reference"  # name of its column
 
 @dataclass(frozen=True)
 class ConnectiveCounts:
-    """How often each connective stands in the reference and in each system: {connective: number}."""
+    """Number of occurrences of each connective, {connective: number}, in the reference and in each system."""
 
     reference: dict[str, int]
     systems: dict[str, dict[str, int]]
 
     @property
     def differences(self) -> dict[str, int]:
-        """How far the counts of each system are from the reference's, summed over the connectives."""
+        """Absolute differences from the reference's counts, summed over the connectives, by system."""
         expected = self.reference
         return {name: sum(abs(own[word] - expected[word]) for word in own) for name, own in self.systems.items()}
 
     def rows(self) -> list[list[str]]:
-        """A table: connectives, their total and the differences by reference and systems, below a header."""
+        """A table with a header: a row for each connective, the totals, the differences; a column for each system."""
         columns = [self.reference, *self.systems.values()]
         return [
             ["connective", REFERENCE, *self.systems],
@@ -47,13 +47,13 @@ def connective_files(
 ) -> tuple[ConnectiveCounts, dict[str, dict]]:
     """The counts, and a report for each system, of files of `docmt translate` and reference documents with their ids.
 
-    `words`: what is counted, words or phrases; None = those of `connectives_of` the target language. ValueError: a
+    `words`: words or phrases to count; None = those of `connectives_of` the target language. ValueError: a
     language that has none, an empty list, no system, two of one name, one called `REFERENCE`, other documents than
     the reference's.
     """
     words = connectives_of(target_lang) if words is None and target_lang else words
     counts, reports = ConnectiveCounts({}, {}), {}
-    for name, path in named(systems).items():
+    for name, path in by_name(systems).items():
         hypotheses, references, ids = matched(
             read_translations(path), path, reference, format, source_lang, target_lang
         )
@@ -61,8 +61,8 @@ def connective_files(
             check_sides(hypotheses, references, doc_ids=ids)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
-        told = {"dataset": Path(reference).stem, "split": "all", "doc_ids": ids}
-        result = connective_result(hypotheses, references, connectives=words, **told)
+        facts = {"dataset": Path(reference).stem, "split": "all", "doc_ids": ids}
+        result = connective_result(hypotheses, references, connectives=words, **facts)
         table = result["details"]["table"]
         counts.systems[name] = {word: found["hypothesis"] for word, found in table.items()}
         counts.reference.update({word: found["reference"] for word, found in table.items()})
@@ -71,13 +71,13 @@ def connective_files(
     return counts, reports
 
 
-def named(systems: Sequence[str | Path]) -> dict[str, str | Path]:
-    """The files by their names without ending."""
+def by_name(systems: Sequence[str | Path]) -> dict[str, str | Path]:
+    """The files by their names without ending. ValueError: none, two of one name, one called REFERENCE."""
     names = [Path(path).stem for path in systems]
     if not names:
-        raise ValueError("no systems to count in; give files of translations")
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"two systems are called {twice[0]!r}; give their files different names")
+        raise ValueError("no systems; give files of translations")
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"two systems are called {repeated[0]!r}; give their files different names")
     if REFERENCE in names:
         raise ValueError(f"a system is called {REFERENCE!r}, as is its reference; give its file another name")
     return dict(zip(names, systems))

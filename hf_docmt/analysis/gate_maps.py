@@ -1,7 +1,6 @@
-"""How much each word of a sentence takes from each context sentence (Fei et al. 2022, section 4.3)."""
+"""Share of each context sentence in the context of each word (Fei et al. 2022, section 4.3)."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,21 +8,26 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import __version__, registry
-from hf_docmt.analysis.group_maps import sentence_ids, token_texts
+from hf_docmt.analysis.model_hooks import forward_hooks, modules_named
+from hf_docmt.analysis.sentence_tokens import sentence_ids, token_texts
+from hf_docmt.evaluation.systems.forced import evaluation_mode
 
-CHOICES = {"routing": None, "doct": "routing"}  # architecture -> its `selection`, where it may be another one
-SELECTION = "selection"  # name of the module in every encoder layer that computes the shares
+SELECTIONS = {
+    "routing": None,
+    "doct": "routing",
+}  # architecture -> its `selection`, None: no such field
+SELECTION = "selection"  # name of the module that computes the shares in every encoder layer
 NOTHING = "nothing"
 DECIMALS = 4  # of shares and percentages in a report
 
 
 @dataclass(frozen=True)
 class GateMap:
-    """Shares (layers, tokens, columns) that the tokens of one sentence (place from 1) give to their context.
+    """Shares (layers, tokens, columns) of the context sentences for each token of one sentence (number from 1).
 
-    `columns` are the offsets of the context sentences that are there, such as `-1` and `+1`, and last `nothing`, what
-    is left: where all context is on one side (online), or the document has not all of the sentences. Shares of a token
-    sum to 1. The end mark is among the tokens.
+    `columns` are the offsets of the context sentences that exist, such as `-1` and `+1`, and last `nothing`, the rest:
+    where all context is on one side (online), or the document lacks some of the sentences. Shares of a token sum to 1.
+    `</s>` is among the tokens.
     """
 
     sentence: int
@@ -37,8 +41,8 @@ class GateMap:
         return self.shares.mean(axis=0)
 
     @property
-    def panels(self) -> list[tuple[str, np.ndarray]]:
-        """The mean and each layer (from 1), as a name and shares (tokens, columns)."""
+    def by_layer(self) -> list[tuple[str, np.ndarray]]:
+        """The mean of the layers and each layer (from 1), as a name and shares (tokens, columns)."""
         return [("mean", self.mean), *((str(number), one) for number, one in enumerate(self.shares, 1))]
 
     @property
@@ -78,22 +82,20 @@ def gate_map(
 ) -> GateMap:
     """The shares in every encoder layer for one sentence of a document, whose sentences are given from the first.
 
-    `sentence` is its place, from 1; None = the middle one, the later of two. A context sentence that is not there gives
-    the word nothing while the others keep their share, so its share is counted with `nothing`. The decoder of `doct`
-    chooses, too, word by word of a translation, which is not given here. ValueError: a model without such a choice, an
-    empty sentence, no such place, or one without any context.
+    `sentence` is its number, from 1; None = the middle one, the later of two. A missing context sentence gives the word
+    nothing while the others keep their share, so its share is counted with `nothing`. The decoder of `doct` selects,
+    too, by the words of a translation, which is not given here. ValueError: a model without such a selection, an empty
+    sentence, a number outside the document, or a sentence without any context.
     """
-    check_choice(model.config)
+    check_selection(model.config)
     config, ids = model.config, sentence_ids(texts, tokenizer)
-    place = len(ids) // 2 if sentence is None else sentence - 1
-    first = max(0, place - config.past_context)
-    around = range(first, min(len(ids), place + 1 + config.future_context))
-    check_place(config, len(ids), place, around)
-    batch = batch_of(config, tokenizer, ids[around.start : around.stop], place - first, first == 0)
-    with selections(model) as taken:
-        model.get_encoder()(**{name: value.to(model.device) for name, value in batch.items()})
-    shares = torch.cat(taken).double().cpu().numpy()  # (layers, T, C)
-    there = [other - place for other in around if other != place]
+    position = len(ids) // 2 if sentence is None else sentence - 1
+    first = max(0, position - config.past_context)
+    around = range(first, min(len(ids), position + 1 + config.future_context))
+    check_position(config, len(ids), position, around)
+    batch = batch_of(config, tokenizer, ids[around.start : around.stop], position - first, first == 0)
+    shares = encoder_shares(model, batch).double().cpu().numpy()  # (layers, T, C)
+    there = [other - position for other in around if other != position]
     offsets = config.context_places
     shares = shares[:, :, [offsets.index(offset) for offset in there]]
     columns = [f"{offset:+d}" for offset in there]
@@ -101,50 +103,44 @@ def gate_map(
         columns.append(NOTHING)
         shares = np.concatenate([shares, 1 - shares.sum(axis=2, keepdims=True).clip(max=1)], axis=2)
     tokens = tuple(token_texts(tokenizer, batch["input_ids"][0].tolist()))
-    return GateMap(place + 1, tokens, tuple(columns), shares)
+    return GateMap(position + 1, tokens, tuple(columns), shares)
 
 
-def check_choice(config) -> None:
-    """ValueError unless words choose among context sentences in models of this configuration."""
+def check_selection(config) -> None:
+    """ValueError unless words select among context sentences in models of this configuration."""
     architecture, selection = config.model_type.removeprefix("docmt-"), getattr(config, "selection", None)
-    if architecture not in CHOICES or selection != CHOICES[architecture]:
+    if architecture not in SELECTIONS or selection != SELECTIONS[architecture]:
         found = f"architecture {architecture!r}" + (f" with selection={selection!r}" if selection else "")
         raise ValueError(
-            f"in a model of {found} words do not choose among context sentences: expected one of architecture "
+            f"in a model of {found} words do not select among context sentences: expected one of architecture "
             "'routing', or 'doct' with selection='routing'; give such a model"
         )
 
 
-def check_place(config, count: int, place: int, around: range) -> None:
-    """ValueError for a place (from 0) that the document has not, or that has no context (`around`, with itself)."""
-    if not 0 <= place < count:
-        raise ValueError(f"sentence {place + 1} of {count}: expected a number from 1 to {count}")
+def check_position(config, count: int, position: int, around: range) -> None:
+    """ValueError for a position (from 0) outside the document, or without context (`around`: context and itself)."""
+    if not 0 <= position < count:
+        raise ValueError(f"sentence {position + 1} of {count}: expected a number from 1 to {count}")
     if len(around) < 2:
         raise ValueError(
-            f"sentence {place + 1} of {count} has no context: the model reads {config.past_context} sentences before "
-            f"and {config.future_context} after it; give them, too, or choose another sentence"
+            f"sentence {position + 1} of {count} has no context: the model reads {config.past_context} sentences "
+            f"before and {config.future_context} after it; give them, too, or choose another sentence"
         )
 
 
 def batch_of(config, tokenizer, ids: list[list[int]], current: int, document_start: bool) -> dict[str, torch.Tensor]:
-    """What the encoder takes for a sentence among others, made as in training."""
+    """The encoder inputs of sentence `current` of `ids`, made as in training."""
     example = {"source": ids, "target": [[] for _ in ids], "current": current, "document_start": document_start}
     example["index"] = current
     batch = registry.for_config(config).collator(config, tokenizer)([example])
     return {name: value for name, value in batch.items() if name.startswith(("input_", "attention_", "context_"))}
 
 
-@contextmanager
-def selections(model: PreTrainedModel) -> Iterator[list[torch.Tensor]]:
-    """The model in evaluation mode, its shares (B, T, C) going into the list, layer by layer."""
-    taken: list[torch.Tensor] = []
-    modules = [one for name, one in model.get_encoder().named_modules() if name.split(".")[-1] == SELECTION]
-    hooks = [one.register_forward_hook(lambda module, inputs, output: taken.append(output)) for one in modules]
-    was_training = model.training
-    model.eval()
-    try:
-        yield taken
-    finally:
-        for hook in hooks:
-            hook.remove()
-        model.train(was_training)
+def encoder_shares(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Run the encoder on a batch of one sentence; its shares in every layer, (layers, T, C)."""
+    shares: list[torch.Tensor] = []  # of each layer, (1, T, C)
+    modules = modules_named(model.get_encoder(), SELECTION)
+    hooks = [(module, lambda module, inputs, output: shares.append(output)) for module in modules]
+    with evaluation_mode(model), forward_hooks(hooks):
+        model.get_encoder()(**{name: value.to(model.device) for name, value in batch.items()})
+    return torch.cat(shares)

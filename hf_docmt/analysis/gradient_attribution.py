@@ -1,4 +1,4 @@
-"""How far back the loss of a sentence reaches: gradients of earlier words by distance (Feng et al. 2022, figure 4)."""
+"""Gradient of a sentence's loss at the words of earlier sentences, by distance (Feng et al. 2022, figure 4)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,17 +9,27 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import __version__
-from hf_docmt.analysis.memory_steps import INPUTS, STACKS, Step, empty_memory, memory_stacks, read, side_by_side
+from hf_docmt.analysis.memory_steps import (
+    INPUTS,
+    STACKS,
+    Step,
+    document_batches,
+    empty_memory,
+    forward_step,
+    memory_stacks,
+)
+from hf_docmt.analysis.model_hooks import forward_hooks
 from hf_docmt.data.collators import IGNORED
+from hf_docmt.evaluation.systems.forced import evaluation_mode
 
 DIGITS = 6  # significant ones, of the scores in a report
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """Mean scores by distance in sentences, for `ranges` (first, last), both included, the first being (0, 0).
+    """Mean scores by distance in sentences, for `ranges` (first, last), both included; the first range is (0, 0).
 
-    `source`, `target`: of the words of each side. `pairs`: how many pairs of sentences each is a mean of.
+    `source`, `target`: scores of the words of each side. `pairs`: number of sentence pairs behind each mean.
     """
 
     ranges: tuple[tuple[int, int], ...]
@@ -30,10 +40,12 @@ class Attribution:
 
     @property
     def both(self) -> tuple[float, ...]:
+        """Sums of source and target."""
         return tuple(map(sum, zip(self.source, self.target)))
 
     @property
     def labels(self) -> tuple[str, ...]:
+        """The ranges as texts, `1-10`, or `0` for a single distance."""
         return tuple(str(first) if first == last else f"{first}-{last}" for first, last in self.ranges)
 
     def result(self, dataset: str, split: str = "all") -> dict:
@@ -72,12 +84,12 @@ def gradient_attribution(
     word counts once. Here the loss is the cross-entropy per target token in nats, references forced, without dropout
     and smoothing; the gradients at all occurrences of a word within the range are added up, as they are in a row of the
     embedding matrix, and the Euclidean norms of the sums, one for each word, are added up and divided by the sentences.
-    The memory hands the gradient on without being cut, whatever was cut in training.
+    The gradient passes through the memory without truncation, whatever training truncated.
 
     Departures: ranges are 1 to `step`, `step` + 1 to 2 `step`, … (paper: 10 and overlapping by one sentence), and
-    distance 0, the sentence itself, stands apart, since it needs no memory; what a word has there is not mixed with
-    what it has further back. `</s>` and other marks, which all sentences have, are no words. Source and target are
-    told apart. `rows` documents are read at once. ValueError: no memory, no document longer than one sentence, `reach`
+    distance 0, the sentence itself, is a range of its own, since it needs no memory; a word's gradient there is not
+    added to its gradient further back. `</s>` and other special tokens are not counted as words. Source and target are
+    separate. `rows` documents are read at once. ValueError: no memory, no document longer than one sentence, `reach`
     or `step` that is not a whole number from 1.
     """
     memory_stacks(model)
@@ -86,16 +98,16 @@ def gradient_attribution(
             raise ValueError(f"{name} is a number of sentences, at least 1; got {number!r}")
     longest = max(map(len, documents["translation"]))
     if longest < 2:
-        raise ValueError("no document has more than one sentence, nothing is before it; give documents in order")
+        raise ValueError("no document has more than one sentence, so there are no earlier ones; give whole documents")
     reach = min(reach, longest - 1)
     firsts = range(1, reach + 1, step)
     ranges = [(0, 0), *((first, min(first + step - 1, reach)) for first in firsts)]
-    marks = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id} | {model.config.decoder_start_token_id}
-    counter = ScoreCounter(ranges, sorted(marks), model.config.vocab_size)
-    with embeddings_alone(model) as taken:
-        for steps in side_by_side(model, documents, tokenizer, rows):
-            for place, earlier, loss in sentence_losses(model, steps, taken, reach):
-                counter.add(loss, earlier, steps[place])
+    special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id} | {model.config.decoder_start_token_id}
+    counter = ScoreCounter(ranges, sorted(special), model.config.vocab_size)
+    with embedding_gradients(model) as embeddings:
+        for steps in document_batches(model, documents, tokenizer, rows):
+            for number, earlier, loss in sentence_losses(model, steps, embeddings, reach):
+                counter.add(loss, earlier, steps[number])
     return counter.attribution(reach)
 
 
@@ -108,27 +120,27 @@ class Words:
 
 
 def sentence_losses(
-    model: PreTrainedModel, steps: list[Step], taken: list[torch.Tensor], reach: int
+    model: PreTrainedModel, steps: list[Step], embeddings: list[torch.Tensor], reach: int
 ) -> Iterator[tuple[int, list[Words], torch.Tensor]]:
-    """(place, the words of this step and up to `reach` before it, nearest first, loss summed over rows) of each step.
+    """For each step: its index, its words and those of up to `reach` steps before, nearest first, the summed loss.
 
-    The graph goes through a run of 2 `reach` sentences, of which the later half is scored; so every sentence is read
-    twice, and a long document needs no more memory than a run.
+    `embeddings` is filled by `embedding_gradients`. A graph spans 2 `reach` sentences, of which the later half is
+    scored: every sentence is read twice, and memory does not grow with the document.
     """
-    before = empty_memory(model, len(steps[0].present))  # before the run
+    before = empty_memory(model, len(steps[0].present))  # the state before the span
     for first in range(0, len(steps), reach):
         memory, words = before, []
         begin = max(0, first - reach)
-        for place in range(begin, min(first + reach, len(steps))):
-            if place == first:
+        for index in range(begin, min(first + reach, len(steps))):
+            if index == first:
                 before = {name: state.detach() for name, state in memory.items()}
-            taken.clear()
-            outputs, memory = read(model, steps[place], memory)
-            ids = {side: steps[place].batch[name] for side, name in INPUTS.items()}
-            words.append(Words(ids, dict(zip(INPUTS, taken, strict=True))))
-            if place >= first:
-                loss = mean_losses(outputs.logits, steps[place].batch["labels"]).sum()
-                yield place, words[: -reach - 2 : -1], loss
+            embeddings.clear()
+            outputs, memory = forward_step(model, steps[index], memory)
+            ids = {side: steps[index].batch[name] for side, name in INPUTS.items()}
+            words.append(Words(ids, dict(zip(INPUTS, embeddings, strict=True))))
+            if index >= first:
+                loss = mean_losses(outputs.logits, steps[index].batch["labels"]).sum()
+                yield index, words[: -reach - 2 : -1], loss
 
 
 def mean_losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -138,34 +150,30 @@ def mean_losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
 
 @contextmanager
-def embeddings_alone(model: PreTrainedModel) -> Iterator[list[torch.Tensor]]:
-    """The model without dropout, gradients for nothing but the embeddings of tokens, which go into the list."""
-    taken: list[torch.Tensor] = []
+def embedding_gradients(model: PreTrainedModel) -> Iterator[list[torch.Tensor]]:
+    """The model without dropout, with gradients for token embeddings only; a forward pass appends them to the list."""
+    embeddings: list[torch.Tensor] = []
 
-    def cut(module, inputs, output):
-        taken.append(output.detach().requires_grad_())
-        return taken[-1]
+    def make_leaf(module, inputs, output):
+        embeddings.append(output.detach().requires_grad_())
+        return embeddings[-1]
 
     tables = {getattr(model.model, name).embed_tokens for name in STACKS.values()}  # one module where they share it
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    hooks, was_training = [table.register_forward_hook(cut) for table in tables], model.training
-    model.eval().requires_grad_(False)
+    model.requires_grad_(False)
     try:
-        with torch.enable_grad():
-            yield taken
+        with evaluation_mode(model), forward_hooks((table, make_leaf) for table in tables), torch.enable_grad():
+            yield embeddings
     finally:
-        for hook in hooks:
-            hook.remove()
         for parameter in parameters:
             parameter.requires_grad_(True)
-        model.train(was_training)
 
 
 class ScoreCounter:
-    """Sums of the norms of gradients, by range and side; `marks` are token ids that are no words."""
+    """Sums of gradient norms, by range and side; `special` are the token ids that are not words."""
 
-    def __init__(self, ranges: list[tuple[int, int]], marks: list[int], vocabulary: int):
-        self.ranges, self.marks, self.vocabulary = ranges, torch.tensor(marks), vocabulary
+    def __init__(self, ranges: list[tuple[int, int]], special: list[int], vocabulary: int):
+        self.ranges, self.special, self.vocabulary = ranges, torch.tensor(special), vocabulary
         self.sums = {side: [0.0] * len(ranges) for side in INPUTS}
         self.pairs = [0] * len(ranges)
 
@@ -177,8 +185,8 @@ class ScoreCounter:
         for number, (first, last) in enumerate(self.ranges):
             near = earlier[first : last + 1]
             self.pairs[number] += present * len(near)
-            for place, side in enumerate(INPUTS):
-                start = place * len(earlier) + first
+            for side_index, side in enumerate(INPUTS):
+                start = side_index * len(earlier) + first
                 ids = [words.ids[side] for words in near]
                 self.sums[side][number] += self.norms(ids, found[start : start + len(near)])
 
@@ -187,17 +195,19 @@ class ScoreCounter:
         if not ids:
             return 0.0
         ids, gradients = torch.cat(ids, dim=1), torch.cat(list(gradients), dim=1)
-        words = ~torch.isin(ids, self.marks.to(ids.device))
+        words = ~torch.isin(ids, self.special.to(ids.device))
         keys = (ids + torch.arange(len(ids), device=ids.device)[:, None] * self.vocabulary)[words]
-        unique, place = keys.unique(return_inverse=True)
+        unique, index = keys.unique(return_inverse=True)
         summed = gradients.new_zeros(len(unique), gradients.shape[2], dtype=torch.double)
-        summed.index_add_(0, place, gradients[words].double())
+        summed.index_add_(0, index, gradients[words].double())
         return float(summed.norm(dim=1).sum())
 
     def attribution(self, reach: int) -> Attribution:
+        """The sums as means over sentence pairs."""
         means = {side: tuple(total / n for total, n in zip(sums, self.pairs)) for side, sums in self.sums.items()}
         return Attribution(tuple(self.ranges), **means, pairs=tuple(self.pairs), reach=reach)
 
 
 def rounded(score: float) -> float:
+    """The score with DIGITS significant digits."""
     return float(f"{score:.{DIGITS}g}")

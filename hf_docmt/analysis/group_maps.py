@@ -1,4 +1,4 @@
-"""Which tokens of a sentence go into which groups of its shortened form (Maka et al. 2024, section 5.4)."""
+"""Assignment of tokens to the groups of a shortened sentence (Maka et al. 2024, section 5.4)."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -8,19 +8,19 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import __version__
-from hf_docmt.data.examples import TokenizedSentences
+from hf_docmt.analysis.sentence_tokens import sentence_ids, token_texts
+from hf_docmt.evaluation.systems.forced import evaluation_mode
 
 ARCHITECTURE, SHORTENINGS = "caching", ("grouping", "selecting")
 DECIMALS = 4  # of the percentages in a report
 DIGITS = 4  # of the weights in a report, significant ones, so that only zeros are zero
-UNREADABLE, REST = "\ufffd", "…"  # part of a character, and what stands for it in labels
 
 
 @dataclass(frozen=True)
 class GroupMap:
-    """Weights (tokens, K) of the tokens of one sentence (places from 1) in K groups, the end mark among the tokens.
+    """Weights (tokens, K) of the tokens of one sentence (number from 1) in K groups; `</s>` is among the tokens.
 
-    With `grouping` each token spreads itself over the groups, rows sum to 1; with `selecting` each group spreads itself
+    With `grouping` each token is distributed over the groups, rows sum to 1; with `selecting` each group is distributed
     over the tokens, columns sum to 1, and a token may be in no group.
     """
 
@@ -33,15 +33,15 @@ class GroupMap:
         """Number of groups that have any weight."""
         return int(self.weights.any(axis=0).sum())
 
-    def row(self) -> dict:
-        """As JSON."""
+    def as_json(self) -> dict:
+        """Sentence, tokens and weights for a report."""
         weights = [[float(f"{weight:.{DIGITS}g}") for weight in row] for row in self.weights.tolist()]
         return {"sentence": self.sentence, "tokens": list(self.tokens), "weights": weights}
 
 
 @dataclass(frozen=True)
 class GroupUse:
-    """What a group (from 1) holds: percent of all weight, tokens with any weight in it, and with their largest."""
+    """Use of a group (from 1): percent of all weight, number of tokens with any weight in it, with their largest."""
 
     group: int
     share: float
@@ -59,15 +59,15 @@ class GroupMaps:
 
     @property
     def weights(self) -> np.ndarray:
-        """Those of the tokens of all sentences, (tokens, K)."""
+        """Weights of the tokens of all sentences, (tokens, K)."""
         return np.concatenate([one.weights for one in self.sentences])
 
     @property
     def groups(self) -> list[GroupUse]:
         """The use of each group, unused ones too.
 
-        Softmax gives every group some weight of every token; there the tokens with their largest weight tell more. With
-        `selecting` all groups have the same share.
+        Softmax gives every group some weight of every token; there the number of tokens with their largest weight is
+        more informative. With `selecting` all groups have the same share.
         """
         weights = self.weights
         shares = 100 * weights.sum(axis=0) / weights.sum()
@@ -104,7 +104,7 @@ class GroupMaps:
             "details": {
                 "groups": groups,
                 "tokens in no group": self.ungrouped,
-                "maps": [one.row() for one in self.sentences],
+                "maps": [one.as_json() for one in self.sentences],
             },
         }
 
@@ -118,20 +118,11 @@ def group_maps(model: PreTrainedModel, texts: Sequence[str], tokenizer: PreTrain
     """
     check_groups(model.config)
     ids = [[*row, tokenizer.eos_token_id] for row in sentence_ids(texts, tokenizer)]
-    config, was_training = model.config, model.training
-    model.eval()
-    try:
-        found = [
-            GroupMap(
-                number,
-                tuple(token_texts(tokenizer, row)),
-                token_weights(model, torch.tensor([row], device=model.device)),
-            )
-            for number, row in enumerate(ids, 1)
-        ]
-    finally:
-        model.train(was_training)
-    return GroupMaps(config.shortening, config.categorizer, tuple(found))
+    with evaluation_mode(model):
+        weights = [token_weights(model, torch.tensor([row], device=model.device)) for row in ids]
+    tokens = [tuple(token_texts(tokenizer, row)) for row in ids]
+    maps = [GroupMap(number, *pair) for number, pair in enumerate(zip(tokens, weights), 1)]
+    return GroupMaps(model.config.shortening, model.config.categorizer, tuple(maps))
 
 
 def check_groups(config) -> None:
@@ -143,29 +134,6 @@ def check_groups(config) -> None:
             f"a model of {found} assigns no tokens to groups: expected one of architecture {ARCHITECTURE!r} with "
             f"shortening={' or '.join(map(repr, SHORTENINGS))}; give such a model"
         )
-
-
-def token_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> list[str]:
-    """What each token says; where several make one character, the first says it and the others say `REST`."""
-    texts, start = [], 0
-    for end in range(1, len(ids) + 1):
-        text = tokenizer.decode(ids[start:end])
-        if UNREADABLE in text and end < len(ids) and ids[end] not in tokenizer.all_special_ids:
-            continue
-        texts += [text.strip() or tokenizer.convert_ids_to_tokens(ids[start]), *[REST] * (end - start - 1)]
-        start = end
-    return texts
-
-
-def sentence_ids(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-    """Token ids of each sentence as training has them, without special tokens. ValueError: none, or an empty one."""
-    if isinstance(texts, str) or not texts:
-        raise ValueError(f"texts: got {texts!r}, expected a list of sentences; give at least one, as [text]")
-    ids = TokenizedSentences([list(texts)], tokenizer, is_target=False).lists(0, len(texts))
-    for number, (text, row) in enumerate(zip(texts, ids), 1):
-        if not (text.strip() and row):
-            raise ValueError(f"sentence {number} is empty: got {text!r}, expected text; leave it out")
-    return ids
 
 
 @torch.inference_mode()

@@ -1,4 +1,4 @@
-"""What training has made of the attention to and from a memory: its information gain (Feng et al. 2022, figure 2)."""
+"""Information gain of the attention to and from a recurrent memory (Feng et al. 2022, section 5.1, figure 2)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import __version__
-from hf_docmt.analysis.attention_share import eager_attention
 from hf_docmt.analysis.memory_steps import (
     ATTENTIONS,
     STACKS,
     Step,
     attention_maps,
+    document_batches,
     empty_memory,
+    forward_step,
     memory_stacks,
-    read,
-    side_by_side,
     token_mask,
 )
+from hf_docmt.analysis.model_hooks import eager_attention
 
 DIGITS = 6  # after the point, of the nats in a report
 
@@ -35,6 +35,7 @@ class Entropies:
 
     @property
     def gain(self) -> float:
+        """Entropy lost in training, in nats."""
         return self.random - self.trained
 
 
@@ -81,7 +82,7 @@ class InformationGain:
 def information_gain(
     model: PreTrainedModel, documents: Dataset, tokenizer: PreTrainedTokenizerBase, *, seed: int = 1, rows: int = 8
 ) -> InformationGain:
-    """How much less spread the attention of update and output is than with a memory that was never trained, in nats.
+    """Entropy of update and output attention with an untrained memory less that with the trained one, in nats.
 
     Feng et al. (2022), section 5.1: the information gain "between the random initialized memory and well trained
     memory […] calculated from attention maps in Update Attention and Output Attention", without a formula. Here, for
@@ -91,12 +92,14 @@ def information_gain(
     the number of keys, so that larger memories have more to gain in the output.
 
     The random memory is that of a new model of the same configuration (`seed`): initial memory, both attentions, and
-    what stands around the update. It is carried through the document by itself, and reads the states of the trained
-    model, h^t, so that both see the same sentences. Target sentences are the references, `rows` documents are read at
-    once. ValueError: a model without memory.
+    the layers around the update. It has its own state through the document and reads the states h^t of the trained
+    model, so that both see the same sentences. Target sentences are the references, `rows` documents are read at once.
+    ValueError: a model without memory.
     """
     memory_stacks(model)
-    return gain_over(model, new_model(model, seed), side_by_side(model, documents, tokenizer, rows), seed)
+    return information_gain_over(
+        model, new_model(model, seed), document_batches(model, documents, tokenizer, rows), seed
+    )
 
 
 def new_model(model: PreTrainedModel, seed: int) -> PreTrainedModel:
@@ -107,21 +110,21 @@ def new_model(model: PreTrainedModel, seed: int) -> PreTrainedModel:
 
 
 @torch.inference_mode()
-def gain_over(
-    model: PreTrainedModel, other: PreTrainedModel, groups: Iterable[list[Step]], seed: int = 1
+def information_gain_over(
+    model: PreTrainedModel, other: PreTrainedModel, batches: Iterable[list[Step]], seed: int = 1
 ) -> InformationGain:
-    """The gain of a model's memory over that of another one of the same configuration, on steps as they are read."""
+    """The gain of a model's memory over that of another model of the same configuration, on batches of documents."""
     stacks, others, sums = memory_stacks(model), memory_stacks(other), {}
     with eager_attention(model), eager_attention(other), attention_maps(stacks) as maps:
         with attention_maps(others) as random_maps:
-            for steps in groups:
+            for steps in batches:
                 memory = empty_memory(model, len(steps[0].present))
-                carried = dict.fromkeys(stacks)
+                random_memory = dict.fromkeys(stacks)
                 for step in steps:
-                    outputs, memory = read(model, step, memory)
+                    outputs, memory = forward_step(model, step, memory)
                     states = dict(zip(STACKS, outputs.memory_states))
                     for side, stack in others.items():
-                        carried[side] = replay(stack, carried[side], states[side], step, side)
+                        random_memory[side] = replay(stack, random_memory[side], states[side], step, side)
                     for key, weights in maps.items():
                         add_entropies(sums, key, (random_maps[key], weights), step)
     layers = {key: Entropies(*(part / n for part in parts), n) for key, (*parts, n) in sorted(sums.items())}
@@ -140,7 +143,7 @@ def replay(stack: nn.Module, memory: torch.Tensor | None, states: dict, step: St
 
 
 def add_entropies(sums: dict, key: tuple[str, str, int], maps: tuple[torch.Tensor, ...], step: Step) -> None:
-    """Add the entropies (mean over heads) of the queries of sentences that are there, and the queries' number."""
+    """Add the entropies (mean over heads) of the queries of all present sentences, and the number of queries."""
     counted = step.present[:, None].expand(-1, maps[0].shape[2])  # (B, queries)
     if key[0] == "output":
         counted = counted & token_mask(step, key[1]).bool()

@@ -1,4 +1,4 @@
-"""How training went: the losses of finished runs side by side."""
+"""Training and validation losses of finished runs."""
 
 import json
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ KEYS = ("losses", "validation_losses")
 
 @dataclass(frozen=True)
 class Losses:
-    """Of one run: (update, loss) pairs of training, as they were logged, and of validation."""
+    """Losses of one run: logged (update, loss) pairs of training and of validation."""
 
     name: str
     training: list[tuple[int, float]]
     validation: list[tuple[int, float]]
 
-    def row(self) -> dict[str, str | int | float | None]:
+    def summary(self) -> dict[str, str | int | float | None]:
         """Mean and standard deviation of the training loss in the last quarter, and the best validation loss."""
         last = [loss for _, loss in self.training[-max(1, len(self.training) // 4) :]]
         return {
@@ -36,7 +36,7 @@ def read_losses(folders: list[str]) -> list[Losses]:
     """
     names = [Path(folder).resolve().name for folder in folders]
     if len(set(names)) < len(names):
-        raise ValueError(f"runs are told apart by their folders' names, got {', '.join(names)}; rename one")
+        raise ValueError(f"runs are named by their folders, which must differ; got {', '.join(names)}; rename one")
     return [_read(Path(folder), name) for folder, name in zip(folders, names)]
 
 

@@ -1,4 +1,4 @@
-"""Documents side by side through a model with a memory, a sentence of each at a time; the attention of the memory."""
+"""Batches of documents, read sentence by sentence by a model with a recurrent memory; the memory's attention."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +11,7 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
+from hf_docmt.analysis.model_hooks import forward_hooks
 from hf_docmt.data.collators import IGNORED
 from hf_docmt.data.streams import StreamCollator, unstacked
 
@@ -28,7 +29,7 @@ class Step:
 
 
 def memory_stacks(model: PreTrainedModel) -> dict[str, nn.Module]:
-    """Encoder (`source`) and decoder (`target`), those with a memory. ValueError: a model without."""
+    """Encoder (`source`) and decoder (`target`), as far as they have a memory. ValueError: a model without one."""
     if not registry.for_config(model.config).carries_state:
         raise ValueError(
             f"a model of architecture {model.config.model_type.removeprefix('docmt-')!r} has no memory: expected one "
@@ -38,15 +39,15 @@ def memory_stacks(model: PreTrainedModel) -> dict[str, nn.Module]:
     return {side: stack for side, stack in found.items() if stack.memory_layers}
 
 
-def side_by_side(
+def document_batches(
     model: PreTrainedModel, documents: Dataset, tokenizer: PreTrainedTokenizerBase, rows: int = 8
 ) -> Iterator[list[Step]]:
-    """Steps of up to `rows` documents of similar length at once, from the first sentences to the last, references too.
+    """The steps of `rows` documents of similar length, from their first sentences to the last, with references.
 
-    A document stays in its row; where it has ended, the row has an empty sentence that is not `present`.
+    Every document keeps its row; after its end the row has an empty sentence that is not `present`.
     """
     if rows < 1:
-        raise ValueError(f"rows, the documents side by side, must be at least 1; got {rows}")
+        raise ValueError(f"rows, the number of documents in a batch, must be at least 1; got {rows}")
     architecture, device = registry.for_config(model.config), model.device
     examples = architecture.examples(documents, tokenizer, model.config)
     collate = StreamCollator(architecture.collator(model.config, tokenizer))
@@ -54,28 +55,28 @@ def side_by_side(
     order = np.argsort(lengths, kind="stable")
     for first in range(0, len(order), rows):
         group, steps = np.sort(order[first : first + rows]), []
-        for place in range(lengths[group].max()):
-            row = [examples[int(starts[d] + place)] if place < lengths[d] else None for d in group]
+        for index in range(lengths[group].max()):
+            row = [examples[int(starts[d] + index)] if index < lengths[d] else None for d in group]
             batch = {name: value.to(device) for name, value in next(unstacked(collate([(row, True)]))).items()}
             steps.append(Step(batch, (batch["labels"] != IGNORED).any(dim=1)))
         yield steps
 
 
 def empty_memory(model: PreTrainedModel, rows: int) -> dict[str, torch.Tensor]:
-    """What stands for the memory of `rows` documents before their start, `{"encoder_memory": (B, slots, D), …}`."""
+    """The memory of `rows` documents before their start, zeros, `{"encoder_memory": (B, M, D), …}`."""
     weights = {STACKS[side]: stack.initial_memory.weight for side, stack in memory_stacks(model).items()}
     return {f"{name}_memory": torch.zeros_like(weight).repeat(rows, 1, 1) for name, weight in weights.items()}
 
 
-def read(model: PreTrainedModel, step: Step, memory: dict[str, torch.Tensor]) -> tuple:
-    """The outputs for a step, references forced, and the memory after it, with gradient where there is one."""
+def forward_step(model: PreTrainedModel, step: Step, memory: dict[str, torch.Tensor]) -> tuple:
+    """The outputs for a step with forced references, and the memory after it, with gradients if they are enabled."""
     inputs = {name: value for name, value in step.batch.items() if name not in ("labels", "label_weights")}
     outputs = model(**inputs, **memory, use_cache=False)
     return outputs, {name: outputs[name] for name in memory}
 
 
 def token_mask(step: Step, side: str) -> torch.Tensor:
-    """1 = token, (B, T) of a side."""
+    """The attention mask of a side, (B, T), 1 = token."""
     return step.batch["attention_mask" if side == "source" else "decoder_attention_mask"]
 
 
@@ -83,7 +84,7 @@ def token_mask(step: Step, side: str) -> torch.Tensor:
 def attention_maps(stacks: dict[str, nn.Module]) -> Iterator[dict[tuple[str, str, int], torch.Tensor]]:
     """{(attention, side, layer): weights} of the last pass: `update` (B, H, M, T), `output` (B, H, T, M).
 
-    Filled by hooks while the context lasts. The model has to run with eager attention.
+    Hooks fill it within the context. The model has to run with eager attention.
     """
     maps: dict[tuple[str, str, int], torch.Tensor] = {}
 
@@ -98,9 +99,6 @@ def attention_maps(stacks: dict[str, nn.Module]) -> Iterator[dict[tuple[str, str
         for layer in stack.memory_layers:
             for kind in ATTENTIONS:
                 attention = getattr(stack.layers[layer].memory, f"{kind}_attn")
-                hooks.append(attention.register_forward_hook(keep((kind, side, layer))))
-    try:
+                hooks.append((attention, keep((kind, side, layer))))
+    with forward_hooks(hooks):
         yield maps
-    finally:
-        for hook in hooks:
-            hook.remove()

@@ -1,4 +1,4 @@
-"""SCAT (Yin et al. 2021): ambiguous pronouns with the words that people chose their translation by."""
+"""SCAT (Yin et al. 2021): ambiguous pronouns and the supporting context words that annotators marked."""
 
 import re
 from collections import Counter
@@ -10,7 +10,7 @@ from hf_docmt.files import DataError, read_lines
 Span = tuple[int, int]
 
 _TAG = re.compile(r"(<p>|</p>|<hon>|</?hoff>)")
-_NO_BLANK_AFTER = re.compile(r"(?:['’`(\[{«]|\w-)$")  # text that ends so is followed by no blank
+_NO_BLANK_AFTER = re.compile(r"(?:['’`(\[{«]|\w-)$")  # ends of texts that no blank follows
 _NO_BLANK_BEFORE = re.compile(r"[.,;:!?…)\]}»'’`]|-\w")
 
 
@@ -21,12 +21,12 @@ class MarkedText:
     text: str
     rationale: tuple[Span, ...] = ()
     pronouns: tuple[Span, ...] = ()
-    inside_words: int = 0  # pronoun tags that stand inside a word, such as `w<p>it</p>h`, and mark nothing
+    inside_words: int = 0  # ignored pronoun tags inside words, such as `w<p>it</p>h`
 
 
 @dataclass(frozen=True)
 class ScatExample:
-    """A sentence pair with what stands before it; each context is one text, whose sentence borders are lost."""
+    """A sentence pair and its past context; each context is one text, without sentence borders."""
 
     example_id: str
     source_context: MarkedText
@@ -37,7 +37,7 @@ class ScatExample:
 
 @dataclass(frozen=True)
 class Scat:
-    """The examples that could be read, and of the others (line, file, reason)."""
+    """The examples, the number of lines, and the skipped texts as (line, file, reason)."""
 
     examples: tuple[ScatExample, ...]
     lines: int
@@ -45,28 +45,28 @@ class Scat:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """How many lines were skipped, by the first reason of each."""
+        """Number of skipped lines by reason, the first one of each line."""
         return dict(Counter({line: reason for line, _, reason in reversed(self.skipped)}.values()).most_common())
 
 
 def read_scat(folder: str | Path, split: str = "train", source_lang: str = "en", target_lang: str = "fr") -> Scat:
     """Examples of the line-parallel files `highlighted.SPLIT.LANG` and `highlighted.SPLIT.context.LANG` of a folder.
 
-    A line is skipped, and told of, if the tags of one of its four texts cannot be read, see `read_marks`.
+    A line is skipped, and listed, if the tags of one of its four texts cannot be read, see `parse_marked_text`.
     DataError: a file that is missing or not UTF-8, files of different numbers of lines.
     """
     names = [f"highlighted.{split}.{part}{lang}" for lang in (source_lang, target_lang) for part in ("context.", "")]
     texts = {name: [line for _, line in read_lines(Path(folder) / name)] for name in names}
     counts = {name: len(lines) for name, lines in texts.items()}
     if len(set(counts.values())) > 1:
-        told = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise DataError(f"{folder}: files of different numbers of lines: {told}; one may be cut short, fetch it again")
+        found = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise DataError(f"{folder}: files of different numbers of lines: {found}; one may be cut short, fetch it again")
     examples, skipped = [], []
     for number, row in enumerate(zip(*texts.values()), 1):
         parts, faults = [], []
         for name, text in zip(names, row):
             try:
-                parts.append(read_marks(text))
+                parts.append(parse_marked_text(text))
             except ValueError as error:
                 faults.append((number, name, str(error)))
         skipped += faults
@@ -75,14 +75,14 @@ def read_scat(folder: str | Path, split: str = "train", source_lang: str = "en",
     return Scat(tuple(examples), counts[names[0]], tuple(skipped))
 
 
-def read_marks(line: str) -> MarkedText:
+def parse_marked_text(line: str) -> MarkedText:
     """A line with `<p>…</p>` around pronouns and `<hon>…<hoff>` (or `</hoff>`) around supporting words.
 
-    The marking put a blank before many a `<hon>` and after many a `<hoff>`. Of two blanks there one is taken away, and
-    a single one where none belongs (behind an apostrophe, an opening bracket or a hyphen, before punctuation). Pronoun
-    tags inside a word are no marks. ValueError says in a few words why tags cannot be read: `tag cut in two`, `nested
-    tags`, `tag not opened`, `tag not closed`, `mark without a word`, `mark that cuts a word` (`robb<hoff>ers`), or
-    `unclear word border` (`t <hon>he`, `the <hon>men`: was the single blank put inside a word, or between two?).
+    The annotation added a blank before many `<hon>` and after many `<hoff>`. Of two blanks there one is removed, and a
+    single one where none belongs (after an apostrophe, an opening bracket or a hyphen, before punctuation). Pronoun
+    tags inside a word are ignored. The message of a ValueError is the reason why tags cannot be read: `tag cut in two`,
+    `nested tags`, `tag not opened`, `tag not closed`, `mark without a word`, `mark that cuts a word` (`robb<hoff>ers`),
+    or `unclear word border` (`t <hon>he`, `the <hon>men`: was the blank added inside a word, or between two?).
     """
     pieces = _TAG.split(line)  # text, tag, text, tag, …, text
     if any("<" in text or ">" in text for text in pieces[::2]):
@@ -90,9 +90,9 @@ def read_marks(line: str) -> MarkedText:
     text, start, pronoun = pieces[0], None, None
     rationale: list[Span] = []
     pronouns: list[Span] = []
-    for place in range(1, len(pieces), 2):
-        tag, after = pieces[place], pieces[place + 1]
-        following = after or next((later for later in pieces[place + 3 :: 2] if later), "")
+    for index in range(1, len(pieces), 2):
+        tag, after = pieces[index], pieces[index + 1]
+        following = after or next((later for later in pieces[index + 3 :: 2] if later), "")
         if tag == "<p>":
             _check(pronoun is None, "nested tags")
             pronoun = len(text)
@@ -125,7 +125,7 @@ def _check(holds: bool, fault: str) -> None:
 
 
 def _added(before: str, blanks: int, after: str) -> int:
-    """How many of the blanks at a tag, between two texts, the marking put there: 0 or 1."""
+    """How many of the blanks at a tag, between two texts, the annotation added: 0 or 1."""
     last, first = before[-1:], after[:1]
     if blanks > 1 or not last:
         return min(blanks, 1)
@@ -135,12 +135,12 @@ def _added(before: str, blanks: int, after: str) -> int:
 
 
 def _trimmed(text: str, start: int) -> Span:
-    """The mark from `start` to the end of the text, without blanks at its ends."""
+    """The marked span from `start` to the end of the text, without blanks at its ends."""
     inside = text[start:]
     _check(any(map(str.isalnum, inside)), "mark without a word")
     return start + len(inside) - len(inside.lstrip()), len(text.rstrip())
 
 
 def _inside(text: str, start: int, end: int) -> bool:
-    """Whether letters or digits go on before or after."""
+    """Whether a letter or digit directly precedes or follows the span."""
     return text[:start][-1:].isalnum() or text[end:][:1].isalnum()

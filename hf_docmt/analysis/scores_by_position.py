@@ -1,4 +1,4 @@
-"""Where in a document one system beats another: difference of s-BLEU by sentence index (Feng et al. 2022, figure 3)."""
+"""Difference of two systems' s-BLEU by sentence index in the document (Feng et al. 2022, figure 3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ REFERENCE_LENGTH = 1  # column of BLEU's statistics, see statistics.segment_stat
 
 @dataclass(frozen=True)
 class Range:
-    """s-BLEU of two systems, averaged over the indices from `first` to `last` (from 1) that documents have.
+    """s-BLEU of two systems, averaged over the sentence indices from `first` to `last` (from 1) that documents have.
 
-    `n` sentences; `interval`: 95 % interval of the difference, None where fewer than 2 documents are so long.
+    `n` sentences; `interval`: 95 % interval of the difference, None where fewer than 2 documents are that long.
     """
 
     first: int
@@ -31,10 +31,12 @@ class Range:
 
     @property
     def label(self) -> str:
+        """`1-10`, or `3` for a single index."""
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
 
     @property
     def difference(self) -> float:
+        """System less baseline."""
         return self.system - self.baseline
 
 
@@ -50,11 +52,11 @@ def by_index(
 ) -> list[Range]:
     """s-BLEU of the sentences at each index in their documents, averaged over ranges of `every` indices.
 
-    Feng et al. (2022), section 5.2, metric breakdown: corpus BLEU (sacrebleu) of the sentences that stand at an index
-    in all documents, then the mean over ten indices, which all count the same (`docmt evaluate --by index` takes the
-    sentences of a range as one corpus instead). Intervals are of the difference, from `samples` draws of documents,
-    none for 0. All three are documents as lists of sentences, in the same order. ValueError: other documents or numbers
-    of sentences, `every` less than 1.
+    Feng et al. (2022), section 5.2, metric breakdown: corpus BLEU (sacrebleu) of the sentences at one index of all
+    documents, then the unweighted mean over ten indices (`docmt evaluate --by index` takes the sentences of a range as
+    one corpus instead). Intervals are of the difference, from `samples` bootstrap samples of documents, none for 0. All
+    three are documents as lists of sentences, in the same order. ValueError: other documents or numbers of sentences,
+    `every` less than 1.
     """
     if every < 1:
         raise ValueError(f"a range has at least 1 index, got every={every}")
@@ -66,7 +68,7 @@ def by_index(
         values = [mean_score(part.sum(axis=0, keepdims=True), score)[0] for part in parts]
         n = sum(max(0, min(len(document), last) - first) for document in references)
         joined = np.stack(parts, axis=1)  # (documents, 2, indices, columns)
-        interval = interval_of(joined, score, samples, seed) if samples else None
+        interval = difference_interval(joined, score, samples, seed) if samples else None
         found.append(Range(first + 1, last, *values, n, interval))
     return found
 
@@ -85,12 +87,12 @@ def document_rows(side, references, target_lang: str | None) -> np.ndarray:
 
 def mean_score(sums: np.ndarray, score) -> np.ndarray:
     """(samples, indices, columns) -> mean score over the indices that have a reference, (samples,)."""
-    there = sums[:, :, REFERENCE_LENGTH] > 0
-    scores = score(sums.reshape(-1, sums.shape[2])).reshape(there.shape)
-    return (scores * there).sum(axis=1) / there.sum(axis=1).clip(min=1)
+    present = sums[:, :, REFERENCE_LENGTH] > 0
+    scores = score(sums.reshape(-1, sums.shape[2])).reshape(present.shape)
+    return (scores * present).sum(axis=1) / present.sum(axis=1).clip(min=1)
 
 
-def interval_of(joined: np.ndarray, score, samples: int, seed: int) -> tuple[float, float] | None:
+def difference_interval(joined: np.ndarray, score, samples: int, seed: int) -> tuple[float, float] | None:
     """95 % interval of the difference from statistics (documents, 2, indices, columns)."""
     shape = joined.shape[1:]
 
@@ -112,7 +114,7 @@ def by_index_files(
 ) -> tuple[list[Range], dict]:
     """The ranges, and their report, of two files of `docmt translate` against reference documents with the same ids.
 
-    `options` are those of `by_index`. `DataError` as in corpus.evaluate_files.
+    `options` are those of `by_index`. DataError as in `evaluate_files`.
     """
     sides = []
     for path in (system, baseline):
@@ -128,7 +130,7 @@ def by_index_files(
 
 
 def signature_of(target_lang: str | None) -> str:
-    """BLEU's signature, which a metric knows when it has seen references."""
+    """BLEU's signature, which sacrebleu completes when it has seen references."""
     metric = bleu(False, None, target_lang)
     segment_statistics(metric, [""], [""])
     return str(metric.get_signature())

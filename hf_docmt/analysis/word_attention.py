@@ -1,4 +1,4 @@
-"""Words of joined sentences, where their tokens stand, and how much attention they get."""
+"""Words of a segment of joined sentences, the positions of their tokens, and the attention that they receive."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,24 +12,25 @@ from hf_docmt.evaluation.systems.token_texts import UNBROKEN, WORD, piece_ids, p
 
 @dataclass(frozen=True)
 class Word:
-    """Places of a word's tokens in a segment, and how people marked it."""
+    """Positions of a word's tokens in a segment, and whether annotators marked it as context or as pronoun."""
 
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     marked: bool
     pronoun: bool
 
     def shifted(self, steps: int) -> "Word":
-        return replace(self, places=tuple(place + steps for place in self.places))
+        """The word that many positions later."""
+        return replace(self, positions=tuple(position + steps for position in self.positions))
 
 
 def segment_words(
     segment: Sequence[int], texts: Sequence[MarkedText], tokenizer: PreTrainedTokenizerBase, *, is_target: bool
 ) -> list[Word]:
-    """The words of texts whose tokens stand in a segment one after the other, the last ones nearest to its end.
+    """The words of texts whose tokens follow each other in a segment; the last occurrence of each text counts.
 
     A token belongs to the word of its first character. Words are runs of letters and digits, or of punctuation; with a
-    tokenizer that does not tell places, what stands between blanks. A word is marked if a part of it is.
-    ValueError: a text whose tokens are not in the segment.
+    tokenizer that gives no character offsets, runs of characters other than blanks. A word is marked if a part of it
+    is. ValueError: a text whose tokens are not in the segment.
     """
     words, end = [], len(segment)
     for text in reversed(texts):
@@ -43,40 +44,43 @@ def segment_words(
     return words
 
 
-def attended(weights: np.ndarray, words: Sequence[Word], keys: int, at: Sequence[int]) -> np.ndarray | None:
-    """How much of the attention of one query goes to marked words: (heads, keys or more) -> (heads + 1, 1 + len(at)).
+def attention_on_marked_words(
+    weights: np.ndarray, words: Sequence[Word], keys: int, at: Sequence[int]
+) -> np.ndarray | None:
+    """Attention of one query to marked words: weights (heads, at least `keys`) -> (heads + 1, 1 + len(at)).
 
-    Columns: the share of the weights of the first `keys` tokens that marked words have, and for each k of `at` the
-    share of marked ones among the k words (or all, if fewer) with the largest sums of weights, the first of equal ones.
-    The last row is what equal weights (share) and a random order (precision) give. None where no word is marked.
+    Columns: the share of the weight on the first `keys` tokens that falls on marked words, then for each k of `at` the
+    precision at k: the share of marked words among the k words (all, if fewer) with the largest sums of weights; of
+    equal ones the first counts. The last row is chance: equal weights (share), a random order (precision). None where
+    no word is marked.
     """
     marked = np.array([word.marked for word in words], dtype=bool)
     if not marked.any():
         return None
-    sums = np.stack([weights[:, list(word.places)].sum(axis=1) for word in words], axis=1)  # (heads, words)
+    sums = np.stack([weights[:, list(word.positions)].sum(axis=1) for word in words], axis=1)  # (heads, words)
     columns = [sums[:, marked].sum(axis=1) / weights[:, :keys].sum(axis=1)]
     order = np.argsort(-sums, axis=1, kind="stable")
     columns += [marked[order[:, :k]].mean(axis=1) for k in at]
-    tokens = sum(len(word.places) for word in words if word.marked)
+    tokens = sum(len(word.positions) for word in words if word.marked)
     chance = [tokens / keys] + [marked.mean()] * len(at)
     return np.vstack([np.stack(columns, axis=1), chance])
 
 
 def _words(text: MarkedText, pieces: Sequence[Span], start: int, pattern) -> list[Word]:
     spans = word_spans(text.text, pattern)
-    places: list[list[int]] = [[] for _ in spans]
+    positions: list[list[int]] = [[] for _ in spans]
     for number, (begin, end) in enumerate(pieces):
         inside = text.text[begin:end]
         first = begin + len(inside) - len(inside.lstrip())
         for word, (left, right) in enumerate(spans):
             if left <= first < right:
-                places[word].append(start + number)
+                positions[word].append(start + number)
     return [
-        Word(tuple(found), _touches(span, text.rationale), _touches(span, text.pronouns))
-        for span, found in zip(spans, places)
+        Word(tuple(found), _overlaps(span, text.rationale), _overlaps(span, text.pronouns))
+        for span, found in zip(spans, positions)
         if found
     ]
 
 
-def _touches(span: Span, marks: Sequence[Span]) -> bool:
-    return any(start < span[1] and span[0] < end for start, end in marks)
+def _overlaps(span: Span, others: Sequence[Span]) -> bool:
+    return any(start < span[1] and span[0] < end for start, end in others)

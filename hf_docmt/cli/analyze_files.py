@@ -23,7 +23,7 @@ def losses(
 
     check_files(picture, None)
     found = read_losses(runs)
-    rows = [run.row() for run in found]
+    rows = [run.summary() for run in found]
     if as_json:
         print(json.dumps([row | {"losses": run.training} for row, run in zip(rows, found)], ensure_ascii=False))
     else:

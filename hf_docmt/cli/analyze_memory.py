@@ -89,19 +89,19 @@ def memory_maps(
 
     The table shows for each token the slot with the largest weight; --json prints the maps of all sentences.
     """
-    from hf_docmt.analysis.memory_maps import consecutive
     from hf_docmt.analysis.memory_maps import memory_maps as compute
+    from hf_docmt.analysis.memory_maps import write_and_read_maps
     from hf_docmt.analysis.pictures.heat_maps import draw_memory_maps
 
     check_files(picture, None)
     source = AnalysisInput(model, documents)
     maps = compute(*source.arguments, document, layer=layer)
-    shown = consecutive(maps, sentence)
+    shown = write_and_read_maps(maps, sentence)
     cells = [["side", "attention", "sentence", "token", "slot", "weight"]]
     for one in shown:
         best = zip(one.tokens, one.weights.argmax(axis=1) + 1, one.weights.max(axis=1))
         facts = [one.side, one.attention, str(one.sentence)]
         cells += [[*facts, token, str(slot), f"{weight:.3f}"] for token, slot, weight in best]
-    print_table(cells, {"document": document, "maps": [one.row() for one in maps]}, as_json)
+    print_table(cells, {"document": document, "maps": [one.as_json() for one in maps]}, as_json)
     if picture:
         draw_memory_maps(shown, picture, title=f"{source.name}, {document}")

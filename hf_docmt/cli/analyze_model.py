@@ -35,7 +35,7 @@ def rationales(
     as_json: AsJson = False,
 ) -> None:
     """Attention of pronouns to the words that annotators marked as supporting context (Yin et al. 2021)."""
-    from hf_docmt.analysis.rationales import rationales_files
+    from hf_docmt.analysis.rationale_report import rationales_files
     from hf_docmt.files import check_output
 
     check_output(output or "-")
@@ -142,7 +142,7 @@ def gates(
     if output:
         write_report(report, output)
     cells = [["layer", "token", *found.columns]]
-    for layer, shares in found.panels:
+    for layer, shares in found.by_layer:
         cells += [[layer, token, *(f"{share:.3f}" for share in row)] for token, row in zip(found.tokens, shares)]
     print_table(cells, report, as_json)
     if picture:

@@ -9,6 +9,7 @@ from support.tiny_models import SEP, build, documents_of, random_text, word_toke
 
 from hf_docmt import registry
 from hf_docmt.analysis.attention_share import ShareCounter, attention_share, count_shares
+from hf_docmt.analysis.model_hooks import forward_hooks
 from hf_docmt.analysis.pictures.heat_maps import draw_attention_share
 from hf_docmt.reports.report import make_result
 
@@ -91,8 +92,8 @@ def test_no_map_is_kept():
     states = torch.randn(1, 4, 16)
     attention = model.get_decoder().layers[0].encoder_attn
     assert attention(states, states)[1].shape == (1, 4, 4, 4)
-    with counter.watching(model), torch.no_grad():
-        counter.begin(batch)
+    with forward_hooks(counter.hooks(model)), torch.no_grad():
+        counter.start_batch(batch)
         assert attention(states, states)[1] is None
     assert counter.sums[0].shape == (4, 2, 2) and attention(states, states)[1] is not None
 
@@ -101,7 +102,7 @@ def test_chosen_keys_by_their_positions():
     """Weights of some keys, in any order, with their positions, are those of a map that is zero elsewhere."""
     counter = ShareCounter(build("concat", past_context=1).config)
     ids = torch.tensor([[7, SEP, 8, 9, SEP, 10, 11, 3], [7, 8, SEP, 9, 3, 0, 0, 0]])
-    counter.begin({"input_ids": ids, "labels": ids.masked_fill(ids == 0, -100)})
+    counter.start_batch({"input_ids": ids, "labels": ids.masked_fill(ids == 0, -100)})
     positions = torch.stack([torch.randperm(8)[:3] for _ in range(16)]).view(2, 8, 3)
     chosen = torch.rand(2, 4, 8, 3)
     whole = torch.zeros(2, 4, 8, 8).scatter(3, positions[:, None].expand(2, 4, 8, 3), chosen)
@@ -114,7 +115,7 @@ def test_chosen_keys_by_their_positions():
 def test_what_gives_no_weights():
     model = build("concat", past_context=1)
     counter, ids = ShareCounter(model.config), torch.tensor([[7, SEP, 8, 3]])
-    counter.begin({"input_ids": ids, "labels": ids})
+    counter.start_batch({"input_ids": ids, "labels": ids})
     with pytest.raises(ValueError, match="for all 4 source tokens, .*; got none"):
         counter.reduced(None)
     with pytest.raises(ValueError, match="got those of 3 keys"):
@@ -125,8 +126,8 @@ def test_what_gives_no_weights():
         count_shares(model, [])
 
 
-def test_context_apart_from_the_source():
-    with pytest.raises(ValueError, match="docmt-routing reads context sentences apart from the source"):
+def test_context_separate_from_the_source():
+    with pytest.raises(ValueError, match="docmt-routing reads context sentences separately from the source"):
         attention_share(build("routing"), documents_of((["w7"], ["w8"])), word_tokenizer())
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hf_docmt.analysis.connective_counts import connective_files, named
+from hf_docmt.analysis.connective_counts import by_name, connective_files
 from hf_docmt.reports.comparison import compare_reports
 
 REFERENCE = {"a": ["And so, and so on.", "He came, but late."], "b": ["Yet she sang, because he did."]}
@@ -104,8 +104,8 @@ def test_other_documents(files, write):
 
 def test_systems_without_names(files):
     with pytest.raises(ValueError, match="a system is called 'reference', as is its reference"):
-        named(["ours.jsonl", "other/reference.jsonl"])
+        by_name(["ours.jsonl", "other/reference.jsonl"])
     with pytest.raises(ValueError, match="two systems are called 'ours'; give their files different names"):
         connective_files(files[0], [files[1], files[1]], **LANGUAGES)
-    with pytest.raises(ValueError, match="no systems to count in"):
+    with pytest.raises(ValueError, match="no systems; give files"):
         connective_files(files[0], [], **LANGUAGES)

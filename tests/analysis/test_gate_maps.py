@@ -240,11 +240,11 @@ def test_command_with_bad_input(run, capsys, folder, tmp_path):
 @pytest.mark.parametrize(
     ("architecture", "fields", "message"),
     [
-        ("concat", {}, "a model of architecture 'concat' words do not choose among context sentences: expected one of"),
-        ("doct", {}, "architecture 'doct' with selection='none' words do not choose"),
+        ("concat", {}, "a model of architecture 'concat' words do not select among context sentences: expected one of"),
+        ("doct", {}, "architecture 'doct' with selection='none' words do not select"),
     ],
 )
-def test_models_without_a_choice(architecture, fields, message):
+def test_models_without_selection(architecture, fields, message):
     with pytest.raises(ValueError, match=message):
         gate_map(build(architecture, **fields), TEXTS, word_tokenizer())
 

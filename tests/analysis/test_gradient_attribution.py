@@ -7,7 +7,7 @@ import torch
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 
 from hf_docmt.analysis.gradient_attribution import Attribution, gradient_attribution
-from hf_docmt.analysis.memory_steps import empty_memory, read, side_by_side
+from hf_docmt.analysis.memory_steps import document_batches, empty_memory, forward_step
 from hf_docmt.reports.report import make_result
 
 LENGTHS = [[3, 1, 4, 2, 3], [2, 1], [1, 0, 2]]
@@ -30,7 +30,7 @@ def embeddings_and_losses(model, steps):
     tables = {model.model.encoder.embed_tokens, model.model.decoder.embed_tokens}
     hooks = [table.register_forward_hook(lambda module, inputs, output: taken.append(output)) for table in tables]
     for step in steps:
-        outputs, memory = read(model, step, memory)
+        outputs, memory = forward_step(model, step, memory)
         losses.append(torch.nn.functional.cross_entropy(outputs.logits[0], step.batch["labels"][0]))
     for hook in hooks:
         hook.remove()
@@ -42,7 +42,7 @@ def by_hand(model, ranges):
     sums = {side: [0.0] * len(ranges) for side in ("source", "target")}
     pairs = [0] * len(ranges)
     for number in range(len(documents())):
-        (steps,) = side_by_side(model, documents().select([number]), word_tokenizer(), rows=1)
+        (steps,) = document_batches(model, documents().select([number]), word_tokenizer(), rows=1)
         taken, losses = embeddings_and_losses(model, steps)
         for i, loss in enumerate(losses):
             for place, (first, last) in enumerate(ranges):

@@ -11,8 +11,9 @@ from support.reference import feed_forward, reference_stack, weights_of
 from support.tiny_models import EOS, build, random_text, word_tokenizer
 from test_caching import LATENT, normalized
 
-from hf_docmt.analysis.group_maps import GroupMap, GroupMaps, GroupUse, group_maps, token_texts
+from hf_docmt.analysis.group_maps import GroupMap, GroupMaps, GroupUse, group_maps
 from hf_docmt.analysis.pictures.heat_maps import draw_group_maps
+from hf_docmt.analysis.sentence_tokens import token_texts
 from hf_docmt.data.tokenizers import train_tokenizer
 
 TEXTS = random_text([5, 1, 3, 8], seed=1)
@@ -87,7 +88,7 @@ def test_use_of_groups(found):
 
 
 def test_zeros_stay_apart_from_small_weights():
-    row = GroupMap(1, ("a",), np.array([[0.0, 1.23456e-9, 0.999999]])).row()
+    row = GroupMap(1, ("a",), np.array([[0.0, 1.23456e-9, 0.999999]])).as_json()
     assert row == {"sentence": 1, "tokens": ["a"], "weights": [[0.0, 1.235e-9, 1.0]]}
 
 

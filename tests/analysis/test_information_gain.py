@@ -7,8 +7,8 @@ import pytest
 import torch
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 
-from hf_docmt.analysis.information_gain import gain_over, information_gain, new_model
-from hf_docmt.analysis.memory_steps import attention_maps, empty_memory, memory_stacks, read, side_by_side
+from hf_docmt.analysis.information_gain import information_gain, information_gain_over, new_model
+from hf_docmt.analysis.memory_steps import attention_maps, document_batches, empty_memory, forward_step, memory_stacks
 from hf_docmt.modeling.segments import sinusoid
 from hf_docmt.reports.report import make_result
 
@@ -35,7 +35,7 @@ def by_hand(model, fresh):
     """Mean entropies of each layer of both, a sentence at a time; the fresh memory reads what the model's does."""
     examples_of = {key: [[], []] for key in keys_of(model)}
     for number in range(len(documents())):
-        (steps,) = side_by_side(model, documents().select([number]), word_tokenizer(), rows=1)
+        (steps,) = document_batches(model, documents().select([number]), word_tokenizer(), rows=1)
         memory = empty_memory(model, 1)
         fresh_memory = {
             side: dict(stack.by_layer(stack.initial_memory.weight[None]))
@@ -43,7 +43,7 @@ def by_hand(model, fresh):
         }
         for step in steps:
             with attention_maps(memory_stacks(model)) as maps:
-                outputs, memory = read(model, step, memory)
+                outputs, memory = forward_step(model, step, memory)
             states = dict(zip(("source", "target"), outputs.memory_states))
             for (kind, side, layer), weights in maps.items():
                 unit, own = memory_stacks(fresh)[side].layers[layer].memory, fresh_memory[side]
@@ -86,7 +86,7 @@ def test_entropies_are_those_of_the_maps(case):
     assert all(one.n == tokens[key[1]] for key, one in found.layers.items() if key[0] == "output")
 
 
-def test_documents_side_by_side_are_documents_alone():
+def test_documents_document_batches_are_documents_alone():
     model = build("memory", memory_size=3).train()
     model.set_attn_implementation("sdpa")
     one, many = (information_gain(model, documents(), word_tokenizer(), rows=rows) for rows in (1, 3))
@@ -99,7 +99,7 @@ def test_documents_side_by_side_are_documents_alone():
 
 def test_a_memory_gains_nothing_over_itself():
     model = build("memory", memory_size=3)
-    found = gain_over(model, copy.deepcopy(model), side_by_side(model, documents(), word_tokenizer()))
+    found = information_gain_over(model, copy.deepcopy(model), document_batches(model, documents(), word_tokenizer()))
     assert all(one.gain == pytest.approx(0, abs=1e-6) and one.trained > 0 for one in found.layers.values())
 
 
@@ -111,7 +111,7 @@ def test_uniform_attention():
             for attention in (stack.layers[-1].memory.update_attn, stack.layers[-1].memory.output_attn):
                 attention.q_proj.weight.zero_()
                 attention.q_proj.bias.zero_()
-    found = gain_over(model, copy.deepcopy(model), side_by_side(model, documents(), word_tokenizer()))
+    found = information_gain_over(model, copy.deepcopy(model), document_batches(model, documents(), word_tokenizer()))
     assert found.layers["output", "source", 1].trained == pytest.approx(torch.log(torch.tensor(3.0)).item())
     lengths = torch.tensor([4.0, 2, 5, 3, 1, 3])  # with </s>
     assert found.layers["update", "source", 1].trained == pytest.approx(lengths.log().mean().item())

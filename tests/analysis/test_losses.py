@@ -19,14 +19,14 @@ def test_table_and_picture(tmp_path):
     one = write_run(tmp_path / "one", [[step, 8.0 / step] for step in range(1, 9)])
     other = write_run(tmp_path / "other", [[1, 4.0], [2, 2.0]], [])
     (run, last) = read_losses([one, other])
-    assert run.row() == {
+    assert run.summary() == {
         "run": "one",
         "updates": 8,
         "training loss": round((8 / 7 + 1) / 2, 4),
         "deviation": round((8 / 7 - 1) / 2, 4),
         "validation loss": 2.25,
     }
-    assert last.row()["training loss"] == 2.0 and last.row()["validation loss"] is None
+    assert last.summary()["training loss"] == 2.0 and last.summary()["validation loss"] is None
     picture = tmp_path / "losses.png"
     done = CliRunner().invoke(app, ["analyze", "losses", one, other, "--picture", str(picture)])
     assert done.exit_code == 0 and "1.0714" in done.output and "other" in done.output
@@ -54,5 +54,5 @@ def test_too_many_and_equal_names(tmp_path):
     runs = [write_run(tmp_path / str(number), [[1, 1.0]]) for number in range(8)]
     done = CliRunner().invoke(app, ["analyze", "losses", *runs, "--picture", str(tmp_path / "a.png")])
     assert done.exit_code != 0 and not (tmp_path / "a.png").exists()
-    with pytest.raises(ValueError, match="told apart by their folders' names"):
+    with pytest.raises(ValueError, match="runs are named by their folders"):
         read_losses([runs[0], runs[0]])

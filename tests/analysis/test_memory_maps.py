@@ -9,8 +9,8 @@ import pytest
 import torch
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 
-from hf_docmt.analysis.memory_maps import consecutive, memory_maps
-from hf_docmt.analysis.memory_steps import empty_memory, read, side_by_side
+from hf_docmt.analysis.memory_maps import memory_maps, write_and_read_maps
+from hf_docmt.analysis.memory_steps import document_batches, empty_memory, forward_step
 from hf_docmt.analysis.pictures.heat_maps import draw_memory_maps
 from hf_docmt.modeling.segments import sinusoid
 
@@ -31,13 +31,13 @@ def test_maps_are_those_of_the_states():
     model = build("memory", memory_size=3, memory_layers=[0, 1])
     found = memory_maps(model, documents(), word_tokenizer(), "d1", layer=0)
     assert len(found) == 3 * 4 and {one.layer for one in found} == {0}
-    (steps,) = side_by_side(model, documents().select([1]), word_tokenizer())
+    (steps,) = document_batches(model, documents().select([1]), word_tokenizer())
     memory = {
         f"{name}_memory": getattr(model.model, name).initial_memory.weight[None] for name in ("encoder", "decoder")
     }
     for sentence, step in enumerate(steps, 1):
         before = {name: state[:, :3] for name, state in memory.items()}
-        outputs, memory = read(model, step, memory)
+        outputs, memory = forward_step(model, step, memory)
         for side, name, states in zip(("source", "target"), ("encoder", "decoder"), outputs.memory_states):
             unit, own = getattr(model.model, name).layers[0].memory, before[f"{name}_memory"]
             expected = {
@@ -49,7 +49,7 @@ def test_maps_are_those_of_the_states():
                 np.testing.assert_allclose(one.weights, weights, atol=1e-5)
                 assert one.weights.sum(axis=int(attention == "output")) == pytest.approx(1, abs=1e-4)
     words = documents()[1]["translation"][1]
-    shown = consecutive(found, 1)
+    shown = write_and_read_maps(found, 1)
     assert [(one.side, one.attention, one.sentence) for one in shown] == [
         ("source", "update", 1), ("source", "output", 2), ("target", "update", 1), ("target", "output", 2),
     ]  # fmt: skip
@@ -77,8 +77,8 @@ def test_bad_input():
         memory_maps(build("window", window=4, view="chunk"), documents(), word_tokenizer(), "d1")
     found = memory_maps(model, documents(), word_tokenizer(), "d1")
     for sentence in (0, 3):
-        with pytest.raises(ValueError, match=f"sentence {sentence} and the one after .* a number from 1 to 2"):
-            consecutive(found, sentence)
+        with pytest.raises(ValueError, match=f"sentence {sentence} and the next one .* a number from 1 to 2"):
+            write_and_read_maps(found, sentence)
 
 
 def test_command(run, capsys, tmp_path):
@@ -103,7 +103,7 @@ def test_command(run, capsys, tmp_path):
 
 def test_signs_in_tokens_are_no_formula(tmp_path):
     pytest.importorskip("matplotlib")
-    found = consecutive(memory_maps(build("memory", memory_size=3), documents(), word_tokenizer(), "d1"), 1)
+    found = write_and_read_maps(memory_maps(build("memory", memory_size=3), documents(), word_tokenizer(), "d1"), 1)
     found[0] = replace(found[0], tokens=("$x_", *found[0].tokens[1:-1], "^$"))
     picture = draw_memory_maps(found, tmp_path / "maps.png", title="$5 {", dpi=50)
     assert picture.read_bytes().startswith(b"\x89PNG")

@@ -10,8 +10,10 @@ from support.tiny_models import build
 from transformers import MarianConfig, MarianMTModel
 
 from hf_docmt import registry
-from hf_docmt.analysis.rationales import rationale_agreement, rationale_results, read_marks, read_scat
-from hf_docmt.analysis.word_attention import Word, attended
+from hf_docmt.analysis.rationale_report import rationale_results
+from hf_docmt.analysis.rationales import rationale_agreement
+from hf_docmt.analysis.scat import parse_marked_text, read_scat
+from hf_docmt.analysis.word_attention import Word, attention_on_marked_words
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.evaluation.systems import DocMTSystem, Seq2SeqSystem
 from hf_docmt.files import DataError
@@ -53,7 +55,7 @@ def marked(text, spans):
     ],
 )
 def test_marks(line, text, rationale, pronouns):
-    found = read_marks(line)
+    found = parse_marked_text(line)
     assert found.text == text
     assert marked(text, found.rationale) == rationale and marked(text, found.pronouns) == pronouns
     assert found.inside_words == line.count("<p>") - len(pronouns)
@@ -80,7 +82,7 @@ def test_marks(line, text, rationale, pronouns):
 )
 def test_marks_that_cannot_be_read(line, reason):
     with pytest.raises(ValueError, match=f"^{reason}$"):
-        read_marks(line)
+        parse_marked_text(line)
 
 
 def write(folder, **texts):
@@ -130,14 +132,16 @@ def test_published_files():
 # Measures
 
 
-def test_attended_by_hand():
+def test_attention_on_marked_words_by_hand():
     weights = np.array([[0.1, 0.2, 0.0, 0.3, 0.4], [0.5, 0.1, 0.1, 0.1, 0.2]])
     words = [Word((0,), False, False), Word((1, 2), True, False), Word((3,), True, False)]
-    found = attended(weights, words, 5, (1, 2, 9))
+    found = attention_on_marked_words(weights, words, 5, (1, 2, 9))
     expected = [[0.5, 1.0, 1.0, 2 / 3], [0.3, 0.0, 0.5, 2 / 3], [3 / 5, 2 / 3, 2 / 3, 2 / 3]]
     np.testing.assert_allclose(found, expected)
-    assert attended(weights, [Word((0,), False, True)], 5, (1,)) is None
-    np.testing.assert_allclose(attended(weights[:, :4], words, 4, ())[:, 0], [0.5 / 0.6, 0.3 / 0.8, 3 / 4])
+    assert attention_on_marked_words(weights, [Word((0,), False, True)], 5, (1,)) is None
+    np.testing.assert_allclose(
+        attention_on_marked_words(weights[:, :4], words, 4, ())[:, 0], [0.5 / 0.6, 0.3 / 0.8, 3 / 4]
+    )
 
 
 EN = ["They sleep here", "The dogs and the cats", "It is red", "the house is there"]
@@ -319,5 +323,5 @@ def test_bad_arguments(tokenizer, scat):
         rationale_agreement(system, scat.examples)
     with pytest.raises(ValueError, match="encoder-decoder systems only"):
         rationale_agreement(SimpleNamespace(name="a language model"), scat.examples)
-    with pytest.raises(ValueError, match="reads context sentences apart"):
+    with pytest.raises(ValueError, match="reads context sentences separately"):
         rationale_agreement(DocMTSystem(build("caching", vocab_size=len(tokenizer)), tokenizer), scat.examples)

@@ -20,7 +20,7 @@ def draw_gates(found: GateMap, path: str | Path, *, title: str = "", dpi: int = 
     """
     path = checked_path(Path(path))
     style, Figure = load_matplotlib()
-    panels, colours = found.panels, [colour_of(name, found.columns) for name in found.columns]
+    panels, colours = found.by_layer, [colour_of(name, found.columns) for name in found.columns]
     title = f"{title}{', ' if title else ''}sentence {found.sentence}"
     words = 0.065 * max(len(token) for token in found.tokens)  # inches
     width = max(BAR * len(found.tokens) + 0.8, 0.65 * len(found.columns) + 0.4, 0.09 * len(title), 2.4)
