@@ -9,14 +9,15 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrained
 
 from hf_docmt import registry
 from hf_docmt.training.initialization import load_origin, model_config, new_tokenizer
-from hf_docmt.training.recipe import Recipe, TokenizerRecipe, load_recipe
+from hf_docmt.training.recipe import Recipe, load_recipe
+from hf_docmt.training.recipe_files import SUFFIXES, find_recipe, similar_recipe
+from hf_docmt.training.recipe_sections import TokenizerRecipe
 
 BASE_CONFIG = "hf_docmt.modeling.configuration_docmt:DocMTConfig"
 BACKBONE = "hf_docmt.modeling.backbone:DocMTForConditionalGeneration"
 SIZES = ("vocab_size", "d_model") + tuple(
     f"{side}_{size}" for side in ("encoder", "decoder") for size in ("layers", "attention_heads", "ffn_dim")
 )
-RECIPE_SUFFIXES = (".yaml", ".yml")
 
 
 def describe(target: str | Path) -> dict[str, Any]:
@@ -27,8 +28,9 @@ def describe(target: str | Path) -> dict[str, Any]:
 
     Raises `ValueError` for a missing file or folder, a recipe that cannot be used, and a model of another kind.
     """
-    if str(target).endswith(RECIPE_SUFFIXES) or Path(target).is_file():
-        kind, (config, tokenizer) = "recipe", of_recipe(load_recipe(target))
+    recipe_file = find_recipe(target)
+    if recipe_file.suffix in SUFFIXES or recipe_file.is_file():
+        kind, (config, tokenizer) = "recipe", of_recipe(load_recipe(recipe_file))
     else:
         kind, (config, tokenizer) = "model", of_model(target)
     architecture = registry.for_config(config)
@@ -84,7 +86,7 @@ def of_model(target: str | Path) -> tuple[PreTrainedConfig, dict[str, Any]]:
         reason = " ".join(str(error).split()).rstrip(".")
         raise ValueError(
             f"{target} cannot be read as a model of this package: {reason}. Give a model folder, a name on the Hub or "
-            "a recipe (.yaml)."
+            f"a recipe (.yaml){similar_recipe(target)}."
         ) from error
 
 

@@ -13,7 +13,8 @@ from support import recipe_files
 
 from hf_docmt import registry
 from hf_docmt.data.readers import FORMATS
-from hf_docmt.training.recipe import TokenizerRecipe, load_recipe
+from hf_docmt.training.recipe import load_recipe
+from hf_docmt.training.recipe_sections import TokenizerRecipe
 
 ROOT = Path(__file__).resolve().parents[1] / "examples"
 SCRIPTS = sorted(ROOT.glob("*.py"))

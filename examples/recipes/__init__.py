@@ -1,1 +1,1 @@
-"""Training recipes, one file per published system."""
+"""Training recipes, one file per published system, over the shared bases in `base/`."""

@@ -7,7 +7,8 @@ from pathlib import Path
 import torch
 from transformers import Seq2SeqTrainingArguments
 
-from hf_docmt.training.recipe import Recipe, StreamRecipe
+from hf_docmt.training.recipe import Recipe
+from hf_docmt.training.recipe_sections import StreamRecipe
 
 
 @dataclass

@@ -14,7 +14,8 @@ from hf_docmt import registry
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.tokenizers import adapt_tokenizer, train_tokenizer
 from hf_docmt.pretrained import from_sentence_model
-from hf_docmt.training.recipe import ELSEWHERE, Recipe, TokenizerRecipe, config_fields
+from hf_docmt.training.recipe import SET_ELSEWHERE, Recipe, config_fields
+from hf_docmt.training.recipe_sections import TokenizerRecipe
 
 CONTEXT_FIELDS = ("past_context", "future_context", "context_sides", "view", "chunk_tokens")
 
@@ -156,7 +157,7 @@ def _differences(before: PreTrainedConfig, now: PreTrainedConfig) -> str:
     """In which fields that a recipe sets two configs differ."""
     architectures = [config.model_type.removeprefix("docmt-") for config in (before, now)]
     fields = {"architecture": architectures} if architectures[0] != architectures[1] else {}
-    for name in config_fields(architectures[0]).keys() & config_fields(architectures[1]).keys() - ELSEWHERE.keys():
+    for name in config_fields(architectures[0]).keys() & config_fields(architectures[1]).keys() - SET_ELSEWHERE.keys():
         fields[name] = [getattr(config, name) for config in (before, now)]
     told = [f"{name} {there!r} there, {here!r} here" for name, (there, here) in sorted(fields.items()) if there != here]
     return "; ".join(told) or "its settings are the same"

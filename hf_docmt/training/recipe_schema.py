@@ -1,4 +1,4 @@
-"""Plain mappings into dataclasses, strictly: every key known, every value of the declared type."""
+"""From plain mappings to dataclasses, strictly: every key is known, every value has the declared type."""
 
 import dataclasses
 import difflib
@@ -6,33 +6,49 @@ import types
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", dict: "a mapping"}
+TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", dict: "a mapping"}
 
 
 class RecipeError(ValueError):
-    """A recipe that cannot be used; the message names the place, what was found, what is allowed and the remedy."""
+    """A recipe that cannot be used.
+
+    `key` is the dotted key that is wrong (`training.clip`), or the file or override; `problem` says what was found,
+    what is allowed and the remedy. The message is both, joined by a colon.
+    """
+
+    def __init__(self, key: str, problem: str):
+        super().__init__(key, problem)
+        self.key, self.problem = key, problem
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.problem}"
 
 
-def build(kind: type, mapping: Any, where: str) -> Any:
-    """Make the dataclass `kind` from a mapping; `where` is the place in the file, for messages ("" = the top)."""
-    if not isinstance(mapping, Mapping):
-        raise RecipeError(f"{where or 'recipe'}: expected a mapping of keys to values, got {_shown(mapping)}")
+def build(kind: type, mapping: Any, key: str = "") -> Any:
+    """Make the dataclass `kind` from a mapping that stands at this dotted key ("" = the whole recipe)."""
+    check_mapping(mapping, key)
     fields = {field.name: field for field in dataclasses.fields(kind)}
-    check_keys(mapping, fields, where)
-    hints = get_type_hints(kind)
-    values = {key: convert(value, hints[key], _join(where, key)) for key, value in mapping.items()}
+    check_keys(mapping, fields, key)
+    types_of_fields = get_type_hints(kind)
+    values = {name: convert(value, types_of_fields[name], join(key, name)) for name, value in mapping.items()}
     for name, field in fields.items():
         if name not in values and field.default is field.default_factory is dataclasses.MISSING:
-            raise RecipeError(f"{_join(where, name)}: missing, and there is no default; add it")
+            raise RecipeError(join(key, name), "missing, and there is no default; add it")
     return kind(**values)
 
 
-def check_keys(mapping: Mapping, allowed: Iterable[str], where: str) -> None:
-    """Raise `RecipeError` with the closest allowed name for a key that is not allowed."""
+def check_mapping(mapping: Any, key: str = "") -> None:
+    """Raise `RecipeError` for a value that is no mapping."""
+    if not isinstance(mapping, Mapping):
+        raise RecipeError(key or "recipe", f"expected a mapping of keys to values, got {_described(mapping)}")
+
+
+def check_keys(mapping: Mapping, allowed: Iterable[str], key: str) -> None:
+    """Raise `RecipeError` with the closest allowed name for a key of the mapping that is not allowed."""
     allowed = list(allowed)
-    for key in mapping:
-        if key not in allowed:
-            raise RecipeError(f"{_join(where, key)}: unknown key{hint(key, allowed)}")
+    for name in mapping:
+        if name not in allowed:
+            raise RecipeError(join(key, name), f"unknown key{hint(name, allowed)}")
 
 
 def hint(name: Any, allowed: Iterable[str]) -> str:
@@ -43,64 +59,65 @@ def hint(name: Any, allowed: Iterable[str]) -> str:
     return f"{guess} allowed: {', '.join(allowed)}"
 
 
-def convert(value: Any, kind: Any, where: str) -> Any:
+def convert(value: Any, kind: Any, key: str) -> Any:
     """The value as `kind`: a dataclass, bool, int, float, str, dict, Literal, fixed tuple or a union of them.
 
-    Only widening is done: a whole number becomes a number where one is asked for, and so does text like `1e-4`, which
-    YAML does not take for a number.
+    Only two conversions are made: a whole number becomes a number where one is asked for, and so does text like `1e-4`,
+    which YAML does not take for a number.
     """
     if get_origin(kind) in (Union, types.UnionType):
-        return _convert_union(value, get_args(kind), where)
+        return _convert_union(value, get_args(kind), key)
     if get_origin(kind) is Literal:
         if value not in get_args(kind):
-            raise RecipeError(f"{where}: got {_shown(value)}{hint(value, get_args(kind))}")
+            raise RecipeError(key, f"got {_described(value)}{hint(value, get_args(kind))}")
         return value
     if get_origin(kind) is tuple:
-        return _convert_tuple(value, get_args(kind), where)
+        return _convert_tuple(value, get_args(kind), key)
     if dataclasses.is_dataclass(kind):
-        return build(kind, value, where)
+        return build(kind, value, key)
     if kind is float:
-        return _convert_number(value, where)
+        return _convert_number(value, key)
     kind = get_origin(kind) or kind  # dict[str, Any] -> dict
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise _wrong_type(value, NAMES.get(kind, kind.__name__), where)
+        raise _wrong_type(value, TYPE_NAMES.get(kind, kind.__name__), key)
     return value
 
 
-def _convert_union(value: Any, kinds: tuple, where: str) -> Any:
+def join(key: str, name: Any) -> str:
+    """The dotted key of `name` inside the mapping at `key`."""
+    return f"{key}.{name}" if key else str(name)
+
+
+def _convert_union(value: Any, kinds: tuple, key: str) -> Any:
     if value is None and type(None) in kinds:
         return None
     kinds = [kind for kind in kinds if kind is not type(None)]
     for kind in kinds[:-1]:
         try:
-            return convert(value, kind, where)
+            return convert(value, kind, key)
         except RecipeError:
             continue
-    return convert(value, kinds[-1], where)
+    return convert(value, kinds[-1], key)
 
 
-def _convert_tuple(value: Any, kinds: tuple, where: str) -> tuple:
+def _convert_tuple(value: Any, kinds: tuple, key: str) -> tuple:
     if not isinstance(value, list | tuple) or len(value) != len(kinds):
-        raise _wrong_type(value, f"a list of {len(kinds)}", where)
-    return tuple(convert(item, kind, f"{where}[{place}]") for place, (item, kind) in enumerate(zip(value, kinds)))
+        raise _wrong_type(value, f"a list of {len(kinds)}", key)
+    return tuple(convert(item, kind, f"{key}[{index}]") for index, (item, kind) in enumerate(zip(value, kinds)))
 
 
-def _convert_number(value: Any, where: str) -> float:
+def _convert_number(value: Any, key: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise _wrong_type(value, NAMES[float], where)
+        raise _wrong_type(value, TYPE_NAMES[float], key)
     try:
         return float(value)
     except ValueError:
-        raise _wrong_type(value, NAMES[float], where) from None
+        raise _wrong_type(value, TYPE_NAMES[float], key) from None
 
 
-def _wrong_type(value: Any, expected: str, where: str) -> RecipeError:
-    return RecipeError(f"{where}: expected {expected}, got {_shown(value)}")
+def _wrong_type(value: Any, expected: str, key: str) -> RecipeError:
+    return RecipeError(key, f"expected {expected}, got {_described(value)}")
 
 
-def _shown(value: Any) -> str:
+def _described(value: Any) -> str:
     return "nothing (null)" if value is None else f"{value!r} ({type(value).__name__})"
-
-
-def _join(where: str, key: Any) -> str:
-    return f"{where}.{key}" if where else str(key)

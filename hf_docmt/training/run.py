@@ -28,7 +28,8 @@ from hf_docmt.training.checkpoints import (
     steps_to_average,
 )
 from hf_docmt.training.initialization import build_model, load_origin, model_config, new_tokenizer, train_only
-from hf_docmt.training.recipe import DecodingRecipe, Recipe, TokenizerRecipe, load_recipe
+from hf_docmt.training.recipe import Recipe, load_recipe
+from hf_docmt.training.recipe_sections import DecodingRecipe, TokenizerRecipe
 from hf_docmt.training.stream_trainer import StreamTrainer
 from hf_docmt.training.trainer import DocMTTrainer
 
@@ -133,7 +134,7 @@ def make_trainer(recipe, arguments, documents: dict[str, Dataset], tokenizer, or
         config.length_ratio = round(examples["train"].mean_length_ratio, 4)
     set_seed(recipe.seed)
     model, new_parameters = build_model(config, origin)
-    for name in recipe.training.about_new:
+    for name in recipe.training.second_stage_settings:
         if not new_parameters:
             raise ValueError(
                 f"training.{name}: the checkpoint of init_from has all parameters of this model, so that none is new; "

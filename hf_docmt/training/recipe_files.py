@@ -1,0 +1,150 @@
+"""Recipe files: found by path or name, read as YAML, laid over their base, changed by overrides."""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hf_docmt.training.recipe_schema import RecipeError, check_mapping, join
+
+SUFFIXES = (".yaml", ".yml")
+BASE = "base"
+
+
+def packaged_recipes() -> dict[str, Path]:
+    """Name and file of the recipes that come with the package (`examples/recipes`); bases alone are not listed."""
+    found = [Path(str(entry)) for entry in files("hf_docmt.recipes").iterdir() if entry.name.endswith(".yaml")]
+    return {path.stem: path for path in sorted(found)}
+
+
+def find_recipe(target: str | Path) -> Path:
+    """The file of a recipe: `target` itself, or the packaged recipe of that name where there is no such file or folder.
+
+    The file need not exist.
+    """
+    path = Path(target)
+    if path.suffix in SUFFIXES or path.exists():
+        return path
+    return packaged_recipes().get(str(target), path)
+
+
+def similar_recipe(target: str | Path) -> str:
+    """The end of a message: the packaged recipe with the most similar name, or nothing where none is similar."""
+    close = difflib.get_close_matches(Path(target).name, packaged_recipes(), n=1)
+    return f"; did you mean the packaged recipe {close[0]!r}?" if close else ""
+
+
+def read_recipe(path: Path) -> tuple[Any, dict[str, Path]]:
+    """The values of a recipe file laid over those of its base, and the file that each dotted key comes from.
+
+    `base` names another recipe file, by a path relative to the file that names it or by the name of a packaged recipe.
+    Mappings are merged key by key and the nearer file wins, also with null; lists are replaced, and so is a mapping
+    that names a `format`, because its other keys belong to that format.
+
+    Raises `RecipeError` for a file that is missing, is no YAML, or whose bases form a circle.
+    """
+    if not path.is_file():
+        raise RecipeError(
+            str(path), f"no such recipe{similar_recipe(path)}; check the path, or start from one of examples/recipes"
+        )
+    return _read_over_base(path, ())
+
+
+def _read_over_base(path: Path, chain: tuple[Path, ...]) -> tuple[Any, dict[str, Path]]:
+    """`read_recipe` of a file that exists; `chain` are the files that led to it."""
+    values = _read_yaml(path)
+    if not isinstance(values, Mapping) or BASE not in values:
+        return values, dict.fromkeys(_dotted_keys(values), path)
+    chain = (*chain, path)
+    base = _base_path(values[BASE], path)
+    if base.resolve() in [file.resolve() for file in chain]:
+        circle = " -> ".join(map(str, (*chain, base)))
+        raise RecipeError(str(path), f"base: the bases form a circle, {circle}; one of them must have no base")
+    base_values, base_sources = _read_over_base(base, chain)
+    try:
+        check_mapping(base_values)
+    except RecipeError as error:
+        raise RecipeError(str(base), str(error)) from error
+    values = {key: value for key, value in values.items() if key != BASE}
+    return _merge(base_values, values), base_sources | dict.fromkeys(_dotted_keys(values), path)
+
+
+def _base_path(base: Any, path: Path) -> Path:
+    """The file that `base` in the recipe at `path` names."""
+    if not isinstance(base, str):
+        raise RecipeError(str(path), f"base: expected the path of a recipe file, got {base!r}")
+    file = path.parent / base
+    if not file.is_file():
+        file = packaged_recipes().get(base, file)
+    if not file.is_file():
+        raise RecipeError(
+            str(path),
+            f"base: no file {file}{similar_recipe(base)}; give a path relative to {path.parent}, or the name of a "
+            "packaged recipe",
+        )
+    return file
+
+
+def _merge(base: Mapping, values: Mapping) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in values.items():
+        inherits = isinstance(value, Mapping) and isinstance(base.get(key), Mapping) and "format" not in value
+        merged[key] = _merge(base[key], value) if inherits else value
+    return merged
+
+
+def _dotted_keys(values: Any, key: str = "") -> Iterator[str]:
+    for name, value in values.items() if isinstance(values, Mapping) else ():
+        yield join(key, name)
+        yield from _dotted_keys(value, join(key, name))
+
+
+def source_of(key: str, sources: Mapping[str, Path], default: Path) -> Path:
+    """The file in which a dotted key stands, or the nearest mapping around it; `default` for a key of no file."""
+    while key and key not in sources:
+        key = key.rpartition(".")[0]
+    return sources.get(key, default)
+
+
+def overridden(values: Any, override: str) -> Any:
+    """A copy of the values with an override `section.key=value`, the value in YAML."""
+    key, equals, text = override.partition("=")
+    if not equals or not key:
+        raise RecipeError(f"override {override!r}", "expected key=value, for example training.max_steps=1000")
+    if key == BASE:
+        raise RecipeError(f"override {override!r}", "a base stands in a recipe file; write one that names it")
+    try:
+        value = yaml.load(text, Loader=_UniqueKeys)
+    except yaml.YAMLError as error:
+        raise RecipeError(f"override {override!r}", f"the value is not YAML: {error}") from error
+    return _with_value(values, key.split("."), value, override)
+
+
+def _with_value(values: Any, keys: list[str], value: Any, override: str) -> dict[str, Any]:
+    head, *rest = keys
+    if not isinstance(values, Mapping | None):
+        raise RecipeError(f"override {override!r}", f"{head!r} is inside {values!r}, which is not a mapping")
+    values = dict(values or {})
+    values[head] = _with_value(values.get(head), rest, value, override) if rest else value
+    return values
+
+
+def _read_yaml(path: Path) -> Any:
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise RecipeError(str(path), f"not a YAML file in UTF-8: {error}") from error
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML in which a key that is given twice is an error, not a silent choice of the last one."""
+
+    def construct_mapping(self, node, deep=False):
+        keys = [key.value for key, _ in node.value]
+        for index, key in enumerate(keys):
+            if key in keys[:index]:
+                raise yaml.MarkedYAMLError(problem=f"key {key!r} is given twice", problem_mark=node.start_mark)
+        return super().construct_mapping(node, deep)
