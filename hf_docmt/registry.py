@@ -8,78 +8,126 @@ from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+MODEL_TYPE_PREFIX = "docmt-"
 SIDES = {"both": "source and target", "source": "source", "target": "target"}
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """One architecture; classes are imported when they are first asked for.
+    """One architecture: its name says where its classes are, and these are imported when they are first asked for.
 
-    `carries_state`: it reads documents in order, sentence by sentence, with a state that goes in and comes out.
-    `separate_context`: context sentences are inputs of their own, the segment is the current sentence alone.
+    For the name `toy` the configuration is `ToyConfig` in `configuration_toy.py`, with the model type `docmt-toy`, and
+    the model is `ToyForConditionalGeneration` in `modeling_toy.py`.
+
+    Args:
+        name: what recipes and reports call it.
+        class_prefix: the beginning of the class names where it is not the capitalised name.
+        package: the package that holds both files; "" where they are modules of their own on `sys.path`.
+        carries_state: it reads documents in order, sentence by sentence, with a state that goes in and comes out.
+        separate_context: context sentences are inputs of their own; the segment is the current sentence alone.
     """
 
     name: str
-    config_path: str
-    model_path: str
+    class_prefix: str | None = None
+    package: str = "hf_docmt.modeling"
     carries_state: bool = False
     separate_context: bool = False
 
-    @cached_property
-    def config_class(self) -> type:
-        return load(self.config_path)
+    @property
+    def config_path(self) -> str:
+        """`module:class` of the configuration."""
+        return self._path("configuration", "Config")
+
+    @property
+    def model_path(self) -> str:
+        """`module:class` of the model."""
+        return self._path("modeling", "ForConditionalGeneration")
+
+    @property
+    def model_type(self) -> str:
+        """What `config.json` calls the architecture."""
+        return MODEL_TYPE_PREFIX + self.name
 
     @cached_property
-    def model_class(self) -> type:
+    def config_class(self) -> type[PreTrainedConfig]:
+        config_class = load(self.config_path)
+        if config_class.model_type != self.model_type:
+            raise ValueError(
+                f"{self.config_path}: model_type is {config_class.model_type!r}, expected {self.model_type!r} for the "
+                f"architecture {self.name!r}; correct it in the class"
+            )
+        return config_class
+
+    @cached_property
+    def model_class(self) -> type[PreTrainedModel]:
         return load(self.model_path)
 
-    def view(self, config) -> str:
+    def _path(self, module_prefix: str, class_suffix: str) -> str:
+        package = f"{self.package}." if self.package else ""
+        return f"{package}{module_prefix}_{self.name}:{self.class_prefix or self.name.capitalize()}{class_suffix}"
+
+    def view(self, config: PreTrainedConfig) -> str:
         """How documents are cut for a model of this configuration: `sentence`, `window` or `chunk`."""
         view = "window" if self.separate_context else config.view
         if view == "window" and not config.past_context and not config.future_context:
             return "sentence"
         return view
 
-    def examples(self, documents, tokenizer, config, view: str | None = None):
-        """Documents as training examples (see `hf_docmt.data.examples.Examples`)."""
+    def examples(
+        self, documents, tokenizer: PreTrainedTokenizerBase, config: PreTrainedConfig, view: str | None = None
+    ):
+        """Documents (a `datasets.Dataset`) as training examples, an `hf_docmt.data.examples.Examples`.
+
+        `view` takes the place of the configuration's own: `sentence`, `window` or `chunk`.
+        """
         from hf_docmt.data.context_examples import ContextExamples
         from hf_docmt.data.examples import Examples
 
         view = view or self.view(config)
-        around = view == "window"
-        shared = {
+        options = {
             "source_lang": config.source_lang,
             "target_lang": config.target_lang,
             "view": view,
-            "past_context": config.past_context if around else 0,
-            "future_context": config.future_context if around else 0,
+            "past_context": config.past_context if view == "window" else 0,
+            "future_context": config.future_context if view == "window" else 0,
             "context_sides": config.context_sides,
             "use_bod": config.use_bod,
         }
         if self.separate_context:
-            return ContextExamples(documents, tokenizer, **shared)
-        return Examples(documents, tokenizer, max_target_tokens=config.chunk_tokens, **shared)
+            return ContextExamples(documents, tokenizer, **options)
+        return Examples(documents, tokenizer, max_target_tokens=config.chunk_tokens, **options)
 
-    def collator(self, config, tokenizer, context_discount: float = 1.0) -> Callable:
-        """What turns examples into a batch for a model of this configuration."""
+    def collator(
+        self, config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase, context_discount: float = 1.0
+    ) -> Callable[[list], dict]:
+        """What turns examples into a batch, with the names and shapes of the data contract.
+
+        `context_discount` is the weight of context tokens in the loss; models with separate context write none.
+        """
         from hf_docmt.data.collators import ContextCollator, SegmentCollator
 
-        shared = {"decoder_start_token_id": config.decoder_start_token_id, "use_bod": config.use_bod}
+        options = {
+            "context_sides": config.context_sides,
+            "decoder_start_token_id": config.decoder_start_token_id,
+            "use_bod": config.use_bod,
+        }
         if self.separate_context:
-            return ContextCollator(tokenizer, context_sides=config.context_sides, **shared)
-        return SegmentCollator(
-            tokenizer, context_sides=config.context_sides, context_discount=context_discount, **shared
-        )
+            return ContextCollator(tokenizer, **options)
+        return SegmentCollator(tokenizer, context_discount=context_discount, **options)
 
-    def reach(self, config) -> str:
-        """In words, the context a model of this configuration sees."""
+    def reach(self, config: PreTrainedConfig) -> str:
+        """In words, the context that a model of this configuration sees."""
         if self.carries_state:
             return f"all sentences before, in a memory of {config.memory_size} vectors: {SIDES[config.memory_sides]}"
         window = getattr(config, "window", None)
-        return self.segment_reach(config) + (f"; attention to {window} tokens on either side" if window else "")
+        return self._segment_reach(config) + (f"; attention to {window} tokens on either side" if window else "")
 
-    def segment_reach(self, config) -> str:
+    def _segment_reach(self, config: PreTrainedConfig) -> str:
         if self.view(config) == "chunk":
             return f"chunks of up to {config.chunk_tokens} target tokens, source and target"
         if not config.past_context and not config.future_context:
@@ -87,53 +135,33 @@ class Architecture:
         return f"{config.past_context} past and {config.future_context} future sentences, {SIDES[config.context_sides]}"
 
 
-ARCHITECTURES = {
-    "caching": Architecture(
-        "caching",
-        "hf_docmt.modeling.configuration_caching:CachingConfig",
-        "hf_docmt.modeling.modeling_caching:CachingForConditionalGeneration",
-        separate_context=True,
-    ),
-    "concat": Architecture(
-        "concat",
-        "hf_docmt.modeling.configuration_concat:ConcatConfig",
-        "hf_docmt.modeling.modeling_concat:ConcatForConditionalGeneration",
-    ),
-    "doct": Architecture(
-        "doct",
-        "hf_docmt.modeling.configuration_doct:DocTConfig",
-        "hf_docmt.modeling.modeling_doct:DocTForConditionalGeneration",
-        separate_context=True,
-    ),
-    "lst": Architecture(
-        "lst",
-        "hf_docmt.modeling.configuration_lst:LstConfig",
-        "hf_docmt.modeling.modeling_lst:LstForConditionalGeneration",
-    ),
-    "memory": Architecture(
-        "memory",
-        "hf_docmt.modeling.configuration_memory:MemoryConfig",
-        "hf_docmt.modeling.modeling_memory:MemoryForConditionalGeneration",
-        carries_state=True,
-    ),
-    "multiencoder": Architecture(
-        "multiencoder",
-        "hf_docmt.modeling.configuration_multiencoder:MultiEncoderConfig",
-        "hf_docmt.modeling.modeling_multiencoder:MultiEncoderForConditionalGeneration",
-        separate_context=True,
-    ),
-    "routing": Architecture(
-        "routing",
-        "hf_docmt.modeling.configuration_routing:RoutingConfig",
-        "hf_docmt.modeling.modeling_routing:RoutingForConditionalGeneration",
-        separate_context=True,
-    ),
-    "window": Architecture(
-        "window",
-        "hf_docmt.modeling.configuration_window:WindowConfig",
-        "hf_docmt.modeling.modeling_window:WindowForConditionalGeneration",
-    ),
+ARCHITECTURES: dict[str, Architecture] = {
+    architecture.name: architecture
+    for architecture in (
+        Architecture("caching", separate_context=True),
+        Architecture("concat"),
+        Architecture("doct", class_prefix="DocT", separate_context=True),
+        Architecture("lst"),
+        Architecture("memory", carries_state=True),
+        Architecture("multiencoder", class_prefix="MultiEncoder", separate_context=True),
+        Architecture("routing", separate_context=True),
+        Architecture("window"),
+    )
 }
+
+
+def register_architecture(architecture: Architecture) -> None:
+    """Add an architecture of another package: recipes, commands and `load_model` know it from now on.
+
+        register_architecture(Architecture("toy", package="my_package"))
+
+    Raises `ValueError` for a name that another architecture has.
+    """
+    known = ARCHITECTURES.setdefault(architecture.name, architecture)
+    if known != architecture:
+        raise ValueError(
+            f"architecture {architecture.name!r} is there already, in {known.package}; give the new one another name"
+        )
 
 
 def get(name: str) -> Architecture:
@@ -145,15 +173,19 @@ def get(name: str) -> Architecture:
     return ARCHITECTURES[name]
 
 
-def for_config(config) -> Architecture:
+def for_config(config: PreTrainedConfig) -> Architecture:
     """The architecture of a configuration, by its `model_type` (classes loaded from the Hub are not the local ones)."""
-    return get(config.model_type.removeprefix("docmt-"))
+    return get(config.model_type.removeprefix(MODEL_TYPE_PREFIX))
 
 
-def load_model(path: str | Path):
-    """Model and tokenizer from a folder or the Hub, as `(model, tokenizer)`, the model in evaluation mode.
+def load_model(path: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Model and tokenizer from a folder or the Hub, as `(model, tokenizer)`, the model in evaluation mode on the CPU.
 
-    `ValueError` for a checkpoint of another kind or one that cannot be read.
+        model, tokenizer = load_model("runs/demo_concat4")
+        model.translate_documents([["Here is a lamp.", "It is old."]], tokenizer)
+
+    Raises `ValueError` for a checkpoint of another kind, one that cannot be read, and one whose weights are not those
+    of its `config.json`.
     """
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoTokenizer
@@ -179,19 +211,14 @@ def load_model(path: str | Path):
 
 def register_all() -> None:
     """Make the transformers Auto classes know all architectures, so that their folders need no code of their own."""
-    for architecture in ARCHITECTURES.values():
-        register(architecture)
-
-
-def register(architecture: Architecture) -> None:
-    """Make the transformers Auto classes know an architecture."""
     from transformers import AutoConfig, AutoModelForSeq2SeqLM
 
-    config_class = architecture.config_class
-    AutoConfig.register(config_class.model_type, config_class, exist_ok=True)
-    AutoModelForSeq2SeqLM.register(config_class, architecture.model_class, exist_ok=True)
+    for architecture in ARCHITECTURES.values():
+        AutoConfig.register(architecture.model_type, architecture.config_class, exist_ok=True)
+        AutoModelForSeq2SeqLM.register(architecture.config_class, architecture.model_class, exist_ok=True)
 
 
 def load(path: str):
+    """The object at `module:name`, imported now."""
     module, name = path.split(":")
     return getattr(import_module(module), name)
