@@ -22,7 +22,8 @@ from hf_docmt.evaluation.translation_scores import count_repairs
 from hf_docmt.hub.export import export_model
 from hf_docmt.reports.report import align_columns, build_report, write_report
 from hf_docmt.training.recipe import load_recipe
-from hf_docmt.training.run import FACTS, train
+from hf_docmt.training.run import train
+from hf_docmt.training.run_folder import FACTS
 from hf_docmt.translation.corpus import translate_corpus, write_translations
 
 SYSTEMS = {"sentence": "demo_sentence.yaml", "concat": "demo_concat4.yaml"}

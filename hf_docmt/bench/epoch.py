@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from hf_docmt.data.examples import Examples
-from hf_docmt.training.arguments import DocMTArguments
+from hf_docmt.training.arguments import DocMTTrainingArguments
 from hf_docmt.training.trainer import DocMTTrainer
 
 SMOOTHING = 0.1
@@ -52,7 +52,7 @@ def our_trainer(
     model: PreTrainedModel, examples: Examples, collator: Callable, max_tokens: int, folder: str, seed: int
 ) -> DocMTTrainer:
     """Token-budget batches of like length; the loss, with its smoothing, is the model's own."""
-    arguments = DocMTArguments(output_dir=folder, seed=seed, max_tokens=max_tokens, **COMMON)
+    arguments = DocMTTrainingArguments(output_dir=folder, seed=seed, max_tokens=max_tokens, **COMMON)
     return DocMTTrainer(model=model, args=arguments, train_dataset=examples, data_collator=collator)
 
 

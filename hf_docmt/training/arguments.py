@@ -1,4 +1,4 @@
-"""From a recipe to the arguments of the trainer."""
+"""The arguments of the trainer, by themselves or from a recipe."""
 
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -12,13 +12,17 @@ from hf_docmt.training.recipe_sections import StreamRecipe
 
 
 @dataclass
-class DocMTArguments(Seq2SeqTrainingArguments):
-    """`Seq2SeqTrainingArguments` with token-budget batches, two learning rates and the averaging of checkpoints."""
+class DocMTTrainingArguments(Seq2SeqTrainingArguments):
+    """`Seq2SeqTrainingArguments` with token-budget batches, two learning rates and the averaging of checkpoints.
+
+    Batches are made by token budget, so that `per_device_train_batch_size` has no effect; label smoothing is a field of
+    the model's config, whose loss applies it, and not `label_smoothing_factor`.
+    """
 
     max_tokens: int = 8000  # source and target tokens of one batch, padding included
     new_learning_rate: float | None = None  # of the trainer's `new_parameters`
     average: int = 4  # checkpoints kept after the best one, to be averaged with it
-    stream_documents: int = 16  # documents side by side, of models that carry a state
+    stream_documents: int = 16  # documents read side by side, by models that carry a state
     stream_window: int = 10  # most sentences of each between two updates
     memory_gradient: int = 2  # sentences through which the gradient flows, the current one included
     remove_unused_columns: bool = False  # the collator needs what examples hold
@@ -32,11 +36,14 @@ class DocMTArguments(Seq2SeqTrainingArguments):
         self._n_gpu = min(self.n_gpu, 1)  # one device a process: no DataParallel, which would cut batches in pieces
 
 
-def training_arguments(recipe: Recipe) -> DocMTArguments:
+DocMTArguments = DocMTTrainingArguments  # the name of version 0.1.0, also in its training_args.bin
+
+
+def training_arguments(recipe: Recipe) -> DocMTTrainingArguments:
     """Arguments for `DocMTTrainer`: checkpoints go to `<output_dir>/checkpoints`, one at every validation.
 
-    Label smoothing stays 0 here because the model's own loss applies it (`config.label_smoothing`), and batch sizes
-    are not used because batches are made by token budget. Raises `ValueError` where the tracker is not installed.
+    Label smoothing stays 0 here because the model's own loss applies it (`config.label_smoothing`). Raises `ValueError`
+    where the tracker is not installed.
     """
     training = recipe.training
     if training.report_to != "none" and find_spec(training.report_to) is None:
@@ -46,7 +53,7 @@ def training_arguments(recipe: Recipe) -> DocMTArguments:
         )
     stream = training.stream or StreamRecipe()
     interval = "epoch" if training.eval_steps is None else "steps"
-    return DocMTArguments(
+    return DocMTTrainingArguments(
         output_dir=str(Path(recipe.output_dir) / "checkpoints"),
         run_name=Path(recipe.output_dir).name,
         seed=recipe.seed,

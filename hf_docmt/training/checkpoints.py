@@ -11,13 +11,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-COMPLETE = ".complete"  # written last: without it a checkpoint was cut off while being saved
+COMPLETE = ".complete"  # written last: a checkpoint without it was interrupted while being saved
 
 
 def checkpoint_steps(folder: str | Path) -> list[int]:
     """Updates after which a complete checkpoint was saved in `folder`, in order."""
-    marks = Path(folder).glob(f"checkpoint-*/{COMPLETE}")
-    return sorted(int(mark.parent.name.removeprefix("checkpoint-")) for mark in marks)
+    complete = [file.parent for file in Path(folder).glob(f"checkpoint-*/{COMPLETE}")]
+    return sorted(int(checkpoint.name.removeprefix("checkpoint-")) for checkpoint in complete)
 
 
 def checkpoint_path(folder: str | Path, step: int) -> Path:
@@ -32,18 +32,18 @@ def steps_to_average(steps: Sequence[int], best: int | None, following: int) -> 
     return [step for step in steps if step >= best][: following + 1]
 
 
-def remove_others(folder: str | Path, best: int | None, following: int) -> None:
+def remove_unneeded(folder: str | Path, best: int | None, following: int) -> None:
     """Delete the checkpoints that neither averaging nor resuming needs: all but those to average and the last."""
     steps = checkpoint_steps(folder)
-    kept = {*steps_to_average(steps, best, following), *steps[-1:]}
+    needed = {*steps_to_average(steps, best, following), *steps[-1:]}
     for step in steps:
-        if step not in kept:
+        if step not in needed:
             shutil.rmtree(checkpoint_path(folder, step))
 
 
 @contextmanager
-def being_written(folder: str | Path) -> Iterator[None]:
-    """Turn the ways in which a write can fail inside into an `OSError` that says what to do."""
+def explain_write_errors(folder: str | Path) -> Iterator[None]:
+    """A context in which every failure to write is an `OSError` that says what to do."""
     try:
         yield
     except (OSError, SafetensorError, RuntimeError) as error:  # RuntimeError: how torch.save reports a full disk
@@ -79,17 +79,18 @@ def read_weights(folder: str | Path) -> dict[str, torch.Tensor]:
 def average_weights(folders: Iterable[str | Path]) -> dict[str, torch.Tensor]:
     """Mean of the weights of several checkpoints (Vaswani et al. 2017, section 6.1), summed in double precision.
 
-    One checkpoint at a time is in memory. Tensors that are not floating point are taken from the first one. Raises
-    `ValueError` where checkpoints do not hold the same tensors.
+    One checkpoint at a time is in memory. Returns tensors by name, in the precision of the first checkpoint; those that
+    are not floating point are its own. Raises `ValueError` where checkpoints do not hold the same tensors.
     """
     folders = [Path(folder) for folder in folders]
     if not folders:
         raise ValueError("no checkpoint to average; train at least until the first validation")
     first = read_weights(folders[0])
+    shapes = {name: tensor.shape for name, tensor in first.items()}
     total = {name: tensor.double() for name, tensor in first.items() if tensor.is_floating_point()}
     for folder in folders[1:]:
         weights = read_weights(folder)
-        if {name: tensor.shape for name, tensor in weights.items()} != {n: t.shape for n, t in first.items()}:
+        if {name: tensor.shape for name, tensor in weights.items()} != shapes:
             raise ValueError(f"{folder}: not the same tensors as in {folders[0]}; average checkpoints of one run only")
         for name, tensor in total.items():
             tensor += weights[name]

@@ -1,8 +1,6 @@
 """One training run: from a recipe to a model folder."""
 
-import json
 import math
-import os
 import shutil
 import sys
 import time
@@ -12,32 +10,40 @@ from typing import Any
 
 from accelerate import PartialState
 from datasets import Dataset
-from transformers import AutoTokenizer, EarlyStoppingCallback, PreTrainedModel, PreTrainedTokenizerBase, set_seed
+from transformers import (
+    AutoTokenizer,
+    EarlyStoppingCallback,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    set_seed,
+)
 from transformers.trainer_callback import TrainerState
 
 from hf_docmt import registry
 from hf_docmt.data.augmentation import DrawnExamples
 from hf_docmt.data.examples import Examples
 from hf_docmt.data.readers import read_documents
-from hf_docmt.training.arguments import training_arguments
+from hf_docmt.training.arguments import DocMTTrainingArguments, training_arguments
 from hf_docmt.training.checkpoints import (
     average_weights,
-    being_written,
     checkpoint_path,
     checkpoint_steps,
+    explain_write_errors,
     steps_to_average,
 )
 from hf_docmt.training.initialization import build_model, load_origin, model_config, new_tokenizer, train_only
-from hf_docmt.training.recipe import Recipe, load_recipe
-from hf_docmt.training.recipe_sections import DecodingRecipe, TokenizerRecipe
+from hf_docmt.training.recipe import Recipe
+from hf_docmt.training.recipe_sections import DecodingRecipe, TokenizerRecipe, TrainingRecipe
+from hf_docmt.training.run_folder import RECIPE, prepare_folder, write_facts
 from hf_docmt.training.stream_trainer import StreamTrainer
 from hf_docmt.training.trainer import DocMTTrainer
-
-RECIPE, FACTS = "recipe.yaml", "training.json"
 
 
 def train(recipe: Recipe, resume: bool = False) -> Path:
     """Train what the recipe says and return its `output_dir`, a model folder.
+
+        train(load_recipe("demo_concat4", ["training.max_steps=100"]))
 
     The folder holds the model (the mean of the best checkpoint and those after it), the tokenizer, `recipe.yaml`,
     `training.json` (facts of the run) and `checkpoints`. In a run of several processes (`torchrun`,
@@ -63,39 +69,22 @@ def train(recipe: Recipe, resume: bool = False) -> Path:
         if processes.is_main_process and not resume:
             shutil.rmtree(output)  # with what this call has written, so that the next one can start
         raise
-    before = checkpoint_steps(arguments.output_dir)
-    started = time.monotonic()
-    if not (before and has_ended(last_state(arguments.output_dir))):
+    earlier_steps = checkpoint_steps(arguments.output_dir)
+    start = time.monotonic()
+    if not (earlier_steps and is_finished(last_state(arguments.output_dir))):
         with redirect_stdout(sys.stderr):  # trackers print
-            trainer.train(resume_from_checkpoint=bool(before))
+            trainer.train(resume_from_checkpoint=bool(earlier_steps))
     if processes.is_main_process:
         state = last_state(arguments.output_dir)
         averaged = save_average(recipe, trainer.accelerator.unwrap_model(trainer.model), state, arguments.output_dir)
-        session = {"seconds": round(time.monotonic() - started, 1), "resumed_from_step": before[-1] if before else None}
-        write_facts(output / FACTS, session | {"averaged_steps": averaged} | training_facts(trainer, state))
+        session = {
+            "seconds": round(time.monotonic() - start, 1),
+            "resumed_from_step": earlier_steps[-1] if earlier_steps else None,
+            "averaged_steps": averaged,
+        }
+        write_facts(output, session | training_facts(trainer, state))
     processes.wait_for_everyone()
     return output
-
-
-def prepare_folder(output: Path, recipe: Recipe, resume: bool) -> None:
-    """Make the output folder, or check that the run in it is this one and can go on."""
-    if not resume:
-        if output.exists() and (not output.is_dir() or any(output.iterdir())):
-            raise ValueError(
-                f"output_dir: {output} exists and is not an empty folder; choose another one, delete it, or resume the "
-                "run in it"
-            )
-        output.mkdir(parents=True, exist_ok=True)
-        return
-    if (output / FACTS).exists():
-        raise ValueError(f"output_dir: the run in {output} is finished; choose another folder for a new one")
-    if not (output / RECIPE).is_file():
-        raise ValueError(f"output_dir: {output} has no run to resume ({RECIPE} is missing); start without resume")
-    changed = _differences(load_recipe(output / RECIPE).to_dict(), recipe.to_dict())
-    if changed:
-        raise ValueError(
-            f"output_dir: the run in {output} has another recipe: {'; '.join(changed)}; resume with {output / RECIPE}"
-        )
 
 
 def read_part(recipe: Recipe, part: str) -> Dataset:
@@ -119,40 +108,33 @@ def run_tokenizer(
     return AutoTokenizer.from_pretrained(output)
 
 
-def make_trainer(recipe, arguments, documents: dict[str, Dataset], tokenizer, origin=None) -> DocMTTrainer:
-    """Config, examples, model and trainer of a run.
+def make_trainer(
+    recipe: Recipe,
+    arguments: DocMTTrainingArguments,
+    documents: dict[str, Dataset],
+    tokenizer: PreTrainedTokenizerBase,
+    origin: PreTrainedModel | None = None,
+) -> DocMTTrainer:
+    """Config, examples, model and trainer of a run; `documents` has the parts `train` and `validation`.
 
-    A segment shift that is left open becomes the average length of a source sentence of the training data, in tokens
-    with the separator, rounded up; an open length ratio the average number of source tokens per target token.
+    Raises `ValueError` for weights of `origin` that the model does not have, and for a decoding strategy or settings of
+    a second stage that do not fit the model.
     """
     config = model_config(recipe, tokenizer, origin and origin.config)
     architecture = registry.for_config(config)
     examples = {part: architecture.examples(rows, tokenizer, config) for part, rows in documents.items()}
-    if getattr(config, "segment_encoding", None) == "shift" and config.segment_shift is None:
-        config.segment_shift = math.ceil(examples["train"].mean_source_length)
-    if getattr(config, "length_ratio", 1.0) is None:
-        config.length_ratio = round(examples["train"].mean_length_ratio, 4)
+    _fill_in_lengths(config, examples["train"])
     set_seed(recipe.seed)
     model, new_parameters = build_model(config, origin)
-    for name in recipe.training.second_stage_settings:
-        if not new_parameters:
-            raise ValueError(
-                f"training.{name}: the checkpoint of init_from has all parameters of this model, so that none is new; "
-                "leave it out"
-            )
+    _check_second_stage(recipe.training, new_parameters)
     if recipe.training.freeze:
         train_only(model, new_parameters)
-    if recipe.decoding.strategy is not None:
-        try:
-            model.check_strategy(recipe.decoding.strategy)
-        except ValueError as error:
-            raise ValueError(f"decoding.strategy: {error}") from error
     _set_decoding(model, recipe.decoding)
     patience = recipe.training.patience
     return (StreamTrainer if architecture.carries_state else DocMTTrainer)(
         model=model,
         args=arguments,
-        train_dataset=with_draws(examples["train"], tokenizer, recipe),
+        train_dataset=with_augmentation(examples["train"], tokenizer, recipe),
         eval_dataset=examples["validation"],
         data_collator=architecture.collator(config, tokenizer, context_discount=recipe.training.context_discount),
         processing_class=tokenizer,
@@ -161,10 +143,10 @@ def make_trainer(recipe, arguments, documents: dict[str, Dataset], tokenizer, or
     )
 
 
-def with_draws(examples: Examples, tokenizer, recipe: Recipe) -> Examples | DrawnExamples:
+def with_augmentation(examples: Examples, tokenizer, recipe: Recipe) -> Examples | DrawnExamples:
     """The training examples, changed at random in every epoch where the recipe asks for it."""
-    aids = {name: getattr(recipe.training, name) for name in ("coword_dropout", "dynamic_context")}
-    return DrawnExamples(examples, tokenizer, **aids, seed=recipe.seed) if any(aids.values()) else examples
+    options = {name: getattr(recipe.training, name) for name in ("coword_dropout", "dynamic_context")}
+    return DrawnExamples(examples, tokenizer, **options, seed=recipe.seed) if any(options.values()) else examples
 
 
 def last_state(checkpoints: str | Path) -> TrainerState:
@@ -173,7 +155,7 @@ def last_state(checkpoints: str | Path) -> TrainerState:
     return TrainerState.load_from_json(str(folder / "trainer_state.json"))
 
 
-def has_ended(state: TrainerState) -> bool:
+def is_finished(state: TrainerState) -> bool:
     """Whether training had come to its end, by the number of updates or by patience, when the state was saved."""
     return state.stateful_callbacks["TrainerControl"]["args"]["should_training_stop"]
 
@@ -183,13 +165,13 @@ def save_average(recipe: Recipe, model: PreTrainedModel, state: TrainerState, ch
     steps = steps_to_average(checkpoint_steps(checkpoints), state.best_global_step, recipe.training.average)
     weights = average_weights(checkpoint_path(checkpoints, step) for step in steps)
     model.load_state_dict(weights, strict=False)
-    with being_written(recipe.output_dir):
+    with explain_write_errors(recipe.output_dir):
         model.save_pretrained(recipe.output_dir)
     return steps
 
 
 def training_facts(trainer: DocMTTrainer, state: TrainerState) -> dict[str, Any]:
-    """What a model card and a report say about the training."""
+    """What a model card and a report say about the training; losses are per target token, in nats."""
     arguments, lengths = trainer.args, trainer.train_dataset.lengths
     updates = math.ceil(len(trainer.get_train_dataloader()) / arguments.gradient_accumulation_steps)
     return {
@@ -208,28 +190,35 @@ def training_facts(trainer: DocMTTrainer, state: TrainerState) -> dict[str, Any]
     }
 
 
-def write_facts(path: Path, facts: dict[str, Any]) -> None:
-    """Write `training.json`, one fact a line. It is the last file of a run: where it is, the run is finished."""
-    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in facts.items())
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
-    os.replace(partial, path)
+def _fill_in_lengths(config: PreTrainedConfig, examples: Examples) -> None:
+    """Set what the config leaves open and the training data tell.
+
+    `segment_shift` becomes the average length of a source sentence in tokens, the separator included, rounded up;
+    `length_ratio` the average number of source tokens per target token.
+    """
+    if getattr(config, "segment_encoding", None) == "shift" and config.segment_shift is None:
+        config.segment_shift = math.ceil(examples.mean_source_length)
+    if getattr(config, "length_ratio", 1.0) is None:
+        config.length_ratio = round(examples.mean_length_ratio, 4)
+
+
+def _check_second_stage(training: TrainingRecipe, new_parameters: frozenset[str]) -> None:
+    for name in training.second_stage_settings:
+        if not new_parameters:
+            raise ValueError(
+                f"training.{name}: the checkpoint of init_from has all parameters of this model, so that none is new; "
+                "leave it out"
+            )
 
 
 def _set_decoding(model: PreTrainedModel, decoding: DecodingRecipe) -> None:
-    """What `translate_documents` and `generate` do unless they are told otherwise."""
+    """Set what `translate_documents` and `generate` do by default."""
+    if decoding.strategy is not None:
+        try:
+            model.check_strategy(decoding.strategy)
+        except ValueError as error:
+            raise ValueError(f"decoding.strategy: {error}") from error
     model.config.strategy = decoding.strategy
     model.generation_config.num_beams = decoding.num_beams
     if decoding.num_beams > 1:
         model.generation_config.length_penalty = decoding.length_penalty
-
-
-def _differences(there: dict, here: dict, place: str = "") -> list[str]:
-    changed = []
-    for key in sorted(there.keys() | here.keys()):
-        old, new, where = there.get(key), here.get(key), f"{place}{key}"
-        if isinstance(old, dict) and isinstance(new, dict):
-            changed += _differences(old, new, f"{where}.")
-        elif old != new:
-            changed.append(f"{where} is {old!r} there, {new!r} here")
-    return changed

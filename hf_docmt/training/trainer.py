@@ -14,11 +14,26 @@ from transformers import PrinterCallback, ProgressCallback, Seq2SeqTrainer
 from transformers.trainer_utils import EvalLoopOutput
 
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
-from hf_docmt.training.checkpoints import COMPLETE, being_written, checkpoint_path, checkpoint_steps, remove_others
+from hf_docmt.training.checkpoints import (
+    COMPLETE,
+    checkpoint_path,
+    checkpoint_steps,
+    explain_write_errors,
+    remove_unneeded,
+)
 
 
 class DocMTTrainer(Seq2SeqTrainer):
-    """`Seq2SeqTrainer` for documents, configured by `DocMTArguments`.
+    """`Seq2SeqTrainer` for documents, configured by `DocMTTrainingArguments`.
+
+        architecture = registry.get("concat")
+        trainer = DocMTTrainer(
+            model=architecture.model_class(config),
+            args=DocMTTrainingArguments("runs/model", max_tokens=4000, max_steps=1000),
+            train_dataset=architecture.examples(documents, tokenizer, config),
+            data_collator=architecture.collator(config, tokenizer),
+        )
+        trainer.train()
 
     Datasets are `Examples` (they know the length of every example), the collator makes the batch, and the loss is the
     model's own, divided by the number of target tokens of the whole update: all accumulated batches of all processes.
@@ -36,12 +51,12 @@ class DocMTTrainer(Seq2SeqTrainer):
             raise ValueError(
                 f"new_parameters: {sorted(unknown)} are no parameters of this model; see named_parameters()"
             )
-        for printing in (ProgressCallback, PrinterCallback):
-            self.remove_callback(printing)
+        for callback in (ProgressCallback, PrinterCallback):  # both write to standard output
+            self.remove_callback(callback)
         self.add_callback(ProgressOnStderr)
 
     def get_train_dataloader(self) -> DataLoader:
-        """Batches of this process; the sampler shares them out, so accelerate must not do it again."""
+        """Batches of this process: the sampler distributes them over processes, so accelerate must not do it again."""
         sampler = TokenBudgetBatchSampler(
             self.train_dataset.side_lengths,
             self.args.max_tokens,
@@ -54,7 +69,7 @@ class DocMTTrainer(Seq2SeqTrainer):
         return self._loader(self.train_dataset, sampler)
 
     def get_eval_dataloader(self, eval_dataset=None) -> DataLoader:
-        """Batches of this process, every example once over all of them, so that their number may differ by one."""
+        """Batches of this process: no example is in two processes, so that numbers of batches may differ by one."""
         if self.compute_metrics is not None:
             return super().get_eval_dataloader(eval_dataset)
         dataset = self.eval_dataset if eval_dataset is None else eval_dataset
@@ -136,9 +151,9 @@ class DocMTTrainer(Seq2SeqTrainer):
         return super().train(resume_from_checkpoint, **kwargs)
 
     def _check_processes(self, checkpoint: str) -> None:
-        """ValueError for another number of processes than before, with which batches would not go on in place."""
-        mark = Path(checkpoint) / COMPLETE
-        before = int(mark.read_text() or 1) if mark.is_file() else self.args.world_size
+        """Raise `ValueError` for another number of processes than before, whose batches would be others."""
+        complete = Path(checkpoint) / COMPLETE
+        before = int(complete.read_text() or 1) if complete.is_file() else self.args.world_size
         if before != self.args.world_size:
             raise ValueError(
                 f"{checkpoint} was written by a run of {before} processes, this one has {self.args.world_size}; resume "
@@ -153,22 +168,22 @@ class DocMTTrainer(Seq2SeqTrainer):
         super()._issue_warnings_after_load(load_result)
 
     def _save_checkpoint(self, model, trial) -> None:
-        """Save, then mark as complete, then delete what is no longer needed: a failure leaves the former ones."""
+        """Save, mark as complete, then delete what is no longer needed: a failure leaves the earlier checkpoints."""
         folder = checkpoint_path(self.args.output_dir, self.state.global_step)
         if self.args.should_save:
             (folder / COMPLETE).unlink(missing_ok=True)
-        with being_written(folder):
+        with explain_write_errors(folder):
             super()._save_checkpoint(model, trial)
         self.accelerator.wait_for_everyone()
         if self.args.should_save:
             (folder / COMPLETE).write_text(str(self.args.world_size))
-            remove_others(self.args.output_dir, self.state.best_global_step, self.args.average)
+            remove_unneeded(self.args.output_dir, self.state.best_global_step, self.args.average)
 
 
 class EpochSampler:
-    """A batch sampler that tells the epoch to the dataset as well.
+    """A batch sampler that passes the epoch on to the dataset as well.
 
-    A run that goes on inside an epoch has a loader of accelerate's, which knows the epoch of its sampler only.
+    A run that is resumed inside an epoch has a loader of accelerate, which sets the epoch of its sampler only.
     """
 
     def __init__(self, sampler: TokenBudgetBatchSampler, dataset: Dataset):
@@ -186,7 +201,7 @@ class EpochSampler:
 
 
 class EpochDataLoader(DataLoader):
-    """A loader that tells its batch sampler the epoch, as the trainer and accelerate ask for it."""
+    """A loader that passes the epoch on to its batch sampler; the trainer and accelerate call `set_epoch`."""
 
     def set_epoch(self, epoch: int) -> None:
         if hasattr(self.batch_sampler, "set_epoch"):

@@ -11,7 +11,7 @@ from transformers import Seq2SeqTrainer
 
 from hf_docmt import registry
 from hf_docmt.data.streams import DocumentStreamSampler
-from hf_docmt.training.arguments import DocMTArguments
+from hf_docmt.training.arguments import DocMTTrainingArguments
 from hf_docmt.training.recipe import parse_recipe
 from hf_docmt.training.run import train
 from hf_docmt.training.stream_trainer import StreamTrainer
@@ -33,7 +33,7 @@ def trainer_for(tmp_path, model, rows=2, window=5, memory_gradient=2) -> StreamT
     arguments = {"stream_documents": rows, "stream_window": window, "memory_gradient": memory_gradient}
     return StreamTrainer(
         model=model,
-        args=DocMTArguments(output_dir=str(tmp_path), report_to="none", **arguments),
+        args=DocMTTrainingArguments(output_dir=str(tmp_path), report_to="none", **arguments),
         train_dataset=examples,
         eval_dataset=examples,
         data_collator=architecture.collator(model.config, word_tokenizer()),

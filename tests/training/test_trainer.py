@@ -12,7 +12,7 @@ from transformers import EarlyStoppingCallback, TrainerCallback
 from hf_docmt import registry
 from hf_docmt.data.readers import read_documents
 from hf_docmt.data.tokenizers import train_tokenizer
-from hf_docmt.training.arguments import DocMTArguments
+from hf_docmt.training.arguments import DocMTTrainingArguments
 from hf_docmt.training.checkpoints import average_weights, checkpoint_steps, read_weights, steps_to_average
 from hf_docmt.training.trainer import DocMTTrainer
 
@@ -67,7 +67,7 @@ def make_trainer(data, folder, callbacks=None, dropout=0.1, new_parameters=(), c
     }
     return DocMTTrainer(
         model=registry.get("concat").model_class(config),
-        args=DocMTArguments(output_dir=str(folder), **arguments),
+        args=DocMTTrainingArguments(output_dir=str(folder), **arguments),
         train_dataset=train,
         eval_dataset=validation,
         data_collator=registry.get("concat").collator(config, tokenizer, context_discount=context_discount),
