@@ -1,4 +1,4 @@
-"""The trainer of models that carry a state: documents side by side, the memory handed on from batch to batch."""
+"""The trainer of models that carry a state: documents side by side, the memory passed from batch to batch."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -16,21 +16,21 @@ SIDES = ("encoder", "decoder")
 class StreamTrainer(DocMTTrainer):
     """`DocMTTrainer` for ordered documents (Feng et al. 2022, section 3.4).
 
-    A batch has some sentences of `args.stream_documents` documents, read one after the other, each with the memory that
-    the one before has left. The loss of a sentence reaches back through `args.memory_gradient` sentences, itself
-    included: each memory is cut from what came before that. Where several layers or both sides have a memory, a later
-    one was written by states that had read an earlier one; each of these on the way adds at most `memory_gradient` - 1
-    sentences. For the first sentences of a batch the ones before are read again. The memory itself is handed on without
-    end, is saved with every checkpoint, and a run that goes on from there is the same as one without a break. What is
-    held for the backward pass grows with the sentences of a batch.
+    A batch has some sentences of `args.stream_documents` documents. They are read in order, each with the memory that
+    the one before has written. The gradient of a sentence's loss flows back through `args.memory_gradient` sentences,
+    itself included (truncated backpropagation through time). Where several layers or both sides have a memory, a later
+    one was written by states that had read an earlier one; each of these adds at most `memory_gradient` - 1 sentences.
+    At the start of a batch the sentences before it are read again, so that its first losses reach as far back. The
+    memory itself is passed on without end and saved with every checkpoint: a resumed run equals one without a break.
+    What is held for the backward pass grows with the number of sentences in a batch.
 
-    A blank sentence is read here as an empty one, while in translation it leaves the memory alone.
+    Departure: a blank sentence is read as an empty one in training; in translation it leaves the memory unchanged.
     """
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.memory: dict | None = None  # before the first step of the next batch
-        self.eval_memory: dict | None = None
+        self.memory: dict[str, torch.Tensor] | None = None  # before the first sentence of the next batch, by stack
+        self.eval_memory: dict[str, torch.Tensor] | None = None
 
     # Batches
 
@@ -47,7 +47,7 @@ class StreamTrainer(DocMTTrainer):
         return self._stream_loader(self.train_dataset, sampler)
 
     def get_eval_dataloader(self, eval_dataset=None) -> DataLoader:
-        """Every sentence once; each process has documents of its own."""
+        """Every sentence once; no document is read by two processes."""
         dataset = self.eval_dataset if eval_dataset is None else eval_dataset
         documents = len(set(dataset.document.tolist()))
         rows = max(1, min(self.args.stream_documents, documents // self.args.world_size))
@@ -61,24 +61,25 @@ class StreamTrainer(DocMTTrainer):
     # Loss
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        """The sum over the steps of a batch; afterwards `self.memory` is the state before the next batch."""
-        losses, keep = [], self.args.memory_gradient - 1
-        walk = Walk(self.accelerator.unwrap_model(model).model, self.memory, keep)
-        for step in unstacked(inputs):
-            batch = step | walk.memory()
+        """The sum over the sentences of a batch; afterwards `self.memory` is the state before the next batch."""
+        losses = []
+        model_with_memory = self.accelerator.unwrap_model(model).model
+        memory = TruncatedMemory(model_with_memory, self.memory, keep=self.args.memory_gradient - 1)
+        for sentence in unstacked(inputs):
+            batch = sentence | memory.inputs()
             loss, outputs = super().compute_loss(
                 model, batch, return_outputs=True, num_items_in_batch=num_items_in_batch
             )
             losses.append(loss)
-            walk.go_on(step, batch, outputs)
-        self.memory = walk.earliest()
+            memory.append(sentence, batch, outputs)
+        self.memory = memory.before_recent()
         return (sum(losses), outputs) if return_outputs else sum(losses)
 
     def evaluation_loop(self, dataloader, description, prediction_loss_only=None, *args, **kwargs):
-        """Raises `ValueError` where predictions are asked for (`predict`, `compute_metrics`): only losses are known."""
+        """Raises `ValueError` where predictions are asked for (`predict`, `compute_metrics`)."""
         if not prediction_loss_only:
             raise ValueError(
-                "predictions of ordered documents are not made here: leave compute_metrics out and translate with "
+                "StreamTrainer computes losses, not predictions: leave compute_metrics out and translate with "
                 "model.translate_documents."
             )
         self.eval_memory = None
@@ -86,13 +87,13 @@ class StreamTrainer(DocMTTrainer):
 
     def summed_loss(self, batch: dict) -> float:
         total = 0.0
-        walk = Walk(self.model.model, self.eval_memory, keep=0)
-        for step in unstacked(batch):
-            inputs = step | walk.memory()
+        memory = TruncatedMemory(self.model.model, self.eval_memory, keep=0)
+        for sentence in unstacked(batch):
+            inputs = sentence | memory.inputs()
             outputs = self.model(**inputs, num_items_in_batch=1)
             total += outputs.loss.item()
-            walk.go_on(step, inputs, outputs)
-        self.eval_memory = walk.earliest()
+            memory.append(sentence, inputs, outputs)
+        self.eval_memory = memory.before_recent()
         return total
 
     # Checkpoints
@@ -111,45 +112,56 @@ class StreamTrainer(DocMTTrainer):
 
 
 @dataclass
-class Sentence:
-    """A sentence of every row that was read: the memory before it, cut off, and what the next one is made of."""
+class SentenceStep:
+    """One sentence of every row after the model has read it, with what the memory after it is made of."""
 
-    before: dict[str, torch.Tensor | None]
-    states: dict[str, dict]
-    masks: dict[str, torch.Tensor]
-    start: torch.Tensor
+    memory_before: dict[str, torch.Tensor | None]  # by stack, (B, M, D), without gradient
+    states: dict[str, dict]  # by stack, what its layers hand to the memory, with gradient
+    masks: dict[str, torch.Tensor]  # by stack, (B, L), 1 = token
+    document_start: torch.Tensor  # (B,) bool
 
 
-class Walk:
-    """The way of the memory through the steps of a batch, its gradient cut `keep` sentences back."""
+class TruncatedMemory:
+    """The memory from sentence to sentence, its gradient truncated `keep` sentences back.
 
-    def __init__(self, model: torch.nn.Module, memory: dict | None, keep: int):
+    `memory` is the state before the first sentence, by name of the stack (`encoder`, `decoder`); None or {} = initial.
+    """
+
+    def __init__(self, model: torch.nn.Module, memory: dict[str, torch.Tensor] | None, keep: int):
         self.stacks = {side: getattr(model, side) for side in SIDES if getattr(model, side).memory_layers}
-        self.value = memory or {}  # before the next sentence, without gradient; empty = initial
-        self.recent: deque[Sentence] = deque(maxlen=keep)
+        self.detached = memory or {}  # before the next sentence, without gradient
+        self.recent: deque[SentenceStep] = deque(maxlen=keep)
 
-    def memory(self) -> dict[str, torch.Tensor]:
-        """What the next sentence reads: the memory before the last `keep` sentences and what they have written."""
-        memory = self.value
+    def inputs(self) -> dict[str, torch.Tensor]:
+        """`encoder_memory` and `decoder_memory` (B, M, D) of the next sentence.
+
+        They are computed again from the memory before the last `keep` sentences and from what these have written.
+        """
+        memory = self.detached
         if self.recent:
-            memory = self.recent[0].before
-            for sentence in self.recent:
-                memory = {side: self.written(side, memory.get(side), sentence) for side in self.stacks}
+            memory = self.recent[0].memory_before
+            for step in self.recent:
+                memory = {side: self._updated(side, memory.get(side), step) for side in self.stacks}
         return {f"{side}_memory": state for side, state in memory.items()}
 
-    def written(self, side: str, memory: torch.Tensor | None, sentence: Sentence) -> torch.Tensor:
-        stack, states = self.stacks[side], sentence.states[side]
-        memory = stack.memory_before(memory, sentence.start, len(sentence.start))
-        return stack.memory_after(memory, states, sentence.masks[side])
+    def append(self, sentence: dict, inputs: dict, outputs) -> None:
+        """Take in a sentence of every row: its batch, the batch with the memory, and the model's output."""
+        self.detached = {side: outputs[f"{side}_memory"].detach() for side in self.stacks}
+        self.recent.append(
+            SentenceStep(
+                {side: inputs[f"{side}_memory"].detach() for side in self.stacks if f"{side}_memory" in inputs},
+                dict(zip(SIDES, outputs["memory_states"])),
+                {"encoder": sentence["attention_mask"], "decoder": sentence["decoder_attention_mask"]},
+                sentence["document_start"],
+            )
+        )
 
-    def go_on(self, step: dict, batch: dict, outputs) -> None:
-        """Take note of a sentence that was read: its `step`, the `batch` with the memory, what came out."""
-        before = {side: batch[f"{side}_memory"].detach() for side in self.stacks if f"{side}_memory" in batch}
-        masks = {"encoder": step["attention_mask"], "decoder": step["decoder_attention_mask"]}
-        states = dict(zip(SIDES, outputs["memory_states"]))
-        self.value = {side: outputs[f"{side}_memory"].detach() for side in self.stacks}
-        self.recent.append(Sentence(before, states, masks, step["document_start"]))
+    def before_recent(self) -> dict[str, torch.Tensor]:
+        """The memory before the last `keep` sentences, from which the next batch starts."""
+        return self.recent[0].memory_before if self.recent else self.detached
 
-    def earliest(self) -> dict[str, torch.Tensor]:
-        """The memory before the last `keep` sentences, from which the next batch goes on."""
-        return self.recent[0].before if self.recent else self.value
+    def _updated(self, side: str, memory: torch.Tensor | None, step: SentenceStep) -> torch.Tensor:
+        """The memory (B, M, D) of one stack after a sentence."""
+        stack = self.stacks[side]
+        memory = stack.memory_before(memory, step.document_start, len(step.document_start))
+        return stack.memory_after(memory, step.states[side], step.masks[side])
