@@ -1,1 +1,1 @@
-"""Looking into models and their scores: pictures made from reports."""
+"""What a model does with context: attention, memory, groups, gates, rationales, scores by position; pictures."""

@@ -36,11 +36,11 @@ def check_files(picture: str | None, output: str | None) -> None:
     """Raise `ValueError` before the analysis where picture or report cannot be written."""
     from pathlib import Path
 
-    from hf_docmt.analysis.pictures.comparison import checked_path
+    from hf_docmt.analysis.pictures.figures import check_picture_path
     from hf_docmt.files import check_output
 
     check_output(output or "-")
-    if picture and checked_path(Path(picture)).resolve() == Path(output or "-").resolve():
+    if picture and check_picture_path(picture).resolve() == Path(output or "-").resolve():
         raise ValueError(f"{picture} is to be both picture and report; give two files")
 
 

@@ -7,7 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hf_docmt.analysis.pictures.comparison import COLOURS, PANEL, SINGLE, draw_accuracy_by_distance, draw_scores
+from hf_docmt.analysis.pictures.comparison import SUBPLOT, draw_accuracy_by_distance, draw_scores
+from hf_docmt.analysis.pictures.figures import COLOURS, SINGLE
 from hf_docmt.reports.comparison import compare_reports
 from hf_docmt.reports.report import build_report, make_result
 
@@ -185,7 +186,7 @@ def test_png(tmp_path):
     width, height = struct.unpack(">II", content[16:24])
     assert width == round(SINGLE[0] * 100) and SINGLE[1] * 100 < height < (SINGLE[1] + 1) * 100
     draw_accuracy_by_distance(distances(SYSTEMS[:2], ("p", "q")), path, dpi=50)
-    assert struct.unpack(">I", path.read_bytes()[16:20])[0] == round(2 * PANEL[0] * 50)
+    assert struct.unpack(">I", path.read_bytes()[16:20])[0] == round(2 * SUBPLOT[0] * 50)
 
 
 def test_svg_is_the_same_every_time(tmp_path):

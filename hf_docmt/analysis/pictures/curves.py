@@ -7,14 +7,21 @@ from hf_docmt.analysis.gradient_attribution import Attribution
 from hf_docmt.analysis.information_gain import InformationGain
 from hf_docmt.analysis.losses import Losses
 from hf_docmt.analysis.memory_steps import ATTENTIONS, STACKS
-from hf_docmt.analysis.pictures.comparison import COLOURS, MARKERS, METADATA, SINGLE, checked_path, load_matplotlib
+from hf_docmt.analysis.pictures.figures import (
+    COLOURS,
+    MARKERS,
+    SINGLE,
+    check_picture_path,
+    load_matplotlib,
+    save_figure,
+)
 
 
 def draw_information_gain(found: dict[str, InformationGain], path: str | Path, *, dpi: int = 200) -> Path:
     """Gain of update and output attention by memory size, {model: gain}; smaller memories first (figure 2).
 
-    Names stand below the sizes where two models have the same. The file's ending says PNG (`dpi` dots per inch) or SVG.
-    ValueError, here and below: another ending, no such folder, matplotlib missing.
+    Model names are added below the sizes where two models have the same size. The file's ending says PNG (`dpi` dots
+    per inch) or SVG. ValueError, here and below: another ending, no such folder, matplotlib missing.
     """
     ordered = sorted(found.items(), key=lambda item: item[1].memory_size)
     sizes = [str(gain.memory_size) for _, gain in ordered]
@@ -27,7 +34,7 @@ def draw_information_gain(found: dict[str, InformationGain], path: str | Path, *
         axes.axhline(0, color="#777777", linewidth=0.8, zorder=1)
         axes.legend()
 
-    return _draw(draw, labels, "memory size", "information gain (nats)", path, dpi)
+    return _draw_figure(draw, labels, "memory size", "information gain (nats)", path, dpi)
 
 
 def draw_attribution(found: Attribution, path: str | Path, *, title: str = "", dpi: int = 200) -> Path:
@@ -37,47 +44,49 @@ def draw_attribution(found: Attribution, path: str | Path, *, title: str = "", d
         for number, side in enumerate(STACKS):
             axes.plot(getattr(found, side), label=f"{side} words", color=COLOURS[number], marker=MARKERS[number])
         if any(value > 0 for side in STACKS for value in getattr(found, side)):
-            axes.set_yscale("log")  # what is 0 has no point
+            axes.set_yscale("log")  # a value of 0 is not drawn
         axes.set_title(title, parse_math=False)
         axes.legend()
 
-    return _draw(draw, found.labels, "distance in sentences", "gradient of the loss", path, dpi)
+    return _draw_figure(draw, found.labels, "distance in sentences", "gradient of the loss", path, dpi)
 
 
 def draw_by_index(ranges: Sequence, path: str | Path, *, title: str = "", dpi: int = 200) -> Path:
-    """Difference of s-BLEU by sentence index, with 95 % intervals; `ranges` are those of evaluation.by_index."""
+    """Difference of s-BLEU by sentence index, with 95 % intervals; `ranges` come from `by_index`."""
 
     def draw(axes) -> None:
         values = [one.difference for one in ranges]
         ends = [one.interval or (one.difference, one.difference) for one in ranges]
-        bars = [[max(0.0, sign * (end[place] - value)) for end, value in zip(ends, values)] for place, sign in SIGNS]
+        bars = [[max(0.0, sign * (end[index] - value)) for end, value in zip(ends, values)] for index, sign in SIGNS]
         axes.bar(range(len(values)), values, color=COLOURS[0], width=0.6)
         axes.errorbar(range(len(values)), values, yerr=bars, fmt="none", ecolor="#333333", elinewidth=1, capsize=2)
         axes.axhline(0, color="#777777", linewidth=0.8)
         axes.set_title(title, parse_math=False)
 
-    return _draw(draw, [one.label for one in ranges], "sentence index", "difference of s-BLEU", path, dpi)
+    return _draw_figure(draw, [one.label for one in ranges], "sentence index", "difference of s-BLEU", path, dpi)
 
 
 def draw_losses(runs: Sequence[Losses], path: str | Path, *, dpi: int = 200) -> Path:
     """Training loss by update, a line for each run (figure 5 of Feng et al. 2022). ValueError: too many runs."""
     if len(runs) > len(COLOURS):
-        raise ValueError(f"{len(runs)} runs in one picture, at most {len(COLOURS)} can be told apart; give fewer")
+        raise ValueError(f"{len(runs)} runs in one picture, at most {len(COLOURS)} can be distinguished; give fewer")
 
     def draw(axes) -> None:
         for run, colour in zip(runs, COLOURS):
             axes.plot(*zip(*run.training), label=run.name, color=colour)
         axes.legend()
 
-    return _draw(draw, None, "update", "training loss", path, dpi)
+    return _draw_figure(draw, None, "update", "training loss", path, dpi)
 
 
-SIGNS = ((0, -1), (1, 1))  # lower and upper end of an interval, and which way it lies
+SIGNS = ((0, -1), (1, 1))  # lower and upper end of an interval: index, sign of its distance from the value
 
 
-def _draw(draw: Callable, labels: Sequence[str] | None, across: str, upwards: str, path: str | Path, dpi: int) -> Path:
-    """One panel, its places with these labels, every so many of them where they are too many; None = numbers."""
-    path = checked_path(Path(path))
+def _draw_figure(
+    draw: Callable, labels: Sequence[str] | None, xlabel: str, ylabel: str, path: str | Path, dpi: int
+) -> Path:
+    """One figure with tick labels at 0, 1, …, at most 12 of them; None = numbers as matplotlib puts them."""
+    path = check_picture_path(path)
     style, Figure = load_matplotlib()
     with style():
         figure = Figure(figsize=SINGLE, dpi=dpi, layout="constrained")
@@ -86,6 +95,5 @@ def _draw(draw: Callable, labels: Sequence[str] | None, across: str, upwards: st
         if labels is not None:
             step = -(-len(labels) // 12)
             axes.set_xticks(range(0, len(labels), step), labels[::step], fontsize=7 if len(labels) > 6 else 9)
-        axes.set(xlabel=across, ylabel=upwards)
-        figure.savefig(path, metadata=METADATA[path.suffix.lower()])
-    return path
+        axes.set(xlabel=xlabel, ylabel=ylabel)
+        return save_figure(figure, path)

@@ -1,0 +1,58 @@
+"""Style, fonts and files of all pictures."""
+
+from pathlib import Path
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito (2008)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+ENDINGS = (".png", ".svg")
+SINGLE = (5.2, 2.7)  # inches, the only panel
+
+STYLE = {
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 4.5,
+    "svg.hashsalt": "hf-docmt",  # the same picture gives the same file
+}
+CJK = ("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "PingFang SC", "Microsoft YaHei")
+METADATA = {".png": {"Software": "hf-docmt"}, ".svg": {"Date": None, "Creator": "hf-docmt"}}
+
+
+def check_picture_path(path: str | Path) -> Path:
+    """The path of a picture to be written. ValueError: another ending than `ENDINGS`, no such folder."""
+    path = Path(path)
+    if path.suffix.lower() not in ENDINGS:
+        raise ValueError(f"{path}: a picture's name ends in {' or '.join(ENDINGS)}, got {path.suffix or 'no ending'!r}")
+    if not path.parent.is_dir():
+        raise ValueError(f"{path}: there is no folder {path.parent}; make it first")
+    return path
+
+
+def load_matplotlib() -> tuple:
+    """The style, a context manager `style(changes)`, and matplotlib's class of figures, which need no display.
+
+    Characters that DejaVu Sans lacks come from the installed fonts of `CJK`. ValueError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+        from matplotlib.font_manager import get_font_names
+    except ImportError as error:
+        raise ValueError("pictures need matplotlib, which is not installed: pip install 'hf-docmt[plots]'") from error
+    installed = get_font_names()
+    families = ["DejaVu Sans", *(name for name in CJK if name in installed)]
+    return lambda changes={}: rc_context(STYLE | {"font.family": families} | changes), Figure
+
+
+def save_figure(figure, path: Path) -> Path:
+    """Write a figure without date and version, so that the same picture gives the same file."""
+    figure.savefig(path, metadata=METADATA[path.suffix.lower()])
+    return path
