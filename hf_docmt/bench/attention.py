@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 
 from hf_docmt import registry
-from hf_docmt.bench.marian import BASE
+from hf_docmt.bench.marian import TRANSFORMER_BASE
 from hf_docmt.bench.scaling import check_arguments, growth_rows, make_row, peer_of
-from hf_docmt.bench.subprocesses import free_memory, run_apart, too_much
+from hf_docmt.bench.subprocesses import free_memory, measure_in_subprocess, reason_to_skip
 from hf_docmt.bench.timing import bench_result, check_at_least, check_at_most
 
 PEER = "concat sdpa"
@@ -28,7 +28,7 @@ def bench_attention(
     repeats: int = 3,
     *,
     lengths: Sequence[int] = (736, 1472, 2208, 4096, 8192),
-    sizes: Mapping[str, int] = BASE,
+    sizes: Mapping[str, int] = TRANSFORMER_BASE,
     vocab_size: int = 15000,
     device: str = "cpu",
     time_limit: float = 600,
@@ -73,8 +73,8 @@ def measure_case(case: Mapping, before: Sequence[Mapping], time_limit: float) ->
     architecture = case.get("architecture")
     if architecture is not None and architecture not in registry.ARCHITECTURES:
         return {"skipped": f"this version has no architecture {architecture!r}"}
-    reason = too_much(before, case["tokens"], case["repeats"], time_limit, free_memory(case["device"]))
-    return {"skipped": reason} if reason else run_apart("hf_docmt.bench.step", case, time_limit)
+    reason = reason_to_skip(before, case["tokens"], case["repeats"], time_limit, free_memory(case["device"]))
+    return {"skipped": reason} if reason else measure_in_subprocess("hf_docmt.bench.attention_step", case, time_limit)
 
 
 def checks_of(rows: Sequence[Mapping], growth: Sequence[Mapping], lengths: Sequence[int]) -> list[dict]:

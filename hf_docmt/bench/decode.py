@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from transformers import GenerationConfig, PreTrainedModel
 
-from hf_docmt.bench.marian import BASE, COMMON, build_pair
+from hf_docmt.bench.marian import COMMON, TRANSFORMER_BASE, build_pair
 from hf_docmt.bench.timing import SIDES, alternate, bench_result, check_at_least, check_positive, make_row, seconds_of
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -22,7 +22,7 @@ def bench_decode(
     batch_sizes: Sequence[int] = (1, 16, 64),
     precisions: Sequence[str] = tuple(PRECISIONS),
     tokens: int = 25,
-    sizes: Mapping[str, int] = BASE,
+    sizes: Mapping[str, int] = TRANSFORMER_BASE,
     vocab_size: int = 32000,
     seed: int = 1,
 ) -> dict:

@@ -8,7 +8,7 @@ from transformers import MarianConfig, MarianMTModel, PreTrainedModel
 from hf_docmt import registry
 
 # Sizes of Transformer-base (Vaswani et al. 2017, table 3).
-BASE = {
+TRANSFORMER_BASE = {
     "d_model": 512,
     "encoder_layers": 6,
     "decoder_layers": 6,
@@ -34,11 +34,12 @@ def build_pair(
 ) -> tuple[PreTrainedModel, MarianMTModel]:
     """Our concatenation model without sentence encodings and Marian's, with the same random weights, copied by name.
 
-    `sizes` has the keys of `BASE`; `ours_fields` are fields of our configuration only. Both are in training mode.
+    `sizes` has the keys of `TRANSFORMER_BASE`; `ours_fields` are fields of our configuration only. Both are in training
+    mode.
     Raises `ValueError` for unknown or missing sizes.
     """
-    if sizes.keys() != BASE.keys():
-        raise ValueError(f"sizes: got {sorted(sizes)}, expected {sorted(BASE)}")
+    if sizes.keys() != TRANSFORMER_BASE.keys():
+        raise ValueError(f"sizes: got {sorted(sizes)}, expected {sorted(TRANSFORMER_BASE)}")
     torch.manual_seed(seed)
     peer = MarianMTModel(MarianConfig(vocab_size=vocab_size, forced_eos_token_id=None, **sizes, **COMMON))
     architecture = registry.get("concat")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from hf_docmt.bench.subprocesses import free_memory, run_apart, too_much
+from hf_docmt.bench.subprocesses import free_memory, measure_in_subprocess, reason_to_skip
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class System:
     fields: Mapping = field(default_factory=dict)
 
 
-def take_turns(
+def alternate_rounds(
     process: str, cases: Mapping[str, Mapping], before: Sequence[Mapping], repeats: int, time_limit: float
 ) -> Iterator[tuple[str, dict]]:
     """After each measurement the system's name and its medians of `seconds` and `memory_mib`, or why it is `skipped`.
@@ -32,14 +32,14 @@ def take_turns(
     runs: dict[str, list[dict]] = {}
     for name, case in cases.items():
         shorter = [row for row in before if row["name"] == name]
-        reason = too_much(shorter, case["tokens"], 1, time_limit, free_memory(case["device"]))
+        reason = reason_to_skip(shorter, case["tokens"], 1, time_limit, free_memory(case["device"]))
         if reason:
             yield name, {"skipped": reason}
         else:
             runs[name] = []
     for number in range(repeats):
         for name in list(runs)[:: -1 if number % 2 else 1]:
-            found = run_apart(process, cases[name], time_limit)
+            found = measure_in_subprocess(process, cases[name], time_limit)
             if "skipped" in found:
                 del runs[name]
                 yield name, found

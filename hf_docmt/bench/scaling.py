@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from hf_docmt.bench.marian import BASE
+from hf_docmt.bench.marian import TRANSFORMER_BASE
 from hf_docmt.bench.subprocesses import growth_exponent
 from hf_docmt.bench.timing import check_positive
 
@@ -68,8 +68,8 @@ def check_arguments(repeats, lengths, sizes, vocab_size, device, time_limit) -> 
 def check_setting(repeats, sizes, vocab_size, device, time_limit) -> None:
     """Raise `ValueError` for what cannot be measured at any length."""
     check_positive(repeats=repeats)
-    if sizes.keys() != BASE.keys():
-        raise ValueError(f"sizes: got {sorted(sizes)}, expected {sorted(BASE)}")
+    if sizes.keys() != TRANSFORMER_BASE.keys():
+        raise ValueError(f"sizes: got {sorted(sizes)}, expected {sorted(TRANSFORMER_BASE)}")
     if vocab_size < 7:
         raise ValueError(f"vocab_size: expected at least 7 (6 special tokens), got {vocab_size}")
     if device != "cpu" and not (device.split(":")[0] == "cuda" and torch.cuda.is_available()):

@@ -14,7 +14,7 @@ GIB = 2**30
 SPARE = GIB  # memory that is left to weights and to the machine
 
 
-def run_apart(module: str, case: Mapping, time_limit: float) -> dict:
+def measure_in_subprocess(module: str, case: Mapping, time_limit: float) -> dict:
     """What `python -m module` prints as JSON when it reads `case` as JSON; {"skipped": reason} where it fails."""
     command = [sys.executable, "-m", module]
     try:
@@ -28,7 +28,7 @@ def run_apart(module: str, case: Mapping, time_limit: float) -> dict:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def too_much(before: Sequence[Mapping], tokens: int, repeats: int, time_limit: float, free: float) -> str | None:
+def reason_to_skip(before: Sequence[Mapping], tokens: int, repeats: int, time_limit: float, free: float) -> str | None:
     """Why so many tokens would not fit into time or memory, going by shorter lengths; None where they would.
 
     `before` are rows with `tokens`, `seconds` and `memory_mib`, in order. Growth goes on as between the last two, at

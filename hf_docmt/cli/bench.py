@@ -91,8 +91,8 @@ def cost_bench(
     it is measured. On one core (25 ms per token), one repeat over the lengths 500,1000,4000 or the contexts 0,1,2,10
     took eleven minutes; the defaults take longer.
     """
-    from hf_docmt.bench.contexts import bench_contexts
-    from hf_docmt.bench.cost import bench_cost
+    from hf_docmt.bench.cost_by_context import bench_contexts
+    from hf_docmt.bench.cost_by_length import bench_cost
 
     options = {"device": device, "time_limit": time_limit, "tell": print_row}
     if by == "length":

@@ -10,13 +10,13 @@ from hf_docmt.bench import decode, train
 from hf_docmt.bench.contrast import bench_contrast, largest_difference
 from hf_docmt.bench.decode import bench_decode, checks_of, make_lively
 from hf_docmt.bench.epoch import Watch
-from hf_docmt.bench.marian import BASE, build_pair
+from hf_docmt.bench.marian import TRANSFORMER_BASE, build_pair
 from hf_docmt.bench.timing import alternate, bench_result, check_at_least, format_bench, make_row, seconds_of
 from hf_docmt.bench.train import bench_documents, bench_train
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.corpus import make_corpus
 
-TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in BASE}
+TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in TRANSFORMER_BASE}
 
 
 @pytest.fixture(scope="module")

@@ -7,15 +7,16 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from hf_docmt.bench import attention, step
+from hf_docmt.bench import attention
+from hf_docmt.bench import attention_step as step
 from hf_docmt.bench import subprocesses as apart
 from hf_docmt.bench.attention import CASES, bench_attention
-from hf_docmt.bench.marian import BASE
-from hf_docmt.bench.step import document, measure
-from hf_docmt.bench.subprocesses import free_memory, growth_exponent, run_apart, too_much
+from hf_docmt.bench.attention_step import document, measure
+from hf_docmt.bench.marian import TRANSFORMER_BASE
+from hf_docmt.bench.subprocesses import free_memory, growth_exponent, measure_in_subprocess, reason_to_skip
 from hf_docmt.bench.timing import format_bench
 
-TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in BASE}
+TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in TRANSFORMER_BASE}
 SHARED = {"repeats": 1, "device": "cpu", "threads": 1}
 ALONE = SHARED | {"work": "attention alone", "tokens": 1024, "fields": {}}
 
@@ -44,11 +45,15 @@ def test_growth():
 
 def test_what_would_be_too_much():
     before = rows((10, 1.0, 2048.0), (20, 4.0, 4096.0))
-    assert too_much(before, 40, 3, 100, 64 * apart.GIB) is None
-    assert too_much(before, 40, 3, 40, 64 * apart.GIB) == "would take about 48 s, the limit is 40 s"
-    assert too_much(before, 40, 3, 100, 8.5 * apart.GIB) == "would need about 8.0 GiB more memory, 8.5 GiB are free"
-    assert too_much(before[:1], 20, 1, 3.9, 64 * apart.GIB) == "would take about 4 s, the limit is 3.9 s"  # the square
-    assert too_much((), 40, 3, 1e-9, 0) is None  # nothing is known yet
+    assert reason_to_skip(before, 40, 3, 100, 64 * apart.GIB) is None
+    assert reason_to_skip(before, 40, 3, 40, 64 * apart.GIB) == "would take about 48 s, the limit is 40 s"
+    assert (
+        reason_to_skip(before, 40, 3, 100, 8.5 * apart.GIB) == "would need about 8.0 GiB more memory, 8.5 GiB are free"
+    )
+    assert (
+        reason_to_skip(before[:1], 20, 1, 3.9, 64 * apart.GIB) == "would take about 4 s, the limit is 3.9 s"
+    )  # the square
+    assert reason_to_skip((), 40, 3, 1e-9, 0) is None  # nothing is known yet
 
 
 def test_rows_growth_and_checks(monkeypatch):
@@ -100,7 +105,7 @@ def test_what_was_not_measured_is_missed(monkeypatch):
 
 def test_tiny_run(monkeypatch):
     """Every case that this version has, in this process."""
-    monkeypatch.setattr(attention, "run_apart", lambda module, case, limit: measure(case))
+    monkeypatch.setattr(attention, "measure_in_subprocess", lambda module, case, limit: measure(case))
     monkeypatch.setattr(attention, "ALONE", {"sdpa": {}, "eager": {}, "window": {}})
     monkeypatch.setitem(step.WORK, "attention alone", lambda case, device: lambda: None)
     monkeypatch.setattr(attention, "CASES", {name: CASES[name] for name in ("concat sdpa", "concat eager", "lst")})
@@ -132,16 +137,16 @@ def test_memory_of_maps_is_seen():
 
 def test_a_process():
     case = ALONE | {"implementation": "sdpa", "tokens": 64}
-    found = run_apart("hf_docmt.bench.step", case, 500)
+    found = measure_in_subprocess("hf_docmt.bench.attention_step", case, 500)
     assert found.keys() == {"seconds", "memory_mib"} and found["seconds"] > 0
-    found = run_apart("hf_docmt.bench.step", case | {"work": "rest"}, 500)
+    found = measure_in_subprocess("hf_docmt.bench.attention_step", case | {"work": "rest"}, 500)
     assert found == {"skipped": "KeyError: 'rest'"}
-    assert run_apart("hf_docmt.bench.step", case, 0.01) == {"skipped": "not done after 0.01 s"}
+    assert measure_in_subprocess("hf_docmt.bench.attention_step", case, 0.01) == {"skipped": "not done after 0.01 s"}
 
 
 def test_a_process_that_was_killed(monkeypatch):
     monkeypatch.setattr(subprocess, "run", lambda *args, **more: SimpleNamespace(returncode=-9))
-    assert run_apart("any", {}, 1) == {"skipped": "its process was ended by SIGKILL"}
+    assert measure_in_subprocess("any", {}, 1) == {"skipped": "its process was ended by SIGKILL"}
 
 
 def test_free_memory():

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import torch
 
 from hf_docmt import registry
+from hf_docmt.bench.attention_step import SEP
+from hf_docmt.bench.document_decoding import SPECIAL, WARM_UP, random_model, random_walk
 from hf_docmt.bench.memory import gauged, prepare, release_at_once, timed, trim_memory
-from hf_docmt.bench.step import SEP
-from hf_docmt.bench.translation import SPECIAL, WARM_UP, random_model, random_walk
 from hf_docmt.modeling.context_translation import ContextTranslator
 from hf_docmt.modeling.generation_docmt import Translator, Walk
 from hf_docmt.modeling.sentence_cache import KeepingTranslator

@@ -7,16 +7,17 @@ import pytest
 import torch
 from torch import nn
 
-from hf_docmt.bench import contexts, sliding
+from hf_docmt.bench import context_decoding as sliding
+from hf_docmt.bench import cost_by_context as contexts
 from hf_docmt.bench import rounds as turns
 from hf_docmt.bench import subprocesses as apart
-from hf_docmt.bench.contexts import NEEDS_CONTEXT, PEER, ROUTING, SINGLE, SYSTEMS, bench_contexts, reach_of
-from hf_docmt.bench.marian import BASE
-from hf_docmt.bench.sliding import measure
+from hf_docmt.bench.context_decoding import measure
+from hf_docmt.bench.cost_by_context import NEEDS_CONTEXT, PEER, ROUTING, SINGLE, SYSTEMS, bench_contexts, reach_of
+from hf_docmt.bench.document_decoding import NEVER, SPECIAL, random_model, random_walk
+from hf_docmt.bench.marian import TRANSFORMER_BASE
 from hf_docmt.bench.timing import format_bench
-from hf_docmt.bench.translation import NEVER, SPECIAL, random_model, random_walk
 
-TINY = {name: 1 if name.endswith("layers") else 2 if name.endswith("heads") else 16 for name in BASE}
+TINY = {name: 1 if name.endswith("layers") else 2 if name.endswith("heads") else 16 for name in TRANSFORMER_BASE}
 CONTEXT, SENTENCES, SIZE, TOKENS = 3, 2, 5, 20  # context, sentences that follow it, their tokens, the vocabulary
 
 
@@ -41,7 +42,7 @@ def verdicts(found):
 
 
 def test_rows_growth_and_checks(monkeypatch):
-    monkeypatch.setattr(turns, "run_apart", known_cost)
+    monkeypatch.setattr(turns, "measure_in_subprocess", known_cost)
     told = []
     found = bench_contexts(1, sizes=TINY, tell=told.append)
     assert json.loads(json.dumps(found)) == found and format_bench(found)
@@ -76,7 +77,7 @@ def test_what_was_not_measured_is_missed(monkeypatch):
         slow = "context_sides" in case["fields"] and case["context"] == 10
         return known_cost(process, case, time_limit) | ({"seconds": 70.0} if slow else {})
 
-    monkeypatch.setattr(turns, "run_apart", costly)
+    monkeypatch.setattr(turns, "measure_in_subprocess", costly)
     found = bench_contexts(1, sizes=TINY, time_limit=100)
     rows = {row["case"]: row for row in found["rows"]}
     row = rows["single-encoder, 20 context sentences"]
@@ -90,10 +91,10 @@ def test_what_was_not_measured_is_missed(monkeypatch):
 
 
 def test_single_encoder_that_does_not_grow(monkeypatch):
-    monkeypatch.setattr(turns, "run_apart", lambda *_: {"seconds": 1.0, "memory_mib": None})
+    monkeypatch.setattr(turns, "measure_in_subprocess", lambda *_: {"seconds": 1.0, "memory_mib": None})
     rows = {row["case"]: row for row in bench_contexts(1, contexts=(1, 2), sizes=TINY)["rows"]}
     assert rows["grouping, not measured"]["ours"] is None
-    monkeypatch.setattr(turns, "run_apart", lambda *_: {"seconds": 1.0, "memory_mib": 3.0})
+    monkeypatch.setattr(turns, "measure_in_subprocess", lambda *_: {"seconds": 1.0, "memory_mib": 3.0})
     found = bench_contexts(1, contexts=(1, 2), sizes=TINY)
     rows = {row["case"]: row for row in found["rows"]}
     assert rows["grouping, 1 to 2 context sentences"]["ours"] == 0
@@ -105,7 +106,7 @@ def test_single_encoder_that_does_not_grow(monkeypatch):
 def test_tiny_run(monkeypatch, work):
     """All systems, in this process, whose memory stays as it is."""
     monkeypatch.setattr(sliding, "release_at_once", lambda: None)
-    monkeypatch.setattr(turns, "run_apart", lambda process, case, time_limit: measure(case))
+    monkeypatch.setattr(turns, "measure_in_subprocess", lambda process, case, time_limit: measure(case))
     found = bench_contexts(1, contexts=(0, 1, 3), work=work, sentences=1, sizes=TINY, vocab_size=TOKENS)
     rows = [row for row in found["rows"] if row["unit"] == "sentences/s"]
     without = [name for name in SYSTEMS if name not in NEEDS_CONTEXT]
@@ -177,12 +178,12 @@ def test_an_end_that_was_written_is_an_error(monkeypatch):
 
 
 def test_a_process():
-    found = apart.run_apart(contexts.PROCESS, case_of("grouping"), 500)
+    found = apart.measure_in_subprocess(contexts.PROCESS, case_of("grouping"), 500)
     assert found.keys() == {"seconds", "memory_mib"} and found["seconds"] > 0
 
 
 def test_command(monkeypatch, run):
-    monkeypatch.setattr(turns, "run_apart", known_cost)
+    monkeypatch.setattr(turns, "measure_in_subprocess", known_cost)
     code, out, err = run("bench", "cost", "--by", "context", "--repeats", 1, "--json")
     assert code == 0 and json.loads(out)["setting"]["contexts"] == [0, 1, 2, 5, 10, 20]
     assert len(err.splitlines()) == 6 * len(SYSTEMS) - len(NEEDS_CONTEXT) and err.startswith(

@@ -12,7 +12,7 @@ import torch
 from hf_docmt import registry
 from hf_docmt.bench.memory import memory_of
 from hf_docmt.bench.scaling import COLUMNS
-from hf_docmt.bench.subprocesses import run_apart
+from hf_docmt.bench.subprocesses import measure_in_subprocess
 from hf_docmt.bench.timing import check_at_most
 from hf_docmt.data.tokenizers import train_tokenizer
 
@@ -37,7 +37,7 @@ def measure_stream(sentences: int, device: str, time_limit: float) -> dict:
     was added after the first tenth.
     """
     case = {"sentences": sentences, "device": device, "threads": torch.get_num_threads()}
-    found = run_apart("hf_docmt.bench.stream", case, time_limit)
+    found = measure_in_subprocess("hf_docmt.bench.stream_memory", case, time_limit)
     row = dict.fromkeys(COLUMNS) | {"case": f"{NAME}, {sentences} sentences", "unit": "MiB resident", "name": NAME}
     row |= {name: found.get(name) for name in ("seconds", "skipped")}
     row |= {"ours": found.get("end"), "peer": found.get("tenth")}

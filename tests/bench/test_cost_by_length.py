@@ -5,17 +5,18 @@ import json
 import pytest
 import torch
 
+from hf_docmt.bench import document_decoding as translation
 from hf_docmt.bench import rounds as turns
-from hf_docmt.bench import stream, translation
+from hf_docmt.bench import stream_memory as stream
 from hf_docmt.bench import subprocesses as apart
-from hf_docmt.bench.cost import SYSTEMS, bench_cost
-from hf_docmt.bench.marian import BASE
-from hf_docmt.bench.rounds import take_turns
+from hf_docmt.bench.cost_by_length import SYSTEMS, bench_cost
+from hf_docmt.bench.document_decoding import measure, random_model
+from hf_docmt.bench.marian import TRANSFORMER_BASE
+from hf_docmt.bench.rounds import alternate_rounds
 from hf_docmt.bench.scaling import row_line
 from hf_docmt.bench.timing import format_bench
-from hf_docmt.bench.translation import measure, random_model
 
-TINY = {name: 1 if name.endswith("layers") else 2 if name.endswith("heads") else 16 for name in BASE}
+TINY = {name: 1 if name.endswith("layers") else 2 if name.endswith("heads") else 16 for name in TRANSFORMER_BASE}
 SMALL = {"lengths": (4, 8, 12), "chunk": 4, "sizes": TINY, "vocab_size": 20}
 CASE = {"architecture": "memory", "strategy": "stream", "fields": {}, "sizes": TINY, "vocab_size": 20, "chunk": 4}
 CASE |= {"tokens": 12, "unit": 4, "repeats": 1, "device": "cpu", "threads": 1}
@@ -30,7 +31,7 @@ def known_cost(process, case, time_limit):
 
 
 def in_this_process(module, case, time_limit):
-    return {"hf_docmt.bench.translation": measure, "hf_docmt.bench.stream": stream.measure}[module](case)
+    return {"hf_docmt.bench.document_decoding": measure, "hf_docmt.bench.stream_memory": stream.measure}[module](case)
 
 
 def verdicts(found):
@@ -38,7 +39,7 @@ def verdicts(found):
 
 
 def test_rows_growth_and_checks(monkeypatch):
-    monkeypatch.setattr(turns, "run_apart", known_cost)
+    monkeypatch.setattr(turns, "measure_in_subprocess", known_cost)
     found = bench_cost(lengths=(100, 200, 400), sizes=TINY)
     assert json.loads(json.dumps(found)) == found
     by_case = {(row["case"], row["unit"]): row for row in found["rows"]}
@@ -65,7 +66,7 @@ def test_what_costs_too_much_is_missed(monkeypatch):
             found = {"seconds": 1.2 * case["tokens"], "memory_mib": case["tokens"] ** 0.2}
         return found
 
-    monkeypatch.setattr(turns, "run_apart", dear)
+    monkeypatch.setattr(turns, "measure_in_subprocess", dear)
     found = verdicts(bench_cost(lengths=(100, 200, 400), sizes=TINY))
     assert found["memory: largest time over sentence's"] == (pytest.approx(120), False)
     assert found["memory, exponent of memory"] == (pytest.approx(0.2), False)
@@ -78,7 +79,7 @@ def test_skipped_cases(monkeypatch):
         failed = case["architecture"] == "memory" and case["tokens"] == 400
         return {"skipped": "it failed"} if failed else known_cost(process, case, time_limit)
 
-    monkeypatch.setattr(turns, "run_apart", failing)
+    monkeypatch.setattr(turns, "measure_in_subprocess", failing)
     found = bench_cost(lengths=(100, 200, 400), sizes=TINY, time_limit=15)
     rows = {row["case"]: row for row in found["rows"]}
     row = rows["document, 400 tokens"]
@@ -99,9 +100,9 @@ def test_systems_take_turns(monkeypatch):
         seconds = next(times[case["name"]])
         return {"seconds": seconds, "memory_mib": None} if seconds else {"skipped": "killed"}
 
-    monkeypatch.setattr(turns, "run_apart", next_time)
+    monkeypatch.setattr(turns, "measure_in_subprocess", next_time)
     cases = {name: {"name": name, "tokens": 10, "device": "cpu"} for name in times}
-    found = list(take_turns("any", cases, (), 3, 60))
+    found = list(alternate_rounds("any", cases, (), 3, 60))
     assert [(name, numbers.get("seconds")) for name, numbers in found] == [
         ("a", 3.0),
         ("b", 5.0),
@@ -122,7 +123,7 @@ def test_rows_are_told_when_they_are_measured(monkeypatch):
         measured.append(case)
         return {"skipped": "no"} if len(measured) == 14 else known_cost(process, case, time_limit)
 
-    monkeypatch.setattr(turns, "run_apart", watched)
+    monkeypatch.setattr(turns, "measure_in_subprocess", watched)
     found = bench_cost(2, lengths=(100, 200, 400), sizes=TINY, tell=told.append)
     assert len(told) == len(measured) == 3 * 2 * 3 - 1
     assert told[0] == found["rows"][0] and {row["case"]: row for row in told} == {
@@ -136,7 +137,7 @@ def test_rows_are_told_when_they_are_measured(monkeypatch):
 def test_tiny_run(monkeypatch):
     """All systems and a stream, in this process."""
     for module in (turns, stream):
-        monkeypatch.setattr(module, "run_apart", in_this_process)
+        monkeypatch.setattr(module, "measure_in_subprocess", in_this_process)
     found = bench_cost(1, **SMALL, stream_sentences=10)
     speeds = [row for row in found["rows"] if row["unit"] == "target tokens/s"]
     assert [row["name"] for row in speeds] == list(SYSTEMS) * 3
@@ -194,12 +195,12 @@ def test_memory_goes_from_chunk_to_chunk(monkeypatch):
 
 
 def test_a_process():
-    found = apart.run_apart("hf_docmt.bench.translation", CASE, 500)
+    found = apart.measure_in_subprocess("hf_docmt.bench.document_decoding", CASE, 500)
     assert found.keys() == {"seconds", "memory_mib"} and found["seconds"] > 0
 
 
 def test_stream_that_was_not_measured(monkeypatch):
-    monkeypatch.setattr(stream, "run_apart", lambda *arguments: {"skipped": "not done after 1 s"})
+    monkeypatch.setattr(stream, "measure_in_subprocess", lambda *arguments: {"skipped": "not done after 1 s"})
     row = stream.measure_stream(10, "cpu", 1)
     assert row["skipped"] == "not done after 1 s" and row["ours"] is row["ratio"] is None
     assert not stream.stream_checks(row)[0]["ok"]
@@ -218,12 +219,14 @@ def test_random_sentences_are_drawn_one_by_one():
 
 
 def test_command(monkeypatch, run):
-    monkeypatch.setattr(turns, "run_apart", known_cost)
+    monkeypatch.setattr(turns, "measure_in_subprocess", known_cost)
     code, out, err = run("bench", "cost", "--repeats", 1)
     assert code == 0 and "memory, 8000 tokens" in out and "memory: largest time over sentence's" in out
     assert "lengths: [500, 1000, 2000, 4000, 8000]" in out
     assert len(err.splitlines()) == 15 and err.startswith("sentence, 500 tokens ")
-    monkeypatch.setattr(stream, "run_apart", lambda *arguments: {"seconds": 9.0, "tenth": 400.0, "end": 401.0})
+    monkeypatch.setattr(
+        stream, "measure_in_subprocess", lambda *arguments: {"seconds": 9.0, "tenth": 400.0, "end": 401.0}
+    )
     code, out, _ = run("bench", "cost", "--stream-sentences", 50, "--time-limit", 5000, "--json")
     found = json.loads(out)
     assert code == 0 and found["rows"][-1]["memory_mib"] == 1.0 and found["checks"][-1]["ok"]

@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 import torch
 
-from hf_docmt.bench.marian import BASE
-from hf_docmt.bench.rounds import System, take_turns
+from hf_docmt.bench.marian import TRANSFORMER_BASE
+from hf_docmt.bench.rounds import System, alternate_rounds
 from hf_docmt.bench.scaling import COLUMNS as LENGTH_COLUMNS
 from hf_docmt.bench.scaling import check_setting
 from hf_docmt.bench.subprocesses import slope
@@ -27,7 +27,7 @@ SYSTEMS = {  # each gets as many sentences as are asked for, `ROUTING` half of t
     ROUTING: System("routing", "sliding"),
 }
 NEEDS_CONTEXT = ("doct", ROUTING)
-PROCESS = "hf_docmt.bench.sliding"
+PROCESS = "hf_docmt.bench.context_decoding"
 WORKS = ("translation", "training")
 SENTENCE = 25  # tokens of a sentence
 MOST_TIME = {  # times the peer's seconds, at so many context sentences
@@ -45,7 +45,7 @@ def bench_contexts(
     contexts: Sequence[int] = (0, 1, 2, 5, 10, 20),
     work: str = "translation",
     sentences: int = 8,
-    sizes: Mapping[str, int] = BASE,
+    sizes: Mapping[str, int] = TRANSFORMER_BASE,
     vocab_size: int = 30000,
     device: str = "cpu",
     time_limit: float = 600,
@@ -84,7 +84,7 @@ def bench_contexts(
                 case = asdict(system) | shared | {"context": context, "tokens": tokens_read(context)}
                 cases[name] = case | {"fields": case["fields"] | reach_of(name, context)}
         before = [row | {"seconds": (row["seconds"] or 0) * sentences} for row in rows]  # of a whole measurement
-        for name, numbers in take_turns(PROCESS, cases, before, repeats, time_limit):
+        for name, numbers in alternate_rounds(PROCESS, cases, before, repeats, time_limit):
             found[name] = numbers
             tell(row_of(found, name, context, sentences))
         rows += [row_of(found, name, context, sentences) for name in cases]

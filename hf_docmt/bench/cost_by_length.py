@@ -5,10 +5,10 @@ from dataclasses import asdict
 
 import torch
 
-from hf_docmt.bench.marian import BASE
-from hf_docmt.bench.rounds import System, take_turns
+from hf_docmt.bench.marian import TRANSFORMER_BASE
+from hf_docmt.bench.rounds import System, alternate_rounds
 from hf_docmt.bench.scaling import check_arguments, growth_rows, make_row, peer_of
-from hf_docmt.bench.stream import check_sentences, measure_stream, stream_checks
+from hf_docmt.bench.stream_memory import check_sentences, measure_stream, stream_checks
 from hf_docmt.bench.timing import bench_result, check_at_most, check_positive
 
 PEER = "sentence"
@@ -17,7 +17,7 @@ SYSTEMS = {
     "memory": System("memory", "stream"),
     "document": System("concat", "sentence", whole=True),
 }
-PROCESS = "hf_docmt.bench.translation"
+PROCESS = "hf_docmt.bench.document_decoding"
 MOST_TIME = {"memory": 1.15}  # times the peer's seconds, at every length
 MOST_GROWTH = {"memory": 0.1}  # exponent of memory: eight times the tokens may take 1.23 times the memory
 
@@ -27,7 +27,7 @@ def bench_cost(
     *,
     lengths: Sequence[int] = (500, 1000, 2000, 4000, 8000),
     chunk: int = 100,
-    sizes: Mapping[str, int] = BASE,
+    sizes: Mapping[str, int] = TRANSFORMER_BASE,
     vocab_size: int = 30000,
     device: str = "cpu",
     time_limit: float = 600,
@@ -60,7 +60,7 @@ def bench_cost(
             for name, system in SYSTEMS.items()
         }
         found: dict[str, dict] = {}
-        for name, numbers in take_turns(PROCESS, cases, rows, repeats, time_limit):
+        for name, numbers in alternate_rounds(PROCESS, cases, rows, repeats, time_limit):
             found[name] = numbers
             tell(row_of(found, name, tokens))
         rows += [row_of(found, name, tokens) for name in SYSTEMS]
