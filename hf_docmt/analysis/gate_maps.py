@@ -10,7 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt import __version__, registry
 from hf_docmt.analysis.model_hooks import forward_hooks, modules_named
 from hf_docmt.analysis.sentence_tokens import sentence_ids, token_texts
-from hf_docmt.evaluation.systems.forced import evaluation_mode
+from hf_docmt.evaluation.systems.model_system import evaluation_mode
 
 SELECTIONS = {
     "routing": None,

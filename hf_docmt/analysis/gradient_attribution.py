@@ -20,7 +20,7 @@ from hf_docmt.analysis.memory_steps import (
 )
 from hf_docmt.analysis.model_hooks import forward_hooks
 from hf_docmt.data.collators import IGNORED
-from hf_docmt.evaluation.systems.forced import evaluation_mode
+from hf_docmt.evaluation.systems.model_system import evaluation_mode
 
 DIGITS = 6  # significant ones, of the scores in a report
 

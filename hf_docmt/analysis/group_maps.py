@@ -9,7 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import __version__
 from hf_docmt.analysis.sentence_tokens import sentence_ids, token_texts
-from hf_docmt.evaluation.systems.forced import evaluation_mode
+from hf_docmt.evaluation.systems.model_system import evaluation_mode
 
 ARCHITECTURE, SHORTENINGS = "caching", ("grouping", "selecting")
 DECIMALS = 4  # of the percentages in a report

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from torch import nn
 from transformers import PreTrainedModel
 
-from hf_docmt.evaluation.systems.forced import evaluation_mode
+from hf_docmt.evaluation.systems.model_system import evaluation_mode
 
 
 @contextmanager

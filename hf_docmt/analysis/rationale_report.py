@@ -5,8 +5,7 @@ from pathlib import Path
 from hf_docmt.analysis.rationales import Agreement, rationale_agreement
 from hf_docmt.analysis.scat import read_scat
 from hf_docmt.evaluation.suites import check_languages
-from hf_docmt.evaluation.systems.forced import ForcedDecoding
-from hf_docmt.evaluation.systems.interface import system_languages
+from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
 from hf_docmt.reports.report import build_report, make_result
 from hf_docmt.reports.significance import bootstrap_interval
 from hf_docmt.reports.statistics import scorer
@@ -30,7 +29,7 @@ def rationales_files(
     than the system's.
     """
     scat = read_scat(folder, split, source_lang, target_lang)
-    check_languages(str(folder), (source_lang, target_lang), *system_languages(system))
+    check_languages(str(folder), (source_lang, target_lang), *system.languages)
     first, last = only or (1, scat.lines)
     examples = [one for one in scat.examples if first <= int(one.example_id.rpartition(":")[2]) <= last]
     if not examples:

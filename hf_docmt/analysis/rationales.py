@@ -10,7 +10,7 @@ from hf_docmt import __version__
 from hf_docmt.analysis.rationale_attention import ATTENTIONS, STEPS, forced_attention
 from hf_docmt.analysis.scat import ScatExample
 from hf_docmt.data.examples import check_choices
-from hf_docmt.evaluation.systems.forced import ForcedDecoding
+from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ from hf_docmt.data.documents import sentences
 from hf_docmt.data.synthetic.suites import make_suites
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.evaluation.suites import SuiteItem
-from hf_docmt.evaluation.suites.voita import voita_items
-from hf_docmt.evaluation.systems import DocMTSystem
-from hf_docmt.evaluation.systems.interface import System
+from hf_docmt.evaluation.suites.voita import Voita
+from hf_docmt.evaluation.systems import DocMTSystem, System
 
 SUITES = ("deixis", "ellipsis")  # of two and of four candidates
 TARGET = 5.0  # ratio that every case has to reach
@@ -41,7 +40,9 @@ def bench_contrast(
     model, _ = build_pair(sizes, vocab_size, seed, past_context=3)
     system = DocMTSystem(model.eval(), tokenizer, "ours")
     suites = make_suites(seed, -(-items // 4))
-    rows = [compare(system, list(voita_items(suites[name], name, context=3))[:items], name, repeats) for name in SUITES]
+    rows = [
+        compare(system, Voita(name, context=3, content=suites[name]).read()[:items], name, repeats) for name in SUITES
+    ]
     checks = [check_at_least(f"{row['case']}: ratio", row["ratio"], TARGET) for row in rows]
     largest = max(row["difference"] for row in rows)
     checks.append(check_at_least("scores: minus the largest difference", -largest, -CLOSE))

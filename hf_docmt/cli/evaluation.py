@@ -86,7 +86,9 @@ def contrast(
     call: typer.Context,
     model: Annotated[str, typer.Argument(help="Model folder or Hub name; with --scores a name for the system.")],
     suites: Annotated[list[str], typer.Argument(help="Suites of ContraPro, Voita, Lopes or Bawden: files or folders.")],
-    format: Annotated[str, typer.Option(help="contrapro, voita, lopes, bawden or auto.")] = "auto",
+    format: Annotated[
+        str, typer.Option(help="contrapro, voita, lopes, bawden, a format of a plugin, or auto.")
+    ] = "auto",
     documents: Annotated[str | None, typer.Option(help="JSON lines with the contexts of a ContraPro suite.")] = None,
     records: Annotated[str | None, typer.Option(help="JSON file of a suite that is given as text files.")] = None,
     normalization: Annotated[str, typer.Option(help="sum or mean of the tokens' log-probabilities.")] = "sum",
@@ -103,7 +105,7 @@ def contrast(
     as_json: AsJson = False,
 ) -> None:
     """Contrastive accuracy by forced decoding, of a translation or language model, or from a file of scores."""
-    from hf_docmt.evaluation.suite_files import contrast_files, judge_files
+    from hf_docmt.evaluation.contrast import contrast_report, score_file_report
     from hf_docmt.files import check_output
 
     check_output(output or "-")
@@ -111,13 +113,13 @@ def contrast(
     if scores is not None:
         refuse(call, MODEL_OPTIONS, "is for a model that is scored, but --scores gives what another system wrote")
         if len(suites) != 1:
-            raise ValueError(f"--scores is a file of one suite, got {len(suites)} suites; judge them one by one")
-        report = judge_files(model, suites[0], scores, better=better, **shared)
+            raise ValueError(f"--scores is a file of one suite, got {len(suites)} suites; score them one by one")
+        report = score_file_report(model, suites[0], scores, better=better, **shared)
     else:
         refuse(call, ("better",), "is for a file of scores, but --scores is not given")
         system = load_system(model, context=context, option_pairs=option)
         options = {"normalization": normalization, "scores_folder": write_scores, **shared}
-        report = contrast_files(system, suites, conditions=conditions.split(","), **options)
+        report = contrast_report(system, suites, conditions=conditions.split(","), **options)
     print_report(report, as_json, output)
 
 
@@ -138,14 +140,14 @@ def ctxpro(
     as_json: AsJson = False,
 ) -> None:
     """Generative accuracy on ctxpro's sets: does the translation have the word that the context requires?"""
-    from hf_docmt.evaluation.generative import ctxpro_files
+    from hf_docmt.evaluation.generative_accuracy import generative_report
     from hf_docmt.files import check_output
 
     check_output(output or "-")
     options = {"batch_size": batch_size, "strategy": strategy, "num_beams": beams}
     options = {name: value for name, value in options.items() if value is not None}
     system = load_system(model, context=context, option_pairs=option, excluded=NOT_FOR_TRANSLATION, **options)
-    report = ctxpro_files(system, sets, inputs=inputs, conditions=conditions.split(","), rule=rule)
+    report = generative_report(system, sets, inputs=inputs, conditions=conditions.split(","), rule=rule)
     print_report(report, as_json, output)
 
 
@@ -163,13 +165,13 @@ def cxmi(
     from pathlib import Path
 
     from hf_docmt.data.readers import read_documents
-    from hf_docmt.evaluation.suite_files import cxmi_files
+    from hf_docmt.evaluation.cxmi import cxmi_report
     from hf_docmt.files import check_output
 
     check_output(output or "-")
     system = load_system(model, context=context, option_pairs=option, prompt_languages=(source_lang, target_lang))
     languages = languages_of(system, source_lang, target_lang)
-    report = cxmi_files(system, read_documents(path=documents, **languages), dataset=Path(documents).stem, **languages)
+    report = cxmi_report(system, read_documents(path=documents, **languages), dataset=Path(documents).stem, **languages)
     print_report(report, as_json, output)
 
 

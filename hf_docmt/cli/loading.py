@@ -33,24 +33,24 @@ def load_system(
     """
     import os
 
-    from hf_docmt.evaluation.suite_files import CHUNK_CONTEXT
-    from hf_docmt.evaluation.systems import load_system
-    from hf_docmt.evaluation.systems.loading import kind_of, read_options
+    from hf_docmt.evaluation.contrast import CHUNK_CONTEXT
+    from hf_docmt.evaluation.systems import kind_of, load_system, read_options, system_classes
 
     hide_progress_bars()
     kind = kind_of(name)
-    if "strategy" in options and kind != "docmt":
+    known = system_classes()[kind].options()
+    if "strategy" in options and "strategy" not in known:
         raise ValueError(f"{name} is not a model of this package, and only these have strategies; leave --strategy out")
     given = read_options(option_pairs or (), kind, excluded)
-    if kind == "causal":
+    if "source_lang" in known:
         options |= {key: lang for key, lang in zip(("source_lang", "target_lang"), prompt_languages) if lang}
     if context is not None:
         options["past_context"] = context
     system = load_system(name, device=default_device(), **options | given)
-    if "past_context" not in options | given and getattr(system.model.config, "view", None) == "chunk":
+    if "past_context" not in options | given and system.reads_chunks:
         system.past_context = CHUNK_CONTEXT
     for key in ("separator", "context_sides"):
-        if key in given and not system.past_context and not system.future_context:
+        if key in given and not system.context.past and not system.context.future:
             raise ValueError(f"--option {key} is for context, but the system reads none; give it some, or leave it out")
     system.name = os.path.basename(os.path.abspath(name))
     return system
@@ -58,11 +58,8 @@ def load_system(
 
 def languages_of(system, source_lang: str | None, target_lang: str | None) -> dict[str, str]:
     """The languages that were given, else those of the model."""
-    config = system.model.config
-    languages = {
-        "source_lang": source_lang or getattr(config, "source_lang", None),
-        "target_lang": target_lang or getattr(config, "target_lang", None),
-    }
+    known = system.document_languages
+    languages = {"source_lang": source_lang or known[0], "target_lang": target_lang or known[1]}
     if not all(languages.values()):
         raise ValueError("the languages of the documents are needed: give --source-lang and --target-lang")
     return languages

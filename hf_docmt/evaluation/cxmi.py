@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from datasets import Dataset
 
 from hf_docmt import __version__
 from hf_docmt.evaluation.conditions import with_context
-from hf_docmt.evaluation.suites import SuiteItem, labels_of
+from hf_docmt.evaluation.document_items import document_items
+from hf_docmt.evaluation.suites import SuiteItem, check_language, labels_of
 from hf_docmt.evaluation.suites.items import context_name
-from hf_docmt.evaluation.systems.interface import System
+from hf_docmt.evaluation.systems import System
 from hf_docmt.evaluation.systems.log_probabilities import NORMALIZATIONS, normalized
 from hf_docmt.evaluation.systems.token_texts import word_spans
-from hf_docmt.reports.report import make_result
+from hf_docmt.reports.report import build_report, make_result
 from hf_docmt.reports.significance import bootstrap_interval
 from hf_docmt.reports.statistics import document_statistics, scorer
 
@@ -89,9 +91,10 @@ def cxmi_result(
         for name, value in one.labels.items():
             parts[f"{name}={value}"].append(one)
     whole = _part(found, normalization, samples, seed)
+    reach = system.context
     signature = (
-        f"unit:nats|sentence:{normalization}|tokens:current|target-context:{system.target_context}|"
-        f"without:empty|past:{context_name(system.past_context)}|future:{system.future_context}|version:{__version__}"
+        f"unit:nats|sentence:{normalization}|tokens:current|target-context:{reach.target}|"
+        f"without:empty|past:{context_name(reach.past)}|future:{reach.future}|version:{__version__}"
     )
     return make_result(
         task="context use",
@@ -135,6 +138,26 @@ def word_gains(found: Sequence[PointwiseCXMI], least: int = 5) -> list[tuple[str
         gains[end].append(one.gains[-1])
     means = [(word, math.fsum(some) / len(some), len(some)) for word, some in gains.items() if len(some) >= least]
     return sorted(means, key=lambda row: (-row[1], row[0]))
+
+
+def cxmi_report(system: System, documents: Dataset, *, source_lang: str, target_lang: str, dataset: str) -> dict:
+    """The report of what context adds to the log-probability of references: CXMI, with the words that gain most.
+
+    ValueError: documents of other languages than the system's.
+    """
+    items = document_items(
+        documents,
+        source_lang=source_lang,
+        target_lang=target_lang,
+        past_context=system.context.past,
+        future_context=system.context.future,
+    )
+    check_language(items, *system.languages)
+    found = pointwise_cxmi(system, items)
+    result = cxmi_result(system, found, dataset=dataset)
+    result["details"]["gains"] = [list(row) for row in word_gains(found)[:20]]
+    data = {"documents": len(documents), "source_lang": source_lang, "target_lang": target_lang}
+    return build_report(model=system.describe(), data=data, results=[result])
 
 
 def _rows(found: Sequence[PointwiseCXMI], normalization: str) -> tuple[list[str], list[list[float]]]:

@@ -10,18 +10,12 @@ from support.tiny_models import documents_of
 
 from hf_docmt import registry
 from hf_docmt.data.tokenizers import train_tokenizer
-from hf_docmt.evaluation.context_ablation import (
-    CONDITIONS,
-    PointwiseCXMI,
-    context_results,
-    cxmi_result,
-    items_of_documents,
-    pointwise_cxmi,
-    with_context,
-    word_gains,
-)
+from hf_docmt.evaluation.conditions import CONDITIONS, with_context
+from hf_docmt.evaluation.context_ablation import context_results
+from hf_docmt.evaluation.cxmi import PointwiseCXMI, cxmi_result, pointwise_cxmi, word_gains
+from hf_docmt.evaluation.document_items import document_items
 from hf_docmt.evaluation.suites import SuiteItem
-from hf_docmt.evaluation.systems import DocMTSystem
+from hf_docmt.evaluation.systems import ContextReach, DocMTSystem
 from hf_docmt.reports.significance import confidence_interval
 
 
@@ -134,7 +128,7 @@ def test_wrong_document_of_a_rare_size():
 class FakeSystem:
     """Tokens are words; the right candidate is better where the context is of the sentence's own document."""
 
-    name, past_context, future_context, target_context = "fake", 3, 0, "none"
+    name, context = "fake", ContextReach(3, 0, "none")
 
     def token_log_probabilities(self, items):
         return [[self.scores(one, candidate) for candidate in one.candidates] for one in items]
@@ -256,8 +250,8 @@ DOCUMENTS = documents_of(
 )
 
 
-def test_items_of_documents():
-    items = items_of_documents(DOCUMENTS, source_lang="en", target_lang="de", past_context=2, future_context=1)
+def test_document_items():
+    items = document_items(DOCUMENTS, source_lang="en", target_lang="de", past_context=2, future_context=1)
     assert [one.item_id for one in items] == ["d0:1", "d0:2", "d0:4", "d1:1"]  # blank on a side: no item
     first, _, last, other = items
     assert first.source == ("w6 w7",) and first.target_context == () and first.index == 0
@@ -292,7 +286,7 @@ def test_cxmi_of_a_model_equals_a_slow_loop():
         scored = len(labels) if len(target) == 1 else len(joined(target[-1:])) - first
         return [logits[t, labels[t]].item() for t in range(len(labels) - scored, len(labels))]
 
-    items = items_of_documents(DOCUMENTS, source_lang="en", target_lang="de", past_context=2)
+    items = document_items(DOCUMENTS, source_lang="en", target_lang="de", past_context=2)
     found = pointwise_cxmi(DocMTSystem(model, tokenizer), items)
     for one, given in zip(found, items):
         first = given.index == len(given.source) - 1

@@ -1,4 +1,4 @@
-"""Verdicts on contrastive scores: ties, breakdown, intervals, statistics, averages over suites, report results."""
+"""Contrastive accuracy: ties, breakdown, intervals, statistics, averages over suites, report results."""
 
 import json
 import math
@@ -8,7 +8,12 @@ from collections import Counter
 import pytest
 
 from hf_docmt import __version__
-from hf_docmt.evaluation.contrastive_accuracy import contrastive_result, file_result, judge, wilson_interval
+from hf_docmt.evaluation.contrastive_accuracy import (
+    contrastive_accuracy,
+    contrastive_result,
+    file_result,
+    wilson_interval,
+)
 from hf_docmt.evaluation.suites import SuiteItem, average_results
 from hf_docmt.reports.report import build_report, format_table
 
@@ -19,12 +24,12 @@ def made(number, correct=0, size=3, phenomenon="p", distance=None, **fields):
     return SuiteItem(f"{name}:{number}", ("s",), (), candidates, correct, phenomenon, distance, **fields)
 
 
-def judged(*rows, ties=None):
+def accuracy_of(*rows, ties=None):
     items, scores = [], []
     for number, (phenomenon, distance, labels, correct, row) in enumerate(rows, 1):
         items.append(made(number, correct, len(row), phenomenon, distance, labels=labels))
         scores.append(row)
-    return judge(items, scores, ties)
+    return contrastive_accuracy(items, scores, ties)
 
 
 def part(right, n):
@@ -36,17 +41,17 @@ def part(right, n):
     return {"value": pytest.approx(100 * right / n), "n": n, "interval": pytest.approx(interval, abs=1e-6)}
 
 
-def test_judge_by_hand():
-    verdict = judged(
+def test_accuracy_by_hand():
+    accuracy = accuracy_of(
         ("it:er", 0, {"intrasegmental": "yes"}, 0, [-1.0, -2.0, -3.0]),
         ("it:er", 4, {"intrasegmental": "no"}, 0, [-2.0, -1.0, -3.0]),
         ("it:es", 4, {"intrasegmental": "no"}, 2, [-2.0, -3.0, -1.0]),
         ("it:es", 7, {}, 1, [-2.0, -2.0]),  # a tie is wrong
         ("it:es", None, {}, 1, [-math.inf, -5.0]),
     )
-    assert verdict.right == (True, False, True, False, True)
-    assert (verdict.accuracy, verdict.n, verdict.ties) == (60.0, 5, "wrong")
-    assert verdict.breakdown == {
+    assert accuracy.right == (True, False, True, False, True)
+    assert (accuracy.value, accuracy.n, accuracy.ties) == (60.0, 5, "wrong")
+    assert accuracy.breakdown == {
         "distance=0": part(1, 1),
         "distance=>3": part(1, 3),
         "intrasegmental=no": part(1, 2),
@@ -57,7 +62,7 @@ def test_judge_by_hand():
         "phenomenon=it:es": part(2, 3),
         "phenomenon=it:es distance=>3": part(1, 2),
     }
-    assert verdict.details["interval"] == part(3, 5)["interval"]
+    assert accuracy.details["interval"] == part(3, 5)["interval"]
 
 
 @pytest.mark.parametrize(
@@ -82,29 +87,29 @@ def test_ties(correct, row, wrong, first):
         ("voita", "wrong", wrong),
         ("contrapro", "first", first),
     ):
-        verdict = judge([made(1, correct, format=format)], [row], ties)
-        assert verdict.right == (expected,), (format, ties)
-        assert verdict.ties == (ties or ("first" if format == "voita" else "wrong"))
+        accuracy = contrastive_accuracy([made(1, correct, format=format)], [row], ties)
+        assert accuracy.right == (expected,), (format, ties)
+        assert accuracy.ties == (ties or ("first" if format == "voita" else "wrong"))
 
 
-def test_judge_bad_scores():
+def test_bad_scores():
     with pytest.raises(ValueError, match="item i:2: NaN in its scores"):
-        judged(("p", 1, {}, 0, [-1.0, -2.0]), ("p", 1, {}, 0, [-1.0, math.nan]))
+        accuracy_of(("p", 1, {}, 0, [-1.0, -2.0]), ("p", 1, {}, 0, [-1.0, math.nan]))
     with pytest.raises(ValueError, match=r"a\.json, item 7: NaN in its scores \[nan, 1\.0, 2\.0\]"):
-        judge([made(1, place="a.json, item 7")], [[math.nan, 1.0, 2.0]])
+        contrastive_accuracy([made(1, place="a.json, item 7")], [[math.nan, 1.0, 2.0]])
     items = [made(1), made(2)]
     with pytest.raises(ValueError, match="1 rows of scores for 2 items"):
-        judge(items, [[1.0, 2.0, 3.0]])
+        contrastive_accuracy(items, [[1.0, 2.0, 3.0]])
     with pytest.raises(ValueError, match="item i:2: 2 scores for 3 candidates"):
-        judge(items, [[1.0, 2.0, 3.0], [1.0, 2.0]])
+        contrastive_accuracy(items, [[1.0, 2.0, 3.0], [1.0, 2.0]])
     with pytest.raises(ValueError, match="0 rows of scores for 0 items"):
-        judge([], [])
+        contrastive_accuracy([], [])
     with pytest.raises(ValueError, match="unknown rule for ties 'right': expected wrong or first"):
-        judge(items, [[1.0, 2.0, 3.0]] * 2, "right")
+        contrastive_accuracy(items, [[1.0, 2.0, 3.0]] * 2, "right")
     mixed = [made(1, format="voita"), made(2, format="lopes")]
-    with pytest.raises(ValueError, match="items of lopes and voita together; judge each suite alone, or give ties"):
-        judge(mixed, [[1.0, 2.0, 3.0]] * 2)
-    assert judge(mixed, [[1.0, 2.0, 3.0]] * 2, "first").n == 2
+    with pytest.raises(ValueError, match="items of lopes and voita together; score each suite alone, or give ties"):
+        contrastive_accuracy(mixed, [[1.0, 2.0, 3.0]] * 2)
+    assert contrastive_accuracy(mixed, [[1.0, 2.0, 3.0]] * 2, "first").n == 2
 
 
 @pytest.mark.parametrize("n", [1, 7, 200, 12000])
@@ -121,15 +126,19 @@ def test_statistics_by_group():
     generator = random.Random(1)
     items = [made(number, group=f"d{number % 4}", format="contrapro") for number in range(40)]
     scores = [[generator.random() for _ in range(3)] for _ in items]
-    verdict = judge(items, scores)
-    statistics = verdict.details["statistics"]
+    accuracy = contrastive_accuracy(items, scores)
+    statistics = accuracy.details["statistics"]
     assert statistics["unit"] == "document" and statistics["ids"] == ["d0", "d1", "d2", "d3"]
     for name, row in zip(statistics["ids"], statistics["rows"]):
-        own = [right for item, right in zip(items, verdict.right) if item.group == name]
+        own = [right for item, right in zip(items, accuracy.right) if item.group == name]
         assert row == [sum(own), len(own)]
-    pairs = judge([made(n, format="voita", group=f"i:{n // 2}") for n in range(4)], scores[:4]).details["statistics"]
+    pairs = contrastive_accuracy([made(n, format="voita", group=f"i:{n // 2}") for n in range(4)], scores[:4]).details[
+        "statistics"
+    ]
     assert pairs["unit"] == "context" and [n for _, n in pairs["rows"]] == [2, 2]
-    alone = judge([made(number, format="voita") for number in range(3)], scores[:3]).details["statistics"]
+    alone = contrastive_accuracy([made(number, format="voita") for number in range(3)], scores[:3]).details[
+        "statistics"
+    ]
     assert alone["unit"] == "item" and alone["ids"] == ["i:0", "i:1", "i:2"]
     assert [n for _, n in alone["rows"]] == [1, 1, 1]
 
@@ -157,20 +166,22 @@ def bawden_block(number):
 def test_bawden_blocks():
     items = [item for number in range(5) for item in bawden_block(number)]
     right = [True] * 4 + [True, True, True, False] + [False] * 4 + [True] * 4 + [True, False] * 2
-    verdict = judge(items, [[1.0, 0.0] if found else [0.0, 1.0] for found in right])
-    assert verdict.right == tuple(right) and verdict.accuracy == 65.0
-    assert verdict.breakdown["block=all right"] == part(2, 5)
-    assert verdict.breakdown["kind=semi-correct"] == part(6, 10) and verdict.breakdown["kind=correct"] == part(7, 10)
-    assert verdict.breakdown["type=f.pl"] == part(5, 10)
-    assert verdict.details["statistics"] == {
+    accuracy = contrastive_accuracy(items, [[1.0, 0.0] if found else [0.0, 1.0] for found in right])
+    assert accuracy.right == tuple(right) and accuracy.value == 65.0
+    assert accuracy.breakdown["block=all right"] == part(2, 5)
+    assert accuracy.breakdown["kind=semi-correct"] == part(6, 10) and accuracy.breakdown["kind=correct"] == part(7, 10)
+    assert accuracy.breakdown["type=f.pl"] == part(5, 10)
+    assert accuracy.details["statistics"] == {
         "unit": "block",
         "ids": [f"anaphora:{number}" for number in range(5)],
         "rows": [[4, 4], [3, 4], [0, 4], [4, 4], [2, 4]],
     }
-    assert "block=all right" not in judge([made(1, group="d")], [[1.0, 2.0, 3.0]]).breakdown
-    part_of = judge(items[2:10], [[1.0, 0.0]] * 8)  # half of the first block, the second, half of the third
+    assert "block=all right" not in contrastive_accuracy([made(1, group="d")], [[1.0, 2.0, 3.0]]).breakdown
+    part_of = contrastive_accuracy(
+        items[2:10], [[1.0, 0.0]] * 8
+    )  # half of the first block, the second, half of the third
     assert part_of.breakdown["block=all right"] == part(1, 1) and part_of.n == 8
-    assert "block=all right" not in judge(items[2:6], [[1.0, 0.0]] * 4).breakdown
+    assert "block=all right" not in contrastive_accuracy(items[2:6], [[1.0, 0.0]] * 4).breakdown
 
 
 def test_bawden_without_context_is_at_half():
@@ -178,16 +189,16 @@ def test_bawden_without_context_is_at_half():
     items = [item for number in range(30) for item in bawden_block(number)]
     generator = random.Random(3)
     score = {text: generator.random() for item in items for text in item.candidates}
-    verdict = judge(items, [[score[text] for text in item.candidates] for item in items])
-    assert verdict.accuracy == 50.0 and verdict.breakdown["block=all right"]["value"] == 0.0
+    accuracy = contrastive_accuracy(items, [[score[text] for text in item.candidates] for item in items])
+    assert accuracy.value == 50.0 and accuracy.breakdown["block=all right"]["value"] == 0.0
 
 
-def result_of(items, accuracy=0.5, seed=1, dataset="d", split="all", **made_how):
+def result_of(items, share=0.5, seed=1, dataset="d", split="all", **made_how):
     generator = random.Random(seed)
-    scores = [[1.0, *([0.0 if generator.random() < accuracy else 2.0] * (len(i.candidates) - 1))] for i in items]
-    verdict = judge(items, scores)
+    scores = [[1.0, *([0.0 if generator.random() < share else 2.0] * (len(i.candidates) - 1))] for i in items]
+    accuracy = contrastive_accuracy(items, scores)
     how = {"normalization": "sum", "past_context": 3, **made_how}
-    return verdict, contrastive_result(verdict, dataset=dataset, split=split, **how)
+    return accuracy, contrastive_result(accuracy, dataset=dataset, split=split, **how)
 
 
 def test_contrapro_averages():
@@ -197,10 +208,10 @@ def test_contrapro_averages():
         for far, size in sizes.items()
         for n in range(size)
     ]
-    verdict, result = result_of(items, 0.7, dataset="contrapro")
+    accuracy, result = result_of(items, 0.7, dataset="contrapro")
     found = {one["metric"]: one for one in average_results([result])}
-    by = {d: verdict.breakdown[f"distance={d}"]["value"] for d in ("0", "1", "2", "3", ">3")}
-    assert found["CP"]["value"] == pytest.approx(verdict.accuracy)  # with the published sizes the two are one
+    by = {d: accuracy.breakdown[f"distance={d}"]["value"] for d in ("0", "1", "2", "3", ">3")}
+    assert found["CP"]["value"] == pytest.approx(accuracy.value)  # with the published sizes the two are one
     assert found["CP_d>0"]["value"] == pytest.approx(
         (7075 * by["1"] + 1510 * by["2"] + 573 * by["3"] + 442 * by[">3"]) / 9600
     )
@@ -208,13 +219,13 @@ def test_contrapro_averages():
     assert [found[name]["n"] for name in ("CP", "CP_d>0", "CP_avg")] == [12000, 9600, 9600]
     assert {(one["signature"], one["dataset"]) for one in found.values()} == {(result["signature"], "contrapro")}
     fewer = [item for number, item in enumerate(items) if item.distance != 1 or number % 7 == 0]
-    verdict, result = result_of(fewer, 0.4, seed=5)
-    by = {d: verdict.breakdown[f"distance={d}"]["value"] for d in ("0", "1", "2", "3", ">3")}
+    accuracy, result = result_of(fewer, 0.4, seed=5)
+    by = {d: accuracy.breakdown[f"distance={d}"]["value"] for d in ("0", "1", "2", "3", ">3")}
     value = average_results([result])[0]["value"]  # the sizes published are the weights, not those of the file
     assert value == pytest.approx(
         (2400 * by["0"] + 7075 * by["1"] + 1510 * by["2"] + 573 * by["3"] + 442 * by[">3"]) / 12000
     )
-    assert value != pytest.approx(verdict.accuracy, abs=0.1)
+    assert value != pytest.approx(accuracy.value, abs=0.1)
     assert average_results([result_of([item for item in fewer if item.distance])[1]]) == []
 
 
@@ -248,8 +259,8 @@ def test_published_row_of_averages():
 def test_result_of_the_report():
     items = [made(1, distance=1, size=2, format="voita", suite="deixis_dev")]
     items += [made(2, distance=2, size=2, format="voita", suite="deixis_dev")]
-    verdict = judge(items, [[-1.0, -2.0], [-2.0, -1.0]])
-    result = contrastive_result(verdict, dataset="deixis", split="test", normalization="mean", past_context=3)
+    accuracy = contrastive_accuracy(items, [[-1.0, -2.0], [-2.0, -1.0]])
+    result = contrastive_result(accuracy, dataset="deixis", split="test", normalization="mean", past_context=3)
     assert (result["task"], result["metric"], result["value"], result["n"]) == ("contrastive", "accuracy", 50.0, 2)
     assert result["signature"] == (
         "logprob:mean|tokens:current|target-context:reference|past:3|future:0|context:true|ties:first|"
@@ -265,12 +276,12 @@ def test_result_of_the_report():
 
 
 def test_result_of_other_scores():
-    verdict = judge([made(1)], [[1.0, 2.0, 3.0]], "first")
-    result = file_result(verdict, dataset="d", split="test", better="lower")
+    accuracy = contrastive_accuracy([made(1)], [[1.0, 2.0, 3.0]], "first")
+    result = file_result(accuracy, dataset="d", split="test", better="lower")
     assert result["signature"] == f"scores:file|ties:first|version:{__version__}"
-    assert result["details"]["better"] == "lower" and "better" not in verdict.details
+    assert result["details"]["better"] == "lower" and "better" not in accuracy.details
     random_context = contrastive_result(
-        verdict,
+        accuracy,
         dataset="d",
         split="test",
         normalization="sum",
@@ -292,11 +303,11 @@ def test_counts_of_distance_and_pronoun():
         made(n, phenomenon=f"it:{generator.choice(['er', 'sie', 'es'])}", distance=generator.randrange(6))
         for n in range(100)
     ]
-    verdict = judge(items, [[1.0, 0.0, 0.0]] * 100)
+    accuracy = contrastive_accuracy(items, [[1.0, 0.0, 0.0]] * 100)
     expected = Counter((item.phenomenon, min(item.distance, 4)) for item in items)
     for (pair, distance), n in expected.items():
-        assert verdict.breakdown[f"phenomenon={pair} distance={'>3' if distance == 4 else distance}"]["n"] == n
-    assert sum(" distance=" in label for label in verdict.breakdown) == len(expected)
+        assert accuracy.breakdown[f"phenomenon={pair} distance={'>3' if distance == 4 else distance}"]["n"] == n
+    assert sum(" distance=" in label for label in accuracy.breakdown) == len(expected)
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 10), (10, 10), (1, 3), (81, 263), (15, 148)])

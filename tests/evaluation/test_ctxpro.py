@@ -11,14 +11,10 @@ import numpy as np
 import pytest
 
 from hf_docmt.evaluation.contrastive_accuracy import wilson_interval
-from hf_docmt.evaluation.discourse.ctxpro import (
-    CtxproItem,
-    ctxpro_result,
-    judge_outputs,
-    read_ctxpro,
-    source_documents,
-)
-from hf_docmt.evaluation.generative import ctxpro_files, search_of
+from hf_docmt.evaluation.generative_accuracy import generative_report, generative_result, source_documents
+from hf_docmt.evaluation.suites.ctxpro import Ctxpro
+from hf_docmt.evaluation.suites.generative_suite import GenerativeItem
+from hf_docmt.evaluation.systems import ContextReach, DocMTSystem, Seq2SeqSystem
 from hf_docmt.reports.statistics import scorer
 
 CTXPRO = Path(__file__).resolve().parents[3] / "shared" / "data" / "ctxpro_ende"
@@ -61,15 +57,15 @@ def write(tmp_path):
 
 
 def item(expected="du", rule="NOM", group="a", distance=None, number=1):
-    return CtxproItem(f"set:{number}", ("Hello.", "You?"), expected, rule, "Du?", distance, group)
+    return GenerativeItem(f"set:{number}", ("Hello.", "You?"), expected, rule, "Du?", distance, group)
 
 
 def right(text, word="du", **options):
-    return judge_outputs([item(word)], [["Hallo.", text]], **options)[0]
+    return Ctxpro.right([item(word)], [["Hallo.", text]], **options)[0]
 
 
 def test_reading(write):
-    first, second = read_ctxpro(write())
+    first, second = Ctxpro(write()).read()
     assert first.source == ("Hello.", "", "_ What?", "I see you. Really.")
     assert (first.expected, first.rule, first.reference) == ("sie", "ACC.FORM+PLUR", "Ich sehe Sie. Wirklich.")
     assert (first.item_id, first.group, first.distance) == ("aux.en-de.dev:1", "2016/a", None)
@@ -78,15 +74,15 @@ def test_reading(write):
 
 def test_inputs_elsewhere(write, tmp_path):
     path = write()
-    items = read_ctxpro(path)
+    items = Ctxpro(path).read()
     (tmp_path / "inputs" / "aux.en-de.dev").rename(tmp_path / "texts")
-    assert read_ctxpro(path, tmp_path / "texts") == items
+    assert Ctxpro(path, tmp_path / "texts").read() == items
     with pytest.raises(ValueError, match=r"aux\.en-de\.dev is not there; give the file of inputs"):
-        read_ctxpro(path)
+        Ctxpro(path).read()
 
 
 def test_source_documents(write):
-    items = read_ctxpro(write())
+    items = Ctxpro(write()).read()
     assert source_documents(items) == [["Hello.", "", "_ What?", "I see you. Really."], ["Do you?"]]
     assert source_documents(items, 1) == [["_ What?", "I see you. Really."], ["Do you?"]]
     assert source_documents(items, 0) == [["I see you. Really."], ["Do you?"]]
@@ -125,13 +121,13 @@ def test_expected_as_written():
 
 
 def test_only_the_last_sentence_counts():
-    assert judge_outputs([item()], [["Du?", "Sie?"]]) == [False]
+    assert Ctxpro.right([item()], [["Du?", "Sie?"]]) == [False]
     pytest.importorskip("sentencex")
     split = {"last": "sentence", "target_lang": "de"}
     assert right("Du kommst. Gut.") and not right("Du kommst. Gut.", **split)
     assert right("Gut. Du kommst.", **split) and right("Kommst du", **split)
     assert not right("", **split)
-    assert judge_outputs([item()], [["Kommst", "du jetzt?", ""]], **split) == [True]
+    assert Ctxpro.right([item()], [["Kommst", "du jetzt?", ""]], **split) == [True]
     with pytest.raises(ValueError, match="give target_lang, such as 'de'"):
         right("du", last="sentence")
 
@@ -139,7 +135,7 @@ def test_only_the_last_sentence_counts():
 def test_result_by_hand():
     items = [item(group="b"), item(rule="ACC", distance=1), item(group="b", distance=4), item(distance=9)]
     outputs = [["du"], ["Sie"], ["du"], ["du"]]
-    found = ctxpro_result(items, outputs, dataset="aux", split="dev", past_context=3, strategy="sliding", beams=4)
+    found = generative_result(items, outputs, dataset="aux", split="dev", past_context=3, strategy="sliding", beams=4)
     assert (found["value"], found["n"], found["task"]) == (75, 4, "discourse")
     values = {label: (part["value"], part["n"]) for label, part in found["breakdown"].items()}
     assert values == {"distance=1": (0, 1), "distance=>3": (100, 2), "rule=ACC": (0, 1), "rule=NOM": (100, 3)}
@@ -153,7 +149,7 @@ def test_result_by_hand():
     assert (found["strategy"], found["beams"]) == ("sliding", 4)
     pytest.importorskip("sentencex")
     options = {"last": "sentence", "target_lang": "de", "expected": "as written", "past_context": 3}
-    signature = ctxpro_result(items, outputs, dataset="aux", split="dev", **options)["signature"]
+    signature = generative_result(items, outputs, dataset="aux", split="dev", **options)["signature"]
     assert "|last:sentencex-" in signature and "-de|" in signature and "|expected:as-written|" in signature
 
 
@@ -168,8 +164,8 @@ def test_equals_second_reading():
         clean = "".join(letter for letter in text.lower() if letter not in string.punctuation)
         expected.append(one.expected in clean.split(" "))
     assert 50 < sum(expected) < 450
-    found = ctxpro_result(items, outputs, dataset="d", split="s", past_context=0)
-    assert judge_outputs(items, outputs) == expected and found["value"] == pytest.approx(100 * np.mean(expected))
+    found = generative_result(items, outputs, dataset="d", split="s", past_context=0)
+    assert Ctxpro.right(items, outputs) == expected and found["value"] == pytest.approx(100 * np.mean(expected))
     rows = np.array(found["details"]["statistics"]["rows"])
     assert scorer(found["metric"], 2)(rows.sum(0, keepdims=True))[0] == pytest.approx(found["value"])
 
@@ -190,21 +186,21 @@ def test_equals_second_reading():
 )
 def test_bad_items_are_named(write, changes, lines, message):
     with pytest.raises(ValueError, match=message):
-        read_ctxpro(write([ENTRIES[0], ENTRIES[1] | changes], lines))
+        Ctxpro(write([ENTRIES[0], ENTRIES[1] | changes], lines)).read()
 
 
 def test_bad_files_are_named(write, tmp_path):
     for entries, message in (([], "expected a JSON list of at least one item"), ({"a": 1}, "expected a JSON list")):
         with pytest.raises(ValueError, match=f"json: {message}"):
-            read_ctxpro(write(entries))
+            Ctxpro(write(entries)).read()
     with pytest.raises(ValueError, match="item 1: 'src segment' must be of type str, it is missing"):
-        read_ctxpro(write(["a"], ["a"]))
+        Ctxpro(write(["a"], ["a"])).read()
     path = write()
     path.write_text('[{"expected": "a"},\n', encoding="utf-8")
     with pytest.raises(ValueError, match=r"json, line 1, column 20: broken JSON"):
-        read_ctxpro(path)
+        Ctxpro(path).read()
     with pytest.raises(ValueError, match="does not exist"):
-        read_ctxpro(tmp_path / "nowhere.json")
+        Ctxpro(tmp_path / "nowhere.json").read()
 
 
 @pytest.mark.parametrize(
@@ -219,7 +215,7 @@ def test_bad_files_are_named(write, tmp_path):
 )
 def test_bad_outputs(outputs, options, message):
     with pytest.raises(ValueError, match=message):
-        judge_outputs([item(), item(number=2)], outputs, **options)
+        Ctxpro.right([item(), item(number=2)], outputs, **options)
 
 
 @pytest.mark.skipif(not CTXPRO.is_dir(), reason="the data folder is not there")
@@ -232,7 +228,7 @@ def test_bad_outputs(outputs, options, message):
     ],
 )
 def test_real_sets(name, counts, references):
-    items = read_ctxpro(CTXPRO / "evalsets" / f"{name}.opensubtitles.en-de.dev.json")
+    items = Ctxpro(CTXPRO / "evalsets" / f"{name}.opensubtitles.en-de.dev.json").read()
     texts = [sentence for item in items for sentence in item.source]
     tokens = sum(len(sentence.split()) for sentence in texts)
     assert (len(items), len({item.group for item in items}), len(texts), tokens) == counts
@@ -248,14 +244,15 @@ def test_real_sets(name, counts, references):
         }
     )
     outputs = [[item.reference] for item in items]
-    found = tuple(sum(judge_outputs(items, outputs, expected=expected)) for expected in ("normalised", "as written"))
+    found = tuple(sum(Ctxpro.right(items, outputs, expected=expected)) for expected in ("normalised", "as written"))
     assert found == references
 
 
 class Answers:
     """A system that knows the answer where the sentence before the current one says `formal`."""
 
-    name, past_context, future_context, target_context, model = "answers", 1, 0, "none", None
+    name, context = "answers", ContextReach(1, 0, "none")
+    languages, decoding = (None, None), {"strategy": None, "beams": None}
 
     def translate(self, documents):
         self.seen = documents
@@ -272,7 +269,7 @@ def test_a_system_with_and_without_its_context(write):
         entries, ["Hi.<eos> Be formal.<eos> I see you. Really."] * 5 + ["Be formal.<eos> Hi.<eos> I see you. Really."]
     )
     system = Answers()
-    report = ctxpro_files(system, [path], conditions=("true", "empty"))
+    report = generative_report(system, [path], conditions=("true", "empty"))
     true, empty = report["results"]
     assert [true["value"], empty["value"]] == [pytest.approx(100 * 5 / 6), 0]
     assert system.seen == [["I see you. Really."]] * 6
@@ -280,7 +277,7 @@ def test_a_system_with_and_without_its_context(write):
     assert (true["strategy"], true["beams"], true["dataset"]) == (None, None, "aux.en-de.dev")
     assert empty["details"]["difference"]["value"] == pytest.approx(-100 * 5 / 6)
     assert report["data"] == {"sets": ["aux.en-de.dev.json"]}
-    (other,) = ctxpro_files(system, [path], conditions=("random",))["results"]
+    (other,) = generative_report(system, [path], conditions=("random",))["results"]
     assert "context:random, seed 0" in other["signature"]
     assert {sentence for document in system.seen for sentence in document[:-1]} <= {"Hi.", "Be formal."}
 
@@ -290,35 +287,41 @@ def test_the_published_rule(write):
     pytest.importorskip("sentencex")
     entries = [ENTRIES[0] | {"expected": word, "document id": word} for word in ("du", "Du")]
     path = write(entries, ["Hi.<eos> I see you. Really."] * 2)
-    (ours,), (published,) = (ctxpro_files(Answers(), [path], rule=rule)["results"] for rule in ("line", "published"))
+    (ours,), (published,) = (
+        generative_report(Answers(), [path], rule=rule)["results"] for rule in ("line", "published")
+    )
     assert (ours["value"], published["value"]) == (100, 50)
     assert "last:line" in ours["signature"] and "expected:as-written" in published["signature"]
 
 
-def test_the_search_is_told_where_the_model_has_taken_its_own():
+def test_decoding_is_reported_where_the_model_has_its_own():
+    def decoding(kind, model, strategy=None, **generate_kwargs):
+        system = object.__new__(kind)
+        system.model, system.strategy, system.generate_kwargs = model, strategy, generate_kwargs
+        return system.decoding
+
     config = SimpleNamespace(num_beams=4)
     model = SimpleNamespace(generation_config=config, default_strategy=lambda: "sliding")
-    assert search_of(SimpleNamespace(model=model)) == {"strategy": "sliding", "beams": 4}
-    given = SimpleNamespace(model=model, strategy="full", generate_kwargs={"num_beams": 2})
-    assert search_of(given) == {"strategy": "full", "beams": 2}
-    config.num_beams = None  # greedy, in a configuration that does not tell
-    assert search_of(SimpleNamespace(model=SimpleNamespace(generation_config=config))) == {"strategy": None, "beams": 1}
+    assert decoding(DocMTSystem, model) == {"strategy": "sliding", "beams": 4}
+    assert decoding(DocMTSystem, model, "full", num_beams=2) == {"strategy": "full", "beams": 2}
+    config.num_beams = None  # greedy, in a configuration without a number
+    assert decoding(Seq2SeqSystem, SimpleNamespace(generation_config=config)) == {"strategy": None, "beams": 1}
 
 
 def test_bad_sets_for_a_system(write):
     system, path = Answers(), write()
-    assert read_ctxpro(path)[0].languages == ("en", "de")
+    assert Ctxpro(path).read()[0].languages == ("en", "de")
     with pytest.raises(ValueError, match="inputs belong to one set, got 2 sets"):
-        ctxpro_files(system, [path, path], inputs="x")
+        generative_report(system, [path, path], inputs="x")
     with pytest.raises(ValueError, match=r"are both called 'aux\.en-de\.dev' in results; give them one by one"):
-        ctxpro_files(system, [path, path])
+        generative_report(system, [path, path])
     with pytest.raises(ValueError, match="unknown context 'none'"):
-        ctxpro_files(system, [path], conditions=("true", "none"))
+        generative_report(system, [path], conditions=("true", "none"))
     with pytest.raises(ValueError, match="unknown rule 'last': expected line or published"):
-        ctxpro_files(system, [path], rule="last")
+        generative_report(system, [path], rule="last")
     with pytest.raises(ValueError, match="nowhere.json"):
-        ctxpro_files(system, [path, path.with_name("nowhere.json")])
+        generative_report(system, [path, path.with_name("nowhere.json")])
     assert not hasattr(system, "seen")  # nothing was translated
-    system.model = SimpleNamespace(config=SimpleNamespace(source_lang="en", target_lang="fr"))
+    system.languages = ("en", "fr")
     with pytest.raises(ValueError, match="target language is 'de', the model's 'fr'"):
-        ctxpro_files(system, [path])
+        generative_report(system, [path])

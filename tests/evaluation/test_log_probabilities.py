@@ -12,7 +12,7 @@ from torch import nn
 from hf_docmt import registry
 from hf_docmt.data.collators import SegmentCollator
 from hf_docmt.data.tokenizers import train_tokenizer
-from hf_docmt.evaluation.contrastive_accuracy import judge
+from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.systems import DocMTSystem
 from hf_docmt.evaluation.systems.log_probabilities import score_suite
@@ -211,7 +211,7 @@ def test_equal_candidates_are_scored_once(fake, tokenizer):
     (scores,) = score_suite(fake, tokenizer, [double], collate=collate, past_context=1)
     assert [target[0] for _, target in fake.shapes] == [2]
     assert scores[0] == scores[2] != scores[1]
-    assert not judge([double], [scores]).right[0]
+    assert not contrastive_accuracy([double], [scores]).right[0]
 
 
 def test_broken_weights_name_the_item(tokenizer):
@@ -219,7 +219,7 @@ def test_broken_weights_name_the_item(tokenizer):
     nn.init.constant_(model.out, math.nan)
     collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_discount=0.0)
     with pytest.raises(ValueError, match="item suite:1: NaN"):
-        judge(ITEMS, score_suite(model, tokenizer, ITEMS, collate=collate, past_context=1))
+        contrastive_accuracy(ITEMS, score_suite(model, tokenizer, ITEMS, collate=collate, past_context=1))
 
 
 def test_items_longer_than_learned_positions_are_named(tokenizer):

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from hf_docmt.evaluation.contrastive_accuracy import judge
+from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy
 from hf_docmt.evaluation.score_files import read_scores, write_scores
 from hf_docmt.evaluation.suites import read_suite
 
@@ -79,7 +79,7 @@ SUITES = {"contrapro": contrapro, "voita": voita, "lopes": lopes, "bawden": bawd
 
 @pytest.fixture(params=SUITES)
 def suite(request, tmp_path):
-    """(format, path, items, scores with many ties); the items have no context, which changes no verdict."""
+    """(format, path, items, scores with many ties); the items have no context, which changes no accuracy."""
     generator = random.Random(request.param)
     path = SUITES[request.param](tmp_path / "suite", generator)
     items = read_suite(path, context=0)
@@ -145,16 +145,16 @@ def evaluate_bawden(json_path, scores_path, maximize):
     scores = iter([float(line) for line in scores_path.read_text().splitlines()])
     found = {}
     for block in json.loads(json_path.read_text()).values():
-        verdicts = []
+        accuracys = []
         for target in block["trg"]:
             right, wrong = next(scores), next(scores)
-            verdicts.append(right > wrong if maximize else right < wrong)
+            accuracys.append(right > wrong if maximize else right < wrong)
             kind = "semi-correct" if "semi-correct" in target else "correct"
             for name in ("total", f"kind={kind}", f"type={target['type']}", "phenomenon=anaphora"):
                 correct, total = found.get(name, (0, 0))
-                found[name] = (correct + verdicts[-1], total + 1)
+                found[name] = (correct + accuracys[-1], total + 1)
         correct, total = found.get("block=all right", (0, 0))
-        found["block=all right"] = (correct + (False not in verdicts), total + 1)
+        found["block=all right"] = (correct + (False not in accuracys), total + 1)
     return found
 
 
@@ -172,17 +172,20 @@ def published(format, path, scores_path, better):
 
 @pytest.mark.parametrize("better", ["lower", "higher"])
 def test_agrees_with_the_published_evaluation(suite, tmp_path, better):
-    """Whole, every part and every size, from the file that we write and from our own verdict on it."""
+    """Whole, every part and every size, from the file that we write and from our own accuracy on it."""
     format, path, items, scores = suite
     file = tmp_path / "scores.txt"
     write_scores(file, items, scores, better)
     expected = published(format, path, file, better)
-    for verdict in (judge(items, scores), judge(items, read_scores(file, items, better))):
-        assert verdict.accuracy == pytest.approx(100 * expected["total"][0] / expected["total"][1])
-        found = {name: (part["value"] * part["n"] / 100, part["n"]) for name, part in verdict.breakdown.items()}
+    for accuracy in (
+        contrastive_accuracy(items, scores),
+        contrastive_accuracy(items, read_scores(file, items, better)),
+    ):
+        assert accuracy.value == pytest.approx(100 * expected["total"][0] / expected["total"][1])
+        found = {name: (part["value"] * part["n"] / 100, part["n"]) for name, part in accuracy.breakdown.items()}
         assert found == {name: pytest.approx(counts) for name, counts in expected.items() if name != "total"}
-    opposite = judge(items, scores, "wrong" if format == "voita" else "first")
-    assert opposite.accuracy != verdict.accuracy  # there are ties, and they count
+    opposite = contrastive_accuracy(items, scores, "wrong" if format == "voita" else "first")
+    assert opposite.value != accuracy.value  # there are ties, and they count
 
 
 def test_random_text_of_scores(suite, tmp_path):
@@ -192,7 +195,7 @@ def test_random_text_of_scores(suite, tmp_path):
     lines = [generator.choice(["1.5", "2", "2.0", "-1e-3", "-0.001", "inf"]) for item in items for _ in item.candidates]
     file.write_text("\r\n".join(lines), encoding="utf-8")
     expected = published(format, path, file, "lower")["total"]
-    assert judge(items, read_scores(file, items)).accuracy == pytest.approx(100 * expected[0] / expected[1])
+    assert contrastive_accuracy(items, read_scores(file, items)).value == pytest.approx(100 * expected[0] / expected[1])
 
 
 def test_scores_come_back_as_they_were(suite, tmp_path):

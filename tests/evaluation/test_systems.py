@@ -402,7 +402,7 @@ def test_marian_tokenizer(marian_tokenizer):
     output = model.generate(**inputs, max_new_tokens=7, num_beams=1)[0]
     assert system.translate([[one.source[0], ""]]) == [[tokenizer.decode(output, skip_special_tokens=True).strip(), ""]]
     with pytest.raises(
-        ValueError, match="marks of target languages, such as '>>deu<<', but source_prefix is not given"
+        ValueError, match="tokens of target languages, such as '>>deu<<', but source_prefix is not given"
     ):
         Seq2SeqSystem(model, tokenizer)
     assert not Seq2SeqSystem(model, tokenizer, source_prefix="").collate.prefix
@@ -603,7 +603,7 @@ def test_load_system(tmp_path, marian, llama, tokenizer):
 
 
 def test_load_system_bad_folders(tmp_path, marian):
-    with pytest.raises(ValueError, match="unknown kind of system 'decoder': expected one of auto, docmt"):
+    with pytest.raises(ValueError, match="unknown kind of system 'decoder': expected one of auto, causal, docmt"):
         load_system(tmp_path, "decoder")
     with pytest.raises(ValueError, match="unknown dtype 'float8'"):
         load_system(tmp_path, dtype="float8")

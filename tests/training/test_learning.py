@@ -8,7 +8,7 @@ from hf_docmt import registry
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.corpus import write_corpus
 from hf_docmt.data.synthetic.scene import Scene
-from hf_docmt.evaluation.suite_files import contrast
+from hf_docmt.evaluation.contrast import contrast
 from hf_docmt.evaluation.systems import DocMTSystem
 from hf_docmt.training.recipe import load_recipe
 from hf_docmt.training.run import train

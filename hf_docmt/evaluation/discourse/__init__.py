@@ -1,4 +1,4 @@
-"""Discourse metrics of translated documents: pronouns, forms of address, ctxpro, connectives, terms."""
+"""Discourse metrics of translated documents: pronouns, forms of address, connectives, terms."""
 
 from hf_docmt.evaluation.discourse.connectives import (
     connective_result,
@@ -7,7 +7,6 @@ from hf_docmt.evaluation.discourse.connectives import (
     count_connectives,
 )
 from hf_docmt.evaluation.discourse.consistency import term_consistency
-from hf_docmt.evaluation.discourse.ctxpro import ctxpro_result, judge_outputs, read_ctxpro, source_documents
 from hf_docmt.evaluation.discourse.pronouns import pronoun_f1
 from hf_docmt.evaluation.discourse.tagging import SpacyTagger, load_tagger
 
@@ -17,11 +16,7 @@ __all__ = [
     "connective_table",
     "connectives_of",
     "count_connectives",
-    "ctxpro_result",
-    "judge_outputs",
     "load_tagger",
     "pronoun_f1",
-    "read_ctxpro",
-    "source_documents",
     "term_consistency",
 ]

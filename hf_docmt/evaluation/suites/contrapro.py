@@ -1,105 +1,186 @@
 """ContraPro (Müller et al. 2018): German pronouns, as JSON that points into documents, or as the text made from it."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hf_docmt.evaluation.suites.contrapro_documents import Surroundings
-from hf_docmt.evaluation.suites.items import SuiteItem, field_of, same_text
-from hf_docmt.evaluation.suites.pronouns import pronoun_of
-from hf_docmt.evaluation.suites.texts import Block, context_of, nearest, read_contexts, read_texts
-from hf_docmt.files import DataError, stem
+from hf_docmt.evaluation.suites.averages import weighted_average
+from hf_docmt.evaluation.suites.contrapro_documents import SuiteDocuments, Surroundings
+from hf_docmt.evaluation.suites.items import SuiteItem, same_text
+from hf_docmt.evaluation.suites.json_fields import entries_of, field_of
+from hf_docmt.evaluation.suites.parallel_text import (
+    Block,
+    context_of,
+    find_records,
+    nearest,
+    read_contexts,
+    read_parallel_text,
+)
+from hf_docmt.evaluation.suites.replaced_pronouns import replaced_pronouns
+from hf_docmt.evaluation.suites.suite import Suite, read_json
+from hf_docmt.files import DataError
 
 LINES = 3  # of an item in the text files: the reference and two errors
 PRONOUNS = ("er", "sie", "es")
 LANGUAGES = ("en", "de")
 TEXT = re.compile(r"(.+)\.text\.(en|de)")
+DISTANCES = {"0": 2400, "1": 7075, "2": 1510, "3": 573, ">3": 442}  # items at each antecedent distance
+DOCUMENT_ID = re.compile(r"\d{4}_\d+_\d+(\.de)?")  # of OpenSubtitles: year, film, subtitles
 
 
-def contrapro_items(
-    entries: list[dict],
-    path: str | Path,
-    around: Callable[[str, int, str, str], Surroundings],
-    languages: tuple[str | None, str | None],
-) -> Iterator[SuiteItem]:
-    """`around` gives the sentences before and after (document id, segment id, source text, place for messages)."""
-    counts: set[int] = set()
-    for number, entry in enumerate(entries, 1):
-        place = f"{path}, item {number}"
-        doc_id, source = field_of(entry, "document id", str, place), field_of(entry, "src segment", str, place)
-        segment = field_of(entry, "segment id", int, place)
-        errors = field_of(entry, "errors", list, place)
-        wrong = [field_of(error, "contrastive", str, f"{place}, error {i}") for i, error in enumerate(errors, 1)]
-        counts.add(len(wrong))
-        if not wrong or len(counts) > 1:
-            raise DataError(
-                f"{place}: {len(wrong)} contrastive translations, expected "
-                f"{'at least one' if not wrong else f'{min(counts - {len(wrong)})} as in the items before'}; "
-                "the file seems to be cut or altered"
-            )
-        found = around(doc_id, segment, source, place)
+class ContraPro(Suite):
+    """German pronouns er, sie and es (Müller et al. 2018); other suites use the format, too.
+
+    JSON with `segment id` counted from 1: the context is taken from `documents`, JSON lines with the source language
+    first in every sentence pair, by default `documents.jsonl` beside the suite; those that are given are read without
+    context, too. Or `NAME.text.en` and `.de`, parallel files with the reference and its two errors as the lines of an
+    item, and the context in `NAME.context.en` and `.de`, as many lines for each line of text, where empty lines stand
+    for sentences that were not there. There the pronoun is read from the translations, all else about an item from
+    `records`, the JSON, where it is there.
+    """
+
+    format = "contrapro"
+    title = "ContraPro"
+    json_key = "src segment"
+    options = {"documents": "JSON of ContraPro", "records": "text files of ContraPro"}
+    published = {
+        "contrapro": {"items": 12000, "candidates": 36000} | {f"distance={d}": n for d, n in DISTANCES.items()}
+    }
+
+    @classmethod
+    def matches_name(cls, path: Path) -> bool:
+        return TEXT.fullmatch(path.name) is not None
+
+    def accepted_options(self) -> set[str]:
+        return {"records"} if self.matches_name(self.path) else {"documents"}
+
+    def items(self) -> Iterator[SuiteItem]:
+        return self._text_items() if self.matches_name(self.path) else self._json_items()
+
+    @classmethod
+    def published_counts(cls, name: str, items: Sequence[SuiteItem]) -> dict[str, int] | None:
+        """Those of ContraPro for its own name, and under any name for items of its documents."""
+        is_contrapro = all(DOCUMENT_ID.fullmatch(item.group or "") for item in items)
+        return cls.published.get("contrapro" if is_contrapro else name)
+
+    @classmethod
+    def averages(cls, results: Sequence[dict]) -> list[dict]:
+        """`CP`, `CP_d>0` and `CP_avg` of Lupo et al. (2023), appendix F, for results with all five distances.
+
+        The weights are the published sizes of the subsets whatever their sizes are here, so that on the whole
+        ContraPro `CP` is the accuracy; `CP_avg` is the plain mean of the four distances above 0.
+        """
+        found = []
+        for result in results:
+            parts = {distance: result["breakdown"].get(f"distance={distance}") for distance in DISTANCES}
+            if not all(parts.values()):
+                continue
+            far = {distance: part for distance, part in parts.items() if distance != "0"}
+            found += [
+                weighted_average("CP", result["dataset"], result, parts, DISTANCES),
+                weighted_average("CP_d>0", result["dataset"], result, far, DISTANCES),
+                weighted_average("CP_avg", result["dataset"], result, far, dict.fromkeys(far, 1)),
+            ]
+        return found
+
+    # JSON
+
+    def _json_items(self) -> Iterator[SuiteItem]:
+        entries = entries_of(self.content, self.path)
+        documents = self._documents()
+        wrong_counts: set[int] = set()
+        for number, entry in enumerate(entries, 1):
+            where = f"{self.path}, item {number}"
+            wrong = self._contrastive(entry, where)
+            wrong_counts.add(len(wrong))
+            if not wrong or len(wrong_counts) > 1:
+                expected = f"{min(wrong_counts - {len(wrong)})} as in the items before" if wrong else "at least one"
+                raise DataError(
+                    f"{where}: {len(wrong)} contrastive translations, expected {expected}; the file seems to be cut or "
+                    "altered"
+                )
+            yield self._json_item(number, entry, wrong, documents, where)
+
+    def _json_item(
+        self, number: int, entry: dict, wrong: list[str], documents: SuiteDocuments | None, where: str
+    ) -> SuiteItem:
+        doc_id, segment = field_of(entry, "document id", str, where), field_of(entry, "segment id", int, where)
+        source = field_of(entry, "src segment", str, where)
+        around = documents.around(doc_id, segment, source, where) if documents else Surroundings()
+        languages = documents.languages if documents else (None, _language_ending(doc_id))
         pronouns = [entry.get("src pronoun"), entry.get("ref pronoun")]
-        inside = field_of(entry, "intrasegmental", bool, place, optional=True)
-        yield SuiteItem(
-            item_id=f"{stem(path)}:{number}",
-            source=(*found.source, source),
-            target_context=found.target,
-            candidates=(field_of(entry, "ref segment", str, place), *wrong),
-            correct=0,
-            phenomenon=":".join(pronouns).lower() if all(isinstance(name, str) for name in pronouns) else stem(path),
-            distance=field_of(entry, "ante distance", int, place, optional=True),
+        inside = field_of(entry, "intrasegmental", bool, where, optional=True)
+        return self.item(
+            number,
+            source=(*around.source, source),
+            target_context=around.target,
+            candidates=(field_of(entry, "ref segment", str, where), *wrong),
+            phenomenon=":".join(pronouns).lower() if all(isinstance(one, str) for one in pronouns) else self.name,
+            distance=field_of(entry, "ante distance", int, where, optional=True),
             labels={} if inside is None else {"intrasegmental": "yes" if inside else "no"},
             index=segment - 1,
-            source_after=found.source_after,
-            target_after=found.target_after,
+            source_after=around.source_after,
+            target_after=around.target_after,
             group=doc_id,
-            format="contrapro",
-            languages=(languages[0], languages[1] or _ending(doc_id)),
-            place=place,
+            languages=languages,
+            place=where,
         )
 
+    @staticmethod
+    def _contrastive(entry: dict, where: str) -> list[str]:
+        errors = field_of(entry, "errors", list, where)
+        return [field_of(error, "contrastive", str, f"{where}, error {i}") for i, error in enumerate(errors, 1)]
 
-def contrapro_text_items(path: Path, context: int, records: list[SuiteItem] | None) -> Iterator[SuiteItem]:
-    """Items of `NAME.text.en` and `.de`, parallel files with the reference and its two errors as the lines of an item.
+    def _documents(self) -> SuiteDocuments | None:
+        if self.documents is None and not self.context and not self.future_context:
+            return None
+        path = self.path.with_name("documents.jsonl") if self.documents is None else Path(self.documents)
+        return SuiteDocuments(path, self.path, self.context, self.future_context)
 
-    The context is in `NAME.context.en` and `.de`, as many lines for each line of text; empty lines stand for sentences
-    that were not there. The pronoun is read from the translations, all else about an item from `records`, those of the
-    JSON, where they are given.
-    """
-    name = TEXT.fullmatch(path.name)[1]
-    texts = [path.with_name(f"{name}.text.{language}") for language in LANGUAGES]
-    current = read_texts(*texts)
-    blocks = current.equal_blocks(LINES) if records is None else current.blocks([len(r.candidates) for r in records])
-    files = [path.with_name(f"{name}.context.{language}") for language in LANGUAGES]
-    contexts = read_contexts(*files, current) if context else [((), ())] * len(current.source)
-    for number, block in enumerate(blocks, 1):
-        whole = context_of(block, contexts, files[0])
-        source, target = nearest(whole, context)
-        record = {
-            "item_id": f"{name}:{number}",
-            "source": (*source, block.source),
-            "target_context": target,
-            "candidates": tuple(block.candidates),
-            "correct": 0,
-            "format": "contrapro",
-            "languages": LANGUAGES,
-            "place": block.place,
-        }
-        yield SuiteItem(**record, **_told(block, len(whole[0]), records[number - 1] if records else None))
+    # Text
+
+    def _text_items(self) -> Iterator[SuiteItem]:
+        name = TEXT.fullmatch(self.path.name)[1]
+        records = self._recorded_items(name)
+        current = read_parallel_text(*(self.path.with_name(f"{name}.text.{language}") for language in LANGUAGES))
+        sizes = None if records is None else [len(record.candidates) for record in records]
+        blocks = current.equal_blocks(LINES) if sizes is None else current.blocks(sizes)
+        files = [self.path.with_name(f"{name}.context.{language}") for language in LANGUAGES]
+        contexts = read_contexts(*files, current) if self.context else [((), ())] * len(current.source)
+        for number, block in enumerate(blocks, 1):
+            whole = context_of(block, contexts, files[0])
+            source, target = nearest(whole, self.context)
+            yield self.item(
+                number,
+                item_id=f"{name}:{number}",
+                source=(*source, block.source),
+                target_context=target,
+                candidates=tuple(block.candidates),
+                languages=LANGUAGES,
+                place=block.where,
+                **_properties(block, len(whole[0]), records[number - 1] if records else None),
+            )
+
+    def _recorded_items(self, name: str) -> list[SuiteItem] | None:
+        """The items of the JSON that belongs to the text, without their context; None where there is none."""
+        path = find_records(self.path, name) if self.records is None else Path(self.records)
+        if path is None:
+            return None
+        return list(ContraPro(path, context=0, content=read_json(path)).items())
 
 
-def _told(block: Block, before: int, record: SuiteItem | None) -> dict:
-    """What is known about an item besides its texts."""
+def _properties(block: Block, context: int, record: SuiteItem | None) -> dict:
+    """What is known about an item of a text file besides its texts, which are checked against its record."""
     if record is None:
-        pronoun = pronoun_of(block.candidates[0], block.candidates[1:], PRONOUNS, block.place)
-        return {"phenomenon": f"it:{pronoun}", "distance": None, "index": before}
+        pronoun = replaced_pronouns(block.candidates[0], block.candidates[1:], PRONOUNS, block.where)
+        return {"phenomenon": f"it:{pronoun}", "distance": None, "index": context}
     for text, other in zip((block.source, *block.candidates), (record.source[-1], *record.candidates)):
         if not same_text(text, other):
-            raise DataError(f"{block.place}: {text!r} is not {other!r}, {record.place}; the files are not of one suite")
+            raise DataError(f"{block.where}: {text!r} is not {other!r}, {record.place}; the files are not of one suite")
     return {name: getattr(record, name) for name in ("phenomenon", "distance", "labels", "index", "group")}
 
 
-def _ending(doc_id: str) -> str | None:
+def _language_ending(doc_id: str) -> str | None:
     """The language that ends a document id such as `1999_1_2.de`."""
     found = re.search(r"\.([a-z]{2})$", doc_id)
     return found[1] if found else None

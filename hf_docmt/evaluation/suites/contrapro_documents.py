@@ -36,19 +36,19 @@ class SuiteDocuments:
         rows = read_documents("jsonl", source_lang=source_lang, target_lang=target_lang, path=path)
         self.sides = {row["doc_id"]: tuple(sentences(row, lang) for lang in self.languages) for row in rows}
 
-    def around(self, doc_id: str, segment: int, current: str, place: str) -> Surroundings:
+    def around(self, doc_id: str, segment: int, current: str, where: str) -> Surroundings:
         """Sentences around a segment (from 1), which must hold the text `current`."""
         found = self.sides.get(doc_id) or self.sides.get(doc_id.removesuffix(f".{self.languages[1]}"))
         if found is None:
-            raise DataError(f"{place}: document {doc_id!r} is not in {self.path}; give the suite's own documents")
+            raise DataError(f"{where}: document {doc_id!r} is not in {self.path}; give the suite's own documents")
         source, target = found
         if not 1 <= segment <= len(source):
             raise DataError(
-                f"{place}: no segment {segment} in document {doc_id!r}, which has 1 to {len(source)} in {self.path}"
+                f"{where}: no segment {segment} in document {doc_id!r}, which has 1 to {len(source)} in {self.path}"
             )
         if not same_text(source[segment - 1], current):
             raise DataError(
-                f"{place}: 'src segment' is {current!r}, but segment {segment} of document {doc_id!r} is "
+                f"{where}: 'src segment' is {current!r}, but segment {segment} of document {doc_id!r} is "
                 f"{source[segment - 1]!r} in {self.path}; give the suite's own documents, source language first"
             )
         before = slice(max(0, segment - 1 - self.past), segment - 1)

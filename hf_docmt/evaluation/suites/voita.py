@@ -1,95 +1,153 @@
-"""Voita et al. (2019): Russian deixis, lexical cohesion and ellipsis, four sentences joined by `_eos`.
-
-As JSON, or as the text files that are scored, `NAME.src` and `NAME.dst`, with one line for each candidate; which lines
-are an item, and which is right, says the JSON: neighbouring items can have the same source.
-"""
+"""Voita et al. (2019): Russian deixis, lexical cohesion and ellipsis, four sentences joined by `_eos`."""
 
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hf_docmt.evaluation.suites.items import SuiteItem, field_of, same_text
-from hf_docmt.evaluation.suites.texts import read_texts
-from hf_docmt.files import DataError, stem
+from hf_docmt.evaluation.suites.averages import weighted_average
+from hf_docmt.evaluation.suites.items import SuiteItem, same_text
+from hf_docmt.evaluation.suites.json_fields import entries_of, field_of
+from hf_docmt.evaluation.suites.parallel_text import find_records, read_parallel_text
+from hf_docmt.evaluation.suites.suite import Suite, read_json
+from hf_docmt.files import DataError
 
-PUBLISHED = ("deixis_dev", "deixis_test", "lex_cohesion_dev", "lex_cohesion_test", "ellipsis_infl", "ellipsis_vp")
-
-
-def voita_items(
-    entries: list[dict], path: str | Path, context: int, places: Sequence[str] | None = None
-) -> Iterator[SuiteItem]:
-    """`places`: how messages call the items; by default by their number in the file."""
-    name = stem(path)
-    languages = _languages(entries, name)
-    groups: dict[tuple[str, ...], str] = {}  # items with one context, called by the first of them
-    for number, entry in enumerate(entries, 1):
-        place = places[number - 1] if places else f"{path}, item {number}"
-        source = _split_eos(field_of(entry, "src", str, place))
-        targets = _targets(entry, source, place)
-        start = max(0, len(source) - 1 - context)
-        yield SuiteItem(
-            item_id=f"{name}:{number}",
-            source=source[start:],
-            target_context=targets[0][start:-1],
-            candidates=tuple(target[-1] for target in targets),
-            correct=entry["true_ind"],
-            phenomenon=re.sub(r"[_-](dev|valid|validation|test|train)$", "", name),
-            distance=field_of(entry, "ctx_dist", int, place, optional=True),
-            index=len(source) - 1,
-            group=groups.setdefault(source[:-1], f"{name}:{number}"),
-            format="voita",
-            languages=languages,
-            place=place,
-        )
+TEXT = re.compile(r".+(?:(?<!\.current)(?<!\.context)\.src|\.dst)")  # the others are Lopes' files
+WEIGHTS = {"deixis": 2500, "lex_cohesion": 1500, "ellipsis_infl": 500, "ellipsis_vp": 500}  # items of the test sets
 
 
-def voita_text_items(path: Path, context: int, records: list[dict], records_path: Path) -> Iterator[SuiteItem]:
-    """Items of `NAME.src` or `.dst` and the file beside it; `records` are the items of the JSON."""
-    told = list(voita_items(records, records_path, context))
-    files = [path.with_suffix(suffix) for suffix in (".src", ".dst")]
-    entries, places = [], []
-    for entry, item, block in zip(records, told, read_texts(*files).blocks([len(item.candidates) for item in told])):
-        for text, other in zip((block.source, *block.candidates), (entry["src"], *entry["dst"])):
-            if not same_text(text, other):
-                raise DataError(
-                    f"{block.place}: {text!r} is not {other!r}, {item.place}; the files are not of one suite"
-                )
-        entries.append(entry | {"src": block.source, "dst": block.candidates})
-        places.append(block.place)
-    return voita_items(entries, path, context, places)
+class Voita(Suite):
+    """Russian test sets (Voita et al. 2019): the first of the best candidates is the choice.
+
+    JSON, or the text files that are scored, `NAME.src` and `NAME.dst`, with one line for each candidate. Which lines
+    are an item, and which one is right, is in the JSON (`records`): neighbouring items can have the same source.
+    """
+
+    format = "voita"
+    title = "Voita"
+    ties = "first"
+    unit = "context"
+    json_key = "dst"
+    options = {"records": "text files of Voita"}
+    published = {
+        "deixis_dev": {"items": 500, "candidates": 1000},
+        "deixis_test": {"items": 2500, "candidates": 5000},
+        "lex_cohesion_dev": {"items": 500, "candidates": 1124},
+        "lex_cohesion_test": {"items": 1500, "candidates": 3428},
+        "ellipsis_infl": {"items": 500, "candidates": 2520},
+        "ellipsis_vp": {"items": 500, "candidates": 5203},
+    }
+
+    @classmethod
+    def matches_name(cls, path: Path) -> bool:
+        return TEXT.fullmatch(path.name) is not None
+
+    def accepted_options(self) -> set[str]:
+        return {"records"} if self.matches_name(self.path) else set()
+
+    def items(self) -> Iterator[SuiteItem]:
+        if self.matches_name(self.path):
+            return self._items(*self._text_entries())
+        entries = entries_of(self.content, self.path)
+        return self._items(entries, [f"{self.path}, item {number}" for number in range(1, len(entries) + 1)])
+
+    @classmethod
+    def averages(cls, results: Sequence[dict]) -> list[dict]:
+        """`Voita` and `Voita_avg` of Lupo et al. (2023), appendix F, where all four sets have one signature.
+
+        The first has the published sizes of the test sets as weights, the second is the plain mean. `deixis` and
+        `lex_cohesion` are both of `dev` or both of `test`.
+        """
+        groups: dict[tuple, dict[tuple[str, str], dict]] = {}
+        for result in results:
+            name, part = re.fullmatch(r"(.*?)(?:_(dev|test))?", result["details"]["suite"]).groups()
+            groups.setdefault((result["split"], result["signature"]), {})[name, part or ""] = result
+        found = []
+        for group in groups.values():
+            for part in ("dev", "test", ""):
+                names = {name: (name, "" if name.startswith("ellipsis") else part) for name in WEIGHTS}
+                if not all(key in group for key in names.values()):
+                    continue
+                parts = {name: {"value": group[key]["value"], "n": group[key]["n"]} for name, key in names.items()}
+                dataset, first = f"voita_{part}".rstrip("_"), group[names["deixis"]]
+                found.append(weighted_average("Voita", dataset, first, parts, WEIGHTS))
+                found.append(weighted_average("Voita_avg", dataset, first, parts, dict.fromkeys(WEIGHTS, 1)))
+        return found
+
+    def _items(self, entries: Sequence[dict], positions: Sequence[str]) -> Iterator[SuiteItem]:
+        """The items of JSON entries; `positions` are their names in messages."""
+        languages = self._languages(entries)
+        groups: dict[tuple[str, ...], str] = {}  # items with one context, named by the first of them
+        for number, (entry, where) in enumerate(zip(entries, positions, strict=True), 1):
+            source = _sentences(field_of(entry, "src", str, where))
+            targets = _targets(entry, source, where)
+            start = max(0, len(source) - 1 - self.context)
+            yield self.item(
+                number,
+                source=source[start:],
+                target_context=targets[0][start:-1],
+                candidates=tuple(target[-1] for target in targets),
+                correct=entry["true_ind"],
+                phenomenon=re.sub(r"[_-](dev|valid|validation|test|train)$", "", self.name),
+                distance=field_of(entry, "ctx_dist", int, where, optional=True),
+                index=len(source) - 1,
+                group=groups.setdefault(source[:-1], f"{self.name}:{number}"),
+                languages=languages,
+                place=where,
+            )
+
+    def _text_entries(self) -> tuple[list[dict], list[str]]:
+        """The entries of the JSON with the texts of the text files, and file and line of each."""
+        records = find_records(self.path, self.path.stem) if self.records is None else Path(self.records)
+        if records is None:
+            raise DataError(
+                f"{self.path}: which lines are one item is in {self.path.stem}.json, which is not beside it or a "
+                "folder above; give it as records"
+            )
+        content = entries_of(read_json(records), records)
+        items = list(Voita(records, context=self.context, content=content).items())
+        text = read_parallel_text(*(self.path.with_suffix(suffix) for suffix in (".src", ".dst")))
+        entries, positions = [], []
+        for entry, item, block in zip(content, items, text.blocks([len(item.candidates) for item in items])):
+            for line, other in zip((block.source, *block.candidates), (entry["src"], *entry["dst"])):
+                if not same_text(line, other):
+                    raise DataError(
+                        f"{block.where}: {line!r} is not {other!r}, {item.place}; the files are not of one suite"
+                    )
+            entries.append(entry | {"src": block.source, "dst": block.candidates})
+            positions.append(block.where)
+        return entries, positions
+
+    def _languages(self, entries: Sequence[dict]) -> tuple[str | None, str | None]:
+        """English and Russian for a set of a published name in Cyrillic letters; others use the format, too."""
+        text = str([entry.get("dst") for entry in entries]) if self.name in self.published else ""
+        letters = [letter for letter in text.replace("_eos", "") if letter.isalpha()]
+        cyrillic = sum("\u0400" <= letter <= "\u04ff" for letter in letters)
+        return ("en", "ru") if 2 * cyrillic > len(letters) else (None, None)
 
 
-def _targets(entry: dict, source: tuple[str, ...], place: str) -> list[tuple[str, ...]]:
+def _targets(entry: dict, source: tuple[str, ...], where: str) -> list[tuple[str, ...]]:
     """The sentences of every candidate."""
-    candidates, correct = field_of(entry, "dst", list, place), field_of(entry, "true_ind", int, place)
+    candidates, correct = field_of(entry, "dst", list, where), field_of(entry, "true_ind", int, where)
     if len(candidates) < 2 or not 0 <= correct < len(candidates):
         raise DataError(
-            f"{place}: true_ind is {correct} with {len(candidates)} candidates in 'dst'; expected two or more "
-            "candidates and the place, from 0, of the right one"
+            f"{where}: true_ind is {correct} with {len(candidates)} candidates in 'dst'; expected two or more "
+            "candidates and the index, from 0, of the right one"
         )
     targets = []
-    for which, candidate in enumerate(candidates):
+    for number, candidate in enumerate(candidates):
         if not isinstance(candidate, str):
-            raise DataError(f"{place}: candidate {which} is {candidate!r}, expected text")
-        target = _split_eos(candidate)
+            raise DataError(f"{where}: candidate {number} is {candidate!r}, expected text")
+        target = _sentences(candidate)
         if len(target) != len(source):
             raise DataError(
-                f"{place}: candidate {which} has {len(target)} sentences, the source has {len(source)}; "
+                f"{where}: candidate {number} has {len(target)} sentences, the source has {len(source)}; "
                 "both need the same number, joined by ' _eos '"
             )
         if targets and target[:-1] != targets[0][:-1]:
-            raise DataError(f"{place}: candidate {which} has another context; only the last sentence may differ")
+            raise DataError(f"{where}: candidate {number} has another context; only the last sentence may differ")
         targets.append(target)
     return targets
 
 
-def _languages(entries: Sequence[dict], name: str) -> tuple[str | None, str | None]:
-    """English and Russian for a suite of a published name in Cyrillic letters; others use the format, too."""
-    text = str([entry.get("dst") for entry in entries]) if name in PUBLISHED else ""
-    letters = [letter for letter in text.replace("_eos", "") if letter.isalpha()]
-    cyrillic = sum("\u0400" <= letter <= "\u04ff" for letter in letters)
-    return ("en", "ru") if 2 * cyrillic > len(letters) else (None, None)
-
-
-def _split_eos(text: str) -> tuple[str, ...]:
+def _sentences(text: str) -> tuple[str, ...]:
     return tuple(sentence.strip() for sentence in text.split("_eos"))

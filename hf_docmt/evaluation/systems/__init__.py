@@ -2,9 +2,20 @@
 
 from hf_docmt.evaluation.systems.causal import CausalSystem
 from hf_docmt.evaluation.systems.docmt import DocMTSystem
-from hf_docmt.evaluation.systems.interface import System
-from hf_docmt.evaluation.systems.loading import KINDS, load_system
-from hf_docmt.evaluation.systems.prompts import Prompt
+from hf_docmt.evaluation.systems.loading import kind_of, load_system, read_options, system_classes
+from hf_docmt.evaluation.systems.prompt import Prompt
 from hf_docmt.evaluation.systems.seq2seq import Seq2SeqSystem
+from hf_docmt.evaluation.systems.system import ContextReach, System
 
-__all__ = ["KINDS", "CausalSystem", "DocMTSystem", "Prompt", "Seq2SeqSystem", "System", "load_system"]
+__all__ = [
+    "CausalSystem",
+    "ContextReach",
+    "DocMTSystem",
+    "Prompt",
+    "Seq2SeqSystem",
+    "System",
+    "kind_of",
+    "load_system",
+    "read_options",
+    "system_classes",
+]

@@ -4,19 +4,25 @@ import warnings
 from collections.abc import Sequence
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.evaluation.suites import SuiteItem
-from hf_docmt.evaluation.systems.answers import PromptTokens
-from hf_docmt.evaluation.systems.document_windows import Window, walk_documents
-from hf_docmt.evaluation.systems.forced import check_reach, end_tokens, evaluation_mode, model_facts
-from hf_docmt.evaluation.systems.frames import padded
-from hf_docmt.evaluation.systems.prompts import Prompt
+from hf_docmt.evaluation.systems.model_system import (
+    ModelSystem,
+    auto_class,
+    end_tokens,
+    evaluation_mode,
+    load_pretrained,
+)
+from hf_docmt.evaluation.systems.padding import padded
+from hf_docmt.evaluation.systems.prompt import Prompt
+from hf_docmt.evaluation.systems.prompt_tokens import PromptTokens
 from hf_docmt.evaluation.systems.token_texts import piece_texts
+from hf_docmt.evaluation.systems.window_translation import Window, translate_windows
 
 
-class CausalSystem:
+class CausalSystem(ModelSystem):
     """A language model that continues a text; `prompt` (by default `Prompt()`) holds the source and its past context.
 
     `format` is `plain` (the text as it is) or `chat` (a user's message in the tokenizer's chat template), see
@@ -25,7 +31,7 @@ class CausalSystem:
     `generate`, which is greedy unless they say otherwise. ValueError as in `PromptTokens`.
     """
 
-    future_context = 0
+    kind = "causal"
 
     def __init__(
         self,
@@ -43,16 +49,29 @@ class CausalSystem:
         max_new_tokens: int = 256,
         **generate_kwargs,
     ):
-        self.model, self.tokenizer = model, tokenizer
-        self.name = name or model.config._name_or_path or model.config.model_type
-        self.past_context, _ = check_reach(past_context, 0)
+        super().__init__(
+            model,
+            tokenizer,
+            name or model.config._name_or_path or model.config.model_type,
+            past_context=past_context,
+            generate_kwargs={"max_new_tokens": max_new_tokens, "do_sample": False, **generate_kwargs},
+        )
         self.prompt, self.format = prompt or Prompt(), format
-        self.languages = {"source_lang": source_lang, "target_lang": target_lang}
-        self.tokens = PromptTokens(tokenizer, self.prompt, format, self.languages)
+        self.language_names = {"source_lang": source_lang, "target_lang": target_lang}
+        self.tokens = PromptTokens(tokenizer, self.prompt, format, self.language_names)
         self.pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
         self.limit = getattr(model.config, "max_position_embeddings", None)
         self.batch_size, self.batch_tokens = batch_size, batch_tokens
-        self.generate_kwargs = {"max_new_tokens": max_new_tokens, "do_sample": False, **generate_kwargs}
+
+    @classmethod
+    def matches_config(cls, config: dict) -> bool:
+        """A causal language model of transformers."""
+        return auto_class(config) is AutoModelForCausalLM
+
+    @classmethod
+    def load_model(cls, name: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        """By `AutoModelForCausalLM`."""
+        return load_pretrained(AutoModelForCausalLM, name, dtype)
 
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
         """[item][candidate][token of the answer, its end last], natural logarithm, in fp32.
@@ -66,8 +85,8 @@ class CausalSystem:
         texts = list(dict.fromkeys((tuple(prompt), tuple(answer)) for prompt, row in rows for answer in row))
         found, lengths = {}, [len(prompt) + len(answer) for prompt, answer in texts]
         with evaluation_mode(self.model):
-            for places in TokenBudgetBatchSampler(lengths, self.batch_tokens, shuffle=False):
-                batch = [texts[place] for place in places]
+            for numbers in TokenBudgetBatchSampler(lengths, self.batch_tokens, shuffle=False):
+                batch = [texts[number] for number in numbers]
                 found |= zip(batch, self._scores(batch))
         return [[found[tuple(prompt), tuple(answer)] for answer in row] for prompt, row in rows]
 
@@ -82,7 +101,7 @@ class CausalSystem:
         `max_new_tokens`.
         """
         with evaluation_mode(self.model):
-            return walk_documents(
+            return translate_windows(
                 documents,
                 self._translate_windows,
                 past_context=self.past_context,
@@ -98,15 +117,15 @@ class CausalSystem:
     def describe(self) -> dict:
         """The `model` section of a report."""
         parts = {part: getattr(self.prompt, part) for part in ("instruction", "context", "current", "stop")}
-        return model_facts(self, self.model.config.model_type, format=self.format, prompt=parts, **self.languages)
+        return self.model_facts(self.model.config.model_type, format=self.format, prompt=parts, **self.language_names)
 
     def _answers(self, item: SuiteItem) -> tuple[list[int], list[list[int]]]:
         """Token ids of the prompt, and of every candidate as its answer."""
-        place, past = item.where, min(self.past_context, len(item.source) - 1)
+        past = min(self.past_context, len(item.source) - 1)
         source = item.source[len(item.source) - 1 - past :]
         context = item.target_context[len(item.target_context) - past :]
-        prompt, answers = self.tokens.answers(source, context, item.candidates, place)
-        self._check_length(len(prompt) + max(map(len, answers)), place)
+        prompt, answers = self.tokens.answers(source, context, item.candidates, item.where)
+        self._check_length(len(prompt) + max(map(len, answers)), item.where)
         return prompt, answers
 
     @torch.inference_mode()
@@ -126,13 +145,13 @@ class CausalSystem:
     def _translate_windows(self, windows: list[Window]) -> list[str]:
         prompts = [self.tokens.ask(window.source, window.target_context) for window in windows]
         for prompt, window in zip(prompts, windows):
-            self._check_length(len(prompt) + 1, window.place)
-        order = sorted(range(len(prompts)), key=lambda place: len(prompts[place]))
+            self._check_length(len(prompt) + 1, window.where)
+        order = sorted(range(len(prompts)), key=lambda number: len(prompts[number]))
         found, cut = [""] * len(prompts), 0
         for start in range(0, len(order), self.batch_size):
-            places = order[start : start + self.batch_size]
-            for place, (text, ended) in zip(places, self._generate([prompts[place] for place in places])):
-                found[place] = text
+            numbers = order[start : start + self.batch_size]
+            for number, (text, ended) in zip(numbers, self._generate([prompts[number] for number in numbers])):
+                found[number] = text
                 cut += not ended
         if cut:
             warnings.warn(f"{self.name}: {cut} answers did not end before max_new_tokens", stacklevel=2)
@@ -153,16 +172,16 @@ class CausalSystem:
 
     def _answer(self, ids: list[int]) -> tuple[str, bool]:
         ends = end_tokens(self.model)
-        place = next((place for place, token in enumerate(ids) if token in ends), None)
-        text, ended = self.tokenizer.decode(ids[:place], skip_special_tokens=True), place is not None
+        length = next((number for number, token in enumerate(ids) if token in ends), None)
+        text, ended = self.tokenizer.decode(ids[:length], skip_special_tokens=True), length is not None
         if self.format == "plain":
             ended |= self.prompt.stop in text
             text = text.split(self.prompt.stop)[0]
         return text, ended
 
-    def _check_length(self, length: int, place: str) -> None:
+    def _check_length(self, length: int, where: str) -> None:
         if self.limit is not None and length > self.limit:
             raise ValueError(
-                f"{place}: {length} tokens with the prompt, but the model has positions for {self.limit}; give less "
+                f"{where}: {length} tokens with the prompt, but the model has positions for {self.limit}; give less "
                 "context"
             )

@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 
+import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.suites.items import ALL_CONTEXT
-from hf_docmt.evaluation.systems.forced import ForcedDecoding, evaluation_mode, model_facts
+from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
+from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.evaluation.systems.stream_log_probabilities import stream_log_probabilities
 
-SHOWN = (
+REPORTED_FIELDS = (
     *("d_model", "encoder_layers", "decoder_layers", "view", "context_sides", "segment_encoding"),
     *("memory_size", "memory_layers", "memory_sides", "integration", "shortening", "shortening_size"),
     *("context_gate", "include_current", "context_layers", "selection"),
@@ -25,6 +27,8 @@ class DocMTSystem(ForcedDecoding):
     carries a state with all that there are before. `strategy`, `batch_size` and further arguments go to
     `translate_documents`. ValueError: more context than a window model takes.
     """
+
+    kind = "docmt"
 
     def __init__(
         self,
@@ -63,10 +67,23 @@ class DocMTSystem(ForcedDecoding):
             past_context=past_context,
             future_context=future_context,
             batch_tokens=batch_tokens,
+            generate_kwargs=generate_kwargs,
         )
+        self.reads_chunks = chunks
         self.architecture, self.carries_state = architecture.name, architecture.carries_state
         self.separate_context = architecture.separate_context
-        self.strategy, self.batch_size, self.generate_kwargs = strategy, batch_size, generate_kwargs
+        self.strategy, self.batch_size = strategy, batch_size
+
+    @classmethod
+    def matches_config(cls, config: dict) -> bool:
+        """A model of this package."""
+        return str(config.get("model_type")).startswith("docmt-")
+
+    @classmethod
+    def load_model(cls, name: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        """By the registry of architectures."""
+        model, tokenizer = registry.load_model(name)
+        return model.to(dtype), tokenizer
 
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
         """As `ForcedDecoding`'s; a model that carries a state reads the context sentence by sentence."""
@@ -89,6 +106,12 @@ class DocMTSystem(ForcedDecoding):
             return "none"
         return super().target_context
 
+    @property
+    def decoding(self) -> dict:
+        """`strategy` and `beams`: those that were given, else those of the model."""
+        strategy = self.model.default_strategy() if self.strategy is None else self.strategy
+        return super().decoding | {"strategy": strategy}
+
     def translate(self, documents: list[list[str]]) -> list[list[str]]:
         """Translations of documents, lists of sentences, each as long as the document."""
         return self.model.translate_documents(
@@ -98,4 +121,4 @@ class DocMTSystem(ForcedDecoding):
     def describe(self) -> dict:
         """The `model` section of a report."""
         config = self.model.config
-        return model_facts(self, self.architecture, **{field: getattr(config, field, None) for field in SHOWN})
+        return self.model_facts(self.architecture, **{field: getattr(config, field, None) for field in REPORTED_FIELDS})

@@ -1,37 +1,19 @@
-"""Systems from model folders and the Hub, of the kind that the configuration tells."""
+"""Systems from model folders and the Hub, of the kind that the configuration has."""
 
-import inspect
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import get_args
 
 import torch
-from safetensors import SafetensorError
-from transformers import (
-    AutoModelForCausalLM,
-    AutoModelForSeq2SeqLM,
-    AutoTokenizer,
-    PreTrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
-from transformers.models.auto.modeling_auto import (
-    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
-)
+from transformers import PreTrainedConfig
 
-from hf_docmt import registry
-from hf_docmt.evaluation.systems.causal import CausalSystem
-from hf_docmt.evaluation.systems.docmt import DocMTSystem
-from hf_docmt.evaluation.systems.interface import System
-from hf_docmt.evaluation.systems.seq2seq import Seq2SeqSystem
+from hf_docmt.evaluation.systems.model_system import first_line
+from hf_docmt.evaluation.systems.system import SYSTEMS, System
 
-KINDS = {"docmt": DocMTSystem, "seq2seq": Seq2SeqSystem, "causal": CausalSystem}
-HEADS = {
-    "seq2seq": (AutoModelForSeq2SeqLM, MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES),
-    "causal": (AutoModelForCausalLM, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES),
-}
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -47,44 +29,43 @@ def load_system(
     """A system from a folder or a name on the Hub; `options` are those of its class.
 
     `docmt` is a model of this package (`DocMTSystem`), `seq2seq` any encoder-decoder model of transformers
-    (`Seq2SeqSystem`), `causal` a causal language model (`CausalSystem`); `auto` tells them by the configuration.
+    (`Seq2SeqSystem`), `causal` a causal language model (`CausalSystem`); `auto` finds the kind by the configuration.
     Attention weights need `attn_implementation="eager"`. ValueError: no model there or one that cannot be read,
     another kind than asked for, no language modelling head, unknown options.
     """
-    for field, value, known in (("kind of system", kind, ("auto", *KINDS)), ("dtype", dtype, DTYPES)):
-        if value not in known:
-            raise ValueError(f"unknown {field} {value!r}: expected one of {', '.join(known)}")
+    known = system_classes()
+    for field, value, allowed in (("kind of system", kind, ("auto", *known)), ("dtype", dtype, DTYPES)):
+        if value not in allowed:
+            raise ValueError(f"unknown {field} {value!r}: expected one of {', '.join(allowed)}")
     found = kind_of(name)
     if kind not in ("auto", found):
         raise ValueError(f"{name}: a model of kind {found}, not {kind}; leave the kind at 'auto' or give another model")
-    _check_options(options, found)
-    model, tokenizer = _load(name, found, DTYPES[dtype])
+    system = known[found]
+    for option in options:
+        if close := [] if option in system.options() else get_close_matches(option, system.options(), n=1):
+            raise ValueError(f"unknown option {option!r} of a {found} system; did you mean {close[0]!r}?")
+    model, tokenizer = system.load_model(name, DTYPES[dtype])
     if attn_implementation is not None:
         model.set_attn_implementation(attn_implementation)
-    return KINDS[found](model.to(device), tokenizer, str(name), **options)
+    return system(model.to(device), tokenizer, str(name), **options)
 
 
 def kind_of(name: str | Path) -> str:
-    """Which of `KINDS` a model folder or a model on the Hub is; its weights are not read."""
+    """The kind of a model folder or a model on the Hub; its weights are not read. ValueError: none, or no model."""
     if Path(name).exists() and not (Path(name) / "config.json").is_file():
         raise ValueError(f"{name} holds no model: config.json is missing; give a model folder or a name on the Hub")
     try:
         config = PreTrainedConfig.get_config_dict(name)[0]
     except OSError as error:
-        raise ValueError(f"{name}: no model there ({_first_line(error)}); check the folder or the name") from error
-    model_type = config.get("model_type")
-    if str(model_type).startswith("docmt-"):
-        return "docmt"
-    fitting = [kind for kind, (_, names) in HEADS.items() if model_type in names]
-    heads = config.get("architectures")
-    if heads:
-        fitting = [kind for kind in fitting if set(heads) & set(_classes(HEADS[kind][1][model_type]))]
-    if not fitting:
-        raise ValueError(
-            f"{name}: a model of type {model_type!r} with {', '.join(heads or ['no class named'])}, expected an "
-            "encoder-decoder or a causal language model of transformers, or a model of this package"
-        )
-    return fitting[0]
+        raise ValueError(f"{name}: no model there ({first_line(error)}); check the folder or the name") from error
+    for kind, system in reversed(system_classes().items()):  # those from outside first
+        if system.matches_config(config):
+            return kind
+    heads = ", ".join(config.get("architectures") or ["no class named"])
+    raise ValueError(
+        f"{name}: a model of type {config.get('model_type')!r} with {heads}, expected an encoder-decoder or a causal "
+        "language model of transformers, or a model of this package"
+    )
 
 
 def read_options(pairs: Sequence[str], kind: str, without: Collection[str] = ()) -> dict[str, str | int]:
@@ -92,7 +73,8 @@ def read_options(pairs: Sequence[str], kind: str, without: Collection[str] = ())
 
     ValueError: no `=`, an unknown key or one that is given twice, a value that is no number where one is needed.
     """
-    types = {name: {annotation, *get_args(annotation)} & {int, str} for name, annotation in _options(kind).items()}
+    annotations = system_classes()[kind].options()
+    types = {name: {annotation, *get_args(annotation)} & {int, str} for name, annotation in annotations.items()}
     known = {name: found.pop() for name, found in types.items() if found and name not in without}
     options = {}
     for pair in pairs:
@@ -108,33 +90,18 @@ def read_options(pairs: Sequence[str], kind: str, without: Collection[str] = ())
     return options
 
 
-def _classes(names: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
+def system_classes() -> dict[str, type[System]]:
+    """All registered classes by kind: those of this folder, and those from outside that were imported."""
+    _import_built_in()
+    return SYSTEMS
 
 
-def _check_options(options: dict, kind: str) -> None:
-    known = _options(kind)
-    for option in options:
-        if close := [] if option in known else get_close_matches(option, known, n=1):
-            raise ValueError(f"unknown option {option!r} of a {kind} system; did you mean {close[0]!r}?")
-
-
-def _options(kind: str) -> dict[str, type]:
-    """The options of a kind of system, with their types."""
-    parameters = inspect.signature(KINDS[kind]).parameters.values()
-    return {one.name: one.annotation for one in parameters if one.kind is one.KEYWORD_ONLY}
-
-
-def _load(name: str | Path, kind: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    if kind == "docmt":
-        model, tokenizer = registry.load_model(name)
-        return model.to(dtype), tokenizer
-    try:
-        model = HEADS[kind][0].from_pretrained(name, dtype=dtype)
-        return model.eval(), AutoTokenizer.from_pretrained(name)
-    except (SafetensorError, OSError) as error:
-        raise ValueError(f"cannot load a model from {name}: {_first_line(error)}; fetch it again") from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".")
+@cache
+def _import_built_in() -> None:
+    """Import the modules of this folder; their classes come first."""
+    package = "hf_docmt.evaluation.systems"
+    for module in iter_modules(import_module(package).__path__):
+        import_module(f"{package}.{module.name}")
+    outside = [kind for kind, found in SYSTEMS.items() if not found.__module__.startswith(package)]
+    for kind in outside:
+        SYSTEMS[kind] = SYSTEMS.pop(kind)

@@ -1,4 +1,4 @@
-"""Contrastive accuracy: does the model give the right translation a higher probability than every wrong one?"""
+"""Log-probabilities of given translations, by forced decoding: [item][candidate][token]."""
 
 import math
 from collections import defaultdict

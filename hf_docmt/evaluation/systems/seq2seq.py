@@ -4,13 +4,16 @@ import warnings
 
 import torch
 from torch import nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_outputs import BaseModelOutput
 
-from hf_docmt.evaluation.systems.document_windows import Window, walk_documents
-from hf_docmt.evaluation.systems.forced import ForcedDecoding, end_tokens, evaluation_mode, model_facts
-from hf_docmt.evaluation.systems.frames import JoinedCollator, frame_of, padded
+from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
+from hf_docmt.evaluation.systems.joined_collator import JoinedCollator
+from hf_docmt.evaluation.systems.model_system import auto_class, end_tokens, evaluation_mode, load_pretrained
+from hf_docmt.evaluation.systems.padding import padded
+from hf_docmt.evaluation.systems.special_tokens import special_tokens_of
 from hf_docmt.evaluation.systems.token_texts import piece_ids
+from hf_docmt.evaluation.systems.window_translation import Window, translate_windows
 
 
 class Seq2SeqSystem(ForcedDecoding):
@@ -22,8 +25,10 @@ class Seq2SeqSystem(ForcedDecoding):
     such as T5's task or Marian's `>>fra<<`; `src_lang` and `tgt_lang` are the tokenizer's language codes. Labels are
     what `tokenizer(text_target=...)` makes of them; language codes in them are given, not scored. Further arguments go
     to `generate`. ValueError: context without a separator, unknown language codes, none given where the tokenizer
-    has some; where it has marks such as Marian's, an empty `source_prefix` says that none is meant.
+    has some; where it has tokens such as Marian's, an empty `source_prefix` says that none is meant.
     """
+
+    kind = "seq2seq"
 
     def __init__(
         self,
@@ -51,12 +56,7 @@ class Seq2SeqSystem(ForcedDecoding):
                     f"{type(tokenizer).__name__} has language codes, but {field} is not given; give src_lang and "
                     "tgt_lang, such as 'eng_Latn' and 'deu_Latn' for NLLB (docmt: --option tgt_lang=deu_Latn)"
                 )
-        marks = getattr(tokenizer, "supported_language_codes", None)  # Marian's
-        if marks and source_prefix is None:
-            raise ValueError(
-                f"{type(tokenizer).__name__} has marks of target languages, such as {marks[0]!r}, but source_prefix is "
-                "not given; give one of them (docmt: --option source_prefix=MARK), or '' if the model needs none"
-            )
+        _check_prefix(tokenizer, source_prefix)
         reach = past_context + future_context
         collate = JoinedCollator(
             model,
@@ -73,6 +73,7 @@ class Seq2SeqSystem(ForcedDecoding):
             past_context=past_context,
             future_context=future_context,
             batch_tokens=batch_tokens,
+            generate_kwargs={"max_new_tokens": max_new_tokens, **generate_kwargs},
         )
         self.settings = {
             "context_sides": collate.context_sides,
@@ -82,7 +83,22 @@ class Seq2SeqSystem(ForcedDecoding):
             "tgt_lang": tgt_lang,
         }
         self.batch_size = batch_size
-        self.generate_kwargs = {"max_new_tokens": max_new_tokens, **generate_kwargs}
+
+    @classmethod
+    def matches_config(cls, config: dict) -> bool:
+        """An encoder-decoder model of transformers."""
+        return auto_class(config) is AutoModelForSeq2SeqLM
+
+    @classmethod
+    def load_model(cls, name: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        """By `AutoModelForSeq2SeqLM`."""
+        return load_pretrained(AutoModelForSeq2SeqLM, name, dtype)
+
+    @property
+    def languages(self) -> tuple[str | None, str | None]:
+        """The codes that were given, else those of the model's configuration."""
+        source_lang, target_lang = self.document_languages
+        return self.settings["src_lang"] or source_lang, self.settings["tgt_lang"] or target_lang
 
     def translate(self, documents: list[list[str]]) -> list[list[str]]:
         """Translations of documents, lists of sentences, each as long as the document.
@@ -91,7 +107,7 @@ class Seq2SeqSystem(ForcedDecoding):
         not end before `max_new_tokens`.
         """
         with evaluation_mode(self.model):
-            return walk_documents(
+            return translate_windows(
                 documents,
                 self._translate_windows,
                 past_context=self.past_context,
@@ -101,7 +117,7 @@ class Seq2SeqSystem(ForcedDecoding):
 
     def describe(self) -> dict:
         """The `model` section of a report."""
-        return model_facts(self, self.model.config.model_type, **self.settings)
+        return self.model_facts(self.model.config.model_type, **self.settings)
 
     def scored_model(self) -> nn.Module:
         return _SharedSources(self.model)
@@ -128,13 +144,13 @@ class Seq2SeqSystem(ForcedDecoding):
         context = [piece_ids(self.tokenizer, text, is_target=True) for text in window.target_context]
         missing = len(window.source) - 1 - len(context)
         target = [[]] * missing + context + [[]] * (1 + after)
-        return {"doc_id": window.place, "source": source, "target": target, "current": len(window.source) - 1}
+        return {"doc_id": window.where, "source": source, "target": target, "current": len(window.source) - 1}
 
     @torch.inference_mode()
     def _generate(self, jobs: list[tuple[list[int], list[int]]]) -> list[tuple[list[int], bool]]:
-        """New tokens of each job before the end mark or a separator, and whether that came before the limit.
+        """New tokens of each job before the end token or a separator, and whether that came before the limit.
 
-        At the limit some models (Marian) are made to write an end mark.
+        At the limit some models (Marian) are made to write an end token.
         """
         sources, prefixes = zip(*jobs)
         device, separator, ends = self.model.device, self.collate.separator, end_tokens(self.model)
@@ -178,16 +194,25 @@ class _SharedSources(nn.Module):
         )
 
 
+def _check_prefix(tokenizer: PreTrainedTokenizerBase, source_prefix: str | None) -> None:
+    codes = getattr(tokenizer, "supported_language_codes", None)  # Marian's
+    if codes and source_prefix is None:
+        raise ValueError(
+            f"{type(tokenizer).__name__} has tokens of target languages, such as {codes[0]!r}, but source_prefix is "
+            "not given; give one of them (docmt: --option source_prefix=TOKEN), or '' if the model needs none"
+        )
+
+
 def _set_language(tokenizer: PreTrainedTokenizerBase, field: str, code: str) -> None:
     if not hasattr(tokenizer, field):
         raise ValueError(
             f"{field} is {code!r}, but {type(tokenizer).__name__} has no language codes; leave it out, or give the "
-            "model's own mark as source_prefix"
+            "model's own token as source_prefix"
         )
     try:
         setattr(tokenizer, field, code)
-        frame = frame_of(tokenizer, is_target=field == "tgt_lang")
-        known = tokenizer.unk_token_id not in (*frame.before, *frame.after)
+        around = special_tokens_of(tokenizer, is_target=field == "tgt_lang")
+        known = tokenizer.unk_token_id not in (*around.before, *around.after)
     except KeyError:  # M2M-100 looks codes up in a table
         known = False
     if not known:
@@ -199,11 +224,11 @@ def _has_codes(tokenizer: PreTrainedTokenizerBase, field: str) -> bool:
     if not hasattr(tokenizer, field):
         return False
     try:
-        frame = frame_of(tokenizer, is_target=field == "tgt_lang")
+        around = special_tokens_of(tokenizer, is_target=field == "tgt_lang")
     except KeyError:  # M2M-100 has no target language of its own
         return True
-    marks = {getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos", "sep", "cls")}
-    return not {*frame.before, *frame.after} <= marks
+    plain = {getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos", "sep", "cls")}
+    return not {*around.before, *around.after} <= plain
 
 
 def _separator(tokenizer: PreTrainedTokenizerBase, separator: str | None) -> list[int]:
@@ -218,8 +243,8 @@ def _separator(tokenizer: PreTrainedTokenizerBase, separator: str | None) -> lis
 
 
 def _until(ids: list[int], ends: list[int], separator: list[int]) -> list[int]:
-    """The tokens before the first end mark or separator."""
-    for place in range(len(ids)):
-        if ids[place] in ends or (separator and ids[place : place + len(separator)] == separator):
-            return ids[:place]
+    """The tokens before the first end token or separator."""
+    for number in range(len(ids)):
+        if ids[number] in ends or (separator and ids[number : number + len(separator)] == separator):
+            return ids[:number]
     return ids

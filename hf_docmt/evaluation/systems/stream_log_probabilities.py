@@ -18,38 +18,39 @@ def stream_log_probabilities(
     past_context: int,
     batch_tokens: int = 4096,
 ) -> list[list[list[float]]]:
-    """As `scorer.token_log_probabilities`: natural logarithms by [item][candidate][token of the current sentence].
+    """As `token_log_probabilities`: natural logarithms by [item][candidate][token of the current sentence].
 
     The state before an item is that of a document which starts `past_context` sentences before it, or where the item's
-    document does, its translations being the references; blank sentences are passed over, as in translation.
-    `collate` makes a batch of single sentences. Items are batched by the length of their context, which is read anew
-    for each, so that long contexts cost time: less `past_context` makes them cheaper. `batch_tokens` limits the tokens
-    of one sentence of all items. ValueError: nothing to score, a sentence of more tokens than learned positions.
+    document does, its translations being the references; blank sentences are left out, as in translation.
+    `collate` makes a batch of single sentences. Items are batched by the length of their context, which is encoded
+    again for each item, so that long contexts cost time: a smaller `past_context` makes them cheaper. `batch_tokens`
+    limits the tokens of one sentence of all items. ValueError: nothing to score, a sentence of more tokens than there are
+    learned positions.
     """
     if not items:
         raise ValueError("the suite has no items to score")
     choices = [without_blanks(choice) for choice in suite_choices(items, tokenizer, past_context, 0)]
     check_lengths(model, collate, [all_sentences(choice) for choice in choices])
-    order = sorted(range(len(items)), key=lambda place: -choices[place].examples[0]["current"])
+    order = sorted(range(len(items)), key=lambda item: -choices[item].examples[0]["current"])
     scores: list[list[list[float]]] = [[] for _ in items]
     while order:
-        size = rows_within(batch_tokens, [choices[place] for place in order])
+        size = rows_within(batch_tokens, [choices[item] for item in order])
         batch, order = order[:size], order[size:]
-        found = score_batch(model, [choices[place] for place in batch], collate)
-        for place in batch:
-            values = [found.pop(0) for _ in choices[place].examples]
-            scores[place] = [values[row] for row in choices[place].rows]
+        found = score_batch(model, [choices[item] for item in batch], collate)
+        for item in batch:
+            values = [found.pop(0) for _ in choices[item].examples]
+            scores[item] = [values[row] for row in choices[item].rows]
     return scores
 
 
 def without_blanks(choice: Choice) -> Choice:
     """The same without the context sentences whose source is blank."""
     first = choice.examples[0]
-    kept = [place for place in range(first["current"]) if first["source"][place]]
+    kept = [i for i in range(first["current"]) if first["source"][i]]
     examples = [
         {
             **example,
-            **{side: [example[side][place] for place in (*kept, first["current"])] for side in ("source", "target")},
+            **{side: [example[side][i] for i in (*kept, first["current"])] for side in ("source", "target")},
             "current": len(kept),
         }
         for example in choice.examples
@@ -59,7 +60,7 @@ def without_blanks(choice: Choice) -> Choice:
 
 def all_sentences(choice: Choice) -> list[dict]:
     first, *others = choice.examples
-    context = [sentence_of(first, place) for place in range(first["current"])]
+    context = [sentence_of(first, i) for i in range(first["current"])]
     return context + [sentence_of(example, example["current"]) for example in (first, *others)]
 
 
@@ -97,15 +98,15 @@ def score_batch(model: PreTrainedModel, choices: Sequence[Choice], collate: Call
     return [values for row in log_probabilities(model, batch, rows=1) for values in row]
 
 
-def sentence_of(example: dict, place: int) -> dict:
-    """One sentence of an example with its context, as an example of its own."""
+def sentence_of(example: dict, i: int) -> dict:
+    """Sentence `i` of an example with its context, as an example of its own."""
     return {
         **example,
-        "source": [example["source"][place]],
-        "target": [example["target"][place]],
+        "source": [example["source"][i]],
+        "target": [example["target"][i]],
         "current": 0,
-        "index": example["index"] - example["current"] + place,
-        "document_start": example["document_start"] and place == 0,
+        "index": example["index"] - example["current"] + i,
+        "document_start": example["document_start"] and i == 0,
     }
 
 

@@ -33,8 +33,8 @@ def piece_ids(tokenizer: PreTrainedTokenizerBase, text: str, *, is_target: bool)
 def piece_spans(tokenizer: PreTrainedTokenizerBase, text: str, *, is_target: bool) -> list[tuple[int, int]]:
     """(start, end) characters of every token of `piece_ids`; the blank before a word may be part of its first token.
 
-    Tokenizers written in Python do not tell places: there a token has the place of its word, found by tokenizing the
-    words between blanks one by one. ValueError where these tokens together are not those of the sentence.
+    Tokenizers written in Python give no character offsets: there a token has those of its word, found by tokenizing
+    the words between blanks one by one. ValueError where these tokens together are not those of the sentence.
     """
     if tokenizer.is_fast:
         side = {"text_target" if is_target else "text": text}
@@ -46,7 +46,7 @@ def piece_spans(tokenizer: PreTrainedTokenizerBase, text: str, *, is_target: boo
     pieces = [piece_ids(tokenizer, text[start:end], is_target=is_target) for start, end in words]
     if sum(pieces, []) != piece_ids(tokenizer, text, is_target=is_target):
         raise ValueError(
-            f"{type(tokenizer).__name__} does not tell which characters a token covers, and the tokens of the words "
+            f"{type(tokenizer).__name__} gives no characters for its tokens, and the tokens of the words "
             f"are not those of the sentence {text!r}; use a fast tokenizer"
         )
     return [word for word, ids in zip(words, pieces) for _ in ids]

@@ -13,14 +13,14 @@ Sides = tuple[tuple[str, ...], tuple[str, ...]]  # source and target sentences, 
 class Block(NamedTuple):
     """The lines of one item."""
 
-    place: str  # file and line, for messages
+    where: str  # file and line, for messages
     line: int  # the first one, from 0
     source: str
     candidates: list[str]
 
 
 @dataclass(frozen=True)
-class Texts:
+class ParallelText:
     """The lines of two parallel files."""
 
     source_path: Path
@@ -62,7 +62,7 @@ class Texts:
             )
 
 
-def read_texts(source_path: Path, target_path: Path) -> Texts:
+def read_parallel_text(source_path: Path, target_path: Path) -> ParallelText:
     """DataError unless both are there and have equally many lines."""
     source, target = ([line for _, line in read_lines(path)] for path in (source_path, target_path))
     if len(source) != len(target):
@@ -71,16 +71,16 @@ def read_texts(source_path: Path, target_path: Path) -> Texts:
             f"{cut}: ends after line {min(len(source), len(target))}, {full} has {max(len(source), len(target))} "
             "lines; the two are parallel, so one is cut or of another suite"
         )
-    return Texts(source_path, target_path, source, target)
+    return ParallelText(source_path, target_path, source, target)
 
 
-def read_contexts(source_path: Path, target_path: Path, current: Texts, size: int | None = None) -> list[Sides]:
+def read_contexts(source_path: Path, target_path: Path, current: ParallelText, size: int | None = None) -> list[Sides]:
     """The sentences before every line of `current`, oldest first, from `size` lines for each.
 
     Without `size` it follows from the number of lines. Where fewer sentences were there, the files have empty lines in
     their place: those before the first line with text on either side are left out.
     """
-    texts = read_texts(source_path, target_path)
+    texts = read_parallel_text(source_path, target_path)
     lines, needed = len(texts.source), len(current.source)
     size = size or max(1, round(lines / needed))
     if lines != size * needed:
@@ -104,7 +104,7 @@ def context_of(block: Block, contexts: list[Sides], path: Path) -> Sides:
     for number in range(block.line, block.line + len(block.candidates)):
         if contexts[number] != found:
             raise DataError(
-                f"{path}: the context of line {number + 1} is not that of line {block.line + 1}, {block.place}; the "
+                f"{path}: the context of line {number + 1} is not that of line {block.line + 1}, {block.where}; the "
                 "candidates of an item share it, so lines are lost or out of order"
             )
     return found
@@ -115,3 +115,13 @@ def nearest(context: Sides, most: int) -> Sides:
     source, target = context
     start = max(0, len(source) - most)
     return source[start:], target[start:]
+
+
+def find_records(path: Path, name: str) -> Path | None:
+    """The JSON that belongs to a text file, `NAME.json` beside it or a folder above, if it is there.
+
+    Bawden's `lexical_choice` is called `lexical-choice.json`.
+    """
+    names = (name, name.replace("_", "-"))
+    paths = [folder / f"{one}.json" for folder in (path.parent, path.parent / "..") for one in names]
+    return next((found for found in paths if found.is_file()), None)

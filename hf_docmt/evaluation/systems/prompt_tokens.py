@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerBase
 
-from hf_docmt.evaluation.systems.frames import frame_of
-from hf_docmt.evaluation.systems.prompts import Prompt, one_line
+from hf_docmt.evaluation.systems.prompt import Prompt, one_line
+from hf_docmt.evaluation.systems.special_tokens import special_tokens_of
 
 FORMATS = ("plain", "chat")
 
@@ -22,18 +22,18 @@ class PromptTokens:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, prompt: Prompt, format: str, languages: dict):
         self.tokenizer, self.prompt, self.format, self.languages = tokenizer, prompt, format, languages
         self._check()
-        self.before = list(frame_of(tokenizer, is_target=False).before) if format == "plain" else []
+        self.before = list(special_tokens_of(tokenizer, is_target=False).before) if format == "plain" else []
 
     def ask(self, source: Sequence[str], target_context: Sequence[str]) -> list[int]:
         """The prompt for the last sentence of `source`."""
         return self._ids(self._text(source, target_context))
 
     def answers(
-        self, source: Sequence[str], target_context: Sequence[str], candidates: Sequence[str], place: str
+        self, source: Sequence[str], target_context: Sequence[str], candidates: Sequence[str], where: str
     ) -> tuple[list[int], list[list[int]]]:
-        """The prompt, and what prompt and answer together have more than the prompt, for every candidate.
+        """The tokens of the prompt, and for every candidate those that prompt and answer together have beyond it.
 
-        ValueError with the place where an answer changes how the prompt is cut into tokens.
+        ValueError, beginning with `where`, if an answer changes the tokens of the prompt.
         """
         text = self._text(source, target_context)
         prompt, answers = self._ids(text), []
@@ -44,8 +44,8 @@ class PromptTokens:
                 whole = [*self._ids(text + one_line(candidate)), self.tokenizer.eos_token_id]
             if not prompt or whole[: len(prompt)] != prompt:
                 raise ValueError(
-                    f"{place}: the tokens of the prompt change when {candidate!r} follows it; let the prompt end in a "
-                    "mark behind which a new token begins, such as a colon"
+                    f"{where}: the tokens of the prompt change when {candidate!r} follows it; let the prompt end in a "
+                    "character behind which a new token begins, such as a colon"
                 )
             answers.append(whole[len(prompt) :])
         return prompt, answers
@@ -61,7 +61,7 @@ class PromptTokens:
         return self.before + self._plain(text)
 
     def _check(self) -> None:
-        kind = type(self.tokenizer).__name__
+        tokenizer = type(self.tokenizer).__name__
         if self.format not in FORMATS:
             raise ValueError(f"format is {self.format!r}, expected {' or '.join(FORMATS)}")
         for field in sorted(self.prompt.languages):
@@ -71,13 +71,13 @@ class PromptTokens:
                     f"(docmt: --option {field}=English)"
                 )
         if self.format == "chat" and not self.tokenizer.chat_template:
-            raise ValueError(f"format is 'chat', but {kind} has no chat template; use format='plain'")
+            raise ValueError(f"format is 'chat', but {tokenizer} has no chat template; use format='plain'")
         if self.tokenizer.eos_token_id is None:
-            raise ValueError(f"{kind} has no eos_token, at which an answer ends; set it")
-        letter, ended = (len(self._plain(text)) for text in ("a", "a" + self.prompt.stop))
-        if self.format == "plain" and letter == ended:
+            raise ValueError(f"{tokenizer} has no eos_token, at which an answer ends; set it")
+        letter, with_stop = (len(self._plain(text)) for text in ("a", "a" + self.prompt.stop))
+        if self.format == "plain" and letter == with_stop:
             raise ValueError(
-                f"prompt: stop is {self.prompt.stop!r}, which {kind} does not keep; give a text that has tokens"
+                f"prompt: stop is {self.prompt.stop!r}, which {tokenizer} does not keep; give a text that has tokens"
             )
 
     def _plain(self, text: str) -> list[int]:

@@ -1,29 +1,21 @@
-"""From a system and the files of a suite to a report: contrastive accuracy, CXMI."""
+"""From a system, or a file of its scores, and the files of suites to a report of contrastive accuracy."""
 
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from datasets import Dataset
-
 from hf_docmt.evaluation.conditions import with_context
-from hf_docmt.evaluation.context_ablation import (
-    context_results,
-    cxmi_result,
-    items_of_documents,
-    pointwise_cxmi,
-    word_gains,
-)
-from hf_docmt.evaluation.contrastive_accuracy import file_result, judge
+from hf_docmt.evaluation.context_ablation import context_results
+from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy, file_result
 from hf_docmt.evaluation.score_files import read_scores, write_scores
 from hf_docmt.evaluation.suites import average_results, check_language, counts_note, read_suite
-from hf_docmt.evaluation.systems.interface import System, system_languages
+from hf_docmt.evaluation.systems import System
 from hf_docmt.reports.report import build_report
 
-CHUNK_CONTEXT = 3  # sentences before the current one that a suite gives a model of chunks, as ContraPro has them
+CHUNK_CONTEXT = 3  # past sentences that models of chunks get, as in ContraPro
 
 
-def contrast_files(system: System, suites: Sequence[str | Path], **options) -> dict:
+def contrast_report(system: System, suites: Sequence[str | Path], **options) -> dict:
     """The report of a system's contrastive accuracy on suite files; `options` are those of `contrast`."""
     results = contrast(system, suites, **options)
     data = {"suites": [Path(suite).name for suite in suites]}
@@ -51,14 +43,14 @@ def contrast(
     two suites of one name.
     """
     reading = {"documents": documents, "records": records}
-    reading |= {"context": system.past_context, "future_context": system.future_context}
+    reading |= {"context": system.context.past, "future_context": system.context.future}
     read = [read_suite(suite, format, **reading) for suite in suites]
-    check_names([items[0].item_id.rpartition(":")[0] for items in read], suites)
+    check_names([items[0].suite for items in read], suites)
     results, parts = [], []
-    for items in read:  # other contexts are drawn, too, before the first suite is scored
-        name, note = items[0].item_id.rpartition(":")[0], counts_note(items)
+    for items in read:  # conditions are tried, too, before the first suite is scored
+        name, note = items[0].suite, counts_note(items)
         items, split = items_between(items, only)
-        check_language(items, *system_languages(system))
+        check_language(items, *system.languages)
         for condition in conditions:
             with_context(items, condition)
         parts.append((name, split, items, note))
@@ -75,27 +67,28 @@ def contrast(
 
 def check_names(names: Sequence[str], paths: Sequence[str | Path]) -> None:
     """ValueError where two files have the same name in results, in which nothing else would tell them apart."""
-    for place, name in enumerate(names):
-        if (first := names.index(name)) < place:
+    for number, name in enumerate(names):
+        if (first := names.index(name)) < number:
             raise ValueError(
-                f"{paths[first]} and {paths[place]} are both called {name!r} in results; give them one by one, or "
+                f"{paths[first]} and {paths[number]} are both called {name!r} in results; give them one by one, or "
                 "rename one of them"
             )
 
 
 def _with_counts(result: dict, note: str | None) -> dict:
-    """A result that says what differs from the counts of the whole suite as published."""
+    """The result with a note on what differs from the published counts of the whole suite."""
     return result | {"details": result["details"] | {"counts": note}} if note else result
 
 
 def items_between(items: list, only: tuple[int, int] | None) -> tuple[list, str]:
-    """Items from (first, last), from 1, and what to call that part; ValueError where there are no such items."""
+    """Items from (first, last), from 1, and the name of that part; ValueError where there are no such items."""
     if only is None:
         return items, "all"
     first, last = only
     if not 1 <= first <= last <= len(items):
-        name = items[0].item_id.rpartition(":")[0]
-        raise ValueError(f"items {first}-{last} of {name}, which has {len(items)}: give a part of 1-{len(items)}")
+        raise ValueError(
+            f"items {first}-{last} of {items[0].suite}, which has {len(items)}: give a part of 1-{len(items)}"
+        )
     return items[first - 1 : last], f"items {first}-{last}"
 
 
@@ -103,7 +96,7 @@ def _write_scores(folder: Path, name: str, condition: str, items, scores) -> Non
     write_scores(folder / f"{name}.{condition}.scores", items, scores)
 
 
-def judge_files(
+def score_file_report(
     name: str,
     suite: str | Path,
     scores: str | Path,
@@ -118,36 +111,16 @@ def judge_files(
 
     With `only` (first, last), from 1, they are the scores of these items alone.
     """
-    context = 0 if documents is None else CHUNK_CONTEXT  # texts are not needed to judge
+    context = 0 if documents is None else CHUNK_CONTEXT  # the accuracy needs no texts
     items = read_suite(suite, format, documents=documents, records=records, context=context)
     note = counts_note(items)
     items, split = items_between(items, only)
     result = file_result(
-        judge(items, read_scores(scores, items, better)),
-        dataset=items[0].item_id.rpartition(":")[0],
+        contrastive_accuracy(items, read_scores(scores, items, better)),
+        dataset=items[0].suite,
         split=split,
         better=better,
     )
     result = _with_counts(result, note)
     data = {"suites": [Path(suite).name], "scores": Path(scores).name}
     return build_report(model={"name": name}, data=data, results=[result, *average_results([result])])
-
-
-def cxmi_files(system: System, documents: Dataset, *, source_lang: str, target_lang: str, dataset: str) -> dict:
-    """The report of what context adds to the log-probability of references: CXMI, with the words that gain most.
-
-    ValueError: documents of other languages than the system's.
-    """
-    items = items_of_documents(
-        documents,
-        source_lang=source_lang,
-        target_lang=target_lang,
-        past_context=system.past_context,
-        future_context=system.future_context,
-    )
-    check_language(items, *system_languages(system))
-    found = pointwise_cxmi(system, items)
-    result = cxmi_result(system, found, dataset=dataset)
-    result["details"]["gains"] = [list(row) for row in word_gains(found)[:20]]
-    data = {"documents": len(documents), "source_lang": source_lang, "target_lang": target_lang}
-    return build_report(model=system.describe(), data=data, results=[result])

@@ -1,0 +1,97 @@
+"""The base class of systems: whatever scores and translates, one subclass, in one file, for each kind."""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from hf_docmt.evaluation.suites import SuiteItem
+
+SYSTEMS: dict[str, type["System"]] = {}  # every class by its kind, in the order of registration
+
+
+@dataclass(frozen=True)
+class ContextReach:
+    """How many sentences of context a system reads, and whether it reads translations of them."""
+
+    past: int = 0
+    future: int = 0
+    target: str = "reference"  # what it is given in scoring; "none" where it reads source context alone
+
+
+class System(ABC):
+    """Gives log-probabilities to translations and translates documents.
+
+    A subclass with a `kind` is registered when it is defined: `load_system` finds it by `matches_config`, loads with
+    `load_model` and calls the class with model, tokenizer, name and options. The keyword-only parameters of its
+    `__init__` are its options. Everything that evaluation needs of a system is here; it looks at nothing else.
+    """
+
+    kind: ClassVar[str]
+    name: str
+    reads_chunks: bool = False  # trained on chunks of documents: it reads as much context as it is given
+
+    def __init_subclass__(cls, **arguments):
+        super().__init_subclass__(**arguments)
+        if "kind" not in vars(cls):
+            return
+        other = SYSTEMS.setdefault(cls.kind, cls)
+        if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise ValueError(f"two systems have the kind {cls.kind!r}: {other} and {cls}; give one another name")
+        SYSTEMS[cls.kind] = cls
+
+    @classmethod
+    def matches_config(cls, config: dict) -> bool:
+        """Whether a model with this `config.json` is of the kind."""
+        return False
+
+    @classmethod
+    def load_model(cls, name: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        """Model and tokenizer of a folder or Hub name. ValueError: they cannot be read."""
+        raise NotImplementedError(f"{cls.__name__} loads no models")
+
+    @classmethod
+    def options(cls) -> dict[str, type]:
+        """The keyword-only parameters of the class with their annotations."""
+        parameters = inspect.signature(cls).parameters.values()
+        return {one.name: one.annotation for one in parameters if one.kind is one.KEYWORD_ONLY}
+
+    @property
+    def context(self) -> ContextReach:
+        """The sentences of context that it reads; none by default."""
+        return ContextReach()
+
+    @property
+    def languages(self) -> tuple[str | None, str | None]:
+        """Codes of source and target language, as far as known; data of other languages is refused."""
+        return self.document_languages
+
+    @property
+    def document_languages(self) -> tuple[str | None, str | None]:
+        """The languages that the model's configuration names, in which documents are read unless others are given."""
+        return None, None
+
+    @property
+    def decoding(self) -> dict:
+        """The search of `translate` as reported: `strategy` (of document models) and `beams`, None if unknown."""
+        return {"strategy": None, "beams": None}
+
+    @abstractmethod
+    def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
+        """[item][candidate][token of the current sentence, its end token last], natural logarithm."""
+
+    @abstractmethod
+    def token_texts(self, items: Sequence[SuiteItem]) -> list[list[list[str]]]:
+        """The same tokens as text."""
+
+    @abstractmethod
+    def translate(self, documents: list[list[str]]) -> list[list[str]]:
+        """Translations of documents, for each as many sentences as it has."""
+
+    @abstractmethod
+    def describe(self) -> dict:
+        """The `model` section of a report: name, architecture, parameters, config."""
