@@ -86,9 +86,7 @@ def contrast(
     call: typer.Context,
     model: Annotated[str, typer.Argument(help="Model folder or Hub name; with --scores a name for the system.")],
     suites: Annotated[list[str], typer.Argument(help="Suites of ContraPro, Voita, Lopes or Bawden: files or folders.")],
-    format: Annotated[
-        str, typer.Option(help="contrapro, voita, lopes, bawden, a format of a plugin, or auto.")
-    ] = "auto",
+    format: Annotated[str, typer.Option(help="contrapro, voita, lopes, bawden, a plugin's, or auto.")] = "auto",
     documents: Annotated[str | None, typer.Option(help="JSON lines with the contexts of a ContraPro suite.")] = None,
     records: Annotated[str | None, typer.Option(help="JSON file of a suite that is given as text files.")] = None,
     normalization: Annotated[str, typer.Option(help="sum or mean of the tokens' log-probabilities.")] = "sum",

@@ -24,7 +24,7 @@ def stream_log_probabilities(
     document does, its translations being the references; blank sentences are left out, as in translation.
     `collate` makes a batch of single sentences. Items are batched by the length of their context, which is encoded
     again for each item, so that long contexts cost time: a smaller `past_context` makes them cheaper. `batch_tokens`
-    limits the tokens of one sentence of all items. ValueError: nothing to score, a sentence of more tokens than there are
+    limits the tokens of one sentence of all items. ValueError: nothing to score, a sentence of more tokens than
     learned positions.
     """
     if not items:
