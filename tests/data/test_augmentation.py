@@ -5,9 +5,8 @@ from collections import Counter
 import pytest
 import torch
 from support.tiny_models import EOS, SEP, UNK, documents_of, random_text, word_tokenizer
-from support.tiny_run import recipe_mapping, write_corpus_files
-from test_trainer import Stop, data, losses, make_trainer, validation_losses  # noqa: F401  (data is a fixture)
-from test_training_run import facts
+from support.tiny_run import facts, recipe_mapping, write_corpus_files
+from support.tiny_trainer import Stop, losses, make_trainer, make_training_data, validation_losses
 from torch.utils.data import DataLoader
 
 from hf_docmt.data.augmentation import DrawnExamples
@@ -164,8 +163,13 @@ def test_no_token_for_what_is_dropped():
         DrawnExamples(examples, tokenizer, coword_dropout=0.1)
 
 
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return make_training_data(tmp_path_factory.mktemp("corpus"))
+
+
 @pytest.mark.parametrize("workers", [0, 2])
-def test_resume_inside_the_second_epoch(data, tmp_path, workers):  # noqa: F811
+def test_resume_inside_the_second_epoch(data, tmp_path, workers):
     def start(folder, callbacks=None):
         drawn = (DrawnExamples(data[0], data[2], seed=1, **BOTH), *data[1:])
         return make_trainer(drawn, folder, callbacks, dataloader_num_workers=workers, **steps)
@@ -185,7 +189,7 @@ def test_resume_inside_the_second_epoch(data, tmp_path, workers):  # noqa: F811
     assert losses(plain) != losses(straight)
 
 
-def test_epochs_reach_the_examples(data, tmp_path):  # noqa: F811
+def test_epochs_reach_the_examples(data, tmp_path):
     """Each batch of a training run holds what its epoch draws."""
     drawn = DrawnExamples(data[0], data[2], seed=1, **BOTH)
     trainer = make_trainer((drawn, *data[1:]), tmp_path, max_steps=1)

@@ -1,9 +1,18 @@
 """A training run small enough for tests: built-in documents, a model of some thousand parameters."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
+
+import torch
+import yaml
 
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.corpus import make_corpus
+from hf_docmt.training.checkpoints import read_weights
+from hf_docmt.training.recipe import parse_recipe
 
 SIZES = {
     "d_model": 16,
@@ -48,3 +57,62 @@ def recipe_mapping(data: Path, output: Path, model: dict | None = None, **traini
             **training,
         },
     }
+
+
+def facts(folder):
+    """What `training.json` of a run says."""
+    return json.loads((Path(folder) / "training.json").read_text())
+
+
+def fail_after(calls, step):
+    """`step` that is interrupted after so many calls."""
+
+    def training_step(*args, **kwargs):
+        nonlocal calls
+        calls -= 1
+        if calls < 0:
+            raise InterruptedError
+        return step(*args, **kwargs)
+
+    return training_step
+
+
+def same_course(one, other):
+    """Whether two runs had the same losses, and end in the same weights, bit for bit."""
+    names = ("steps", "losses", "validation_losses", "best_step", "averaged_steps")
+    same_facts = all(facts(one)[name] == facts(other)[name] for name in names)
+    theirs = read_weights(other)
+    return same_facts and all(torch.equal(tensor, theirs[name]) for name, tensor in read_weights(one).items())
+
+
+def launch(folder, mapping, *launcher, resume=False):
+    """Start a run in a process of its own."""
+    path = folder / "recipe.yaml"
+    path.write_text(yaml.safe_dump(mapping))
+    code = folder / "launch.py"
+    code.write_text(
+        "import sys, torch\ntorch.set_num_threads(1)\n"
+        "from hf_docmt.training.recipe import load_recipe\nfrom hf_docmt.training.run import train\n"
+        "train(load_recipe(sys.argv[1]), resume=sys.argv[2] == 'True')\n"
+    )
+    command = [*(launcher or [sys.executable]), str(code), str(path), str(resume)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process):
+    """Wait for a process that must succeed; its standard output."""
+    output, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    return output
+
+
+def second_stage(corpus, output, origin, *overrides):
+    """The recipe of a second stage that adds context and learned sentence positions to the model in `origin`."""
+    mapping = recipe_mapping(corpus, output, {"past_context": 2, "segment_encoding": "learned"}, max_steps=3)
+    mapping |= {
+        "init_from": str(origin),
+        "tokenizer": None,
+        "model": {"past_context": 2, "segment_encoding": "learned"},
+    }
+    return parse_recipe(mapping, overrides)

@@ -5,8 +5,7 @@ import sys
 import pytest
 import torch
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
-from support.tiny_run import SIZES, recipe_mapping, write_corpus_files
-from test_training_run import facts, fail_after, finish, launch, same_course
+from support.tiny_run import SIZES, facts, fail_after, finish, launch, recipe_mapping, same_course
 from transformers import Seq2SeqTrainer
 
 from hf_docmt import registry
@@ -20,11 +19,6 @@ torch.set_num_threads(1)
 TEXTS = [(random_text([3, 1, 4, 2, 3], seed=1), random_text([2, 3, 1, 4, 2], seed=2))]
 TEXTS += [(random_text([2, 5], seed=3), random_text([1, 2], seed=4))]
 STREAM = {"documents": 3, "window": 3}
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_corpus_files(tmp_path_factory.mktemp("corpus"))
 
 
 def trainer_for(tmp_path, model, rows=2, window=5, memory_gradient=2) -> StreamTrainer:

@@ -1,0 +1,146 @@
+"""Second stages: a mechanism added to a trained model, frozen parameters, Marian, checkpoints that are refused."""
+
+import shutil
+
+import pytest
+import torch
+from support.tiny_run import SIZES, facts, fail_after, recipe_mapping, same_course, second_stage
+from transformers import BertConfig, BertModel, MarianConfig, MarianMTModel, Seq2SeqTrainer
+
+from hf_docmt import registry
+from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.training.checkpoints import read_weights
+from hf_docmt.training.initialization import model_config
+from hf_docmt.training.recipe import parse_recipe
+from hf_docmt.training.run import train
+
+torch.set_num_threads(1)
+
+
+def test_two_stages(corpus, tmp_path, sentence_model):
+    origin = sentence_model[0]
+    recipe = second_stage(
+        corpus, tmp_path / "run", origin, "training.new_learning_rate=0.1", "training.learning_rate=1e-9"
+    )
+    folder = train(recipe)
+    model, _ = registry.load_model(folder)
+    old = read_weights(origin)
+    now = {name: tensor for name, tensor in read_weights(folder).items()}
+    assert model.config.past_context == 2 and model.config.d_model == SIZES["d_model"]
+    assert (folder / "tokenizer.json").read_text() == (origin / "tokenizer.json").read_text()
+    assert {name for name in now if name not in old} == {"model.encoder.segment_encoding.embedding.weight"}
+    for name, tensor in old.items():  # the old parameters hardly move with their own learning rate
+        torch.testing.assert_close(now[name], tensor, atol=1e-6, rtol=0)
+    with pytest.raises(ValueError, match="training.new_learning_rate: the checkpoint of init_from has all parameters"):
+        train(second_stage(corpus, tmp_path / "none", folder, "training.new_learning_rate=0.1"))
+    with pytest.raises(ValueError, match="training.freeze: the checkpoint of init_from has all parameters"):
+        train(second_stage(corpus, tmp_path / "none", folder, "training.freeze=true"))
+
+
+def of_architecture(corpus, output, origin, architecture, **training):
+    """The recipe of a second stage that adds an architecture's mechanism and trains it alone by default."""
+    mapping = recipe_mapping(corpus, output, **{"freeze": True, "learning_rate": 0.1} | training)
+    mapping |= {"architecture": architecture, "init_from": str(origin), "tokenizer": None, "model": {}}
+    return parse_recipe(mapping)
+
+
+@pytest.mark.parametrize("architecture", ["doct", "routing", "memory"])
+def test_frozen_first_stage(corpus, tmp_path, sentence_model, architecture):
+    """After averaging, and with weight decay, what is old is the same bit for bit, and what is new is not."""
+    origin = sentence_model[0]
+    options = {"max_steps": 4, "eval_steps": 1, "average": 3, "weight_decay": 0.1}
+    options |= {"stream": {"documents": 4}} if architecture == "memory" else {}
+    folder = train(of_architecture(corpus, tmp_path / "run", origin, architecture, **options))
+    assert len(facts(folder)["averaged_steps"]) > 1 or facts(folder)["best_step"] == 4
+    model, _ = registry.load_model(folder)
+    old, now = read_weights(origin), read_weights(folder)
+    assert all(torch.equal(now.pop(name), tensor) for name, tensor in old.items()) and now
+    assert all(parameter.requires_grad for parameter in model.parameters()), "free again when it is loaded"
+    reported = facts(folder)
+    assert reported["trained_parameters"] == sum(tensor.numel() for tensor in now.values()) < reported["parameters"]
+    torch.manual_seed(3)  # of the recipe
+    start = registry.get(architecture).model_class(model.config).state_dict()
+    assert not any(torch.equal(start[name], tensor) for name, tensor in now.items())
+
+
+def test_frozen_first_stage_resumed(corpus, tmp_path, sentence_model, monkeypatch):
+    origin = sentence_model[0]
+    straight = train(of_architecture(corpus, tmp_path / "straight", origin, "doct", max_steps=4, eval_steps=2))
+    recipe = of_architecture(corpus, tmp_path / "broken", origin, "doct", max_steps=4, eval_steps=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(Seq2SeqTrainer, "training_step", fail_after(3, Seq2SeqTrainer.training_step))
+        with pytest.raises(InterruptedError):
+            train(recipe)
+    assert same_course(straight, train(recipe, resume=True))
+    free = of_architecture(corpus, tmp_path / "free", straight, "doct", max_steps=2, eval_steps=2, freeze=False)
+    before, after = read_weights(straight), read_weights(train(free))
+    assert not any(torch.equal(after[name], tensor) for name, tensor in before.items() if name.endswith("fc1.weight"))
+
+
+def test_context_of_a_first_stage(corpus, tmp_path, sentence_model):
+    """A sentence-level model's own lack of context is not that of a model that reads context sentences apart."""
+    model, tokenizer = registry.load_model(sentence_model[0])
+    assert (model.config.past_context, model.config.context_sides) == (0, "both")
+    for architecture, context in {"doct": (2, 0), "routing": (1, 1), "multiencoder": (1, 0)}.items():
+        recipe = of_architecture(corpus, tmp_path, sentence_model[0], architecture)
+        config = model_config(recipe, tokenizer, model.config)
+        assert (config.past_context, config.future_context) == context and config.d_model == model.config.d_model
+
+
+def test_settings_that_follow_from_another(corpus, tmp_path, sentence_model):
+    """With another shortening than the first stage had, what is left open takes the value of the new one."""
+    _, tokenizer = registry.load_model(sentence_model[0])
+    origin = registry.get("caching").config_class(**SIZES, shortening="grouping", shortening_size=4)
+    recipe = of_architecture(corpus, tmp_path, sentence_model[0], "caching")
+    assert model_config(recipe, tokenizer, origin).shortening_size == 4
+    recipe.model = {"shortening": "none"}
+    plain = model_config(recipe, tokenizer, origin)
+    assert (plain.shortening_size, plain.include_current, plain.encoder_gradient) == (None, False, False)
+    recipe.model = {"shortening": "selecting"}
+    other = model_config(recipe, tokenizer, origin)
+    assert (other.shortening_size, other.include_current, other.shortening_gradient) == (10, True, 1)
+
+
+def test_start_from_marian(corpus, tmp_path):
+    texts = (corpus / "train.jsonl").read_text().splitlines()
+    tokenizer = train_tokenizer(texts, vocab_size=300)
+    config = MarianConfig(
+        **SIZES, vocab_size=len(tokenizer), pad_token_id=0, eos_token_id=3, decoder_start_token_id=0, num_beams=2
+    )
+    torch.manual_seed(0)
+    MarianMTModel(config).save_pretrained(tmp_path / "marian")
+    tokenizer.save_pretrained(tmp_path / "marian")
+    folder = train(second_stage(corpus, tmp_path / "run", tmp_path / "marian", "training.new_learning_rate=0.1"))
+    model, _ = registry.load_model(folder)
+    assert model.config.decoder_start_token_id == 0 and model.config.segment_encoding == "learned"
+    assert facts(folder)["steps"] == 3
+
+
+def test_unusable_checkpoints(corpus, tmp_path, sentence_model):
+    def start(folder, *overrides):
+        train(second_stage(corpus, tmp_path / "run", folder, *overrides))
+
+    with pytest.raises(ValueError, match="init_from: .*nowhere has no config.json; give the folder of a trained model"):
+        start(tmp_path / "nowhere")
+    bert = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, vocab_size=30)
+    BertModel(bert).save_pretrained(tmp_path / "bert")
+    with pytest.raises(ValueError, match=r"init_from: .*'bert'.*marian.*docmt-concat"):
+        start(tmp_path / "bert")
+    with pytest.raises(ValueError, match="weights of other sizes .*d_model 16 there, 8 here.*: leave sizes out"):
+        start(sentence_model[0], "model.d_model=8")
+
+    broken = shutil.copytree(sentence_model[0], tmp_path / "broken")
+    weights = broken / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(ValueError, match="init_from: .*broken"):
+        start(broken)
+    (broken / "config.json").write_text("{")
+    with pytest.raises(ValueError, match="init_from: .*config.json does not describe a model"):
+        start(broken)
+
+    learned = train(second_stage(corpus, tmp_path / "learned", sentence_model[0]))
+    with pytest.raises(
+        ValueError, match="weights that this model has not .*segment_encoding 'learned' there, 'sinusoidal' here"
+    ):
+        start(learned, "model.segment_encoding=sinusoidal")
+    assert not (tmp_path / "run").exists(), "nothing is left of a run that could not start"
