@@ -19,6 +19,7 @@ from hf_docmt.evaluation.contrast import contrast
 from hf_docmt.evaluation.metrics import score_translations
 from hf_docmt.evaluation.systems import DocMTSystem
 from hf_docmt.evaluation.translation_scores import count_repairs
+from hf_docmt.files import check_new_folder
 from hf_docmt.hub.export import export_model
 from hf_docmt.reports.report import align_columns, build_report, write_report
 from hf_docmt.training.recipe import load_recipe
@@ -39,9 +40,7 @@ def run_demo(folder: str | Path, seed: int = 1, documents: dict | None = None, o
     `seconds`, `hub`.
     """
     started = time.monotonic()
-    folder = Path(folder)
-    if folder.exists() and any(folder.iterdir()):
-        raise ValueError(f"{folder} exists and is not an empty folder; give another one or remove it")
+    folder = check_new_folder(folder)
     write_corpus(folder / "corpus", seed=seed, **(documents or DOCUMENTS))
     threads = max(1, torch.get_num_threads() // len(SYSTEMS))
     with ProcessPoolExecutor(

@@ -1,9 +1,10 @@
-"""Reading and writing of files: UTF-8, LF or CRLF, plain or gzip, standard input; written whole or not at all."""
+"""Files for every room: reading (UTF-8, gzip, JSON), atomic writing, and the check that a path can be written."""
 
 import gzip
 import io
 import json
 import os
+import shutil
 import sys
 import tempfile
 import zlib
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 STDIN = "-"
+STDOUT = "-"
 BOM = b"\xef\xbb\xbf"
 
 
@@ -20,11 +22,15 @@ class DataError(ValueError):
     """Document data that cannot be used as it is; the message says where, what and the remedy."""
 
 
+# Reading
+
+
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """(line number from 1, text) of every line; the text is kept as it is, without its LF or CRLF.
 
-    A byte order mark at the start is dropped. No other character ends a line. DataError if the file is missing, has no
-    bytes, or is not UTF-8 (with the byte offset of the bad byte, counted from 0 in the uncompressed file).
+    A byte order mark at the start is dropped. No other character ends a line. `-` is standard input, `.gz` is unpacked.
+    DataError if the file is missing, has no bytes, or is not UTF-8 (with the byte offset of the bad byte, counted from
+    0 in the uncompressed file).
     """
     offset, number = 0, 0
     with open_bytes(path) as file:
@@ -35,13 +41,13 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
             except UnicodeDecodeError as error:
                 at = offset + len(raw) - len(body) + error.start
                 raise DataError(
-                    f"{shown(path)}, line {number}: not UTF-8, byte 0x{body[error.start]:02x} at byte offset {at} "
-                    f"({error.reason}); convert the file to UTF-8"
+                    f"{display_path(path)}, line {number}: not UTF-8, byte 0x{body[error.start]:02x} at byte offset "
+                    f"{at} ({error.reason}); convert the file to UTF-8"
                 ) from error
             offset += len(raw)
             yield number, text.removesuffix("\n").removesuffix("\r")
     if number == 0:
-        raise DataError(f"{shown(path)}: the file is empty; it needs at least one line")
+        raise DataError(f"{display_path(path)}: the file is empty; it needs at least one line")
 
 
 def parse_json(text: str, path: str | Path, line: int = 1):
@@ -55,32 +61,36 @@ def parse_json(text: str, path: str | Path, line: int = 1):
         if len(result) != len(pairs):
             keys = [key for key, _ in pairs]
             repeated = next(key for number, key in enumerate(keys) if key in keys[:number])
-            raise DataError(f"{shown(path)}, line {line} or after: key {repeated!r} is repeated; keep one of them")
+            raise DataError(
+                f"{display_path(path)}, line {line} or after: key {repeated!r} is repeated; keep one of them"
+            )
         return result
 
     try:
         return json.loads(text, object_pairs_hook=without_repeats)
     except json.JSONDecodeError as error:
         raise DataError(
-            f"{shown(path)}, line {line + error.lineno - 1}, column {error.colno}: broken JSON ({error.msg}); "
+            f"{display_path(path)}, line {line + error.lineno - 1}, column {error.colno}: broken JSON ({error.msg}); "
             "repair or remove what stands there"
         ) from error
     except (RecursionError, ValueError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{shown(path)}, line {line}: JSON that cannot be read ({error}); simplify it") from error
+        raise DataError(
+            f"{display_path(path)}, line {line}: JSON that cannot be read ({error}); simplify it"
+        ) from error
 
 
 @contextmanager
 def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
-    """The file's bytes; `-` is standard input, `.gz` is unpacked."""
+    """The file's bytes; `-` is standard input, `.gz` is unpacked. DataError for a missing file and broken gzip."""
     if str(path) == STDIN:
         yield sys.stdin.buffer
         return
     path = Path(path)
     if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise DataError(f"{path}: the file {what}; check the path (relative paths start at {Path.cwd()})")
+        problem = "is a folder" if path.is_dir() else "does not exist"
+        raise DataError(f"{path}: the file {problem}; check the path (relative paths start at {Path.cwd()})")
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         try:
             yield file
@@ -88,33 +98,68 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
             raise DataError(f"{path}: broken or truncated gzip file ({error}); fetch it again") from error
 
 
-def shown(path: str | Path) -> str:
-    """The path for messages."""
+def display_path(path: str | Path) -> str:
+    """The path as messages name it."""
     return "<standard input>" if str(path) == STDIN else str(path)
 
 
-def stem(path: str | Path) -> str:
+def file_stem(path: str | Path) -> str:
     """The file's name without folder and endings, from which document ids are made."""
     return "stdin" if str(path) == STDIN else Path(path).name.removesuffix(".gz").split(".")[0] or Path(path).name
 
 
-def write_lines(lines: Iterable[str], path: str | os.PathLike) -> None:
-    """Write lines to a file that appears when it is complete; a pipe or device gets them as they come. `OSError`.
+# Atomic writing
 
-    A file whose name ends in `.gz` is packed.
+
+def write_lines(lines: Iterable[str], path: str | os.PathLike) -> None:
+    """Write lines, each ended by LF, to a file that appears when it is complete (see `write_text`)."""
+    _write((line + "\n" for line in lines), path)
+
+
+def write_text(text: str, path: str | os.PathLike) -> None:
+    """Write a file of UTF-8 text that appears when it is complete; one that was there stays whole until then.
+
+    A file whose name ends in `.gz` is packed. A symbolic link stays, the file it points to is replaced. The mode is
+    that of a new file (0o666 without the umask). A pipe or device gets the text as it comes. Raises `OSError`.
     """
+    _write([text], path)
+
+
+@contextmanager
+def atomic_folder(path: str | os.PathLike) -> Iterator[Path]:
+    """A new, empty folder to write into, which becomes `path` at the end of the block; after an error nothing is left.
+
+    It stands beside `path` until then; missing parents are made. The mode is that of a new folder (0o777 without the
+    umask). Raises `ValueError` as `check_new_folder` does.
+
+        with atomic_folder("export") as folder:
+            (folder / "README.md").write_text("...")
+    """
+    path = check_new_folder(path).resolve()  # a link stays, what it points to is replaced
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    try:
+        yield temporary
+        temporary.chmod(0o777 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _write(parts: Iterable[str], path: str | os.PathLike) -> None:
     path = Path(path)
-    if path.exists() and not path.is_file():
+    if path.exists() and not path.is_file():  # a pipe or device
         with path.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(line + "\n" for line in lines)
+            file.writelines(parts)
         return
-    path = path.resolve()  # a link stays, what it points to is replaced
+    path = path.resolve()
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as raw:
             packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
             with io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as file:
-                file.writelines(line + "\n" for line in lines)
+                file.writelines(parts)
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except BaseException:
@@ -128,12 +173,38 @@ def _umask() -> int:
     return mask
 
 
-def check_output(path: str | Path) -> None:
-    """Raise `ValueError` before hours of work where the file could not be written."""
-    folder = Path(path).parent
-    if str(path) == "-":
-        return
-    if Path(path).is_dir():
+# Checks before hours of work
+
+
+def check_writable_file(path: str | os.PathLike) -> Path:
+    """The path of a file that can be written (`-` is standard output), or ValueError before hours of work."""
+    path = Path(path)
+    if str(path) == STDOUT:
+        return path
+    if path.is_dir():
         raise ValueError(f"cannot write {path}: it is a folder; give the name of a file in it")
-    if not Path(path).exists() and not (folder.is_dir() and os.access(folder, os.W_OK)):
-        raise ValueError(f"cannot write {path}: {folder} is no folder that can be written to; make it first")
+    if not path.exists() and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+        raise ValueError(f"cannot write {path}: {path.parent} is no folder that can be written to; make it first")
+    return path
+
+
+def check_writable_folder(path: str | os.PathLike) -> Path:
+    """The path of a folder that is there or can be made, or ValueError before hours of work."""
+    path = Path(path)
+    existing = next(one for one in (path, *path.resolve().parents) if one.exists())
+    if not existing.is_dir():
+        raise ValueError(f"{path} cannot be a folder: {existing} is a file; choose another name")
+    if not os.access(existing, os.W_OK):
+        raise ValueError(f"cannot write {path}: {existing} is no folder that can be written to; choose another one")
+    return path
+
+
+def check_new_folder(path: str | os.PathLike) -> Path:
+    """The path of a folder that can be made or is empty, or ValueError before hours of work."""
+    path = Path(path)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise ValueError(f"{path} exists and is not an empty folder; choose another name or remove it first")
+    return check_writable_folder(path)
+
+
+shown, stem, check_output = display_path, file_stem, check_writable_file

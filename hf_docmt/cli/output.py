@@ -46,9 +46,6 @@ def check_files(picture: str | None, output: str | None) -> None:
 
 def check_folder(folder: str | None) -> None:
     """Raise `ValueError` before the analysis where a folder for reports cannot be made."""
-    from pathlib import Path
+    from hf_docmt.files import check_writable_folder
 
-    path = Path(folder or ".")
-    existing = next(parent for parent in (path, *path.resolve().parents) if parent.exists())
-    if not existing.is_dir():
-        raise ValueError(f"{folder} cannot be a folder for reports: there is a file of this name; choose another one")
+    check_writable_folder(folder or ".")

@@ -2,8 +2,6 @@
 
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +9,7 @@ from huggingface_hub import HfApi
 from huggingface_hub.utils import validate_repo_id
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from hf_docmt.files import atomic_folder, check_new_folder
 from hf_docmt.hub.cards import make_card
 from hf_docmt.reports.report import merge_reports, read_report
 
@@ -30,24 +29,15 @@ def export_model(
     arguments of `make_card`. Raises ValueError where the folder has something in it, or where the tokenizer's tokens
     are not those of the model.
     """
-    folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"{folder}: exists and is not an empty folder; choose another name or remove it")
+    folder = check_new_folder(folder)
     if tokenizer is not None:
         _check_tokens(model.config, tokenizer)
     text = str(make_card(report, config=model.config, **card))
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        model.save_pretrained(temporary)
+    with atomic_folder(folder) as unfinished:
+        model.save_pretrained(unfinished)
         if tokenizer is not None:
-            tokenizer.save_pretrained(temporary)
-        (temporary / "README.md").write_text(text, encoding="utf-8")
-        temporary.chmod(0o755)
-        temporary.rename(folder)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+            tokenizer.save_pretrained(unfinished)
+        (unfinished / "README.md").write_text(text, encoding="utf-8")
     return folder
 
 

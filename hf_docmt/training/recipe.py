@@ -5,13 +5,13 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from inspect import get_annotations
-from pathlib import Path
 from typing import Any
 
 import yaml
 from transformers import PreTrainedConfig
 
 from hf_docmt import registry
+from hf_docmt.files import write_text
 from hf_docmt.training.recipe_files import find_recipe, overridden, read_recipe, source_of
 from hf_docmt.training.recipe_schema import RecipeError, build, check_keys, convert
 from hf_docmt.training.recipe_sections import DataRecipe, DecodingRecipe, TokenizerRecipe, TrainingRecipe
@@ -59,10 +59,7 @@ class Recipe:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write YAML, all values spelled out, without a base; an existing file is replaced at once or not at all."""
-        path = Path(path)
-        partial = path.with_name(path.name + ".partial")
-        partial.write_text(yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True), encoding="utf-8")
-        os.replace(partial, path)
+        write_text(yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True), path)
 
 
 def load_recipe(target: str | os.PathLike, overrides: Iterable[str] = ()) -> Recipe:

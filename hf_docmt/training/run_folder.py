@@ -1,10 +1,10 @@
 """The folder of a training run: in use or not, resumable or not, and the files that say so."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
+from hf_docmt.files import write_text
 from hf_docmt.training.recipe import Recipe, load_recipe
 
 RECIPE, FACTS = "recipe.yaml", "training.json"  # the latter is written last: with it the run is finished
@@ -37,10 +37,7 @@ def prepare_folder(output: Path, recipe: Recipe, resume: bool) -> None:
 def write_facts(output: Path, facts: dict[str, Any]) -> None:
     """Write `training.json`, one fact a line."""
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in facts.items())
-    path = output / FACTS
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
-    os.replace(partial, path)
+    write_text(f"{{\n{lines}\n}}\n", output / FACTS)
 
 
 def _differences(there: dict, here: dict, section: str = "") -> list[str]:

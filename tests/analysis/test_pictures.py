@@ -207,7 +207,7 @@ def test_settings_of_others_stay_as_they_are(tmp_path):
     [
         ({"path": "a.pdf"}, r"a\.pdf: a picture's name ends in \.png or \.svg, got '\.pdf'"),
         ({"path": "picture"}, "got 'no ending'"),
-        ({"path": "nowhere/a.png"}, "there is no folder .*nowhere; make it first"),
+        ({"path": "nowhere/a.png"}, "nowhere is no folder that can be written to; make it first"),
         ({"datasets": ["pronouns"]}, "unknown dataset 'pronouns': by distance there are pronoun"),
     ],
 )

@@ -1,8 +1,6 @@
 """The document contract: what is kept, what is refused and what the message says."""
 
 import json
-import os
-import threading
 
 import pytest
 from datasets import Dataset, List, Translation
@@ -144,19 +142,6 @@ def test_write_is_atomic(tmp_path):
         write_documents(breaks(), path)
     assert path.read_bytes() == written
     assert [file.name for file in path.parent.iterdir()] == ["documents.jsonl"]
-
-
-def test_link_and_pipe_stay_what_they_are(tmp_path):
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-    write_documents([{"doc_id": "a"}], tmp_path / "link")
-    assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text() == '{"doc_id": "a"}\n'
-    os.mkfifo(tmp_path / "pipe")
-    reader = threading.Thread(target=lambda: got.append((tmp_path / "pipe").read_text()))
-    got = []
-    reader.start()
-    write_documents([{"doc_id": "b"}], tmp_path / "pipe")
-    reader.join()
-    assert got == ['{"doc_id": "b"}\n'] and (tmp_path / "pipe").is_fifo()
 
 
 @pytest.mark.parametrize(

@@ -488,7 +488,7 @@ def test_nothing_is_left_behind_when_writing_fails(tmp_path, monkeypatch):
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hf_docmt.data.synthetic.corpus.os.replace", full)
+    monkeypatch.setattr("hf_docmt.files.os.replace", full)
     with pytest.raises(OSError, match="No space"):
         write_corpus(tmp_path / "corpus", train=1, validation=1, test=1, suite_items=1)
     assert not list(tmp_path.iterdir())

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from hf_docmt.files import check_writable_file
+
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito (2008)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 ENDINGS = (".png", ".svg")
@@ -27,13 +29,11 @@ METADATA = {".png": {"Software": "hf-docmt"}, ".svg": {"Date": None, "Creator": 
 
 
 def check_picture_path(path: str | Path) -> Path:
-    """The path of a picture to be written. ValueError: another ending than `ENDINGS`, no such folder."""
+    """The path of a picture to be written. ValueError: another ending than `ENDINGS`, a file that cannot be written."""
     path = Path(path)
     if path.suffix.lower() not in ENDINGS:
         raise ValueError(f"{path}: a picture's name ends in {' or '.join(ENDINGS)}, got {path.suffix or 'no ending'!r}")
-    if not path.parent.is_dir():
-        raise ValueError(f"{path}: there is no folder {path.parent}; make it first")
-    return path
+    return check_writable_file(path)
 
 
 def load_matplotlib() -> tuple:

@@ -19,14 +19,13 @@ On request (`cataphora`) some antecedents stand after their pronoun: what *it* i
 """
 
 import json
-import os
 import random
-import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 
+from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.document_plan import draw_document
 from hf_docmt.data.synthetic.suites import make_suites
+from hf_docmt.files import atomic_folder, check_new_folder, write_text
 
 CHANCE = {"pronoun": 1 / 3, "deixis": 1 / 2, "lex_cohesion": 1 / 2, "ellipsis": 1 / 4}
 SPLITS = ("train", "validation", "test")
@@ -84,21 +83,14 @@ def write_corpus(
     answer. With `cataphora` > 0 (see `make_corpus`) cataphora.json, in ContraPro's format, too.
     The folder appears when it is complete. ValueError if it exists and is not empty.
     """
-    folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"{folder} exists and is not an empty folder; give another one or remove it first")
+    folder = check_new_folder(folder)
     corpus = make_corpus(seed, train, validation, test, sentences, cataphora)
     suites = make_suites(seed, suite_items, longest=max(sentences), cataphora=cataphora > 0)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as unfinished:
-        part = Path(unfinished) / folder.name
-        part.mkdir()
-        for split, rows in corpus.items():
-            _write_lines(part / f"{split}.jsonl", rows)
-        _write_lines(part / "documents.jsonl", suites.pop("documents"))
+    with atomic_folder(folder) as unfinished:
+        for name, rows in {**corpus, "documents": suites.pop("documents")}.items():
+            write_documents(rows, unfinished / f"{name}.jsonl")
         for name, items in suites.items():
-            (part / f"{name}.json").write_text(json.dumps(items, ensure_ascii=False, indent=1), encoding="utf-8")
-        os.replace(part, folder)
+            write_text(json.dumps(items, ensure_ascii=False, indent=1), unfinished / f"{name}.json")
     return folder
 
 
@@ -118,7 +110,3 @@ def _new_row(name: str, shortest: int, longest: int, seen: set[tuple[str, ...]],
             seen.add(text)
             return scene.row("discourse-" + name.replace("/", "-"))
     raise ValueError(f"no new document of {shortest} to {longest} sentences found; ask for fewer or longer documents")
-
-
-def _write_lines(path: Path, rows: Iterable[dict]) -> None:
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
