@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from hf_docmt.messages import closest_hint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -167,8 +168,7 @@ def register_architecture(architecture: Architecture) -> None:
 def get(name: str) -> Architecture:
     """The architecture of that name; `ValueError` with the nearest name for an unknown one."""
     if name not in ARCHITECTURES:
-        near = get_close_matches(name, ARCHITECTURES, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = closest_hint(name, ARCHITECTURES, " Did you mean {!r}?")
         raise ValueError(f"unknown architecture {name!r}: expected one of {', '.join(ARCHITECTURES)}.{hint}")
     return ARCHITECTURES[name]
 

@@ -1,8 +1,9 @@
 """Which results of several systems were measured in the same way, and so may be compared."""
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from itertools import combinations
+
+from hf_docmt.messages import closest_hint
 
 SCORE = ("task", "dataset", "split", "metric")
 SETTINGS = ("strategy", "beams")
@@ -86,9 +87,7 @@ def listed(names: Sequence[str], most: int = 4) -> str:
 
 def check_known(name: str, known: Sequence[str], what: str, where: str) -> None:
     if name not in known:
-        close = get_close_matches(name, known, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"unknown {what} {name!r}: {where} {', '.join(known)}{hint}")
+        raise ValueError(f"unknown {what} {name!r}: {where} {', '.join(known)}{closest_hint(name, known)}")
 
 
 def _score(result: dict) -> tuple:

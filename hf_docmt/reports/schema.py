@@ -1,7 +1,8 @@
 """What report.json may hold: keys, types, finite numbers."""
 
 import math
-from difflib import get_close_matches
+
+from hf_docmt.messages import closest_hint
 
 FORMAT = 1
 TASKS = ("translation", "contrastive", "discourse", "context use")
@@ -64,8 +65,7 @@ def _check_keys(found: dict, required: dict, optional: dict, place: str) -> None
     allowed = required | optional
     for key in found:
         if key not in allowed:
-            close = get_close_matches(str(key), allowed, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(allowed)}"
+            hint = closest_hint(key, allowed) or f"; known are {', '.join(allowed)}"
             raise ValueError(f"{place}: unknown key {key!r}{hint}")
     missing = [key for key in required if key not in found]
     if missing:

@@ -1,10 +1,11 @@
 """From plain mappings to dataclasses, strictly: every key is known, every value has the declared type."""
 
 import dataclasses
-import difflib
 import types
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from hf_docmt.messages import closest_hint
 
 TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", dict: "a mapping"}
 
@@ -54,9 +55,7 @@ def check_keys(mapping: Mapping, allowed: Iterable[str], key: str) -> None:
 def hint(name: Any, allowed: Iterable[str]) -> str:
     """The end of a message: the closest allowed name where there is one, and all of them."""
     allowed = [str(option) for option in allowed]
-    close = difflib.get_close_matches(str(name), allowed, n=1)
-    guess = f"; did you mean {close[0]!r}?" if close else ";"
-    return f"{guess} allowed: {', '.join(allowed)}"
+    return f"{closest_hint(name, allowed) or ';'} allowed: {', '.join(allowed)}"
 
 
 def convert(value: Any, kind: Any, key: str) -> Any:

@@ -4,7 +4,6 @@ Every reader is a function `read_<format>(languages, **files)` that yields (plac
 sentence, keep order and count, and leave the checks that all formats share to `hf_docmt.data.documents`.
 """
 
-import difflib
 import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,6 +27,7 @@ from hf_docmt.data.readers.tsv import read_tsv
 from hf_docmt.data.readers.voita import read_voita
 from hf_docmt.data.readers.wmt import read_wmt
 from hf_docmt.files import DataError
+from hf_docmt.messages import closest_hint
 
 FORMATS: dict[str, Callable] = {
     "jsonl": read_jsonl,
@@ -90,5 +90,4 @@ def _check_files(format: str, files: dict) -> None:
 
 
 def _hint(name: str, known) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    return closest_hint(name, known, " (did you mean {!r}?)")

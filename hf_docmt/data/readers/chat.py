@@ -1,11 +1,11 @@
 """Chats of a customer and an agent in one JSON object, as in BConTrasT (Farajian et al. 2020)."""
 
-import difflib
 from collections.abc import Iterator
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
 from hf_docmt.files import DataError, parse_json, read_lines, shown
+from hf_docmt.messages import closest_hint
 
 AGENT_LANGUAGE = "en"
 SPEAKERS = ("agent", "customer")
@@ -39,8 +39,7 @@ def _agent_and_customer(place: str, turn: dict) -> tuple[str, str]:
             raise DataError(f"{place}: {key!r} is missing or no string; a turn has speaker, source and target")
     speaker = turn["speaker"]
     if speaker not in SPEAKERS:
-        close = difflib.get_close_matches(speaker.lower(), SPEAKERS, n=1)
-        hint = f", is {close[0]!r} meant?" if close else ""
+        hint = closest_hint(speaker, SPEAKERS, ", is {!r} meant?")
         raise DataError(
             f"{place}: unknown speaker {speaker!r}{hint}; it tells the language and must be agent or customer"
         )

@@ -1,11 +1,11 @@
 """Tab-separated lines: document id, source sentence, target sentence."""
 
-import difflib
 from collections.abc import Iterator
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
 from hf_docmt.files import DataError, read_lines, shown
+from hf_docmt.messages import closest_hint
 
 COLUMNS = ("doc_id", "source", "target")
 
@@ -60,8 +60,7 @@ def _places(path: str | Path, cells: list[str], needed: tuple[str, ...]) -> tupl
         return list(range(len(needed))), columns, False
     for name in needed:
         if name not in names:
-            close = difflib.get_close_matches(name, names, n=1)
-            hint = f" (is {close[0]!r} meant?)" if close else ""
+            hint = closest_hint(name, names, " (is {!r} meant?)")
             raise DataError(f"{shown(path)}, line 1: the header {names} has no column {name!r}{hint}; name it so")
     return [names.index(name) for name in needed], len(cells), True
 

@@ -1,13 +1,13 @@
 """Corpus scores of translated documents through sacrebleu, as `evaluate.Metric` modules of this package."""
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
 import evaluate
 
 from hf_docmt.evaluation.breakdowns import Domains, break_down, check_axes, document_labels, sentence_labels
 from hf_docmt.evaluation.metrics.segments import check_aligned
+from hf_docmt.messages import closest_hint
 from hf_docmt.reports.report import make_result
 from hf_docmt.reports.resampling import document_details
 from hf_docmt.reports.statistics import column_sums
@@ -23,9 +23,7 @@ def load_metric(name: str) -> evaluate.Metric:
     what the metric knows besides. ValueError: unknown name.
     """
     if name not in METRICS:
-        close = get_close_matches(name.lower(), [metric.lower() for metric in METRICS], n=1)
-        hint = [f"; did you mean {metric!r}?" for metric in METRICS if metric.lower() in close]
-        raise ValueError(f"unknown metric {name!r}: expected one of {', '.join(METRICS)}{''.join(hint)}")
+        raise ValueError(f"unknown metric {name!r}: expected one of {', '.join(METRICS)}{closest_hint(name, METRICS)}")
     script = Path(__file__).with_name(name.lower().replace("-", "_") + ".py")
     return evaluate.load(str(script), keep_in_memory=True)
 
