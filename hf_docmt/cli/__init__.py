@@ -35,7 +35,10 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command. A `ValueError` or `OSError` ends it with one line on standard error and exit code 1."""
+    from hf_docmt.plugins import load_plugins
+
     try:
+        load_plugins()
         app(prog_name=PROGRAM)
     except (ValueError, OSError) as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
