@@ -41,7 +41,7 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
             except UnicodeDecodeError as error:
                 at = offset + len(raw) - len(body) + error.start
                 raise DataError(
-                    f"{display_path(path)}, line {number}: not UTF-8, byte 0x{body[error.start]:02x} at byte offset "
+                    f"{location_of(path, number)}: not UTF-8, byte 0x{body[error.start]:02x} at byte offset "
                     f"{at} ({error.reason}); convert the file to UTF-8"
                 ) from error
             offset += len(raw)
@@ -61,24 +61,20 @@ def parse_json(text: str, path: str | Path, line: int = 1):
         if len(result) != len(pairs):
             keys = [key for key, _ in pairs]
             repeated = next(key for number, key in enumerate(keys) if key in keys[:number])
-            raise DataError(
-                f"{display_path(path)}, line {line} or after: key {repeated!r} is repeated; keep one of them"
-            )
+            raise DataError(f"{location_of(path, line)} or after: key {repeated!r} is repeated; keep one of them")
         return result
 
     try:
         return json.loads(text, object_pairs_hook=without_repeats)
     except json.JSONDecodeError as error:
         raise DataError(
-            f"{display_path(path)}, line {line + error.lineno - 1}, column {error.colno}: broken JSON ({error.msg}); "
+            f"{location_of(path, line + error.lineno - 1)}, column {error.colno}: broken JSON ({error.msg}); "
             "repair or remove what stands there"
         ) from error
     except (RecursionError, ValueError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(
-            f"{display_path(path)}, line {line}: JSON that cannot be read ({error}); simplify it"
-        ) from error
+        raise DataError(f"{location_of(path, line)}: JSON that cannot be read ({error}); simplify it") from error
 
 
 @contextmanager
@@ -101,6 +97,11 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
 def display_path(path: str | Path) -> str:
     """The path as messages name it."""
     return "<standard input>" if str(path) == STDIN else str(path)
+
+
+def location_of(path: str | Path, line: int) -> str:
+    """A line of a file as messages name it."""
+    return f"{display_path(path)}, line {line}"
 
 
 def file_stem(path: str | Path) -> str:

@@ -1,6 +1,5 @@
 """Every example runs, every recipe describes a model, and so does every override that a recipe names."""
 
-import inspect
 import os
 import re
 import subprocess
@@ -12,7 +11,7 @@ import torch
 from support import recipe_files
 
 from hf_docmt import registry
-from hf_docmt.data.readers import FORMATS
+from hf_docmt.data.readers import get_reader
 from hf_docmt.training.recipe import load_recipe
 from hf_docmt.training.recipe_sections import TokenizerRecipe
 
@@ -69,7 +68,7 @@ def test_recipe(path):
     config = config_of(recipe)
     assert config.past_context == (3 if "_s4to4" in path.stem else PAST.get(path.stem.split("_")[-1], 0))
     for part in (recipe.data.train, recipe.data.validation, recipe.data.test):
-        assert {"format", *inspect.signature(FORMATS[part["format"]]).parameters} >= part.keys()
+        assert {"format", *get_reader(part["format"]).arguments()} >= part.keys()
     assert recipe.output_dir.split("/")[1] in (path.stem, path.stem.removeprefix("demo_"))
     if path.stem.startswith("lupo2023"):
         assert (config.d_model, config.encoder_layers, config.dropout) == (512, 6, 0.3)

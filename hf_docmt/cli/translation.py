@@ -23,14 +23,14 @@ def translate(
     source_lang: Lang = None,
 ) -> None:
     """Translate documents, N sentences in, N out: JSON lines, or plain lines where the input is plain text."""
-    from hf_docmt.data.readers import SIDED, detect_format, read_documents
+    from hf_docmt.data.readers import detect_format, get_reader, input_argument, read_documents
     from hf_docmt.evaluation.translation_scores import count_repairs
     from hf_docmt.files import check_output
-    from hf_docmt.translation.corpus import PLAIN, translate_corpus, write_translations
+    from hf_docmt.translation.corpus import translate_corpus, write_translations
 
     check_output(output)
     loaded, tokenizer = load_model(model)
-    files = {"source" if format in SIDED else "path": input}
+    files = {input_argument(format): input}
     format = detect_format(files) if format == "auto" else format
     documents = read_documents(format, source_lang=source_lang or loaded.config.source_lang or "source", **files)
     options = {"num_beams": beams, "length_penalty": length_penalty}
@@ -42,7 +42,7 @@ def translate(
         batch_size=batch_size,
         **{name: value for name, value in options.items() if value is not None},
     )
-    write_translations(rows, output, plain=format in PLAIN)
+    write_translations(rows, output, plain=get_reader(format).plain)
     sentences = sum(len(row["translation"]) for row in rows)
     repairs = ", ".join(f"{count} {kind}" for kind, count in sorted(count_repairs(rows).items())) or "none"
     print(f"{len(rows)} documents, {sentences} sentences, repairs: {repairs}", file=sys.stderr)

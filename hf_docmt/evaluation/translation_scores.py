@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hf_docmt.data.documents import sentences
-from hf_docmt.data.readers import SIDED, detect_format, read_documents
+from hf_docmt.data.readers import Reader, detect_format, get_reader, read_documents
 from hf_docmt.evaluation.alignment import align_documents, alignment_results
 from hf_docmt.evaluation.discourse import connective_result, connectives_of, pronoun_f1, term_consistency
 from hf_docmt.evaluation.metrics import score_translations
@@ -12,7 +12,6 @@ from hf_docmt.evaluation.metrics.comet_files import MODEL, comet_results
 from hf_docmt.files import DataError, parse_json, read_lines
 from hf_docmt.reports.report import build_report
 
-PAIRS = ("dtag", "blank", "voita")  # formats of two files without document ids
 UNSPACED = ("zh", "ja", "th", "lo", "km", "my")
 DISCOURSE = {"pronouns": "pronoun", "formality": "formality", "connectives": None, "terms": None}
 
@@ -51,8 +50,8 @@ def evaluate_files(
         raise ValueError(
             "a model or context for COMET, but no COMET: give the Python of an environment with unbabel-comet (--comet)"
         )
-    plain = (format if format != "auto" else detect_format({"path": reference})) in ("lines", "text")
-    if plain:
+    reader = get_reader(format if format != "auto" else detect_format({"path": reference}))
+    if reader.plain:
         if detect_format({"path": translations}) == "jsonl":
             raise DataError(f"{translations} holds JSON lines, {reference} plain lines; give the reference documents")
         sides = [plain_sentences(path) for path in (translations, reference)]
@@ -60,7 +59,7 @@ def evaluate_files(
     else:
         found = read_translations(translations)
         details = {"repairs": count_repairs(found.values())}
-        hypotheses, references, ids = matched(found, translations, reference, format, source_lang, target_lang)
+        hypotheses, references, ids = matched(found, translations, reference, reader, source_lang, target_lang)
     sources = [found.get(doc_id, {}).get("source") for doc_id in ids]
     needing = [measure for measure in discourse if measure != "connectives"]
     check_sources(sources, ids, needing if comet is None else [*needing, "COMET"])
@@ -135,18 +134,19 @@ def plain_sentences(path: str | Path) -> list[str]:
 
 
 def matched(
-    found: dict[str, dict], translations, reference, format, source_lang, target_lang
+    found: dict[str, dict], translations, reference, reader: Reader, source_lang, target_lang
 ) -> tuple[list, list, list[str]]:
     """Hypotheses and references of the same documents, in the order of the reference, and their ids."""
-    if not target_lang or not (source_lang or format in SIDED):
+    one_file_a_side = reader.has_one_file_a_side()
+    if not target_lang or not (source_lang or one_file_a_side):
         raise DataError("the languages of the reference are needed: give --source-lang and --target-lang")
-    if format in SIDED:
-        documents = read_documents(format, source_lang=target_lang, source=reference)
+    if one_file_a_side:
+        documents = read_documents(reader.name, source_lang=target_lang, source=reference)
     else:
-        documents = read_documents(format, source_lang=source_lang, target_lang=target_lang, path=reference)
-    if format in PAIRS and len(found) != len(documents):
+        documents = read_documents(reader.name, source_lang=source_lang, target_lang=target_lang, path=reference)
+    if not reader.document_ids and len(found) != len(documents):
         raise DataError(f"{translations} has {len(found)} documents, {reference} {len(documents)}; translate them all")
-    ids = list(found) if format in PAIRS else list(documents["doc_id"])
+    ids = list(documents["doc_id"]) if reader.document_ids else list(found)
     lost, other = [name for name in ids if name not in found], [name for name in found if name not in set(ids)]
     if lost or other:
         raise DataError(

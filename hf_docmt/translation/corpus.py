@@ -11,8 +11,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt.data.documents import check_documents, sentences
 from hf_docmt.files import write_lines
 
-PLAIN = ("lines", "text")  # input formats that are answered with plain lines
-
 
 def translate_corpus(
     model: PreTrainedModel,

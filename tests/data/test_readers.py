@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hf_docmt.data.documents import check_documents, sentences, write_documents
-from hf_docmt.data.readers import FORMATS, SIDED, read_documents
+from hf_docmt.data.readers import get_reader, read_documents, readers
 from hf_docmt.files import DataError
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -215,7 +215,7 @@ def test_detection(write):
 
 def test_unknown_format_and_files(write):
     path = write("a.jsonl", jsonl([{"id": "a", "source": ["1"]}]))
-    fails("unknown format 'jsnol'", "did you mean 'jsonl'", ", ".join(FORMATS), format="jsnol", path=path)
+    fails("unknown format 'jsnol'", "did you mean 'jsonl'", ", ".join(readers()), format="jsnol", path=path)
     fails("'jsonl' takes no 'paht'", "did you mean 'path'", format="jsonl", paht=path)
     fails("'dialogue' needs the file 'index'", format="dialogue", source=path, target=path)
     fails("no input file")
@@ -237,7 +237,7 @@ def test_missing_file_and_language(write, tmp_path):
     fails("'lines'", "'de'", format="lines", path=path)
 
 
-@pytest.mark.parametrize("format", sorted(FORMATS))
+@pytest.mark.parametrize("format", sorted(readers()))
 def test_empty_file(write, format):
     path, full = write("empty", b""), write("full", "<d>\nOne.\n")
     names = {
@@ -246,7 +246,7 @@ def test_empty_file(write, format):
         "lines": ("path",),
         "text": ("path",),
     }
-    if format in (*SIDED, "dialogue", "moses"):
+    if "source" in get_reader(format).arguments():
         fails("empty: the file is empty", format=format, **dict.fromkeys(names.get(format, ("source", "target")), path))
         if format == "dtag":
             fails("empty: the file is empty", format=format, source=full, target=path)

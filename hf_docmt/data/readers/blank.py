@@ -1,30 +1,33 @@
 """Two line-parallel files in which one blank line stands between documents."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
-from hf_docmt.data.readers.pairs import Document, paired_rows
-from hf_docmt.files import DataError, read_lines, shown
+from hf_docmt.data.readers.evidence import Sample
+from hf_docmt.data.readers.parallel_files import ParallelFilesReader, SideDocument
+from hf_docmt.files import DataError, location_of, read_lines
 
 
-def read_blank(
-    languages: list[str], source: str | Path, target: str | Path | None = None
-) -> Iterator[tuple[str, dict]]:
-    """Rows; the format cannot hold empty sentences. Blanks inside and after a sentence stay."""
-    theirs = _documents(target) if target is not None else []
-    yield from paired_rows(languages, source, _documents(source), target, theirs)
+class BlankReader(ParallelFilesReader):
+    """The format cannot hold empty sentences. Blanks inside and after a sentence stay."""
 
+    name = "blank"
 
-def _documents(path: str | Path) -> list[Document]:
-    documents: list[Document] = [(1, [])]
-    for number, line in read_lines(path):
-        if line.strip():
-            documents[-1][1].append(line)
-        elif not documents[-1][1]:
-            raise DataError(
-                f"{shown(path)}, line {number}: document {len(documents)} is empty (a blank line at the start or after "
-                "another); put one blank line between documents, and use tsv or jsonl for empty sentences"
-            )
-        else:
-            documents.append((number + 1, []))
-    return documents if documents[-1][1] else documents[:-1]  # one blank line may end the file
+    def recognize_lines(self, sample: Sample) -> bool:
+        if sample.argument != "source" or sample.path is None:
+            return False
+        return any(not line.strip() for _, line in read_lines(sample.path))
+
+    def side_documents(self, path: str | Path) -> list[SideDocument]:
+        documents: list[SideDocument] = [(1, [])]
+        for number, line in read_lines(path):
+            if line.strip():
+                documents[-1][1].append(line)
+            elif not documents[-1][1]:
+                raise DataError(
+                    f"{location_of(path, number)}: document {len(documents)} is empty (a blank line at the "
+                    "start or after another); put one blank line between documents, and use tsv or jsonl for empty "
+                    "sentences"
+                )
+            else:
+                documents.append((number + 1, []))
+        return documents if documents[-1][1] else documents[:-1]  # one blank line may end the file

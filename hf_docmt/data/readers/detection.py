@@ -1,101 +1,46 @@
 """Which format files have, by the arguments given, the file's name and its first bytes."""
 
-import re
-import sys
-from pathlib import Path
-
-from hf_docmt.data.readers.commentary import PAIR
-from hf_docmt.files import BOM, STDIN, DataError, open_bytes, read_lines, shown
-
-HEAD = 4096
-JSON_ROW = re.compile(rb'\s*\{\s*"(doc_id|id|translation|source|target|source_lang|target_lang)"\s*:')
-JSON_OBJECT = re.compile(rb'\s*\{\s*("|$)')
-PROLOGUE = rb"\s*(<\?xml[^>]*>\s*)?(<!DOCTYPE[^>]*>\s*)?(<!--.*?-->\s*)?"
-WMT = re.compile(PROLOGUE + rb"<dataset\b", re.IGNORECASE | re.DOTALL)
-SETS = re.compile(PROLOGUE + rb"<(mteval|srcset|refset|tstset)\b", re.IGNORECASE | re.DOTALL)
-TALKS = re.compile(rb"\s*(<doc docid[^>\n]*>|<url>[^\n]*</url>)\s*(\n|$)", re.IGNORECASE)
+from hf_docmt.data.readers.evidence import Evidence, Sample
+from hf_docmt.data.readers.reader import Reader, readers
+from hf_docmt.files import DataError, display_path
 
 
 def detect_format(files: dict) -> str:
-    """The name of the format; DataError where nothing tells it.
+    """The name of the format; DataError where nothing tells it. `files` are the arguments of `read_documents`.
 
-    With an index: dialogue; with ids: moses. Two files, or `source`: sgm or iwslt by the first tag (iwslt if there are
-    several), dtag if the first line is `<d>`, voita if it has `_eos`, blank if there are blank lines. One `path`: jsonl
-    and tsv by the ending (commentary if a .tsv of two columns has both languages in its name), wmt by its first tag,
-    .json is jsonl or chat by its first key, anything else is jsonl if it begins like a JSON object and plain lines if
-    not, but DataError if it begins like one side of a pair. Raw text must be named (`format="text"`).
+    Every reader says what it recognizes (`Reader.recognize`), and the surest one is chosen; a file that no reader is
+    sure of goes to the first one that takes its lines. Raw text must be named (`format="text"`), and so must one side
+    of a pair that is given as `path`.
     """
-    if "index" in files:
-        return "dialogue"
-    if "ids" in files:
-        return "moses"
-    if "source" in files:
-        source = files["source"]
-        return _parallel_format(source) if isinstance(source, str | Path) else "iwslt"
-    path = files.get("path")
-    if path is None:
+    sample = Sample(files)
+    known = [reader() for reader in readers().values()]
+    evidence = {reader: reader.recognize(sample) for reader in known}
+    best = max(evidence, key=evidence.get)  # of equals the first
+    if evidence[best] is Evidence.ARGUMENTS:
+        return best.name
+    if sample.argument is None:
         raise DataError(f"no input file, got {sorted(files)}; give path=, or source= and target=")
-    return _single_format(path) if isinstance(path, str | Path) else "lines"
-
-
-def _single_format(path: str | Path) -> str:
-    ending = Path(str(path).removesuffix(".gz")).suffix
-    if ending in (".tsv", ".jsonl", ".ndjson"):
-        return _table_format(path) if ending == ".tsv" else "jsonl"
-    head = _head(path)
-    if ending == ".json":
-        return "jsonl" if JSON_ROW.match(head) else "chat"
-    if WMT.match(head):
-        return "wmt"
-    first_line = head.split(b"\n")[0].split()
-    sided, mark = _tag_format(path, head), "a tag of a set of documents"
-    for word, format in ((b"<d>", "dtag"), (b"_eos", "voita")):
-        if word in first_line:
-            sided, mark = format, repr(word.decode())
-    if sided:
+    if sample.argument == "source" and sample.is_stdin:
+        names = [reader.name for reader in known if reader.has_one_file_a_side()]
         raise DataError(
-            f"{shown(path)}: the first line has {mark}; name the format {sided!r}, with the file as source, or 'lines' "
-            "if every line is a sentence"
+            f"the format of standard input as source cannot be detected; name it ({', '.join(names[:-1])} or "
+            f"{names[-1]})"
         )
-    return "jsonl" if JSON_OBJECT.match(head) else "lines"
-
-
-def _head(path: str | Path) -> bytes:
-    if str(path) == STDIN:
-        return sys.stdin.buffer.peek(HEAD)[:HEAD].removeprefix(BOM)
-    with open_bytes(path) as file:
-        return file.read(HEAD).removeprefix(BOM)
-
-
-def _table_format(path: str | Path) -> str:
-    columns = _head(path).split(b"\n")[0].count(b"\t") + 1
-    return "commentary" if columns == 2 and PAIR.search(Path(path).name) else "tsv"
-
-
-def _tag_format(path: str | Path, head: bytes) -> str | None:
-    """`sgm` or `iwslt` by the first tag and, for the sets of both, by the ending."""
-    is_xml = str(path).removesuffix(".gz").endswith(".xml")
-    if SETS.match(head):
-        return "iwslt" if is_xml else "sgm"
-    return "iwslt" if TALKS.match(head) else None
-
-
-def _parallel_format(path: str | Path) -> str:
-    if str(path) == STDIN:
+    if evidence[best] is Evidence.NONE:
+        return _format_of_lines(sample, known)
+    if sample.argument == "path" and best.has_one_file_a_side():
         raise DataError(
-            "the format of standard input as source cannot be told; name it (dtag, blank, sgm, iwslt or voita)"
+            f"{display_path(sample.path)}: the first line has {best.first_line_mark}; name the format {best.name!r}, "
+            "with the file as source, or 'lines' if every line is a sentence"
         )
-    tagged = _tag_format(path, _head(path))
-    if tagged:
-        return tagged
-    for number, line in read_lines(path):
-        if number == 1 and line.strip() == "<d>":
-            return "dtag"
-        if number == 1 and "_eos" in line.split():
-            return "voita"
-        if not line.strip():
-            return "blank"
+    return best.name
+
+
+def _format_of_lines(sample: Sample, known: list[Reader]) -> str:
+    for reader in known:
+        if reader.recognize_lines(sample):
+            return reader.name
     raise DataError(
-        f"{shown(path)}: the format cannot be told (no <d>, no _eos, no blank line between documents); name it, "
-        "format='blank' if each file is one document"
+        f"{display_path(sample.path)}: the format cannot be detected (no <d>, no _eos, no blank line between "
+        "documents); name it, format='blank' if each file is one document"
     )

@@ -1,27 +1,34 @@
 """Two line-parallel files in which a line `<d>` begins each document (Maruf et al. 2019)."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
-from hf_docmt.data.readers.pairs import Document, paired_rows
-from hf_docmt.files import DataError, read_lines, shown
+from hf_docmt.data.readers.evidence import Evidence, Sample
+from hf_docmt.data.readers.parallel_files import ParallelFilesReader, SideDocument
+from hf_docmt.files import DataError, location_of, read_lines
 
 MARK = "<d>"
 
 
-def read_dtag(languages: list[str], source: str | Path, target: str | Path | None = None) -> Iterator[tuple[str, dict]]:
-    """Rows; `<d>` is no sentence, a blank line is an empty sentence, blanks inside and after a sentence stay."""
-    theirs = _documents(target) if target is not None else []
-    yield from paired_rows(languages, source, _documents(source), target, theirs)
+class DtagReader(ParallelFilesReader):
+    """`<d>` is no sentence, a blank line is an empty sentence, blanks inside and after a sentence stay."""
 
+    name = "dtag"
+    first_line_mark = repr(MARK)
 
-def _documents(path: str | Path) -> list[Document]:
-    documents: list[Document] = []
-    for number, line in read_lines(path):
-        if line.strip() == MARK:
-            documents.append((number, []))
-        elif not documents:
-            raise DataError(f"{shown(path)}, line {number}: text before the first {MARK}; begin every document with it")
-        else:
-            documents[-1][1].append(line)
-    return documents
+    def recognize(self, sample: Sample) -> Evidence:
+        words = sample.first_line.split()
+        found = words == [MARK] or (sample.argument == "path" and MARK in words)
+        return Evidence.FIRST_BYTES if found else Evidence.NONE
+
+    def side_documents(self, path: str | Path) -> list[SideDocument]:
+        documents: list[SideDocument] = []
+        for number, line in read_lines(path):
+            if line.strip() == MARK:
+                documents.append((number, []))
+            elif not documents:
+                raise DataError(
+                    f"{location_of(path, number)}: text before the first {MARK}; begin every document with it"
+                )
+            else:
+                documents[-1][1].append(line)
+        return documents

@@ -1,33 +1,54 @@
 """JSON lines, one document a line."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
-from hf_docmt.files import DataError, parse_json, read_lines, shown
+from hf_docmt.data.readers.evidence import Evidence, Sample
+from hf_docmt.data.readers.reader import Reader
+from hf_docmt.files import DataError, location_of, parse_json, read_lines
 
 SIDES = ("source", "target")
 KEYS = ("doc_id", "id", "translation", "source", "target", "source_lang", "target_lang")
+FIRST_KEY = re.compile(rb'\s*\{\s*"(' + "|".join(KEYS).encode() + rb')"\s*:')
+FIRST_BRACE = re.compile(rb'\s*\{\s*("|$)')
 
 
-def read_jsonl(languages: list[str], path: str | Path) -> Iterator[tuple[str, dict]]:
-    """Rows of `{"doc_id" or "id", "translation": [{"en": ..., "de": ...}, ...]}`, or of `source` and `target` lists.
+class JsonlReader(Reader):
+    """One JSON object a line: `{"doc_id" or "id", "translation": [{"en": ..., "de": ...}, ...]}`, or, in place of
+    `translation`, the lists `source` and `target`.
 
     `source_lang` and `target_lang` in a row say which side is which; without them `source` is in the first language
     asked for. Other keys are kept as columns. Sentences are kept as they are. A blank line is an error, as it may be a
     lost document.
     """
-    for number, line in read_lines(path):
-        place = f"{shown(path)}, line {number}"
-        if not line.strip():
-            raise DataError(f"{place}: blank line; every line holds one document, remove it")
-        row = parse_json(line, path, number)
-        if not isinstance(row, dict):
-            raise DataError(f"{place}: a JSON object is needed, got {type(row).__name__}; write one document a line")
-        yield place, _row(place, row, languages)
+
+    name = "jsonl"
+
+    def recognize(self, sample: Sample) -> Evidence:
+        if sample.argument != "path":
+            return Evidence.NONE
+        if sample.ending in (".jsonl", ".ndjson"):
+            return Evidence.NAME
+        if sample.ending == ".json":
+            return Evidence.NAME_AND_BYTES if FIRST_KEY.match(sample.head) else Evidence.NONE
+        return Evidence.GUESS if FIRST_BRACE.match(sample.head) else Evidence.NONE
+
+    def read(self, languages: list[str], path: str | Path) -> Iterator[tuple[str, dict]]:
+        for number, line in read_lines(path):
+            location = location_of(path, number)
+            if not line.strip():
+                raise DataError(f"{location}: blank line; every line holds one document, remove it")
+            row = parse_json(line, path, number)
+            if not isinstance(row, dict):
+                raise DataError(
+                    f"{location}: a JSON object is needed, got {type(row).__name__}; write one document a line"
+                )
+            yield location, _row(location, row, languages)
 
 
-def _row(place: str, row: dict, languages: list[str]) -> dict:
+def _row(location: str, row: dict, languages: list[str]) -> dict:
     doc_id = row.get("doc_id", row.get("id"))
     if isinstance(doc_id, int) and not isinstance(doc_id, bool):
         doc_id = str(doc_id)
@@ -35,16 +56,16 @@ def _row(place: str, row: dict, languages: list[str]) -> dict:
     if "translation" in row:
         return {"doc_id": doc_id, "translation": row["translation"], **columns}
     if "source" not in row:
-        raise DataError(f"{place}: neither 'translation' nor 'source' is there, got {sorted(row)}; add one of them")
-    sides = {lang: _side(place, row, name) for name, lang in _side_languages(row, languages).items() if name in row}
+        raise DataError(f"{location}: neither 'translation' nor 'source' is there, got {sorted(row)}; add one of them")
+    sides = {lang: _side(location, row, name) for name, lang in _side_languages(row, languages).items() if name in row}
     for lang in languages:
         if lang not in sides:
             raise DataError(
-                f"{place}: document {doc_id!r} has no sentences in {lang!r}, it has {sorted(sides)}; correct the "
+                f"{location}: document {doc_id!r} has no sentences in {lang!r}, it has {sorted(sides)}; correct the "
                 "language, or leave out the target language to read the source side only"
             )
     return make_row(
-        place, doc_id, *(sides[lang] for lang in languages), *[None] * (2 - len(languages)), languages, **columns
+        location, doc_id, *(sides[lang] for lang in languages), *[None] * (2 - len(languages)), languages, **columns
     )
 
 
@@ -59,8 +80,8 @@ def _side_languages(row: dict, languages: list[str]) -> dict[str, str]:
     return {name: lang for name, lang in named.items() if lang}
 
 
-def _side(place: str, row: dict, name: str) -> list[str]:
+def _side(location: str, row: dict, name: str) -> list[str]:
     side = row[name]
     if not isinstance(side, list) or not all(isinstance(sentence, str) for sentence in side):
-        raise DataError(f"{place}: {name!r} must be a list of sentences (strings); an empty sentence is ''")
+        raise DataError(f"{location}: {name!r} must be a list of sentences (strings); an empty sentence is ''")
     return side

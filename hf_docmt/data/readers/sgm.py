@@ -3,14 +3,27 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from hf_docmt.data.readers.marked import marked_documents, marked_rows
-from hf_docmt.data.readers.markup import sgm_events
+from hf_docmt.data.readers.evidence import Evidence, Sample
+from hf_docmt.data.readers.reader import Reader
+from hf_docmt.data.readers.tag_events import sgm_events
+from hf_docmt.data.readers.tagged_documents import SET_TAG, matched_rows, tagged_documents
 
 
-def read_sgm(languages: list[str], source: str | Path, target: str | Path | None = None) -> Iterator[tuple[str, dict]]:
-    """Rows of `<srcset>` and `<refset>` with `<doc docid>`, `<p>` and `<seg id>`; sides are matched by these ids.
+class SgmReader(Reader):
+    """`<srcset>` and `<refset>` with `<doc docid>`, `<p>` and `<seg id>`; sides are matched by these ids.
 
     It is no XML: names of tags in any case, ampersands that begin no entity are text, paragraphs are left out.
     """
-    theirs = marked_documents(target, sgm_events(target)) if target is not None else []
-    yield from marked_rows(languages, source, marked_documents(source, sgm_events(source)), target, theirs)
+
+    name = "sgm"
+    first_line_mark = "a tag of a set of documents"
+
+    def recognize(self, sample: Sample) -> Evidence:
+        found = sample.ending != ".xml" and SET_TAG.match(sample.head)
+        return Evidence.FIRST_BYTES if found else Evidence.NONE
+
+    def read(
+        self, languages: list[str], source: str | Path, target: str | Path | None = None
+    ) -> Iterator[tuple[str, dict]]:
+        theirs = tagged_documents(target, sgm_events(target)) if target is not None else []
+        yield from matched_rows(languages, source, tagged_documents(source, sgm_events(source)), target, theirs)

@@ -1,34 +1,43 @@
 """Raw running text to be translated, cut into sentences by sentencex; each file one document."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.readers.lines import Paths, source_files
-from hf_docmt.files import DataError, read_lines, shown, stem
+from hf_docmt.data.readers.reader import Reader
+from hf_docmt.files import DataError, display_path, file_stem, read_lines
 
 
-def read_text(languages: list[str], path: Paths) -> Iterator[tuple[str, dict]]:
-    """One row a file. Blank lines part paragraphs, other line ends are blanks, runs of white space become one blank.
+class TextReader(Reader):
+    """One document a file. Blank lines separate paragraphs, other line ends and runs of white space become one blank.
 
     sentencex knows the abbreviations of many languages and treats others by general rules. DataError if it is not
-    installed or a file has no text.
+    installed or a file has no text. The format must be named, since every text is one of lines as well.
     """
-    try:
-        from sentencex import segment
-    except ImportError as error:
-        raise DataError(
-            "raw text needs the sentence splitter sentencex: pip install 'hf-docmt[text]', or give one sentence a line "
-            "with the format 'lines'"
-        ) from error
-    for file in source_files(languages, path, "text"):
-        cut = (segment(languages[0], paragraph) for paragraph in _paragraphs(file))
-        sentences = [" ".join(sentence.split()) for some in cut for sentence in some if sentence.strip()]
-        if not sentences:
-            raise DataError(f"{shown(file)}: document {stem(file)!r} is empty; there is white space only, give it text")
-        yield shown(file), make_row(shown(file), stem(file), sentences, None, languages)
+
+    name = "text"
+    several_files = True
+    plain = True
+
+    def read(self, languages: list[str], path: Paths) -> Iterator[tuple[str, dict]]:
+        try:
+            from sentencex import segment
+        except ImportError as error:
+            raise DataError(
+                "raw text needs the sentence splitter sentencex: pip install 'hf-docmt[text]', or give one sentence a "
+                "line with the format 'lines'"
+            ) from error
+        for file in source_files(languages, path, self.name):
+            split = (segment(languages[0], paragraph) for paragraph in _paragraphs(file))
+            sentences = [" ".join(sentence.split()) for some in split for sentence in some if sentence.strip()]
+            location, doc_id = display_path(file), file_stem(file)
+            if not sentences:
+                raise DataError(f"{location}: document {doc_id!r} is empty; there is white space only, give it text")
+            yield location, make_row(location, doc_id, sentences, None, languages)
 
 
-def _paragraphs(file) -> Iterator[str]:
+def _paragraphs(file: str | Path) -> Iterator[str]:
     lines: list[str] = []
     for _, line in read_lines(file):
         if line.strip():

@@ -1,4 +1,4 @@
-"""Marked-up files as tags and texts with their lines: XML, and SGML, which test sets use without its grammar."""
+"""XML and SGML files as start tags, end tags and texts; SGML as test sets use it, without a grammar."""
 
 import re
 from collections.abc import Iterator
@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.sax import ContentHandler, SAXParseException
 
-from hf_docmt.files import DataError, read_lines, shown
+from hf_docmt.files import DataError, display_path, location_of, read_lines
 
 BARE_AMPERSAND = re.compile(r"&(?!#?\w+;)")
+PROLOGUE = rb"\s*(<\?xml[^>]*>\s*)?(<!DOCTYPE[^>]*>\s*)?(<!--.*?-->\s*)?"  # what may stand before the first tag
 
 
 class Event(NamedTuple):
@@ -30,72 +31,73 @@ def xml_events(path: str | Path) -> Iterator[Event]:
         from defusedxml.common import EntitiesForbidden
         from defusedxml.sax import make_parser
     except ImportError as error:
-        raise DataError(f"{shown(path)}: XML needs defusedxml: pip install 'hf-docmt[xml]'") from error
-    parser, elements = make_parser(), _Elements()
+        raise DataError(f"{display_path(path)}: XML needs defusedxml: pip install 'hf-docmt[xml]'") from error
+    parser, handler = make_parser(), _XmlHandler()
     parser.forbid_external = False  # sets may name a document type, which the parser never fetches
-    parser.setContentHandler(elements)
-    elements.setDocumentLocator(parser)
+    parser.setContentHandler(handler)
+    handler.setDocumentLocator(parser)
     try:
         for number, line in read_lines(path):
             parser.feed("\n" * (number > 1) + line)
-            yield from elements.taken()
+            yield from handler.take()
         parser.close()
     except SAXParseException as error:
         raise DataError(
-            f"{shown(path)}, line {error.getLineNumber()}, column {error.getColumnNumber() + 1}: broken "
+            f"{location_of(path, error.getLineNumber())}, column {error.getColumnNumber() + 1}: broken "
             f"XML ({error.getMessage()}); repair what stands there, or fetch the file again if it is cut"
         ) from error
     except EntitiesForbidden as error:
         raise DataError(
-            f"{shown(path)}, line {parser.getLineNumber()}: XML that defines the entity "
-            f"{error.name!r}, which is refused as such can fill the memory; write out what it stands for"
+            f"{location_of(path, parser.getLineNumber())}: XML that defines the entity "
+            f"{error.name!r}, which is refused, since such definitions can fill the memory; write out what it stands "
+            "for"
         ) from error
 
 
 def sgm_events(path: str | Path) -> Iterator[Event]:
     """Events of a file of tags that need no grammar; an ampersand that begins no entity is text."""
-    tags = _Tags()
+    parser = _SgmParser()
     for _, line in read_lines(path):
-        tags.feed(BARE_AMPERSAND.sub("&amp;", line) + "\n")
-        yield from tags.taken()
-    tags.close()
-    yield from tags.taken()
+        parser.feed(BARE_AMPERSAND.sub("&amp;", line) + "\n")
+        yield from parser.take()
+    parser.close()
+    yield from parser.take()
 
 
-class _Events:
-    """What both parsers write to."""
+class _EventList:
+    """The events that a parser has found and nobody has taken yet."""
 
     def __init__(self):
         self.events: list[Event] = []
         super().__init__()
 
-    def taken(self) -> list[Event]:
-        taken, self.events = self.events, []
-        return taken
+    def take(self) -> list[Event]:
+        events, self.events = self.events, []
+        return events
 
-    def note(self, line: int, kind: str, value: str, attributes=()) -> None:
+    def add(self, line: int, kind: str, value: str, attributes=()) -> None:
         attributes = {name.lower(): text or "" for name, text in attributes}
         self.events.append(Event(line, kind, value if kind == "text" else value.lower(), attributes))
 
 
-class _Elements(_Events, ContentHandler):
+class _XmlHandler(_EventList, ContentHandler):
     def startElement(self, name, attrs):
-        self.note(self._locator.getLineNumber(), "start", name, attrs.items())
+        self.add(self._locator.getLineNumber(), "start", name, attrs.items())
 
     def endElement(self, name):
-        self.note(self._locator.getLineNumber(), "end", name)
+        self.add(self._locator.getLineNumber(), "end", name)
 
     def characters(self, content):
         after = content[len(content.rstrip()) :].count("\n")  # text is kept back until the next tag
-        self.note(self._locator.getLineNumber() - after, "text", content)
+        self.add(self._locator.getLineNumber() - after, "text", content)
 
 
-class _Tags(_Events, HTMLParser):
+class _SgmParser(_EventList, HTMLParser):
     def handle_starttag(self, tag, attrs):
-        self.note(self.getpos()[0], "start", tag, attrs)
+        self.add(self.getpos()[0], "start", tag, attrs)
 
     def handle_endtag(self, tag):
-        self.note(self.getpos()[0], "end", tag)
+        self.add(self.getpos()[0], "end", tag)
 
     def handle_data(self, data):
-        self.note(self.getpos()[0], "text", data)
+        self.add(self.getpos()[0], "text", data)

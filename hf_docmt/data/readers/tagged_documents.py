@@ -1,4 +1,4 @@
-"""Documents with an id whose sentences have ids, too, as the test sets of WMT and IWSLT mark them: `<doc>`, `<seg>`."""
+"""Documents and sentences with ids in tags, `<doc>` and `<seg>`, as in the test sets of WMT and IWSLT."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
-from hf_docmt.data.readers.markup import Event
-from hf_docmt.data.readers.pairs import check_target
-from hf_docmt.files import DataError, shown
+from hf_docmt.data.readers.parallel_files import check_target
+from hf_docmt.data.readers.tag_events import PROLOGUE, Event
+from hf_docmt.files import DataError, display_path, location_of
 
 METADATA = ("url", "keywords", "speaker", "talkid", "title", "description", "reviewer", "translator")
 SETS = ("mteval", "srcset", "refset", "tstset")
 SIDES = ("src", "ref", "hyp")
+SET_TAG = re.compile(PROLOGUE + rb"<(" + "|".join(SETS).encode() + rb")\b", re.IGNORECASE | re.DOTALL)
 LINE_END = re.compile(r"\s*\n\s*")
 
 
@@ -28,20 +29,20 @@ class Side:
     lines: dict[str, int] = field(default_factory=dict)  # of the segs
 
     @property
-    def place(self) -> str:
-        return f"{shown(self.path)}, line {self.line}"
+    def location(self) -> str:
+        return location_of(self.path, self.line)
 
     def add(self, seg: str, line: int, text: str) -> None:
         if seg in self.sentences:
             raise DataError(
-                f"{shown(self.path)}, line {line}: seg {seg!r} was there before, in line {self.lines[seg]}; each seg "
+                f"{location_of(self.path, line)}: seg {seg!r} was there before, in line {self.lines[seg]}; each seg "
                 "of a document needs its own id"
             )
         self.sentences[seg], self.lines[seg] = text, line
 
 
 @dataclass
-class MarkedDocument:
+class TaggedDocument:
     """One `<doc>`; `sides[0]` holds the segs that stand in no `<src>`, `<ref>` or `<hyp>`."""
 
     attributes: dict[str, str]
@@ -53,27 +54,27 @@ class MarkedDocument:
         """The talk's id where there is one (`docid` only counts the talks of a set), or else `docid` or `id`."""
         found = self.metadata.get("talkid") or self.attributes.get("docid") or self.attributes.get("id") or ""
         if not found.strip():
-            raise DataError(f"{self.sides[0].place}: document id is missing; every <doc> needs a docid")
+            raise DataError(f"{self.sides[0].location}: document id is missing; every <doc> needs a docid")
         return found.strip()
 
 
-def marked_documents(path: str | Path, events: Iterable[Event]) -> list[MarkedDocument]:
+def tagged_documents(path: str | Path, events: Iterable[Event]) -> list[TaggedDocument]:
     """The documents of a file; DataError with file and line where tags are missing or text stands outside `<seg>`.
 
     A line end in a sentence is a blank, and blanks at its ends are no part of it. Tags besides these are left out.
     """
-    reading = _Reading(path)
+    state = _TagState(path)
     for event in events:
-        getattr(reading, event.kind)(event)
-    return reading.finished()
+        getattr(state, event.kind)(event)
+    return state.finish()
 
 
-def marked_rows(
+def matched_rows(
     languages: list[str],
     source: str | Path,
-    ours: list[MarkedDocument],
+    ours: list[TaggedDocument],
     target: str | Path | None,
-    theirs: list[MarkedDocument],
+    theirs: list[TaggedDocument],
 ) -> Iterator[tuple[str, dict]]:
     """Rows of two files that have the same documents and segs, matched by their ids, in the order of the source."""
     two_sided = check_target(languages, source, target)
@@ -81,13 +82,14 @@ def marked_rows(
     for name, document in (names | others).items():
         if two_sided and (name not in names or name not in others):
             raise DataError(
-                f"{document.sides[0].place}: document {name!r} is not in {shown(source if name in others else target)};"
-                " both sides need the same documents, take the two files of one set"
+                f"{document.sides[0].location}: document {name!r} is not in "
+                f"{display_path(source if name in others else target)}; both sides need the same documents, take the "
+                "two files of one set"
             )
     for name, document in names.items():
-        place, left = document.sides[0].place, list(document.sides[0].sentences.values())
+        location, left = document.sides[0].location, list(document.sides[0].sentences.values())
         right = matched_side(name, document.sides[0], others[name].sides[0]) if two_sided else None
-        yield place, make_row(place, name, left, right, languages)
+        yield location, make_row(location, name, left, right, languages)
 
 
 def matched_side(doc_id: str, side: Side, other: Side) -> list[str]:
@@ -96,31 +98,31 @@ def matched_side(doc_id: str, side: Side, other: Side) -> list[str]:
         for seg in one.sentences:
             if seg not in two.sentences:
                 raise DataError(
-                    f"{shown(one.path)}, line {one.lines[seg]}: document {doc_id!r} has {len(one.sentences)} sentences "
-                    f"with seg {seg!r} here, but {len(two.sentences)} without it from {two.place} on; both sides need "
-                    "the same segs, and an empty one for a missing sentence"
+                    f"{location_of(one.path, one.lines[seg])}: document {doc_id!r} has {len(one.sentences)} sentences "
+                    f"with seg {seg!r} here, but {len(two.sentences)} without it from {two.location} on; both sides "
+                    "need the same segs, and an empty one for a missing sentence"
                 )
     return [other.sentences[seg] for seg in side.sentences]
 
 
-def _by_id(documents: list[MarkedDocument]) -> dict[str, MarkedDocument]:
-    found: dict[str, MarkedDocument] = {}
+def _by_id(documents: list[TaggedDocument]) -> dict[str, TaggedDocument]:
+    found: dict[str, TaggedDocument] = {}
     for document in documents:
         before = found.setdefault(document.doc_id, document)
         if before is not document:
             raise DataError(
-                f"{document.sides[0].place}: document {document.doc_id!r} was there before, in {before.sides[0].place}"
-                "; give each its own id, and each of several references its own file"
+                f"{document.sides[0].location}: document {document.doc_id!r} was there before, in "
+                f"{before.sides[0].location}; give each its own id, and each of several references its own file"
             )
     return found
 
 
-class _Reading:
-    """What is open while the tags of a file go by."""
+class _TagState:
+    """The tags that are open, and the documents so far, while the events of a file are read."""
 
     def __init__(self, path: str | Path):
         self.path = path
-        self.documents: list[MarkedDocument] = []
+        self.documents: list[TaggedDocument] = []
         self.open: list[tuple[int, str]] = []  # line and name of the tags that are kept
         self.seg, self.texts = "", []
 
@@ -131,7 +133,7 @@ class _Reading:
         if inner in SIDES and name in ("doc", *SIDES) or inner == name == "doc":
             raise self._error(event, f"<{name}> before </{inner}> of line {self.open[-1][0]}; close that first")
         if name == "doc":
-            self.documents.append(MarkedDocument(event.attributes, [Side(self.path, event.line)]))
+            self.documents.append(TaggedDocument(event.attributes, [Side(self.path, event.line)]))
         elif name in SIDES and inner == "doc":
             self.documents[-1].sides.append(Side(self.path, event.line, name, event.attributes))
         elif name == "seg":
@@ -167,15 +169,15 @@ class _Reading:
         elif event.value.strip():
             raise self._error(event, f"text outside <seg>: {event.value.strip()[:40]!r}; put it in one or remove it")
 
-    def finished(self) -> list[MarkedDocument]:
+    def finish(self) -> list[TaggedDocument]:
         if self.open:
             line, name = self.open[-1]
             raise DataError(
-                f"{shown(self.path)}, line {line}: <{name}> is never closed, the file is cut or broken; fetch it again"
+                f"{location_of(self.path, line)}: <{name}> is never closed, the file is cut or broken; fetch it again"
             )
         if not self.documents:
-            raise DataError(f"{shown(self.path)}: no <doc> in the file; is it of another format?")
+            raise DataError(f"{display_path(self.path)}: no <doc> in the file; is it of another format?")
         return self.documents
 
     def _error(self, event: Event, what: str) -> DataError:
-        return DataError(f"{shown(self.path)}, line {event.line}: {what}")
+        return DataError(f"{location_of(self.path, event.line)}: {what}")

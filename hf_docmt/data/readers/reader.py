@@ -1,0 +1,98 @@
+"""The base class of readers, and the readers by the name of their format."""
+
+import inspect
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import ClassVar
+
+from hf_docmt.data.readers.evidence import Evidence, Sample
+from hf_docmt.files import DataError
+from hf_docmt.messages import closest_hint
+
+_READERS: dict[str, type["Reader"]] = {}
+
+
+class Reader(ABC):
+    """A file format of parallel documents. A subclass with a `name` registers itself by being defined.
+
+        class Capitals(Reader):
+            "Sentences, one a line; a line in capitals begins a document."
+
+            name = "capitals"
+
+            def read(self, languages, path):
+                ...
+                yield f"{path}, line {number}", make_row(location, doc_id, source, target, languages)
+
+    `name` is the format. `several_files`: it takes a list of files, too. `plain`: it is lines without document ids, so
+    translations are written as plain lines. `document_ids` is false where ids are made from file names and numbers, so
+    that documents of two files are matched by their order. `first_line_mark` is how a message calls what gives away a format of one
+    file a side, where such a file is given as `path`.
+    """
+
+    name: ClassVar[str] = ""
+    several_files: ClassVar[bool] = False
+    plain: ClassVar[bool] = False
+    document_ids: ClassVar[bool] = True
+    first_line_mark: ClassVar[str] = "a mark of the format"
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if "name" not in cls.__dict__:
+            return  # a base of readers
+        known = _READERS.get(cls.name, cls)
+        if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise ValueError(f"format {cls.name!r} of {cls.__module__} is there, in {known.__module__}; rename it")
+        _READERS[cls.name] = cls
+
+    @abstractmethod
+    def read(self, languages: list[str], **files) -> Iterator[tuple[str, dict]]:
+        """Yield (location for messages, row of the document contract) of every document, in order.
+
+        `languages` is [source, target], or [source] where only the source side is wanted. The further parameters are
+        the files the format takes, in most formats `path`, or `source` and `target`; those without a default are
+        needed. DataError says file, line and remedy.
+        """
+
+    def recognize(self, sample: Sample) -> Evidence:
+        """How sure it is that files are of this format, from arguments, name and first bytes; NONE: never detected."""
+        return Evidence.NONE
+
+    def recognize_lines(self, sample: Sample) -> bool:
+        """Whether files that no format recognizes are of this one; it may read all lines."""
+        return False
+
+    @classmethod
+    def arguments(cls) -> dict[str, bool]:
+        """The arguments of `read` besides the languages: whether each is needed."""
+        parameters = list(inspect.signature(cls.read).parameters.values())[2:]
+        return {parameter.name: parameter.default is parameter.empty for parameter in parameters}
+
+    @classmethod
+    def has_one_file_a_side(cls) -> bool:
+        return list(cls.arguments()) == ["source", "target"]
+
+
+def readers() -> dict[str, type[Reader]]:
+    """All readers by format: those of this folder, which are imported now, then those of plugins."""
+    folder = str(Path(__file__).parent)
+    for module in pkgutil.iter_modules([folder]):
+        import_module(f"{__package__}.{module.name}")
+    return dict(sorted(_READERS.items(), key=lambda item: not item[1].__module__.startswith(f"{__package__}.")))
+
+
+def get_reader(format: str) -> Reader:
+    """The reader of a format; DataError with the closest name for an unknown one."""
+    known = readers()
+    if format not in known:
+        hint = closest_hint(format, known, " (did you mean {!r}?)")
+        raise DataError(f"unknown format {format!r}{hint}; the formats are {', '.join(known)} and auto")
+    return known[format]()
+
+
+def input_argument(format: str) -> str:
+    """The argument of `read_documents` that the file of the side to read is given as: `source` or `path`."""
+    return "source" if format != "auto" and get_reader(format).has_one_file_a_side() else "path"
