@@ -1,173 +1,15 @@
-"""Readers: every format, detection, bad input with place and remedy, and the real files where they are at hand."""
+"""Reading in every format: detection, standard input, bad input with its place and remedy, and real files."""
 
 import gzip
 import io
 import json
 import sys
-from pathlib import Path
 
 import pytest
+from support.reader_checks import CHAT, DATA, fails, jsonl, read
 
-from hf_docmt.data.documents import check_documents, sentences, write_documents
-from hf_docmt.data.readers import get_reader, read_documents, readers
-from hf_docmt.files import DataError
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-
-
-def read(format, source_lang="en", target_lang="de", **files):
-    return read_documents(format, source_lang=source_lang, target_lang=target_lang, **files)
-
-
-def pairs(documents, source="en", target="de"):
-    return [list(zip(sentences(row, source), sentences(row, target))) for row in documents]
-
-
-def fails(*words, format="auto", **arguments):
-    with pytest.raises(DataError) as error:
-        read(format, **arguments)
-    missing = [word for word in words if word not in str(error.value)]
-    assert not missing, f"{missing} not in: {error.value}"
-
-
-TWO = [[("One.", "Eins."), ("", ""), ("Two. ", " Zwei.")], [("Three.", "Drei.")]]
-
-
-def jsonl(rows):
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
-# ---------------------------------------------------------------- formats
-
-
-def test_jsonl_translation_rows(write):
-    rows = [
-        {"doc_id": f"d{n}", "translation": [{"en": en, "de": de} for en, de in document], "genre": "x"}
-        for n, document in enumerate(TWO)
-    ]
-    documents = read("jsonl", path=write("a.jsonl", jsonl(rows)))
-    assert pairs(documents) == TWO and documents["doc_id"][:] == ["d0", "d1"] and documents["genre"][:] == ["x", "x"]
-
-
-def test_jsonl_source_and_target_lists(write):
-    rows = [{"id": n, "source": [s for s, _ in d], "target": [t for _, t in d]} for n, d in enumerate(TWO)]
-    path = write("a.jsonl", jsonl(rows))
-    assert pairs(read("jsonl", path=path)) == TWO
-    assert read("jsonl", path=path)["doc_id"][:] == ["0", "1"]
-    assert check_documents(read("jsonl", target_lang=None, path=path)) == ("en", None)
-
-
-def test_jsonl_languages_in_the_row_decide_the_side(write):
-    row = {"id": "a", "source_lang": "en", "target_lang": "de", "source": ["One."], "target": ["Eins."]}
-    path = write("a.jsonl", jsonl([row]))
-    assert pairs(read("jsonl", "de", "en", path=path), "de", "en") == [[("Eins.", "One.")]]
-    assert sentences(read("jsonl", "de", None, path=path)[0], "de") == ["Eins."]
-    fails("line 1", "'a'", "no sentences in 'fr'", "['de', 'en']", path=path, target_lang="fr")
-    only_target_named = write("b.jsonl", jsonl([{"id": "a", "target_lang": "de", "source": ["1"], "target": ["2"]}]))
-    assert pairs(read("jsonl", path=only_target_named)) == [[("1", "2")]]
-
-
-def test_written_documents_are_read_back(write, tmp_path):
-    documents = read("jsonl", path=write("a.jsonl", jsonl([{"id": "a", "source": ["1"], "target": ["2"], "year": 7}])))
-    write_documents(documents, tmp_path / "b.jsonl")
-    again = read("auto", path=tmp_path / "b.jsonl")
-    assert list(again) == list(documents) and again.features == documents.features
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_dtag(write, end):
-    sides = ["".join(f"<d>{end}" + "".join(pair[side] + end for pair in doc) for doc in TWO) for side in (0, 1)]
-    documents = read("dtag", source=write("talks.en.txt", sides[0]), target=write("talks.de.txt", sides[1]))
-    assert pairs(documents) == TWO and documents["doc_id"][:] == ["talks-00001", "talks-00002"]
-
-
-def test_blank(write):
-    source, target = write("a.en", "One.\nTwo. \n\nThree.\n"), write("a.de", "Eins.\r\nZwei.\r\n\r\nDrei.\r\n\r\n")
-    assert pairs(read("blank", source=source, target=target)) == [
-        [("One.", "Eins."), ("Two. ", "Zwei.")],
-        [("Three.", "Drei.")],
-    ]
-
-
-@pytest.mark.parametrize("header", ["", "doc_id\tsource\ttarget\n", "id\tsource\ttarget\n"])
-def test_tsv(write, header):
-    lines = "".join(f"d{n}\t{s}\t{t}\n" for n, document in enumerate(TWO) for s, t in document)
-    path = write("a.tsv", header + lines)
-    documents = read("tsv", path=path)
-    assert pairs(documents) == TWO and documents["doc_id"][:] == ["d0", "d1"]
-    assert sentences(read("tsv", target_lang=None, path=path)[0], "en") == ["One.", "", "Two. "]
-
-
-def test_tsv_columns_by_name_and_source_only(write):
-    path = write("a.tsv", 'target\tn\tsource\tdoc_id\nEins "x\t1\tOne\td\n')
-    assert pairs(read("tsv", path=path)) == [[("One", 'Eins "x')]]
-    assert sentences(read("tsv", target_lang=None, path=write("b.tsv", "d\tOne\nd\t\n"))[0], "en") == ["One", ""]
-
-
-CHAT = {
-    "dlg-1": [
-        {"utteranceID": 0, "speaker": "agent", "source": "Hi!", "target": "Hallo!"},
-        {"utteranceID": 1, "speaker": "customer", "source": "Ja.", "target": "Yes."},
-    ]
-}
-
-
-def test_chat_turns_are_turned_round(write):
-    path = write("chat.json", json.dumps(CHAT, indent=4))
-    documents = read("chat", path=path)
-    assert pairs(documents) == [[("Hi!", "Hallo!"), ("Yes.", "Ja.")]]
-    assert documents["doc_id"][:] == ["dlg-1"] and documents["speaker"][:] == [["agent", "customer"]]
-    assert sentences(read("chat", "de", "en", path=path)[0], "de") == ["Hallo!", "Ja."]
-    assert sentences(read("chat", "en", None, path=path)[0], "en") == ["Hi!", "Yes."]
-    assert sentences(read("chat", "de", None, path=path)[0], "de") == ["Hallo!", "Ja."]
-
-
-def test_dialogue(write):
-    source, target = write("english_dev.txt", "One.\r\n\r\nTwo.\r\n"), write("german_dev.txt", "Eins.\r\n\r\nZwei.\r\n")
-    index = write("index.txt", "[0, 1]\r\n[2]\r\n")
-    documents = read("dialogue", source=source, target=target, index=index)
-    assert pairs(documents) == [[("One.", "Eins."), ("", "")], [("Two.", "Zwei.")]]
-    assert documents["doc_id"][:] == ["english_dev-00001", "english_dev-00002"]
-    alone = read("dialogue", target_lang=None, source=source, index=index)
-    assert [sentences(row, "en") for row in alone] == [["One.", ""], ["Two."]]
-
-
-def test_voita(write):
-    source = write("a.src", "One . _eos Two . _eos  _eos Four_eos .\nFive _eos Six _eos _eos\n")
-    target = write("a.dst", "1 _eos 2 _eos _eos 4\n5 _eos 6 _eos  _eos \n")
-    assert pairs(read("voita", source=source, target=target)) == [
-        [("One .", "1"), ("Two .", "2"), ("", ""), ("Four_eos .", "4")],
-        [("Five", "5"), ("Six", "6"), ("", ""), ("", "")],
-    ]
-
-
-def test_lines_stay_line_for_line(write):
-    path = write("story.txt", "One.\n\n  Two \u2028 \x0b \x85 still two.\r\n\n")
-    documents = read("lines", target_lang=None, path=path)
-    assert documents["doc_id"][:] == ["story"]
-    assert sentences(documents[0], "en") == ["One.", "", "  Two \u2028 \x0b \x85 still two.", ""]
-    both = read("lines", target_lang=None, path=[path, write("b.txt", "Three")])
-    assert [len(row["translation"]) for row in both] == [4, 1]
-
-
-def test_text_is_split_into_sentences(write):
-    pytest.importorskip("sentencex")
-    text = 'Dr. Smith came on\nJan. 5. He said:  "Hello!" Then\the left.\n\nA title\n\nLast one.\n'
-    documents = read("text", target_lang=None, path=write("a.txt", text))
-    assert sentences(documents[0], "en") == [
-        "Dr. Smith came on Jan. 5.",
-        'He said: "Hello!"',
-        "Then he left.",
-        "A title",
-        "Last one.",
-    ]
-    chinese = read("text", "zh", None, path=write("b.txt", "你好。我很好！"))
-    assert sentences(chinese[0], "zh") == ["你好。", "我很好！"]
-
-
-def test_text_without_the_splitter_says_how_to_install_it(write, monkeypatch):
-    monkeypatch.setitem(sys.modules, "sentencex", None)
-    fails("pip install 'hf-docmt[text]'", "'lines'", format="text", target_lang=None, path=write("a.txt", "One. Two."))
+from hf_docmt.data.documents import check_documents, sentences
+from hf_docmt.data.readers import get_reader, readers
 
 
 def test_gzip_and_byte_order_mark(write):
@@ -184,9 +26,6 @@ def test_standard_input(monkeypatch, format):
         documents = read(name if format == "named" else "auto", target_lang=None, path="-")
         assert sentences(documents[0], "en") == ["One.", ""]
     assert documents["doc_id"][:] == ["stdin"]
-
-
-# ---------------------------------------------------------------- detection
 
 
 def test_detection(write):
@@ -219,9 +58,6 @@ def test_unknown_format_and_files(write):
     fails("'jsonl' takes no 'paht'", "did you mean 'path'", format="jsonl", paht=path)
     fails("'dialogue' needs the file 'index'", format="dialogue", source=path, target=path)
     fails("no input file")
-
-
-# ---------------------------------------------------------------- bad input
 
 
 def test_missing_file_and_language(write, tmp_path):
@@ -306,12 +142,6 @@ def test_document_ids(write):
     fails("'b' was used before", target_lang=None, format="lines", path=[write("b.txt", "1"), write("b.en", "1")])
 
 
-def test_tsv_columns(write):
-    fails("a.tsv, line 2", "2 columns, expected 3", path=write("a.tsv", "d\t1\t1\nd\t2\n"))
-    fails("a.tsv, line 1", "4 columns, expected 3", path=write("a.tsv", "d\t1\t1\t1\n"))
-    fails("a.tsv, line 1", "2 columns, expected 3", path=write("a.tsv", "d\t1\n"))
-
-
 @pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"])
 def test_invalid_utf8(write, bom):
     good = bom + "Größe.\n".encode()
@@ -322,45 +152,6 @@ def test_invalid_utf8(write, bom):
             fails(*words, format=format, target_lang=target_lang, path=path)
         path = write("b.txt", bom + b"\xff")
         fails("b.txt, line 1", f"byte offset {len(bom)}", format=format, target_lang=target_lang, path=path)
-
-
-def test_broken_json(write):
-    good = jsonl([{"id": "a", "source": ["1"], "target": ["1"]}])
-    fails("a.jsonl, line 2, column 7", "broken JSON", path=write("a.jsonl", good + '{"id" "b"}\n'))
-    fails("a.jsonl, line 2", "broken JSON", path=write("a.jsonl", good + good[:20]))
-    fails("a.jsonl, line 2", "blank line", path=write("a.jsonl", good + "\n" + good))
-    fails("a.jsonl, line 1", "got list", path=write("a.jsonl", "[1]\n"))
-    fails("a.jsonl, line 1", "neither 'translation' nor 'source'", path=write("a.jsonl", '{"id": "a"}\n'))
-    fails("a.jsonl, line 1", "'source' must be a list", path=write("a.jsonl", '{"id": "a", "source": "1"}\n'))
-    fails("a.json, line 3, column 8", "broken JSON", path=write("a.json", '{\n "a": [\n  {"x" 1}\n ]\n}\n'))
-    path = write("x.en", "One.\n")
-    files = {"source": path, "target": path}
-    fails("i, line 2, column 4", "broken JSON", index=write("i", "[0]\n[1,\n"), **files)
-    fails("i, line 1", "list of line numbers", index=write("i", "0\n"), **files)
-
-
-def test_chat_structure(write):
-    turn = {"speaker": "agent", "source": "1", "target": "1"}
-    for chat, words in [
-        ([], ["conversation id"]),
-        ({"a": 1}, ["document 'a'", "list of turns"]),
-        ({"a": [turn, {**turn, "speaker": "Agent "}]}, ["document 'a', turn 2", "'Agent '", "is 'agent' meant"]),
-        ({"a": [{"speaker": "agent", "source": "1"}]}, ["document 'a', turn 1", "'target' is missing"]),
-    ]:
-        fails("a.json", *words, format="chat", path=write("a.json", json.dumps(chat)))
-    fails("'en'", format="chat", source_lang="fr", path=write("a.json", json.dumps({"a": [turn]})))
-
-
-def test_dialogue_index(write):
-    path = write("x.en", "1\n2\n3\n")
-    files = {"format": "dialogue", "source": path, "target": path}
-    fails("i, line 2", "number 2 where 1 is due", index=write("i", "[0]\n[2]\n"), **files)
-    fails("i, line 1", "number 1 where 0 is due", index=write("i", "[1, 2, 3]\n"), **files)
-    fails("i, line 1", "goes to line number 3", "3 lines", index=write("i", "[0, 1, 2, 3]\n"), **files)
-    fails("i takes 2 lines", "x.en has 3", index=write("i", "[0, 1]\n"), **files)
-
-
-# ---------------------------------------------------------------- real files
 
 
 def maruf(name, split):
@@ -384,7 +175,6 @@ def voita(name):
     return {"source": folder / f"{name}.src", "target": folder / f"{name}.dst"}
 
 
-# format, files, target language, documents, sentence pairs, source tokens, target tokens
 REAL = {
     "iwslt-dev": ("dtag", maruf("IWSLT2017", "dev"), "de", 93, 8967, 150702, 142820),
     "iwslt-test": ("dtag", maruf("IWSLT2017", "test"), "de", 23, 2271, 38058, 33795),

@@ -29,8 +29,8 @@ class Reader(ABC):
 
     `name` is the format. `several_files`: it takes a list of files, too. `plain`: it is lines without document ids, so
     translations are written as plain lines. `document_ids` is false where ids are made from file names and numbers, so
-    that documents of two files are matched by their order. `first_line_mark` is how a message calls what gives away a format of one
-    file a side, where such a file is given as `path`.
+    that documents of two files are matched by their order. `first_line_mark` is the word of messages for what gives
+    away a format of one file a side, where such a file is given as `path`.
     """
 
     name: ClassVar[str] = ""
@@ -45,7 +45,8 @@ class Reader(ABC):
             return  # a base of readers
         known = _READERS.get(cls.name, cls)
         if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise ValueError(f"format {cls.name!r} of {cls.__module__} is there, in {known.__module__}; rename it")
+            both = " and ".join(f"{reader.__module__}.{reader.__qualname__}" for reader in (known, cls))
+            raise ValueError(f"two readers have the name {cls.name!r}, {both}; rename one of them")
         _READERS[cls.name] = cls
 
     @abstractmethod

@@ -1,0 +1,37 @@
+"""Plain lines and running text."""
+
+import sys
+
+import pytest
+from support.reader_checks import fails, read
+
+from hf_docmt.data.documents import sentences
+
+
+def test_lines_stay_line_for_line(write):
+    path = write("story.txt", "One.\n\n  Two \u2028 \x0b \x85 still two.\r\n\n")
+    documents = read("lines", target_lang=None, path=path)
+    assert documents["doc_id"][:] == ["story"]
+    assert sentences(documents[0], "en") == ["One.", "", "  Two \u2028 \x0b \x85 still two.", ""]
+    both = read("lines", target_lang=None, path=[path, write("b.txt", "Three")])
+    assert [len(row["translation"]) for row in both] == [4, 1]
+
+
+def test_text_is_split_into_sentences(write):
+    pytest.importorskip("sentencex")
+    text = 'Dr. Smith came on\nJan. 5. He said:  "Hello!" Then\the left.\n\nA title\n\nLast one.\n'
+    documents = read("text", target_lang=None, path=write("a.txt", text))
+    assert sentences(documents[0], "en") == [
+        "Dr. Smith came on Jan. 5.",
+        'He said: "Hello!"',
+        "Then he left.",
+        "A title",
+        "Last one.",
+    ]
+    chinese = read("text", "zh", None, path=write("b.txt", "你好。我很好！"))
+    assert sentences(chinese[0], "zh") == ["你好。", "我很好！"]
+
+
+def test_text_without_the_splitter_says_how_to_install_it(write, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentencex", None)
+    fails("pip install 'hf-docmt[text]'", "'lines'", format="text", target_lang=None, path=write("a.txt", "One. Two."))

@@ -1,0 +1,46 @@
+"""Small documents in several formats, and how tests of readers read them and check messages."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hf_docmt.data.documents import sentences
+from hf_docmt.data.readers import read_documents
+from hf_docmt.files import DataError
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+def read(format, source_lang="en", target_lang="de", **files):
+    return read_documents(format, source_lang=source_lang, target_lang=target_lang, **files)
+
+
+def pairs(documents, source="en", target="de"):
+    return [list(zip(sentences(row, source), sentences(row, target))) for row in documents]
+
+
+def ids(documents):
+    return list(documents["doc_id"])
+
+
+def fails(*words, format="auto", **arguments):
+    with pytest.raises(DataError) as error:
+        read(format, **arguments)
+    missing = [word for word in words if word not in str(error.value)]
+    assert not missing, f"{missing} not in: {error.value}"
+
+
+TWO = [[("One.", "Eins."), ("", ""), ("Two. ", " Zwei.")], [("Three.", "Drei.")]]
+
+
+CHAT = {
+    "dlg-1": [
+        {"utteranceID": 0, "speaker": "agent", "source": "Hi!", "target": "Hallo!"},
+        {"utteranceID": 1, "speaker": "customer", "source": "Ja.", "target": "Yes."},
+    ]
+}
+
+
+def jsonl(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
