@@ -19,7 +19,7 @@ from hf_docmt.analysis.memory_steps import (
     memory_stacks,
 )
 from hf_docmt.analysis.model_hooks import forward_hooks
-from hf_docmt.data.collators import IGNORED
+from hf_docmt.data.collators import IGNORE_INDEX
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
 
 DIGITS = 6  # significant ones, of the scores in a report
@@ -145,8 +145,8 @@ def sentence_losses(
 
 def mean_losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Cross-entropy per target token of each row, (B, T, V) and (B, T) -> (B,); 0 without one."""
-    losses = torch.nn.functional.cross_entropy(logits.float().mT, labels, ignore_index=IGNORED, reduction="none")
-    return losses.sum(dim=1) / (labels != IGNORED).sum(dim=1).clamp(min=1)
+    losses = torch.nn.functional.cross_entropy(logits.float().mT, labels, ignore_index=IGNORE_INDEX, reduction="none")
+    return losses.sum(dim=1) / (labels != IGNORE_INDEX).sum(dim=1).clamp(min=1)
 
 
 @contextmanager

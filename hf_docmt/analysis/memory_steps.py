@@ -12,8 +12,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
 from hf_docmt.analysis.model_hooks import forward_hooks
-from hf_docmt.data.collators import IGNORED
-from hf_docmt.data.streams import StreamCollator, unstacked
+from hf_docmt.data.collators import IGNORE_INDEX
+from hf_docmt.data.streams import StreamCollator, split_steps
 
 STACKS = {"source": "encoder", "target": "decoder"}
 INPUTS = {"source": "input_ids", "target": "decoder_input_ids"}
@@ -57,8 +57,8 @@ def document_batches(
         group, steps = np.sort(order[first : first + rows]), []
         for index in range(lengths[group].max()):
             row = [examples[int(starts[d] + index)] if index < lengths[d] else None for d in group]
-            batch = {name: value.to(device) for name, value in next(unstacked(collate([(row, True)]))).items()}
-            steps.append(Step(batch, (batch["labels"] != IGNORED).any(dim=1)))
+            batch = {name: value.to(device) for name, value in next(split_steps(collate([(row, True)]))).items()}
+            steps.append(Step(batch, (batch["labels"] != IGNORE_INDEX).any(dim=1)))
         yield steps
 
 

@@ -44,12 +44,12 @@ def segment(
     output: OutputText = "-",
 ) -> None:
     """Separate the words of Chinese text by blanks, line by line, for models trained on segmented text."""
-    from hf_docmt.data.word_segmentation import chinese_words, spaced
+    from hf_docmt.data.word_segmentation import chinese_segmenter, segment_line
     from hf_docmt.files import check_output, read_lines, write_lines
 
     check_output(output)
-    segmenter = chinese_words()
-    lines = (spaced(line, segmenter) for _, line in read_lines(input))
+    segmenter = chinese_segmenter()
+    lines = (segment_line(line, segmenter) for _, line in read_lines(input))
     if output == "-":
         for line in lines:
             print(line)

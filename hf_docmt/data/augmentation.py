@@ -1,4 +1,4 @@
-"""Draws: examples that change at random from epoch to epoch, so that a model learns to use context."""
+"""Data augmentation: examples that change at random from epoch to epoch, so that a model learns to use context."""
 
 import numpy as np
 from torch.utils.data import Dataset as TorchDataset
@@ -7,8 +7,8 @@ from transformers import PreTrainedTokenizerBase
 from hf_docmt.data.examples import Examples
 
 
-class DrawnExamples(TorchDataset):
-    """`Examples` of training data with one or both aids of Fernandes et al. (2021), drawn anew in every epoch.
+class AugmentedExamples(TorchDataset):
+    """`Examples` of training data with one or both augmentations of Fernandes et al. (2021), random in every epoch.
 
     `coword_dropout` (section 4): each token of the current source sentence becomes the tokenizer's mask token, or
     `<unk>` where it has none, with this probability; context and special tokens stay. Where all sentences are current
@@ -18,11 +18,14 @@ class DrawnExamples(TorchDataset):
     and that of future ones in 0 to `future_context`. Past sentences beyond it are cut off, future ones become empty, as
     they are after the document's end. Departure from the released code: source and target have the same number.
 
-    The draws depend on `seed`, the epoch and the number of the example only: not on the order in which examples are
-    asked for, nor by which worker or process. Call `set_epoch` before each epoch. Lengths are those without the aids,
-    which the drawn examples never exceed.
+    What is random depends on `seed`, the epoch and the number of the example only: not on the order in which examples
+    are asked for, nor by which worker or process. Call `set_epoch` before each epoch. Lengths are those without
+    augmentation, which augmented examples never exceed.
 
-    ValueError: a probability outside [0, 1), a tokenizer that has neither token, no context to draw from.
+    ValueError: a probability outside [0, 1), a tokenizer that has neither token, no context to vary.
+
+        examples = AugmentedExamples(examples, tokenizer, coword_dropout=0.1, dynamic_context=True, seed=1)
+        examples.set_epoch(3)
     """
 
     def __init__(
@@ -38,7 +41,7 @@ class DrawnExamples(TorchDataset):
             raise ValueError(f"coword_dropout={coword_dropout} must be in [0, 1)")
         if dynamic_context and not (examples.past_context or examples.future_context):
             raise ValueError(
-                "dynamic_context=True draws the number of context sentences, but the examples have past_context=0 and "
+                "dynamic_context=True varies the number of context sentences, but the examples have past_context=0 and "
                 "future_context=0; give the window context, or leave dynamic_context out"
             )
         mask, unknown = tokenizer.mask_token_id, tokenizer.unk_token_id
@@ -60,9 +63,9 @@ class DrawnExamples(TorchDataset):
         row = self.examples[item]
         random = np.random.default_rng([self.seed, self.epoch, 1 + item])  # 0 at the end would be [seed, epoch]
         if self.dynamic_context:
-            row = self._shortened(row, random)
+            row = self._cut_context(row, random)
         if self.coword_dropout:
-            row = row | {"source": self._dropped(row["source"], row["current"], random)}
+            row = row | {"source": self._drop_words(row["source"], row["current"], random)}
         return row
 
     def set_epoch(self, epoch: int) -> None:
@@ -76,7 +79,7 @@ class DrawnExamples(TorchDataset):
     def mean_length_ratio(self) -> float:
         return self.examples.mean_length_ratio
 
-    def _shortened(self, row: dict, random: np.random.Generator) -> dict:
+    def _cut_context(self, row: dict, random: np.random.Generator) -> dict:
         past, future = random.integers([self.examples.past_context + 1, self.examples.future_context + 1]).tolist()
         current = min(past, row["current"])
         cut, stop = row["current"] - current, row["current"] + 1 + future
@@ -87,12 +90,14 @@ class DrawnExamples(TorchDataset):
         sides = {side: kept(row[side]) for side in ("source", "target")}
         return row | sides | {"current": current, "document_start": row["document_start"] and not cut}
 
-    def _dropped(self, sentences: list[list[int]], current: int | None, random: np.random.Generator) -> list[list[int]]:
+    def _drop_words(
+        self, sentences: list[list[int]], current: int | None, random: np.random.Generator
+    ) -> list[list[int]]:
         return [
-            self._masked(sentence, random) if current in (None, number) else sentence
+            self._mask_tokens(sentence, random) if current in (None, number) else sentence
             for number, sentence in enumerate(sentences)
         ]
 
-    def _masked(self, sentence: list[int], random: np.random.Generator) -> list[int]:
+    def _mask_tokens(self, sentence: list[int], random: np.random.Generator) -> list[int]:
         drop = random.random(len(sentence)) < self.coword_dropout
-        return [self.mask if gone else token for token, gone in zip(sentence, drop)]
+        return [self.mask if dropped else token for token, dropped in zip(sentence, drop)]

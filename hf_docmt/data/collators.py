@@ -1,29 +1,37 @@
-"""Collators: examples of a view to a padded batch, of segments or of sentences with their context beside them."""
+"""Collators: from examples to padded batches, of segments, or of current sentences with context sentences as inputs."""
 
 from collections.abc import Sequence
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
 from hf_docmt.data.examples import CONTEXT_SIDES, check_choices
 
-IGNORED = -100
+IGNORE_INDEX = -100  # labels that are not scored, as in torch's cross_entropy
 
 
 class SegmentCollator:
     """Joins the sentences of each example to one segment a side, `<bod>? s1 <sep> ... <sep> sK </s>`, and pads right.
 
-    Returns `input_ids`, `attention_mask` (B, S), `decoder_input_ids`, `decoder_attention_mask`, `labels` (B, T), masks
-    with 1 = token, padding of labels -100. The decoder input is the labels shifted right behind
-    `decoder_start_token_id`. `context_sides="source"` keeps only the current sentence on the target side. `<bod>`
-    stands (with `use_bod`) where a side begins at the document's first sentence.
+    Called with a list of B examples (see `Examples`), it returns, all int64, with S source and T target tokens of the
+    longest row: `input_ids`, `attention_mask` (B, S), `decoder_input_ids`, `decoder_attention_mask`, `labels` (B, T).
+    Masks have 1 for tokens, 0 for padding; padding of labels is -100. The decoder input is the labels shifted right
+    behind `decoder_start_token_id`. `context_sides="source"` keeps only the current sentence on the target side. With
+    `use_bod`, `<bod>` opens a side that begins at the document's first sentence. `pad_to_multiple_of` rounds S and T
+    up, such as to 8 for tensor cores.
 
     `label_weights` (B, T) float, there when `context_discount` is not 1 and a row has target context: 1 from the
     current sentence's first token through the `</s>` or `<sep>` that ends it, `context_discount` on context, 0 on
     padding (Lupo et al. 2022, context discounting; the loss divides by the number of labels, undiscounted). The `<sep>`
     before the current sentence is context; `<bod>` has the weight of the sentence it opens.
 
-    Holds numbers only, so it pickles for loader workers. In a `Trainer` set `remove_unused_columns=False`.
+    ValueError: a tokenizer without padding, end, separator or `<bod>` token where it is needed, a `context_discount`
+    outside 0 to 1, examples without `source` and `target` (in a `Trainer` set `remove_unused_columns=False`). It holds
+    numbers only, so it pickles for loader workers.
+
+        collate = SegmentCollator(tokenizer, decoder_start_token_id=model.config.decoder_start_token_id)
+        batch = collate([examples[0], examples[1]])
     """
 
     def __init__(
@@ -51,31 +59,24 @@ class SegmentCollator:
         self.pad_to_multiple_of = pad_to_multiple_of
 
     def __call__(self, examples: Sequence[dict]) -> dict[str, torch.Tensor]:
-        self._check(examples)
+        _check_examples(examples)
         sources = [self._segment(row["source"], row["document_start"]) for row in examples]
         targets = [self._target(row) for row in examples]
         batch = self._batch(sources, targets)
         if self.context_discount != 1 and self.context_sides == "both":
             if any(row["current"] is not None and len(row["target"]) > 1 for row in examples):
                 weights = [self._weights(row, len(target)) for row, target in zip(examples, targets)]
-                batch["label_weights"] = self._padded(weights, 0.0)
+                batch["label_weights"] = self._pad(weights, 0.0)
         return batch
-
-    def _check(self, examples: Sequence[dict]) -> None:
-        if "source" not in examples[0] or "target" not in examples[0]:
-            raise ValueError(
-                f"examples need 'source' and 'target', got {sorted(examples[0])}; in a Trainer set "
-                "remove_unused_columns=False, which keeps the keys that the model does not take"
-            )
 
     def _batch(self, sources: list[list[int]], targets: list[list[int]]) -> dict[str, torch.Tensor]:
         starts = [[self.decoder_start, *target[:-1]] for target in targets]
         return {
-            "input_ids": self._padded(sources, self.pad),
-            "attention_mask": self._padded([[1] * len(source) for source in sources], 0),
-            "decoder_input_ids": self._padded(starts, self.pad),
-            "decoder_attention_mask": self._padded([[1] * len(target) for target in targets], 0),
-            "labels": self._padded(targets, IGNORED),
+            "input_ids": self._pad(sources, self.pad),
+            "attention_mask": self._pad([[1] * len(source) for source in sources], 0),
+            "decoder_input_ids": self._pad(starts, self.pad),
+            "decoder_attention_mask": self._pad([[1] * len(target) for target in targets], 0),
+            "labels": self._pad(targets, IGNORE_INDEX),
         }
 
     def _target(self, row: dict) -> list[int]:
@@ -102,22 +103,19 @@ class SegmentCollator:
         discount = self.context_discount
         return [discount] * start + [1.0] * (stop - start) + [discount] * (length - stop)
 
-    def _padded(self, rows: list[list], value: float) -> torch.Tensor:
-        """(B, longest row), int64 or, where the padding value is one, float."""
-        width = max(len(row) for row in rows)
-        if self.pad_to_multiple_of:
-            width = -(-width // self.pad_to_multiple_of) * self.pad_to_multiple_of
-        return torch.tensor([row + [value] * (width - len(row)) for row in rows])
+    def _pad(self, rows: list[list], value: float) -> torch.Tensor:
+        return pad_rows(rows, value, multiple_of=self.pad_to_multiple_of)
 
 
 class ContextCollator(SegmentCollator):
     """The current sentence of each example alone, `<bod>? tokens </s>`, and its context as inputs of their own.
 
     Besides what `SegmentCollator` returns (there are no label weights: all labels are the current sentence's):
-    `context_input_ids`, `context_attention_mask` (B, C, L), one context sentence a row, in order, those of the source
-    before earlier translations; `context_offsets` (B, C), 0 in rows that are all masked, since there is no such
-    sentence or it is empty; `context_is_target` (B, C) bool. `context_sides`: `source`, `target` (past ones
-    only) or `both`. C is at least 1.
+    `context_input_ids`, `context_attention_mask` (B, C, L) int64, one context sentence a row, in document order, those
+    of the source before those of the target; `context_offsets` (B, C) int64, in sentences from the current one, 0 in
+    rows that are all masked, since there is no such sentence or it is empty; `context_is_target` (B, C) bool.
+    `context_sides`: `source`, `target` (past sentences only) or `both`. C is at least 1. Further options and errors
+    are those of `SegmentCollator`.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, *, context_sides: str = "source", **options):
@@ -126,36 +124,59 @@ class ContextCollator(SegmentCollator):
         self.context_sides = context_sides
 
     def __call__(self, examples: Sequence[dict]) -> dict[str, torch.Tensor]:
-        self._check(examples)
+        _check_examples(examples)
         sources, targets = ([self._sentence(row, side, 0) for row in examples] for side in ("source", "target"))
         context = [self._context(row) for row in examples]  # (offset, side)
-        width = max(1, max(map(len, context)))
-        context = [found + [(0, None)] * (width - len(found)) for found in context]
+        count = max(1, max(map(len, context)))  # C
+        context = [found + [(0, None)] * (count - len(found)) for found in context]
         ids = [
             self._sentence(row, side, offset) if side else []
             for row, found in zip(examples, context)
             for offset, side in found
         ]
-        shape = (len(examples), width, -1)
+        shape = (len(examples), count, -1)  # (B, C, L)
         return self._batch(sources, targets) | {
-            "context_input_ids": self._padded(ids if any(ids) else [[self.pad]] * len(ids), self.pad).view(shape),
-            "context_attention_mask": self._padded([[1] * len(row) if row else [0] for row in ids], 0).view(shape),
-            "context_offsets": self._padded([[offset for offset, _ in found] for found in context], 0).view(shape[:2]),
-            "context_is_target": self._padded([[side == "target" for _, side in found] for found in context], False),
+            "context_input_ids": self._pad(ids if any(ids) else [[self.pad]] * len(ids), self.pad).view(shape),
+            "context_attention_mask": self._pad([[1] * len(row) if row else [0] for row in ids], 0).view(shape),
+            "context_offsets": self._pad([[offset for offset, _ in found] for found in context], 0).view(shape[:2]),
+            "context_is_target": self._pad([[side == "target" for _, side in found] for found in context], False),
         }
 
     def _context(self, row: dict) -> list[tuple[int, str]]:
         """Offset and side of the context sentences that are there."""
         current, found = row["current"], []
         if self.context_sides != "target":
-            found += [(place - current, "source") for place in range(len(row["source"])) if place != current]
+            found += [(index - current, "source") for index in range(len(row["source"])) if index != current]
         if self.context_sides != "source":
-            found += [(place - current, "target") for place in range(current)]
+            found += [(index - current, "target") for index in range(current)]
         return [(offset, side) for offset, side in found if row[side][current + offset]]
 
     def _sentence(self, row: dict, side: str, offset: int) -> list[int]:
-        place = row["current"] + offset
-        return self._segment([row[side][place]], row["document_start"] and place == 0)
+        index = row["current"] + offset
+        return self._segment([row[side][index]], row["document_start"] and index == 0)
+
+
+def pad_rows(
+    rows: Sequence[list], value: float, *, side: str = "right", multiple_of: int | None = None
+) -> torch.Tensor:
+    """Lists of numbers as one tensor (rows, longest row), filled up with `value` on its `side`, `right` or `left`.
+
+    The type is that of the value: int64, float32 or bool. `multiple_of` rounds the width up, with columns at the right.
+    """
+    dtype = {bool: torch.bool, int: torch.int64, float: torch.float32}[type(value)]
+    tensors = [torch.tensor(row, dtype=dtype) for row in rows]
+    padded = pad_sequence(tensors, batch_first=True, padding_value=value, padding_side=side)
+    if not multiple_of:
+        return padded
+    return torch.nn.functional.pad(padded, (0, -padded.shape[1] % multiple_of), value=value)
+
+
+def _check_examples(examples: Sequence[dict]) -> None:
+    if "source" not in examples[0] or "target" not in examples[0]:
+        raise ValueError(
+            f"examples need 'source' and 'target', got {sorted(examples[0])}; in a Trainer set "
+            "remove_unused_columns=False, which keeps the keys that the model does not take"
+        )
 
 
 def _required_id(tokenizer: PreTrainedTokenizerBase, name: str) -> int:

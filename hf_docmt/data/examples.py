@@ -1,4 +1,4 @@
-"""Views: how documents are cut into training examples.
+"""Training examples cut from documents, by the view:
 
 `sentence` is one sentence, `window` the current sentence with the ones around it (sliding, sKtoK), `chunk` a long
 document in parts of about equal length, `document` the whole document.
@@ -25,7 +25,7 @@ class Examples(TorchDataset):
     """Training examples of a set of documents, as lists of token ids per sentence, without special tokens.
 
     `examples[i]` is a dict of
-        doc_id, index    the document and the place (from 0) of the first current sentence in it
+        doc_id, index    the document, and the number (from 0) of the first current sentence in it
         source, target   token ids of each sentence, two lists of the same number of sentences
         current          which of them is current; None where all are (chunk, document)
         document_start   whether the lists begin at the document's first sentence
@@ -39,7 +39,12 @@ class Examples(TorchDataset):
     the target side counts the current sentence only, as the collator then takes it. `examples.lengths` (examples,) is
     their sum.
 
-    Every sentence is tokenized once. Text that looks like a special token is read as plain text.
+    Every sentence is tokenized once. Text that looks like a special token is read as plain text. `DataError` for
+    languages that the documents do not have and a sentence longer than `max_target_tokens`, `ValueError` for unknown
+    choices and context that the view has no room for.
+
+        examples = Examples(documents, tokenizer, source_lang="en", target_lang="de", view="window", past_context=3)
+        examples[0]["source"]
     """
 
     def __init__(
@@ -70,7 +75,7 @@ class Examples(TorchDataset):
         )
         self.past_context, self.future_context = past_context, future_context
         self.context_sides, self.use_bod = context_sides, use_bod
-        self._keep_spans(view, past_context, max_target_tokens)
+        self._set_spans(view, past_context, max_target_tokens)
         self.side_lengths = self._token_counts()
         self.lengths = self.side_lengths.sum(axis=1)
 
@@ -82,7 +87,7 @@ class Examples(TorchDataset):
             raise IndexError(f"example {item} of {len(self)}")
         document, start, stop = int(self.document[item]), int(self.start[item]), int(self.stop[item])
         first, end = self.document_starts[document : document + 2]
-        missing = max(0, stop - int(end))  # future sentences after the document's end
+        missing = max(0, stop - int(end))  # number of future sentences after the document's end
         source, target = (side.lists(start, stop - missing) + [[] for _ in range(missing)] for side in self.sides)
         current = int(self.current[item])
         return {
@@ -119,15 +124,15 @@ class Examples(TorchDataset):
             target = target + (self.start + self.current * alone == first)
         return np.stack([source, target], axis=1)
 
-    def _keep_spans(self, view: str, past_context: int, max_target_tokens: int) -> None:
+    def _set_spans(self, view: str, past_context: int, max_target_tokens: int) -> None:
         """Set `document`, `start`, `stop` (corpus sentences; stop may pass the document's end), `current` (-1: all)."""
         first, end = self.document_starts[:-1], self.document_starts[1:]
         if view in ("sentence", "window"):
-            at = np.arange(end[-1])
+            current = np.arange(end[-1])  # each sentence of the corpus in turn
             self.document = np.repeat(np.arange(len(first)), end - first)
-            self.start = np.maximum(at - past_context, first[self.document])
-            self.stop = at + 1 + self.future_context
-            self.current = at - self.start
+            self.start = np.maximum(current - past_context, first[self.document])
+            self.stop = current + 1 + self.future_context
+            self.current = current - self.start
             return
         if view == "document":
             cuts = [np.array([0, length]) for length in end - first]

@@ -1,4 +1,4 @@
-"""Batches with a budget of tokens, for one or many processes."""
+"""Batches of at most so many tokens, for one or many processes."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,10 +11,10 @@ class TokenBudgetBatchSampler:
     `lengths` (examples, 2): source and target tokens of each example, context included; a batch of B rows then costs
     B * (longest source + longest target). Other numbers of columns likewise; with (examples,) it costs B * longest. An
     example longer than `max_tokens` is a batch of its own. The batches depend on (seed, epoch) only; each of
-    `world_size` processes gets its own, all the
-    same number, of similar length at the same step and with near-equal tokens in the epoch. For equal numbers a few
-    batches are cut in two; where all have one example, the shortest are given twice. Without `shuffle` the longest come
-    first.
+    `world_size` processes gets its own, all the same number, of similar length at the same step and with near-equal
+    tokens in the epoch. For equal numbers a few batches are cut in two; where all have one example, the shortest are
+    given twice. Without `shuffle` the longest come first. ValueError: fewer examples than processes, or numbers out of
+    range.
 
     Use it as `DataLoader(batch_sampler=...)`, which is then complete: with `world_size` set here the loader must not be
     split among processes again. Call `set_epoch` before each epoch.
@@ -59,7 +59,7 @@ class TokenBudgetBatchSampler:
             yield batches[number].tolist()
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch; a place loaded by `load_state_dict` stays if it is in the same epoch."""
+        """Choose the epoch; a position loaded by `load_state_dict` stays if it is in the same epoch."""
         if epoch != self.epoch:
             self.epoch = epoch
             self._taken = self._begin = 0
@@ -86,7 +86,7 @@ class TokenBudgetBatchSampler:
 
     def _longest_first(self, order: np.ndarray) -> np.ndarray:
         """`order` sorted by the longer side, all tokens, source tokens; rows equal in all stay in order, so that every
-        order has the same lengths in the same places."""
+        order has the same lengths in the same positions."""
         lengths = self.lengths[order]
         return order[np.lexsort((-lengths[:, 0], -lengths.sum(axis=1), -lengths.max(axis=1)))]
 

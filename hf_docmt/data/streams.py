@@ -1,13 +1,14 @@
-"""Streams: documents side by side, in order, for models that carry a state from sentence to sentence."""
+"""Batches of documents read side by side, for models that carry a state from sentence to sentence."""
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Dataset as TorchDataset
 
-IGNORED = -100
+from hf_docmt.data.collators import IGNORE_INDEX
 
 
 class DocumentStreamSampler:
@@ -47,9 +48,9 @@ class DocumentStreamSampler:
             )
         self.rows, self.window, self.lead = rows, window, lead
         self.seed, self.shuffle, self.epoch = seed, shuffle, 0
-        self.places = self._filled(rows * world_size)  # of every row of every process: documents
-        self.mine = slice(rank * rows, (rank + 1) * rows)
-        self.steps = max(int(self.lengths[row].sum()) for row in self.places)
+        self.row_documents = self._fill_rows(rows * world_size)  # of every row of every process
+        self.own_rows = slice(rank * rows, (rank + 1) * rows)  # those of this process
+        self.steps = max(int(self.lengths[row].sum()) for row in self.row_documents)
         mean = (window + 1) / 2 if shuffle else window
         self.batches = int(np.ceil(self.steps / mean))
 
@@ -61,7 +62,7 @@ class DocumentStreamSampler:
 
     def __iter__(self) -> Iterator[list[tuple[list[int], bool]]]:
         random = np.random.default_rng([self.seed, self.epoch])
-        rows = self._epoch_rows(random)[self.mine]
+        rows = self._epoch_rows(random)[self.own_rows]
         table = np.full((self.rows, self.lead + self.steps), -1)
         for row, documents in zip(table, rows):
             order = [number for d in documents for number in range(self.starts[d], self.starts[d + 1])]
@@ -71,7 +72,7 @@ class DocumentStreamSampler:
             begin, end = end, end + size
             yield [(table[:, step].tolist(), step >= begin) for step in range(begin - self.lead, end)]
 
-    def _filled(self, rows: int) -> list[np.ndarray]:
+    def _fill_rows(self, rows: int) -> list[np.ndarray]:
         """Documents of every row: the longest first, each to the row with the fewest sentences."""
         filled: list[list[int]] = [[] for _ in range(rows)]
         loads = [(0, row) for row in range(rows)]
@@ -83,12 +84,12 @@ class DocumentStreamSampler:
 
     def _epoch_rows(self, random: np.random.Generator) -> list[np.ndarray]:
         if not self.shuffle:
-            return [np.sort(row) for row in self.places]
+            return [np.sort(row) for row in self.row_documents]
         other = np.arange(len(self.lengths))
         for length in np.unique(self.lengths):
             same = np.flatnonzero(self.lengths == length)
             other[same] = random.permutation(same)
-        return [random.permutation(other[row]) for row in self.places]
+        return [random.permutation(other[row]) for row in self.row_documents]
 
     def _sizes(self, random: np.random.Generator) -> np.ndarray:
         """Scored steps of every batch: numbers from 1 to `window` that make up the epoch."""
@@ -119,10 +120,10 @@ class StreamExamples(TorchDataset):
 
 
 class StreamCollator:
-    """Steps to one batch: what `collate` makes of every step, behind each other, (steps, B, ...).
+    """Steps to one batch: what `collate` makes of every step, stacked to (steps, B, ...).
 
-    `document_start` (steps, B) bool tells which sentences start a document. Labels of steps that are not scored, and of
-    rows without a sentence, which get an empty one, are -100.
+    `document_start` (steps, B) bool is true where a sentence starts a document. Labels of steps that are not scored,
+    and of rows without a sentence, which get an empty one, are -100.
     """
 
     def __init__(self, collate: Callable[[list[dict]], dict[str, torch.Tensor]]):
@@ -130,30 +131,29 @@ class StreamCollator:
 
     def __call__(self, steps: list[tuple[list[dict | None], bool]]) -> dict[str, torch.Tensor]:
         batches = [self._step(*step) for step in steps]
-        fills = {"input_ids": self.collate.pad, "decoder_input_ids": self.collate.pad, "labels": IGNORED}
-        return {name: stacked([batch[name] for batch in batches], fills.get(name, 0)) for name in batches[0]}
+        padding = {"input_ids": self.collate.pad, "decoder_input_ids": self.collate.pad, "labels": IGNORE_INDEX}
+        return {name: stack_steps([batch[name] for batch in batches], padding.get(name, 0)) for name in batches[0]}
 
     def _step(self, rows: list[dict | None], scored: bool) -> dict[str, torch.Tensor]:
-        nothing = {"source": [[]], "target": [[]], "current": 0, "index": 1, "document_start": False}
-        examples = [nothing if row is None else row for row in rows]
+        no_sentence = {"source": [[]], "target": [[]], "current": 0, "index": 1, "document_start": False}
+        examples = [no_sentence if row is None else row for row in rows]
         batch = self.collate(examples)
         batch["document_start"] = torch.tensor([example["document_start"] for example in examples])
         kept = torch.tensor([scored and row is not None for row in rows])
-        batch["labels"] = batch["labels"].masked_fill(~kept[:, None], IGNORED)
+        batch["labels"] = batch["labels"].masked_fill(~kept[:, None], IGNORE_INDEX)
         return batch
 
 
-def stacked(tensors: list[torch.Tensor], fill: float) -> torch.Tensor:
+def stack_steps(steps: list[torch.Tensor], padding: float) -> torch.Tensor:
     """(B,) or (B, T) each -> (steps, B) or (steps, B, longest T)."""
-    if tensors[0].dim() == 1:
-        return torch.stack(tensors)
-    width = max(tensor.shape[1] for tensor in tensors)
-    pads = [(0, width - tensor.shape[1]) for tensor in tensors]
-    return torch.stack([torch.nn.functional.pad(t, pad, value=fill) for t, pad in zip(tensors, pads)])
+    if steps[0].dim() == 1:
+        return torch.stack(steps)
+    by_token = [step.mT for step in steps]  # (T, B)
+    return pad_sequence(by_token, batch_first=True, padding_value=padding).mT.contiguous()  # (steps, B, longest T)
 
 
-def unstacked(batch: dict[str, torch.Tensor]) -> Iterator[dict[str, torch.Tensor]]:
-    """The steps of a batch, without the padding that no row of a step needs."""
+def split_steps(batch: dict[str, torch.Tensor]) -> Iterator[dict[str, torch.Tensor]]:
+    """The steps of a batch of `StreamCollator`, without the padding that no row of a step needs."""
     masks = {"": batch["attention_mask"], "decoder_": batch["decoder_attention_mask"]}
     widths = {side: mask.sum(dim=2).amax(dim=1).tolist() for side, mask in masks.items()}
     for step in range(len(batch["labels"])):

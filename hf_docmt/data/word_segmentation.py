@@ -1,4 +1,4 @@
-"""Chinese with blanks between its words, for systems whose training data was segmented before the tokenizer."""
+"""Word segmentation: blanks between the words of Chinese, for systems that were trained on such text."""
 
 import logging
 import re
@@ -7,22 +7,22 @@ from collections.abc import Callable, Iterable
 MARKUP = re.compile(r"(</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>|<[?!][^<>]*>|&#?\w+;)")  # tags and entities
 
 
-def spaced(line: str, cut: Callable[[str], Iterable[str]]) -> str:
-    """The line with one blank between its words, which `cut` finds; tags and entities stay whole.
+def segment_line(line: str, segmenter: Callable[[str], Iterable[str]]) -> str:
+    """The line with one blank between its words, which `segmenter` finds; tags and entities stay whole.
 
-    So it does for plain text, `train.tags`, XML and SGML alike. Blanks that were there part words, too.
+    So it works for plain text, `train.tags`, XML and SGML alike. Blanks that were there separate words, too.
     """
     words = []
-    for place, part in enumerate(MARKUP.split(line)):
-        words += [part] if place % 2 else cut(part)
+    for index, part in enumerate(MARKUP.split(line)):  # markup at odd indices
+        words += [part] if index % 2 else segmenter(part)
     return " ".join(word for word in words if word.strip())
 
 
-def chinese_words() -> Callable[[str], Iterable[str]]:
-    """What cuts Chinese into words: jieba, by its dictionary and its model of unknown words. ValueError without it."""
+def chinese_segmenter() -> Callable[[str], Iterable[str]]:
+    """A function from Chinese text to its words: jieba's, with its model of unknown words. ValueError without jieba."""
     try:
         import jieba
     except ImportError as error:
-        raise ValueError("words of Chinese are found by jieba: pip install 'hf-docmt[chinese]'") from error
+        raise ValueError("the segmentation of Chinese needs jieba: pip install 'hf-docmt[chinese]'") from error
     jieba.setLogLevel(logging.WARNING)
     return jieba.cut

@@ -21,7 +21,7 @@ from transformers import (
 from transformers.trainer_callback import TrainerState
 
 from hf_docmt import registry
-from hf_docmt.data.augmentation import DrawnExamples
+from hf_docmt.data.augmentation import AugmentedExamples
 from hf_docmt.data.examples import Examples
 from hf_docmt.data.readers import read_documents
 from hf_docmt.training.arguments import DocMTTrainingArguments, training_arguments
@@ -143,10 +143,10 @@ def make_trainer(
     )
 
 
-def with_augmentation(examples: Examples, tokenizer, recipe: Recipe) -> Examples | DrawnExamples:
+def with_augmentation(examples: Examples, tokenizer, recipe: Recipe) -> Examples | AugmentedExamples:
     """The training examples, changed at random in every epoch where the recipe asks for it."""
     options = {name: getattr(recipe.training, name) for name in ("coword_dropout", "dynamic_context")}
-    return DrawnExamples(examples, tokenizer, **options, seed=recipe.seed) if any(options.values()) else examples
+    return AugmentedExamples(examples, tokenizer, **options, seed=recipe.seed) if any(options.values()) else examples
 
 
 def last_state(checkpoints: str | Path) -> TrainerState:

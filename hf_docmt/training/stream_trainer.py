@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch.utils.data import DataLoader
 
-from hf_docmt.data.streams import DocumentStreamSampler, StreamCollator, StreamExamples, unstacked
+from hf_docmt.data.streams import DocumentStreamSampler, StreamCollator, StreamExamples, split_steps
 from hf_docmt.training.trainer import DocMTTrainer
 
 SIDES = ("encoder", "decoder")
@@ -65,7 +65,7 @@ class StreamTrainer(DocMTTrainer):
         losses = []
         model_with_memory = self.accelerator.unwrap_model(model).model
         memory = TruncatedMemory(model_with_memory, self.memory, keep=self.args.memory_gradient - 1)
-        for sentence in unstacked(inputs):
+        for sentence in split_steps(inputs):
             batch = sentence | memory.inputs()
             loss, outputs = super().compute_loss(
                 model, batch, return_outputs=True, num_items_in_batch=num_items_in_batch
@@ -88,7 +88,7 @@ class StreamTrainer(DocMTTrainer):
     def summed_loss(self, batch: dict) -> float:
         total = 0.0
         memory = TruncatedMemory(self.model.model, self.eval_memory, keep=0)
-        for sentence in unstacked(batch):
+        for sentence in split_steps(batch):
             inputs = sentence | memory.inputs()
             outputs = self.model(**inputs, num_items_in_batch=1)
             total += outputs.loss.item()

@@ -9,7 +9,7 @@ from support.tiny_run import facts, recipe_mapping, write_corpus_files
 from support.tiny_trainer import Stop, losses, make_trainer, make_training_data, validation_losses
 from torch.utils.data import DataLoader
 
-from hf_docmt.data.augmentation import DrawnExamples
+from hf_docmt.data.augmentation import AugmentedExamples
 from hf_docmt.data.collators import SegmentCollator
 from hf_docmt.data.examples import Examples
 from hf_docmt.training.checkpoints import read_weights
@@ -34,7 +34,7 @@ def examples_of(**settings):
 
 
 def drawn_of(examples, seed=7, **aids):
-    return DrawnExamples(examples, word_tokenizer(), seed=seed, **aids)
+    return AugmentedExamples(examples, word_tokenizer(), seed=seed, **aids)
 
 
 def rows_of(drawn, epoch=0):
@@ -73,7 +73,7 @@ def test_special_tokens_stay():
 def test_mask_token_comes_before_unk():
     tokenizer = word_tokenizer()
     tokenizer.add_special_tokens({"mask_token": "<mask>"})
-    row = DrawnExamples(examples_of(view="sentence"), tokenizer, coword_dropout=0.99)[2]
+    row = AugmentedExamples(examples_of(view="sentence"), tokenizer, coword_dropout=0.99)[2]
     assert tokenizer.mask_token_id in row["source"][0] and UNK not in row["source"][0]
 
 
@@ -160,7 +160,7 @@ def test_no_token_for_what_is_dropped():
     examples, tokenizer = examples_of(), word_tokenizer()
     tokenizer.unk_token = None
     with pytest.raises(ValueError, match="the tokenizer has neither; set tokenizer.mask_token"):
-        DrawnExamples(examples, tokenizer, coword_dropout=0.1)
+        AugmentedExamples(examples, tokenizer, coword_dropout=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +171,7 @@ def data(tmp_path_factory):
 @pytest.mark.parametrize("workers", [0, 2])
 def test_resume_inside_the_second_epoch(data, tmp_path, workers):
     def start(folder, callbacks=None):
-        drawn = (DrawnExamples(data[0], data[2], seed=1, **BOTH), *data[1:])
+        drawn = (AugmentedExamples(data[0], data[2], seed=1, **BOTH), *data[1:])
         return make_trainer(drawn, folder, callbacks, dataloader_num_workers=workers, **steps)
 
     batches = len(make_trainer(data, tmp_path / "none").get_train_dataloader())
@@ -191,7 +191,7 @@ def test_resume_inside_the_second_epoch(data, tmp_path, workers):
 
 def test_epochs_reach_the_examples(data, tmp_path):
     """Each batch of a training run holds what its epoch draws."""
-    drawn = DrawnExamples(data[0], data[2], seed=1, **BOTH)
+    drawn = AugmentedExamples(data[0], data[2], seed=1, **BOTH)
     trainer = make_trainer((drawn, *data[1:]), tmp_path, max_steps=1)
     loader, seen = trainer.get_train_dataloader(), []
     for epoch in (0, 1):

@@ -8,7 +8,7 @@ import torch
 from support.tiny_models import BOS, EOS, PAD, documents_of, random_text, word_tokenizer
 
 from hf_docmt import registry
-from hf_docmt.data.streams import DocumentStreamSampler, StreamCollator, StreamExamples, unstacked
+from hf_docmt.data.streams import DocumentStreamSampler, StreamCollator, StreamExamples, split_steps
 
 LENGTHS = [3, 1, 7, 2, 2, 5, 4, 3, 1, 6]
 DOCUMENTS = np.repeat(np.arange(len(LENGTHS)), LENGTHS)
@@ -106,7 +106,7 @@ def test_collated_steps():
     assert batch["labels"][2, 0].tolist() == [*examples[2]["target"][0], EOS, -100, -100]
     assert batch["input_ids"][1, 1].tolist() == [EOS, PAD, PAD, PAD]
     assert batch["decoder_input_ids"][1, 1].tolist() == [BOS, *[PAD] * 4]
-    for step, numbers in zip(unstacked(batch), ([0, 3], [1], [2])):
+    for step, numbers in zip(split_steps(batch), ([0, 3], [1], [2])):
         widths = [max(len(examples[n][side][0]) + 1 for n in numbers) for side in ("source", "target")]
         assert [step[name].shape[1] for name in ("input_ids", "decoder_input_ids")] == widths
         assert step["labels"].shape == step["decoder_input_ids"].shape and step["document_start"].dtype == torch.bool

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from hf_docmt.data.readers import read_documents
-from hf_docmt.data.word_segmentation import spaced
+from hf_docmt.data.word_segmentation import segment_line
 
 TALK = """<url>http://a.b/c</url>
 <talkid>7</talkid>
@@ -31,8 +31,8 @@ TALK = """<url>http://a.b/c</url>
         ("", ""),
     ],
 )
-def test_spaced(line, expected):
-    assert spaced(line, list) == expected
+def test_segment_line(line, expected):
+    assert segment_line(line, list) == expected
 
 
 def test_command(run, tmp_path):
