@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hf_docmt.data.documents import sentences
-from hf_docmt.data.readers import Reader, detect_format, get_reader, read_documents
+from hf_docmt.data.readers import detect_format, get_reader, input_argument, read_documents
 from hf_docmt.evaluation.alignment import align_documents, alignment_results
 from hf_docmt.evaluation.discourse import connective_result, connectives_of, pronoun_f1, term_consistency
 from hf_docmt.evaluation.metrics import score_translations
@@ -59,7 +59,7 @@ def evaluate_files(
     else:
         found = read_translations(translations)
         details = {"repairs": count_repairs(found.values())}
-        hypotheses, references, ids = matched(found, translations, reference, reader, source_lang, target_lang)
+        hypotheses, references, ids = matched(found, translations, reference, format, source_lang, target_lang)
     sources = [found.get(doc_id, {}).get("source") for doc_id in ids]
     needing = [measure for measure in discourse if measure != "connectives"]
     check_sources(sources, ids, needing if comet is None else [*needing, "COMET"])
@@ -134,12 +134,13 @@ def plain_sentences(path: str | Path) -> list[str]:
 
 
 def matched(
-    found: dict[str, dict], translations, reference, reader: Reader, source_lang, target_lang
+    found: dict[str, dict], translations, reference, format, source_lang, target_lang
 ) -> tuple[list, list, list[str]]:
     """Hypotheses and references of the same documents, in the order of the reference, and their ids."""
-    one_file_a_side = reader.has_one_file_a_side()
+    one_file_a_side = input_argument(format) == "source"
     if not target_lang or not (source_lang or one_file_a_side):
         raise DataError("the languages of the reference are needed: give --source-lang and --target-lang")
+    reader = get_reader(format if format != "auto" else detect_format({"path": reference}))
     if one_file_a_side:
         documents = read_documents(reader.name, source_lang=target_lang, source=reference)
     else:
