@@ -1,6 +1,5 @@
 """Document models from pretrained sentence-level ones: Marian, BART, mBART, M2M-100 (NLLB)."""
 
-import difflib
 import os
 
 import torch
@@ -15,6 +14,7 @@ from transformers import (
 
 from hf_docmt import registry
 from hf_docmt.data.tokenizers import BOD, adapt_tokenizer
+from hf_docmt.messages import closest_hint
 
 FAMILIES = {
     "marian": {"position_type": "sinusoidal", "normalize_before": False, "layernorm_embedding": False},
@@ -110,9 +110,7 @@ def _check_overrides(overrides: dict, fields: dict, config_class: type) -> None:
     fixed += ("max_position_embeddings",) if fields["position_type"] == "learned" else ()
     for name, value in overrides.items():
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise ValueError(f"{name}: not a field of {config_class.__name__}{hint}")
+            raise ValueError(f"{name}: not a field of {config_class.__name__}{closest_hint(name, known)}")
         if name in fixed and value != fields[name]:
             raise ValueError(f"{name}: got {value!r}, but the pretrained weights need {fields[name]!r}; leave it out")
     if (fields | overrides)["decoder_start_token_id"] is None:

@@ -1,6 +1,5 @@
 """Recipe files: found by path or name, read as YAML, laid over their base, changed by overrides."""
 
-import difflib
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from hf_docmt.messages import closest_hint
 from hf_docmt.training.recipe_schema import RecipeError, check_mapping, join
 
 SUFFIXES = (".yaml", ".yml")
@@ -33,8 +33,7 @@ def find_recipe(target: str | Path) -> Path:
 
 def similar_recipe(target: str | Path) -> str:
     """The end of a message: the packaged recipe with the most similar name, or nothing where none is similar."""
-    close = difflib.get_close_matches(Path(target).name, packaged_recipes(), n=1)
-    return f"; did you mean the packaged recipe {close[0]!r}?" if close else ""
+    return closest_hint(Path(target).name, packaged_recipes(), "; did you mean the packaged recipe {!r}?")
 
 
 def read_recipe(path: Path) -> tuple[Any, dict[str, Path]]:

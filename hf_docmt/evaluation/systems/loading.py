@@ -1,7 +1,6 @@
 """Systems from model folders and the Hub, of the kind that the configuration has."""
 
 from collections.abc import Collection, Sequence
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -13,6 +12,7 @@ from transformers import PreTrainedConfig
 
 from hf_docmt.evaluation.systems.model_system import first_line
 from hf_docmt.evaluation.systems.system import SYSTEMS, System
+from hf_docmt.messages import closest_hint
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -42,8 +42,8 @@ def load_system(
         raise ValueError(f"{name}: a model of kind {found}, not {kind}; leave the kind at 'auto' or give another model")
     system = known[found]
     for option in options:
-        if close := [] if option in system.options() else get_close_matches(option, system.options(), n=1):
-            raise ValueError(f"unknown option {option!r} of a {found} system; did you mean {close[0]!r}?")
+        if hint := "" if option in system.options() else closest_hint(option, system.options()):
+            raise ValueError(f"unknown option {option!r} of a {found} system{hint}")
     model, tokenizer = system.load_model(name, DTYPES[dtype])
     if attn_implementation is not None:
         model.set_attn_implementation(attn_implementation)
@@ -82,7 +82,7 @@ def read_options(pairs: Sequence[str], kind: str, without: Collection[str] = ())
         if not given or key in options:
             raise ValueError(f"option {pair!r}, expected KEY=VALUE, every key once")
         if key not in known:
-            hint = "".join(f"; did you mean {close!r}?" for close in get_close_matches(key, known, n=1))
+            hint = closest_hint(key, known)
             raise ValueError(f"unknown option {key!r} of a {kind} system, expected {', '.join(known) or 'none'}{hint}")
         if known[key] is int and not value.isdecimal():
             raise ValueError(f"option {pair!r}, expected a number, such as {key}=2")
