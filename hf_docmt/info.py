@@ -14,7 +14,7 @@ from hf_docmt.training.recipe_files import SUFFIXES, find_recipe, similar_recipe
 from hf_docmt.training.recipe_sections import TokenizerRecipe
 
 BASE_CONFIG = "hf_docmt.modeling.configuration_docmt:DocMTConfig"
-BACKBONE = "hf_docmt.modeling.backbone:DocMTForConditionalGeneration"
+BACKBONE = "hf_docmt.modeling.modeling_docmt:DocMTForConditionalGeneration"
 SIZES = ("vocab_size", "d_model") + tuple(
     f"{side}_{size}" for side in ("encoder", "decoder") for size in ("layers", "attention_heads", "ffn_dim")
 )

@@ -47,7 +47,11 @@ class CachingConfig(IntegratedContextConfig):
     encoder_gradient: bool | None = None
     shortening_gradient: int | None = None
     known_sides = ("source", "target", "both")
-    follow_from = {"shortening": tuple({name for values in PAPER.values() for name in values})}
+
+    @classmethod
+    def dependent_fields(cls, changed):
+        """With another shortening what the paper sets for each of them."""
+        return {name for values in PAPER.values() for name in values} if "shortening" in changed else set()
 
     def __post_init__(self, **kwargs):
         self.one_of("shortening", tuple(PAPER))

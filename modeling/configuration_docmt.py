@@ -81,6 +81,14 @@ class DocMTConfig(PreTrainedConfig):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)!r}.")
 
+    @classmethod
+    def dependent_fields(cls, changed: set[str]) -> set[str]:
+        """Fields whose values are not to be taken over from another configuration of which `changed` fields differ.
+
+        Left out, they take the values that fit the new ones.
+        """
+        return set()
+
     def one_of(self, name: str, allowed: tuple) -> None:
         """Raise `ValueError` unless the field `name` holds one of the allowed values."""
         if getattr(self, name) not in allowed:

@@ -1,15 +1,13 @@
 """The memory of a layer, how sentences read and rewrite it, and the memories of a whole stack as one state."""
 
-from collections.abc import Callable
-
 import torch
 from torch import nn
 from transformers.activations import ACT2FN
 from transformers.masking_utils import create_bidirectional_mask
 
-from .backbone import Attention
 from .configuration_docmt import DocMTConfig
 from .cpu_inference import Linear
+from .layers import Attention
 from .segments import sinusoid
 
 
@@ -24,11 +22,11 @@ class MemoryUnit(nn.Module):
     attentions see the normalised state.
     """
 
-    def __init__(self, config: DocMTConfig, num_heads: int, ffn_dim: int, cache_index: int | None = None):
+    def __init__(self, config: DocMTConfig, num_heads: int, ffn_dim: int, layer_idx: int | None = None):
         super().__init__()
         self.dropout, self.activation_dropout = config.dropout, config.activation_dropout
         self.activation_fn = ACT2FN[config.activation_function]
-        self.output_attn = Attention(config, num_heads, cache_index)
+        self.output_attn = Attention(config, num_heads, layer_idx, source_name="memory")
         if config.normalize_before:
             self.state_layer_norm = nn.LayerNorm(config.d_model)
         self.update_attn = Attention(config, num_heads)
@@ -37,21 +35,52 @@ class MemoryUnit(nn.Module):
         self.fc2 = Linear(ffn_dim, config.d_model)
         self.final_layer_norm = nn.LayerNorm(config.d_model)
 
-    def read(self, hidden_states, memory, past_key_values=None, **kwargs) -> tuple[torch.Tensor, torch.Tensor]:
+    def read(self, hidden_states, memory, past_key_values=None) -> tuple[torch.Tensor, torch.Tensor]:
         """Output attention: h (B, T, D), M (B or fewer, M, D) -> h~ (B, T, D), and the state that an update is from."""
         normed = self.state_layer_norm(hidden_states) if hasattr(self, "state_layer_norm") else hidden_states
-        read = self.output_attn(normed, memory, past_key_values, **kwargs)[0]
+        read = self.output_attn(normed, memory, past_key_values)[0]
         return hidden_states + nn.functional.dropout(read, self.dropout, self.training), normed
 
     def update(self, memory: torch.Tensor, states: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
-        """Update attention: M^t (B, M, D), h^t (B, T, D), `mask` as attention takes it -> M^{t+1} (B, M, D)."""
-        places = torch.arange(memory.shape[1], device=memory.device)
-        memory = memory + sinusoid(places, memory.shape[2]).to(memory.dtype)  # M^t + PE(M^t)
+        """Update attention: M^t (B or fewer, M, D), h^t (B, T, D), mask as attention takes it -> M^{t+1} (B, M, D)."""
+        memory = memory.repeat_interleave(states.shape[0] // memory.shape[0], dim=0)
+        slots = torch.arange(memory.shape[1], device=memory.device)
+        memory = memory + sinusoid(slots, memory.shape[2]).to(memory.dtype)  # M^t + PE(M^t)
         gathered = self.update_attn(memory, states, attention_mask=mask)[0]
         memory = self.update_attn_layer_norm(memory + nn.functional.dropout(gathered, self.dropout, self.training))
         inner = nn.functional.dropout(self.activation_fn(self.fc1(memory)), self.activation_dropout, self.training)
         inner = nn.functional.dropout(self.fc2(inner), self.dropout, self.training)
         return self.final_layer_norm(memory + inner)
+
+
+class MemoryLayer:
+    """What encoder and decoder layers share: in some of them a memory, read after self-attention.
+
+    Such a layer returns its states, the state h^t (B, T, D) that an update is from, and the memory M^{t+1} (B, M, D)
+    after the sentence, None unless `updates_memory`.
+    """
+
+    def add_memory(self, config: DocMTConfig, side: str) -> None:
+        layers = config.layers_with_memory(side)
+        self.memory_name = f"memory_{self.layer_idx}" if self.layer_idx in layers else None
+        if self.memory_name is not None:
+            sizes = (getattr(config, f"{side}_{size}") for size in ("attention_heads", "ffn_dim"))
+            self.memory = MemoryUnit(config, *sizes, self.layer_idx if side == "decoder" else None)
+
+    def read_memory(self, hidden_states: torch.Tensor, past_key_values=None, **layer_inputs):
+        """States (B, T, D) that have read the memory, and h^t; None where the layer has no memory."""
+        if self.memory_name is None:
+            return hidden_states, None
+        return self.memory.read(hidden_states, layer_inputs[self.memory_name], past_key_values)
+
+    def with_memory(self, hidden_states: torch.Tensor, state: torch.Tensor | None, **layer_inputs):
+        """What the layer returns."""
+        if self.memory_name is None:
+            return hidden_states
+        after = None
+        if layer_inputs["updates_memory"]:
+            after = self.memory.update(layer_inputs[self.memory_name], state, layer_inputs["memory_mask"])
+        return hidden_states, state, after
 
 
 class MemoryStack:
@@ -107,33 +136,44 @@ class MemoryStack:
             return {}
         return dict(zip(self.memory_layers, memory.split(self.config.memory_size, dim=1)))
 
-    def reading(self, memory: torch.Tensor | None, states: dict[int, torch.Tensor]) -> Callable:
-        """What follows self-attention: layers read their memory; into `states` goes the h^t that updates it."""
-        memories = self.by_layer(memory)
+    def memory_inputs(self, memory: torch.Tensor | None, updates: bool, batch: int, attention_mask=None) -> dict:
+        """Layer inputs: `memory_3` (B or fewer, M, D) for layer 3 and so on, whether it is updated, mask of the update.
 
-        def read(layer: nn.Module, hidden_states: torch.Tensor, read_source=None, **kwargs) -> torch.Tensor:
-            number = layer.layer_idx
-            if number in memories:
-                hidden_states, states[number] = layer.memory.read(hidden_states, memories[number], **kwargs)
-            return hidden_states if read_source is None else read_source(hidden_states)
+        `attention_mask` (B, T), 1 = token that is written into the memory.
+        """
+        if memory is None:
+            return {}
+        mask = self.update_mask(batch, attention_mask, memory.device) if updates else None
+        memories = {f"memory_{layer}": one for layer, one in self.by_layer(memory).items()}
+        return memories | {"updates_memory": updates, "memory_mask": mask}
 
-        return read
+    def update_mask(self, batch: int, attention_mask: torch.Tensor | None, device: torch.device):
+        """Mask of update attention, as attention takes it, from one of tokens (B, T)."""
+        if attention_mask is None:
+            return None
+        return create_bidirectional_mask(
+            config=self.config,
+            inputs_embeds=self.empty_states(batch, self.config.memory_size, device),
+            attention_mask=attention_mask,
+            encoder_hidden_states=self.empty_states(*attention_mask.shape, device),
+        )
+
+    def memory_outputs(self, layer_outputs: dict[int, tuple]) -> dict:
+        """Of what the layers returned: the memory after the sentence (B, slots, D), and {layer: h^t (B, T, D)}."""
+        after = [memory for _, memory in layer_outputs.values() if memory is not None]
+        return {
+            f"{self.side}_memory": torch.cat(after, dim=1) if after else None,
+            "memory_states": {layer: state for layer, (state, _) in layer_outputs.items()},
+        }
 
     def memory_after(self, memory, states: dict[int, torch.Tensor], attention_mask=None) -> torch.Tensor | None:
-        """M^{t+1} (B, slots, D) from M^t (B or fewer, slots, D) and the h^t (B, T, D) of the layers; 1 = token."""
+        """M^{t+1} (B, slots, D) from M^t (B or fewer, slots, D) and the h^t (B, T, D) that a forward gave; 1 = token.
+
+        Outside of a forward: for training that goes back through the updates of earlier sentences.
+        """
         if memory is None:
             return None
-        batch = next(iter(states.values())).shape[0]
-        memory = memory.repeat_interleave(batch // memory.shape[0], dim=0)
-        updated = []
-        for layer, one in self.by_layer(memory).items():
-            mask = attention_mask
-            if mask is not None:
-                mask = create_bidirectional_mask(
-                    config=self.config,
-                    inputs_embeds=one,
-                    attention_mask=mask,
-                    encoder_hidden_states=states[layer],
-                )
-            updated.append(self.layers[layer].memory.update(one, states[layer], mask))
-        return torch.cat(updated, dim=1)
+        mask = self.update_mask(next(iter(states.values())).shape[0], attention_mask, memory.device)
+        return torch.cat(
+            [self.layers[i].memory.update(one, states[i], mask) for i, one in self.by_layer(memory).items()], dim=1
+        )

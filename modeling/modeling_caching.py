@@ -5,41 +5,39 @@ import contextlib
 import torch
 from torch import nn
 
-from .backbone import Encoder
 from .configuration_caching import CachingConfig
-from .context import (
-    ContextEncoderOutput,
-    ContextForConditionalGeneration,
-    ContextModel,
-    check_context,
-    sentences_to_read,
-)
+from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel
+from .context_inputs import check_context, sentences_to_read
+from .context_weights import move_rows
+from .modeling_docmt import Encoder
+from .segments import is_right_padded
 from .sentence_cache import CachedTranslation
 from .shortening import new_shortener, sentence_mean
 
 
 class CachingEncoder(Encoder):
-    """The encoder of current and context sentences, the shortening, and the embedding of a sentence's place."""
+    """The encoder of current and context sentences, the shortening, and the embedding of a sentence's offset."""
 
     def __init__(self, config: CachingConfig):
         super().__init__(config)
         self.shortener = new_shortener(config)
         self.segment_embedding = nn.Embedding(len(config.segment_places), config.d_model)
-        self.rows_by_place = {"segment_embedding.weight": config.segment_places}  # for a stage with other context
         self.post_init()
 
-    def forward(
+    def build_output(
         self,
-        input_ids=None,
+        outputs,
+        layer_inputs,
+        input_ids,
         attention_mask=None,
-        context_input_ids=None,
-        context_attention_mask=None,
-        context_offsets=None,
-        context_is_target=None,
+        context_input_ids: torch.Tensor | None = None,
+        context_attention_mask: torch.Tensor | None = None,
+        context_offsets: torch.Tensor | None = None,
+        context_is_target: torch.Tensor | None = None,
         **kwargs,
     ) -> ContextEncoderOutput:
-        """As the backbone's, with `context_states` (B, N, D) of all context sentences and, if included, the current."""
-        outputs = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs | {"return_dict": True})
+        """With `context_states` (B, N, D) of all context sentences and, if included, the current one."""
+        plain = super().build_output(outputs, layer_inputs, input_ids)
         parts = []
         if context_input_ids is not None:
             inputs = (context_input_ids, context_attention_mask, context_offsets, context_is_target)
@@ -48,10 +46,10 @@ class CachingEncoder(Encoder):
             parts.append(self.placed(vectors, kept, context_offsets, context_is_target))
         if self.config.include_current:
             mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-            vectors, kept = self.shorten(outputs.last_hidden_state, mask.bool())
+            vectors, kept = self.shorten(plain.last_hidden_state, mask.bool())
             parts.append(self.placed_current(vectors, kept))
         states, kept = (torch.cat(part, dim=1) for part in zip(*parts)) if parts else (None, None)
-        return ContextEncoderOutput(**outputs, context_states=states, context_mask=kept)
+        return ContextEncoderOutput(**plain, context_states=states, context_mask=kept)
 
     def context_vectors(self, ids: torch.Tensor, mask: torch.Tensor, offsets: torch.Tensor):
         """Ids and mask (B, C, L) of context sentences, each encoded and shortened -> (B, C, K, D), (B, C, K)."""
@@ -59,7 +57,7 @@ class CachingEncoder(Encoder):
         there = mask.any(dim=2, keepdim=True)
         mask = mask | ~there  # a sentence that is not there is read only if all are so, and not kept
         with contextlib.nullcontext() if config.encoder_gradient else torch.no_grad():
-            states = super().forward(input_ids=ids[present], attention_mask=mask[present]).last_hidden_state
+            states = self.encode(ids[present], mask[present])
         shortened, seen = self.shorten(states, mask[present])  # (P, K, D), (P, K), P sentences that are there
         vectors = shortened.new_zeros(*present.shape, *shortened.shape[1:])
         vectors[present] = shortened
@@ -71,9 +69,15 @@ class CachingEncoder(Encoder):
             vectors = torch.where(near[..., None, None], vectors, vectors.detach())
         return vectors, kept
 
+    def encode(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Sentences without context: ids and mask (P, L), 1 = token -> states (P, L, D)."""
+        positions = self.positions(ids, mask if not is_right_padded(mask) else None)
+        hidden_states = self.embed(ids, positions)
+        return self.run_layers(hidden_states, self.attention_mask(hidden_states, mask), layer_inputs={})[0]
+
     def read(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Sentences (P, L) -> encoder states (P, L, D), and what is kept of them as context, (P, K, D), (P, K)."""
-        states = super().forward(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        states = self.encode(input_ids, attention_mask)
         return states, *self.shorten(states, attention_mask.bool())
 
     def shorten(self, hidden_states: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -112,6 +116,14 @@ class CachingForConditionalGeneration(CachedTranslation, ContextForConditionalGe
 
     config_class = CachingConfig
     model_class = CachingModel
+
+    def adapt_state_dict(self, state_dict, source_config):
+        """Rows of the segment embedding go with their sentences."""
+        adapted = super().adapt_state_dict(state_dict, source_config)
+        if source_config.model_type != self.config.model_type:
+            return adapted
+        places = (source_config.segment_places, self.config.segment_places)
+        return move_rows(self, *adapted, "model.encoder.segment_embedding.weight", *places)
 
 
 CachingForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")

@@ -6,13 +6,14 @@ import torch
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
-from .backbone import Decoder, DecoderLayer, DocMTForConditionalGeneration, DocMTModel, Encoder, EncoderLayer
 from .configuration_concat import ConcatConfig
+from .layers import DecoderLayer, EncoderLayer
+from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
 from .segments import sentence_count, sentence_index, sentence_numbers, sinusoid
 
 
 class SegmentEncoding(nn.Module):
-    """What tells a token its place, as a sum for the first block and a part that later blocks get again.
+    """The encoding of sentences: which sentence of the segment a token belongs to.
 
     Lupo et al. (2023): segment-shifted positions and segment embeddings SE_k (section 2.1), persistent encodings
     (section 2.2), position-segment embeddings PSE = [PE; SE] (section 2.3). One learned table serves encoder and
@@ -24,13 +25,15 @@ class SegmentEncoding(nn.Module):
         super().__init__()
         self.config = config
         self.dim = config.pse_dim or config.d_model  # d_SE
+        self.includes_positions = config.segment_encoding == "shift" or bool(config.pse_dim)
         if config.segment_encoding == "learned":
             self.embedding = nn.Embedding(config.window_size, self.dim)
 
-    def forward(self, positions, index, numbers, encode) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Token positions (B or 1, T), sentence index and number k (B, T), `encode`: positions -> PE.
+    def forward(self, positions: torch.Tensor, index: torch.Tensor, numbers: torch.Tensor, encode_positions):
+        """Token positions (B or 1, T), sentence index and number k (B, T) -> (B, T, D).
 
-        Returns what the first block adds to the token embeddings, and what all later ones add (None = nothing).
+        Where `includes_positions`, the encoding takes the place of that of positions, otherwise it is added to it.
+        `encode_positions` is the stack's own, (B or 1, T) -> (B or 1, T, D), for shifted positions.
         """
         config = self.config
         if config.segment_encoding == "shift":
@@ -40,15 +43,12 @@ class SegmentEncoding(nn.Module):
                     "length of a source sentence of the training data (hf_docmt's Examples.mean_source_length, rounded "
                     "up), which training by recipe finds by itself."
                 )
-            added = again = encode(positions + config.segment_shift * index)
-        elif config.pse_dim:
-            fused = sinusoid(positions + config.position_offset, config.d_model - self.dim, config.position_type)
-            segments = self.segments(numbers)
-            added = again = torch.cat([fused.expand(*segments.shape[:2], -1).to(segments.dtype), segments], dim=-1)
-        else:
-            again = self.segments(numbers)
-            added = encode(positions) + again
-        return added, (again if config.persistent else None)
+            return encode_positions(positions + config.segment_shift * index)
+        segments = self.segments(numbers)
+        if not config.pse_dim:
+            return segments
+        fused = sinusoid(positions + config.position_offset, config.d_model - self.dim, config.position_type)
+        return torch.cat([fused.expand(*segments.shape[:2], -1).to(segments.dtype), segments], dim=-1)  # (B, T, D)
 
     def segments(self, numbers: torch.Tensor) -> torch.Tensor:
         """SE_k: sentence numbers (B, T), the current one 1 -> (B, T, d_SE)."""
@@ -59,22 +59,42 @@ class SegmentEncoding(nn.Module):
         return self.embedding(numbers - 1)
 
 
-class ConcatEncoderLayer(EncoderLayer):
-    """Encoder layer that adds the persistent encoding to its input (the first one has it already)."""
+class PersistentEncodingLayer:
+    """Adds the persistent encoding to the input of every layer but the first, which has it already (section 2.2)."""
 
-    def forward(self, hidden_states, attention_mask=None, segment_encoding=None, **kwargs):
-        if segment_encoding is not None and self.layer_idx > 0:
-            hidden_states = hidden_states + segment_encoding.to(hidden_states.dtype)
-        return super().forward(hidden_states, attention_mask, **kwargs)
+    def __init__(self, config: ConcatConfig, layer_idx: int):
+        super().__init__(config, layer_idx)
+        self.adds_encoding = config.persistent and layer_idx > 0
+
+    def self_attention_block(self, hidden_states, *args, segment_encoding: torch.Tensor | None = None, **kwargs):
+        if self.adds_encoding and segment_encoding is not None:
+            hidden_states = hidden_states + segment_encoding.to(hidden_states.dtype)  # (B, T, D)
+        return super().self_attention_block(hidden_states, *args, **kwargs)
 
 
-class ConcatDecoderLayer(DecoderLayer):
-    """Decoder layer that adds the persistent encoding to its input (the first one has it already)."""
+class ConcatEncoderLayer(PersistentEncodingLayer, EncoderLayer):
+    pass
 
-    def forward(self, hidden_states, *args, segment_encoding=None, **kwargs):
-        if segment_encoding is not None and self.layer_idx > 0:
-            hidden_states = hidden_states + segment_encoding.to(hidden_states.dtype)
-        return super().forward(hidden_states, *args, **kwargs)
+
+class ConcatDecoderLayer(PersistentEncodingLayer, DecoderLayer):
+    pass
+
+
+class SegmentStack(Stack):
+    """What encoder and decoder share: the embedding with the encoding of sentences."""
+
+    def __init__(self, config: ConcatConfig):
+        super().__init__(config)
+        if config.segment_encoding != "none":
+            self.segment_encoding = SegmentEncoding(config)
+            self.post_init()
+
+    def embed(self, input_ids, positions, segment_encoding: torch.Tensor | None = None, **layer_inputs):
+        if segment_encoding is None:
+            return super().embed(input_ids, positions)
+        if not self.segment_encoding.includes_positions:
+            segment_encoding = self.position_encoding(positions) + segment_encoding
+        return self.embed_with(input_ids, segment_encoding)
 
 
 @dataclass
@@ -84,24 +104,18 @@ class ConcatEncoderOutput(BaseModelOutput):
     sentence_count: torch.LongTensor | None = None
 
 
-class ConcatEncoder(Encoder):
+class ConcatEncoder(SegmentStack, Encoder):
     layer_class = ConcatEncoderLayer
 
-    def __init__(self, config: ConcatConfig):
-        super().__init__(config)
-        if config.segment_encoding != "none":
-            self.segment_encoding = SegmentEncoding(config)
-            self.post_init()
-
-    def embed(self, input_ids, positions):
+    def layer_inputs(self, input_ids, positions, attention_mask=None, **kwargs):
+        """`segment_encoding` (B, S, D)."""
         if self.config.segment_encoding == "none":
-            return super().embed(input_ids, positions)
+            return {}
         index = sentence_index(input_ids, self.config.sep_token_id)
         count = sentence_count(input_ids, self.config.sep_token_id)
         self.check_count(count)
         numbers = sentence_numbers(index, count, self.config.past_context, self.config.future_context)
-        added, again = self.segment_encoding(positions, index, numbers, self.position_encoding)
-        return self.embed_inputs(input_ids, added), {"segment_encoding": again}
+        return {"segment_encoding": self.segment_encoding(positions, index, numbers, self.position_encoding)}
 
     def check_count(self, count: torch.Tensor) -> None:
         """Raise `ValueError` where a segment has more sentences than the table has rows."""
@@ -115,26 +129,20 @@ class ConcatEncoder(Encoder):
                 "use shorter windows, or train with a larger context."
             )
 
-    def forward(self, input_ids=None, attention_mask=None, **kwargs):
-        outputs = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs | {"return_dict": True})
-        count = sentence_count(input_ids, self.config.sep_token_id)
-        return ConcatEncoderOutput(**outputs, sentence_count=count)
+    def build_output(self, outputs, layer_inputs, input_ids, attention_mask=None, **kwargs):
+        plain = super().build_output(outputs, layer_inputs, input_ids)
+        return ConcatEncoderOutput(**plain, sentence_count=sentence_count(input_ids, self.config.sep_token_id))
 
 
-class ConcatDecoder(Decoder):
+class ConcatDecoder(SegmentStack, Decoder):
     layer_class = ConcatDecoderLayer
 
-    def __init__(self, config: ConcatConfig):
-        super().__init__(config)
-        if config.segment_encoding != "none":
-            self.segment_encoding = SegmentEncoding(config)
-            self.post_init()
-
-    def embed(self, input_ids, positions, index=None, numbers=None):
+    def layer_inputs(self, input_ids, positions, sentence_index=None, sentence_numbers=None, **kwargs):
+        """`segment_encoding` (B, T, D) from the sentences of all new tokens, (B, T) each."""
         if self.config.segment_encoding == "none":
-            return super().embed(input_ids, positions)
-        added, again = self.segment_encoding(positions, index, numbers, self.position_encoding)
-        return self.embed_inputs(input_ids, added), {"segment_encoding": again}
+            return {}
+        encoding = self.segment_encoding(positions, sentence_index, sentence_numbers, self.position_encoding)
+        return {"segment_encoding": encoding}
 
 
 class ConcatModel(DocMTModel):
@@ -142,9 +150,16 @@ class ConcatModel(DocMTModel):
 
     encoder_class = ConcatEncoder
     decoder_class = ConcatDecoder
-    decoder_place_names = ("decoder_sentence_index",)
+    decoder_input_names = ("decoder_sentence_index",)
 
-    def decoder_embed_inputs(self, decoder_input_ids, encoder_outputs, past_key_values, decoder_sentence_index=None):
+    def decoder_inputs(
+        self,
+        decoder_input_ids,
+        decoder_attention_mask,
+        encoder_outputs,
+        past_key_values=None,
+        decoder_sentence_index: torch.Tensor | None = None,  # (B, T)
+    ):
         config = self.config
         if config.segment_encoding == "none":
             return {}
@@ -161,9 +176,10 @@ class ConcatModel(DocMTModel):
             raise ValueError("encoder_outputs must come from this model's encoder: sentence_count is missing.")
         if config.context_sides == "source":
             count = torch.ones_like(count)  # the target is the current sentence alone
-        count = count.repeat_interleave(decoder_input_ids.shape[0] // count.shape[0])
+        count = count.repeat_interleave(decoder_input_ids.shape[0] // count.shape[0])  # (B,)
         future = config.future_context if config.context_sides == "both" else 0
-        return {"index": index, "numbers": sentence_numbers(index, count, config.past_context, future)}
+        numbers = sentence_numbers(index, count, config.past_context, future)
+        return {"sentence_index": index, "sentence_numbers": numbers}
 
 
 class ConcatForConditionalGeneration(DocMTForConditionalGeneration):
@@ -182,12 +198,12 @@ class ConcatForConditionalGeneration(DocMTForConditionalGeneration):
             self._tied_weights_keys = {**self._tied_weights_keys, f"model.decoder.{table}": f"model.encoder.{table}"}
             self.post_init()
 
-    def prepare_inputs_for_generation(self, input_ids, next_sequence_length=None, **kwargs):
-        inputs = super().prepare_inputs_for_generation(input_ids, next_sequence_length, **kwargs)
-        if self.config.segment_encoding != "none":
-            index = sentence_index(input_ids, self.config.sep_token_id)
-            inputs["decoder_sentence_index"] = index[:, -inputs["decoder_input_ids"].shape[1] :]
-        return inputs
+    def decoder_inputs_for_generation(self, input_ids, model_inputs):
+        """The sentence index of the new tokens."""
+        if self.config.segment_encoding == "none":
+            return {}
+        index = sentence_index(input_ids, self.config.sep_token_id)
+        return {"decoder_sentence_index": index[:, -model_inputs["decoder_input_ids"].shape[1] :]}
 
 
 ConcatForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")

@@ -1,18 +1,21 @@
 """Document Transformer: a context encoder, read by every layer of encoder and decoder through a gate."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
-from .backbone import Decoder, DecoderLayer, DocMTModel, Encoder, EncoderLayer
 from .configuration_doct import DocTConfig
-from .context import CONTEXT_INPUTS, ContextForConditionalGeneration, ContextLayers, check_context, joined
+from .context_attention import ContextForConditionalGeneration
+from .context_inputs import CONTEXT_INPUTS, by_offset, check_context, joined, read_present
+from .context_layers import ContextLayers
+from .context_selection import SelectedAttention, selectable
 from .context_translation import ContextTranslator
+from .context_weights import adapt_selection
 from .cpu_inference import Linear
-from .selection import Selectable, SelectedAttention, in_places, selectable, spread
+from .layers import DecoderLayer, EncoderLayer
+from .modeling_docmt import Decoder, DocMTModel, Encoder
 from .sentence_cache import SelectedTranslation
 
 
@@ -24,34 +27,49 @@ class GatedContext(nn.Module):
     any context y is nothing and x stays.
     """
 
-    def __init__(self, config: DocTConfig, num_heads: int, cache_index: int | None = None):
+    def __init__(self, config: DocTConfig, num_heads: int, layer_idx: int | None = None):
         super().__init__()
-        self.attn = SelectedAttention(config, num_heads, cache_index, selects=config.selection == "routing")
+        self.normalize_before = config.normalize_before
+        self.attn = SelectedAttention(config, num_heads, layer_idx, selects=config.selection == "routing")
         self.layer_norm = nn.LayerNorm(config.d_model)
         self.state_gate = Linear(config.d_model, config.d_model, bias=False)  # W_x
         self.context_gate = Linear(config.d_model, config.d_model, bias=False)  # W_y
 
-    def forward(self, layer: nn.Module, hidden_states: torch.Tensor, context: Selectable, **kwargs) -> torch.Tensor:
-        """States (B, T, D) -> (B, T, D)"""
-        states = self.layer_norm(hidden_states) if layer.normalize_before else hidden_states
-        read = self.attn(states, context, **kwargs)
+    def forward(
+        self,
+        hidden_states: torch.Tensor,  # x (B, T, D)
+        context_states: torch.Tensor,  # (S, C, L, D)
+        context_mask: torch.Tensor | None,
+        context_present: torch.Tensor,  # (S, C) bool
+        past_key_values=None,
+    ) -> torch.Tensor:
+        """(B, T, D) -> (B, T, D); S = B or fewer sources."""
+        states = self.layer_norm(hidden_states) if self.normalize_before else hidden_states
+        read = self.attn(states, context_states, context_mask, context_present, past_key_values)  # y
         gate = torch.sigmoid(self.state_gate(states) + self.context_gate(read))
-        present = context.present.any(dim=1).repeat_interleave(len(states) // len(context.present))
+        present = context_present.any(dim=1).repeat_interleave(len(states) // len(context_present))  # (B,)
         mixed = torch.where(present[:, None, None], gate * hidden_states + (1 - gate) * read, hidden_states)
-        return mixed if layer.normalize_before else self.layer_norm(mixed)
+        return mixed if self.normalize_before else self.layer_norm(mixed)
 
 
-def reading(context: Selectable) -> Callable:
-    """What follows self-attention in encoder and decoder layers."""
+class GatedContextBlock:
+    """Adds context attention behind the self-attention of a layer."""
 
-    def read(layer, hidden_states, read_source=None, **kwargs):
-        hidden_states = layer.context(layer, hidden_states, context, **kwargs)
-        return hidden_states if read_source is None else read_source(hidden_states)
+    def self_attention_block(
+        self,
+        hidden_states,
+        attention_mask,
+        past_key_values=None,
+        context_states: torch.Tensor | None = None,
+        context_mask: torch.Tensor | None = None,
+        context_present: torch.Tensor | None = None,
+        **layer_inputs,
+    ):
+        hidden_states = super().self_attention_block(hidden_states, attention_mask, past_key_values, **layer_inputs)
+        return self.context(hidden_states, context_states, context_mask, context_present, past_key_values)
 
-    return read
 
-
-class DocTEncoderLayer(EncoderLayer):
+class DocTEncoderLayer(GatedContextBlock, EncoderLayer):
     """Self-attention, context attention, feed-forward network."""
 
     def __init__(self, config: DocTConfig, layer_idx: int):
@@ -59,13 +77,12 @@ class DocTEncoderLayer(EncoderLayer):
         self.context = GatedContext(config, config.encoder_attention_heads)
 
 
-class DocTDecoderLayer(DecoderLayer):
+class DocTDecoderLayer(GatedContextBlock, DecoderLayer):
     """Self-attention, context attention, attention to the source, feed-forward network."""
 
     def __init__(self, config: DocTConfig, layer_idx: int):
         super().__init__(config, layer_idx)
-        cache_index = config.decoder_layers + layer_idx  # after those of attention to the source
-        self.context = GatedContext(config, config.decoder_attention_heads, cache_index)
+        self.context = GatedContext(config, config.decoder_attention_heads, layer_idx)
 
 
 @dataclass
@@ -80,7 +97,7 @@ class DocTEncoder(ContextLayers, Encoder):
     """The context encoder, and the encoder that reads it."""
 
     layer_class = DocTEncoderLayer
-    tells_next = False  # a sentence is read in one way whatever its place
+    tells_next = False  # a sentence is read in one way whether it is before or after the current one
 
     def __init__(self, config: DocTConfig):
         super().__init__(config)
@@ -88,13 +105,13 @@ class DocTEncoder(ContextLayers, Encoder):
 
     def forward(
         self,
-        input_ids=None,
-        attention_mask=None,
-        context_input_ids=None,
-        context_attention_mask=None,
-        context_offsets=None,
-        context_is_target=None,
-        context=None,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        context_input_ids: torch.Tensor | None = None,
+        context_attention_mask: torch.Tensor | None = None,
+        context_offsets: torch.Tensor | None = None,
+        context_is_target: torch.Tensor | None = None,
+        context: tuple[list[torch.Tensor], torch.Tensor] | None = None,
         **kwargs,
     ) -> DocTEncoderOutput:
         """As the backbone's, with context inputs; without them there is no context.
@@ -105,14 +122,25 @@ class DocTEncoder(ContextLayers, Encoder):
             inputs = (input_ids, context_input_ids, context_attention_mask, context_offsets, context_is_target)
             context = self.selected(*inputs) if self.config.selection == "routing" else self.joined(*inputs)
         (states,), mask = context
-        kwargs |= {"return_dict": True, "then": reading(selectable(self.config, states, mask, input_ids.shape[1]))}
-        outputs = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs)
-        return DocTEncoderOutput(**outputs, context_states=states, context_mask=mask)
+        context = {"context_states": states, "context_padding": mask}
+        return super().forward(input_ids=input_ids, attention_mask=attention_mask, **context, **kwargs)
+
+    def layer_inputs(
+        self, input_ids, positions, attention_mask=None, context_states=None, context_padding=None, **kwargs
+    ):
+        context = selectable(self.config, context_states, context_padding, words=input_ids.shape[1])
+        return {"context_states": context_states, **context}
+
+    def build_output(
+        self, outputs, layer_inputs, input_ids, attention_mask=None, context_states=None, context_padding=None, **kwargs
+    ):
+        plain = super().build_output(outputs, layer_inputs, input_ids)
+        return DocTEncoderOutput(**plain, context_states=context_states, context_mask=context_padding)
 
     def selected(self, *inputs) -> tuple[list[torch.Tensor], torch.Tensor]:
-        """Each context sentence for itself, in its place: states (B, C, L, D) in a list, mask (B, C, L)."""
-        ids, mask = in_places(self.config, *inputs)
-        return spread(self.read_context, ids, mask, torch.zeros_like(mask[0, :, 0]))
+        """Each context sentence for itself, in its column: states (B, C, L, D) in a list, mask (B, C, L)."""
+        ids, mask = by_offset(self.config, *inputs)
+        return read_present(self.read_context, ids, mask, torch.zeros_like(mask[0, :, 0]))
 
     def read_context(self, input_ids, attention_mask, is_next=None) -> list[torch.Tensor]:
         """Sentences (P, L) -> states (P, L, D), in a list."""
@@ -132,11 +160,9 @@ class DocTEncoder(ContextLayers, Encoder):
 class DocTDecoder(Decoder):
     layer_class = DocTDecoderLayer
 
-    def embed(self, input_ids, positions, context_states, context_mask):
-        hidden_states, layer_inputs = super().embed(input_ids, positions)
-        words = hidden_states.shape[0] // context_mask.shape[0] * hidden_states.shape[1]
-        context = selectable(self.config, context_states, context_mask, words)
-        return hidden_states, layer_inputs | {"then": reading(context)}
+    def layer_inputs(self, input_ids, positions, context_states=None, context_mask=None, **kwargs):
+        words = input_ids.shape[0] // context_mask.shape[0] * input_ids.shape[1]
+        return {"context_states": context_states, **selectable(self.config, context_states, context_mask, words)}
 
 
 class DocTModel(DocMTModel):
@@ -146,7 +172,7 @@ class DocTModel(DocMTModel):
     decoder_class = DocTDecoder
     encoder_input_names = CONTEXT_INPUTS
 
-    def decoder_embed_inputs(self, decoder_input_ids, encoder_outputs, past_key_values):
+    def decoder_inputs(self, decoder_input_ids, decoder_attention_mask, encoder_outputs, past_key_values=None):
         """Raises `ValueError` for encoder outputs without context, or with that of other sentences."""
         states, mask = (getattr(encoder_outputs, f"context_{name}", None) for name in ("states", "mask"))
         rows = encoder_outputs.last_hidden_state.shape[0]
@@ -168,6 +194,9 @@ class DocTForConditionalGeneration(SelectedTranslation, ContextForConditionalGen
 
     config_class = DocTConfig
     model_class = DocTModel
+
+    def adapt_state_dict(self, state_dict, source_config):
+        return adapt_selection(self, *super().adapt_state_dict(state_dict, source_config), source_config)
 
     def translator(self, tokenizer, batch_size: int, generate_kwargs: dict) -> ContextTranslator:
         """A joined context is another one for every sentence, so that there is nothing to keep."""

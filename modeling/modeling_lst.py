@@ -2,21 +2,12 @@
 
 import torch
 from transformers.masking_utils import create_bidirectional_mask, create_causal_mask
-from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from .backbone import (
-    Attention,
-    Decoder,
-    DecoderLayer,
-    DocMTForConditionalGeneration,
-    DocMTModel,
-    Encoder,
-    EncoderLayer,
-    eager_attention,
-)
 from .configuration_lst import LstConfig
 from .cpu_inference import Linear
-from .segments import is_right_padded, same_sentence, sentence_index
+from .layers import Attention, DecoderLayer, EncoderLayer
+from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder
+from .segments import same_sentence, sentence_index
 
 
 class LstAttention(Attention):
@@ -34,19 +25,26 @@ class LstAttention(Attention):
         super().__init__(config, num_heads, layer_idx, is_causal)
         self.sentence_proj = Linear(config.d_model, config.d_model, bias=False)
 
-    def forward(self, hidden_states, past_key_values=None, attention_mask=None, **kwargs):
+    def forward(
+        self,
+        hidden_states: torch.Tensor,
+        past_key_values=None,
+        attention_mask: torch.Tensor | None = None,
+        sentence_mask: torch.Tensor | None = None,
+        output_attentions: bool = False,
+        **layer_inputs,
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """`hidden_states` (B, T, D) -> (B, T, D), weights over the whole segment.
 
-        `attention_mask` is a pair: over the whole segment (None = all that causality lets through), within sentences.
+        `attention_mask` is over the whole segment (None = all that causality lets through), `sentence_mask` within
+        sentences.
         """
         query, key, value = self.self_projections(hidden_states)
         if past_key_values is not None:
             key, value = past_key_values.self_attention_cache.update(key, value, self.layer_idx)
-        attend = ALL_ATTENTION_FUNCTIONS.get_interface(self.config._attn_implementation, eager_attention)
-        settings = {"dropout": self.dropout if self.training else 0.0, "scaling": self.scaling, **kwargs}
-        whole_mask, own_mask = attention_mask
-        whole, weights = attend(self, query, key, value, whole_mask, **settings)  # (B, T, H, Dh)
-        own, _ = attend(self, query, key, value, own_mask, **settings)
+        settings = {"output_attentions": output_attentions}
+        whole, weights = self.attend(query, key, value, attention_mask, **settings)  # (B, T, H, Dh)
+        own, _ = self.attend(query, key, value, sentence_mask, **settings)
         shape = hidden_states.shape
         return self.out_proj(whole.reshape(shape)) + self.sentence_proj(own.reshape(shape)), weights
 
@@ -58,9 +56,6 @@ class LstEncoderLayer(EncoderLayer):
         super().__init__(config, layer_idx)
         self.self_attn = LstAttention(config, config.encoder_attention_heads, layer_idx)
 
-    def forward(self, hidden_states, attention_mask=None, own_mask=None, **kwargs):
-        return super().forward(hidden_states, (attention_mask, own_mask), **kwargs)
-
 
 class LstDecoderLayer(DecoderLayer):
     """Decoder layer with both self-attentions; attention to the source is that of the backbone."""
@@ -69,61 +64,55 @@ class LstDecoderLayer(DecoderLayer):
         super().__init__(config, layer_idx)
         self.self_attn = LstAttention(config, config.decoder_attention_heads, layer_idx, is_causal=True)
 
-    def forward(self, hidden_states, attention_mask=None, *args, own_mask=None, **kwargs):
-        return super().forward(hidden_states, (attention_mask, own_mask), *args, **kwargs)
-
 
 class LstEncoder(Encoder):
     layer_class = LstEncoderLayer
 
-    def forward(self, input_ids=None, attention_mask=None, **kwargs):
+    def layer_inputs(self, input_ids, positions, attention_mask=None, **kwargs):
+        """`sentence_mask`: which tokens are of one sentence."""
         index = sentence_index(input_ids, self.config.sep_token_id)  # (B, S)
-        own_mask = create_bidirectional_mask(
+        mask = create_bidirectional_mask(
             config=self.config,
-            inputs_embeds=embeddings_like(self, input_ids),
+            inputs_embeds=self.empty_states(*input_ids.shape, input_ids.device),
             attention_mask=attention_mask,
             and_mask_function=same_sentence(index),
         )
-        return super().forward(input_ids=input_ids, attention_mask=attention_mask, own_mask=own_mask, **kwargs)
+        return {"sentence_mask": mask}
 
 
 class LstDecoder(Decoder):
     layer_class = LstDecoderLayer
 
-    def forward(self, input_ids=None, attention_mask=None, past_key_values=None, embed_inputs=None, **kwargs):
-        """As the backbone's, `embed_inputs` with the `sentence_index` (B, cached + T) of all keys."""
+    def layer_inputs(
+        self, input_ids, positions, attention_mask=None, past_key_values=None, sentence_index=None, **kwargs
+    ):
+        """`sentence_mask`, from the `sentence_index` (B, cached + T) of all keys; every token sees itself."""
         past_length = past_key_values.get_seq_length() if past_key_values is not None else 0
-        if attention_mask is not None and not past_length and is_right_padded(attention_mask):
-            attention_mask = None  # causality hides it, and every token sees itself
-        own_mask = create_causal_mask(
+        mask = create_causal_mask(
             config=self.config,
-            inputs_embeds=embeddings_like(self, input_ids),
-            attention_mask=attention_mask,
+            inputs_embeds=self.empty_states(*input_ids.shape, input_ids.device),
+            attention_mask=self.padding_to_mask(attention_mask, past_length),
             past_key_values=past_key_values.self_attention_cache if past_key_values is not None else None,
-            and_mask_function=same_sentence(embed_inputs["sentence_index"]),
+            and_mask_function=same_sentence(sentence_index),
         )
-        return super().forward(
-            input_ids=input_ids,
-            attention_mask=attention_mask,
-            past_key_values=past_key_values,
-            own_mask=own_mask,
-            **kwargs,
-        )
-
-
-def embeddings_like(stack: Encoder | Decoder, input_ids: torch.Tensor) -> torch.Tensor:
-    """(B, T, 0), of the embeddings' type and on their device, which is all that masks take from embeddings."""
-    return stack.embed_tokens.weight.new_empty(*input_ids.shape, 0)
+        return {"sentence_mask": mask}
 
 
 class LstModel(DocMTModel):
-    """Encoder and decoder with both attentions; the decoder is told which sentence every token belongs to."""
+    """Encoder and decoder with both attentions; the decoder gets the sentence that every token belongs to."""
 
     encoder_class = LstEncoder
     decoder_class = LstDecoder
-    decoder_place_names = ("decoder_sentence_index",)
+    decoder_input_names = ("decoder_sentence_index",)
 
-    def decoder_embed_inputs(self, decoder_input_ids, encoder_outputs, past_key_values, decoder_sentence_index=None):
+    def decoder_inputs(
+        self,
+        decoder_input_ids,
+        decoder_attention_mask,
+        encoder_outputs,
+        past_key_values=None,
+        decoder_sentence_index: torch.Tensor | None = None,  # (B, cached + T)
+    ):
         index = decoder_sentence_index
         if index is None:
             index = sentence_index(decoder_input_ids, self.config.sep_token_id)
@@ -152,10 +141,9 @@ class LstForConditionalGeneration(DocMTForConditionalGeneration):
     _supports_flash_attn = False  # it takes no masks but those of padding
     _supports_flex_attn = False
 
-    def prepare_inputs_for_generation(self, input_ids, next_sequence_length=None, **kwargs):
-        inputs = super().prepare_inputs_for_generation(input_ids, next_sequence_length, **kwargs)
-        inputs["decoder_sentence_index"] = sentence_index(input_ids, self.config.sep_token_id)
-        return inputs
+    def decoder_inputs_for_generation(self, input_ids, model_inputs):
+        """The sentence index of all tokens so far."""
+        return {"decoder_sentence_index": sentence_index(input_ids, self.config.sep_token_id)}
 
 
 LstForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")

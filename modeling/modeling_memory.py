@@ -10,30 +10,47 @@ from transformers.modeling_outputs import (
     Seq2SeqModelOutput,
 )
 
-from .backbone import Decoder, DecoderLayer, DocMTForConditionalGeneration, DocMTModel, Encoder, EncoderLayer
 from .configuration_memory import MemoryConfig
-from .memory_unit import MemoryStack, MemoryUnit
+from .layers import DecoderLayer, EncoderLayer
+from .memory_unit import MemoryLayer, MemoryStack
+from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder
 from .streaming import StreamTranslation
 
 
-class MemoryEncoderLayer(EncoderLayer):
+class MemoryEncoderLayer(MemoryLayer, EncoderLayer):
     """Encoder layer with a memory, in some layers, which is read after self-attention."""
 
     def __init__(self, config: MemoryConfig, layer_idx: int):
         super().__init__(config, layer_idx)
-        if layer_idx in config.layers_with_memory("encoder"):
-            self.memory = MemoryUnit(config, config.encoder_attention_heads, config.encoder_ffn_dim)
+        self.add_memory(config, "encoder")
+
+    def forward(self, hidden_states, attention_mask=None, **layer_inputs):
+        hidden_states = self.self_attention_block(hidden_states, attention_mask, **layer_inputs)
+        hidden_states, state = self.read_memory(hidden_states, **layer_inputs)
+        return self.with_memory(self.feed_forward_block(hidden_states), state, **layer_inputs)
 
 
-class MemoryDecoderLayer(DecoderLayer):
+class MemoryDecoderLayer(MemoryLayer, DecoderLayer):
     """Decoder layer with a memory, in some layers, which is read between self-attention and attention to the source."""
 
     def __init__(self, config: MemoryConfig, layer_idx: int):
         super().__init__(config, layer_idx)
-        layers = config.layers_with_memory("decoder")
-        if layer_idx in layers:
-            cache_index = config.decoder_layers + layers.index(layer_idx)  # after those of attention to the source
-            self.memory = MemoryUnit(config, config.decoder_attention_heads, config.decoder_ffn_dim, cache_index)
+        self.add_memory(config, "decoder")
+
+    def forward(
+        self,
+        hidden_states,
+        attention_mask=None,
+        encoder_hidden_states=None,
+        encoder_attention_mask=None,
+        past_key_values=None,
+        **layer_inputs,
+    ):
+        source = (encoder_hidden_states, encoder_attention_mask)
+        hidden_states = self.self_attention_block(hidden_states, attention_mask, past_key_values, **layer_inputs)
+        hidden_states, state = self.read_memory(hidden_states, past_key_values, **layer_inputs)
+        hidden_states = self.cross_attention_block(hidden_states, *source, past_key_values, **layer_inputs)
+        return self.with_memory(self.feed_forward_block(hidden_states), state, **layer_inputs)
 
 
 @dataclass
@@ -78,14 +95,21 @@ class MemoryEncoder(MemoryStack, Encoder):
         super().__init__(config)
         self.add_memory(config)
 
-    def forward(self, input_ids=None, attention_mask=None, encoder_memory=None, document_start=None, **kwargs):
-        """As the backbone's; `encoder_memory` (B, slots, D), `document_start` (B,)."""
+    def layer_inputs(
+        self,
+        input_ids,
+        positions,
+        attention_mask=None,
+        encoder_memory: torch.Tensor | None = None,  # (B, slots, D)
+        document_start: torch.Tensor | None = None,  # (B,)
+        **kwargs,
+    ):
         memory = self.memory_before(encoder_memory, document_start, input_ids.shape[0])
-        states: dict[int, torch.Tensor] = {}
-        kwargs |= {"then": self.reading(memory, states), "return_dict": True}
-        outputs = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs)
-        after = self.memory_after(memory, states, attention_mask)
-        return MemoryEncoderOutput(**outputs, encoder_memory=after, memory_states=states)
+        return self.memory_inputs(memory, True, input_ids.shape[0], attention_mask)
+
+    def build_output(self, outputs, layer_inputs, input_ids, attention_mask=None, **kwargs):
+        plain = super().build_output(outputs, layer_inputs, input_ids)
+        return MemoryEncoderOutput(**plain, **self.memory_outputs(outputs.layer_outputs))
 
 
 class MemoryDecoder(MemoryStack, Decoder):
@@ -96,18 +120,27 @@ class MemoryDecoder(MemoryStack, Decoder):
         super().__init__(config)
         self.add_memory(config)
 
-    def forward(self, input_ids=None, attention_mask=None, past_key_values=None, use_cache=None, **kwargs):
-        """As the backbone's, `embed_inputs` with `decoder_memory` (B or fewer, slots, D) and `document_start`."""
-        sources = kwargs["encoder_hidden_states"].shape[0]
-        memory = self.memory_before(*kwargs.pop("embed_inputs").values(), sources, input_ids.shape[0])
-        states: dict[int, torch.Tensor] = {}
-        kwargs |= {"then": self.reading(memory, states), "return_dict": True}
-        kwargs |= {"past_key_values": past_key_values, "use_cache": use_cache}
-        outputs = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs)
-        if past_key_values is not None:  # the sentence is not complete yet
-            return MemoryDecoderOutput(**outputs)
-        after = self.memory_after(memory, states, attention_mask)
-        return MemoryDecoderOutput(**outputs, decoder_memory=after, memory_states=states)
+    def layer_inputs(
+        self,
+        input_ids,
+        positions,
+        attention_mask=None,
+        encoder_hidden_states=None,
+        past_key_values=None,
+        memory: torch.Tensor | None = None,  # (B or fewer, slots, D)
+        document_start: torch.Tensor | None = None,  # the rows of `memory`
+        **kwargs,
+    ):
+        """The memory is updated where no cache was given: with one the sentence is not complete yet."""
+        batch = input_ids.shape[0]
+        memory = self.memory_before(memory, document_start, encoder_hidden_states.shape[0], batch)
+        return self.memory_inputs(memory, past_key_values is None, batch, attention_mask)
+
+    def build_output(self, outputs, layer_inputs, input_ids, past_key_values=None, **kwargs):
+        plain = super().build_output(outputs, layer_inputs, input_ids)
+        if past_key_values is not None:
+            return MemoryDecoderOutput(**plain)
+        return MemoryDecoderOutput(**plain, **self.memory_outputs(outputs.layer_outputs))
 
 
 class MemoryModel(DocMTModel):
@@ -116,16 +149,22 @@ class MemoryModel(DocMTModel):
     encoder_class = MemoryEncoder
     decoder_class = MemoryDecoder
     encoder_input_names = ("encoder_memory", "document_start")
-    decoder_place_names = ("decoder_memory", "document_start")
+    decoder_input_names = ("decoder_memory", "document_start")
 
-    def decoder_embed_inputs(
-        self, decoder_input_ids, encoder_outputs, past_key_values, decoder_memory=None, document_start=None
+    def decoder_inputs(
+        self,
+        decoder_input_ids,
+        decoder_attention_mask,
+        encoder_outputs,
+        past_key_values=None,
+        decoder_memory: torch.Tensor | None = None,
+        document_start: torch.Tensor | None = None,
     ):
         return {"memory": decoder_memory, "document_start": document_start}
 
-    def joined(self, encoder_outputs, decoder_outputs) -> MemoryModelOutput:
+    def build_output(self, encoder_outputs, decoder_outputs) -> MemoryModelOutput:
         return MemoryModelOutput(
-            **super().joined(encoder_outputs, decoder_outputs),
+            **super().build_output(encoder_outputs, decoder_outputs),
             encoder_memory=getattr(encoder_outputs, "encoder_memory", None),  # states alone may have been given
             decoder_memory=decoder_outputs.decoder_memory,
             memory_states=(getattr(encoder_outputs, "memory_states", None), decoder_outputs.memory_states),
@@ -150,16 +189,16 @@ class MemoryForConditionalGeneration(StreamTranslation, DocMTForConditionalGener
 
     def forward(
         self,
-        input_ids=None,
-        attention_mask=None,
-        decoder_input_ids=None,
-        decoder_attention_mask=None,
-        encoder_outputs=None,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        decoder_input_ids: torch.Tensor | None = None,
+        decoder_attention_mask: torch.Tensor | None = None,
+        encoder_outputs: BaseModelOutput | tuple | None = None,
         past_key_values=None,
-        labels=None,
-        encoder_memory=None,
-        decoder_memory=None,
-        document_start=None,
+        labels: torch.Tensor | None = None,
+        encoder_memory: torch.Tensor | None = None,
+        decoder_memory: torch.Tensor | None = None,
+        document_start: torch.Tensor | None = None,
         **kwargs,
     ):
         """As the backbone's, with the memories and `document_start` described above.

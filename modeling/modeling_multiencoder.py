@@ -1,16 +1,13 @@
 """Multi-encoder: a second encoder reads the context sentences, joined to one sequence."""
 
-from .backbone import Encoder
+import torch
+
 from .configuration_multiencoder import MultiEncoderConfig
-from .context import (
-    ContextEncoderOutput,
-    ContextForConditionalGeneration,
-    ContextLayers,
-    ContextModel,
-    check_context,
-    joined,
-)
+from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel
+from .context_inputs import check_context, joined
+from .context_layers import ContextLayers
 from .context_translation import ContextTranslation
+from .modeling_docmt import Encoder
 
 
 class MultiEncoder(ContextLayers, Encoder):
@@ -20,25 +17,27 @@ class MultiEncoder(ContextLayers, Encoder):
         super().__init__(config)
         self.add_context_layers(config, config.context_layers)
 
-    def forward(
+    def build_output(
         self,
-        input_ids=None,
+        outputs,
+        layer_inputs,
+        input_ids,
         attention_mask=None,
-        context_input_ids=None,
-        context_attention_mask=None,
-        context_offsets=None,
-        context_is_target=None,
+        context_input_ids: torch.Tensor | None = None,
+        context_attention_mask: torch.Tensor | None = None,
+        context_offsets: torch.Tensor | None = None,
+        context_is_target: torch.Tensor | None = None,
         **kwargs,
     ) -> ContextEncoderOutput:
-        """As the backbone's, with `context_states` (B, N, D) of the joined context."""
-        outputs = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs | {"return_dict": True})
+        """With `context_states` (B, N, D) of the joined context."""
+        plain = super().build_output(outputs, layer_inputs, input_ids)
         states = mask = None
         if context_input_ids is not None:
             inputs = (context_input_ids, context_attention_mask, context_offsets, context_is_target)
             check_context(self.config, input_ids, *inputs)
             ids, mask = joined(self.config, context_input_ids, context_attention_mask.bool(), context_offsets)
             states = self.encode_context(ids, mask)
-        return ContextEncoderOutput(**outputs, context_states=states, context_mask=mask)
+        return ContextEncoderOutput(**plain, context_states=states, context_mask=mask)
 
 
 class MultiEncoderModel(ContextModel):

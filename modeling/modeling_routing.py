@@ -1,15 +1,16 @@
 """Routing: each word decides what it takes from the sentences before and after, in every encoder layer."""
 
-from dataclasses import replace
-
 import torch
 from torch import nn
-from transformers.modeling_outputs import BaseModelOutput
 
-from .backbone import DocMTModel, Encoder, EncoderLayer
 from .configuration_routing import RoutingConfig
-from .context import CONTEXT_INPUTS, ContextForConditionalGeneration, ContextLayers
-from .selection import Selectable, SelectedAttention, in_places, selectable, spread
+from .context_attention import ContextForConditionalGeneration
+from .context_inputs import CONTEXT_INPUTS, by_offset, read_present
+from .context_layers import ContextLayers
+from .context_selection import SelectedAttention, selectable
+from .context_weights import adapt_selection
+from .layers import EncoderLayer
+from .modeling_docmt import DocMTModel, Encoder
 from .sentence_cache import SelectedTranslation
 
 PREVIOUS, CURRENT, NEXT = range(3)  # rows of the segment embedding
@@ -23,13 +24,21 @@ class RoutingEncoderLayer(EncoderLayer):
         self.context_attn = SelectedAttention(config, config.encoder_attention_heads)
         self.context_attn_layer_norm = nn.LayerNorm(config.d_model)
 
-    def read_context(self, hidden_states: torch.Tensor, context: Selectable, **kwargs) -> torch.Tensor:
-        """z = LayerNorm(x + h_AS) (equation 11), with the norm before where the backbone has it there."""
-
-        def attend(states):
-            return self.context_attn(states, context, **kwargs)
-
-        return self.sublayer(attend, self.context_attn_layer_norm, hidden_states)
+    def self_attention_block(
+        self,
+        hidden_states,
+        attention_mask,
+        past_key_values=None,
+        context_mask: torch.Tensor | None = None,
+        context_present: torch.Tensor | None = None,  # (B, C) bool
+        **layer_inputs,
+    ):
+        """Self-attention and z = LayerNorm(x + h_AS) (equation 11), with the norm before where the others have it."""
+        hidden_states = super().self_attention_block(hidden_states, attention_mask, past_key_values, **layer_inputs)
+        states = self.normed(hidden_states, self.context_attn_layer_norm)
+        context_states = layer_inputs[f"context_states_{self.layer_idx}"]  # (B, C, L, D)
+        output = self.context_attn(states, context_states, context_mask, context_present)
+        return self.with_residual(hidden_states, output, self.context_attn_layer_norm)
 
 
 class RoutingEncoder(ContextLayers, Encoder):
@@ -47,50 +56,48 @@ class RoutingEncoder(ContextLayers, Encoder):
         self.segment_embedding = nn.Embedding(3, config.d_model)
         self.add_context_layers(config, config.encoder_layers)
 
-    def forward(
+    def layer_inputs(
         self,
-        input_ids=None,
+        input_ids,
+        positions,
         attention_mask=None,
-        context_input_ids=None,
-        context_attention_mask=None,
-        context_offsets=None,
-        context_is_target=None,
-        context=None,
+        context_input_ids: torch.Tensor | None = None,
+        context_attention_mask: torch.Tensor | None = None,
+        context_offsets: torch.Tensor | None = None,
+        context_is_target: torch.Tensor | None = None,
+        context: tuple[list[torch.Tensor], torch.Tensor] | None = None,
         **kwargs,
-    ) -> BaseModelOutput:
-        """As the backbone's, with context inputs; without them there is no context.
+    ):
+        """The outputs of the context layers, `context_states_0` (B, C, L, D) for layer 0 and so on, and their mask.
 
-        `context` may take their place: outputs of the context layers, (B, C, L, D) each, and their mask (B, C, L).
+        `context` may take the place of the context inputs: outputs of the context layers, (B, C, L, D) each, and their
+        mask (B, C, L). Without both there is no context.
         """
         if context is None:
             inputs = (input_ids, context_input_ids, context_attention_mask, context_offsets, context_is_target)
-            context = self.context_outputs(*in_places(self.config, *inputs))
+            context = self.context_outputs(*by_offset(self.config, *inputs))
         outputs, mask = context
-        context = selectable(self.config, outputs[0], mask, words=input_ids.shape[1])
+        states = {f"context_states_{layer}": output for layer, output in enumerate(outputs)}
+        return states | selectable(self.config, outputs[0], mask, words=input_ids.shape[1])
 
-        def read(layer: RoutingEncoderLayer, hidden_states, **kwargs):
-            return layer.read_context(hidden_states, replace(context, states=outputs[layer.layer_idx]), **kwargs)
-
-        return super().forward(input_ids=input_ids, attention_mask=attention_mask, then=read, **kwargs)
-
-    def embed(self, input_ids, positions, segments=None):
-        """As the backbone's, with segment embeddings: those of the current sentence, or `segments` (B, 1)."""
+    def embed(self, input_ids, positions, segments: torch.Tensor | None = None, **layer_inputs):
+        """With segment embeddings: those of the current sentence, or `segments` (B, 1)."""
         if segments is None:
             segments = torch.full_like(input_ids[:, :1], CURRENT)
-        return self.embed_inputs(input_ids, self.position_encoding(positions) + self.segment_embedding(segments)), {}
+        return self.embed_with(input_ids, self.position_encoding(positions) + self.segment_embedding(segments))
 
     def context_outputs(self, ids: torch.Tensor, mask: torch.Tensor) -> tuple[list[torch.Tensor], torch.Tensor]:
-        """Outputs of all context layers for sentences (B, C, L) in their places, (B, C, L, D) each, and the mask."""
+        """Outputs of all context layers for sentences (B, C, L) in order, (B, C, L, D) each, and the mask."""
         is_next = torch.arange(ids.shape[1], device=ids.device) >= self.config.past_context
-        return spread(self.read_context, ids, mask, is_next)
+        return read_present(self.read_context, ids, mask, is_next)
 
     def read_context(self, input_ids, attention_mask, is_next: torch.Tensor) -> list[torch.Tensor]:
         """Sentences (P, L), which of them are next ones (P,) -> outputs of all context layers, (P, L, D) each."""
         roles = torch.where(is_next, NEXT, PREVIOUS)[:, None]
-        hidden_states, _ = self.embed(input_ids, self.positions(input_ids, attention_mask), roles)
-        seen, outputs = self.mask(hidden_states, attention_mask), []
+        hidden_states = self.embed(input_ids, self.positions(input_ids, attention_mask), roles)
+        mask, outputs = self.attention_mask(hidden_states, attention_mask), []
         for layer in self.context_layers:
-            hidden_states = layer(hidden_states, seen)
+            hidden_states = layer(hidden_states, mask)
             outputs.append(self.context_layer_norm(hidden_states) if self.config.normalize_before else hidden_states)
         return outputs
 
@@ -111,6 +118,9 @@ class RoutingForConditionalGeneration(SelectedTranslation, ContextForConditional
 
     config_class = RoutingConfig
     model_class = RoutingModel
+
+    def adapt_state_dict(self, state_dict, source_config):
+        return adapt_selection(self, *super().adapt_state_dict(state_dict, source_config), source_config)
 
 
 RoutingForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")

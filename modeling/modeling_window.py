@@ -8,66 +8,72 @@ from torch import nn
 from transformers.cache_utils import DynamicLayer
 from transformers.modeling_outputs import BaseModelOutput
 
-from .alignment import by_sentence, linear, one_to_one, proportional, source_borders
-from .backbone import (
-    Attention,
-    Decoder,
-    DecoderLayer,
-    DocMTForConditionalGeneration,
-    DocMTModel,
-    Encoder,
-    EncoderLayer,
-    Stack,
-)
+from .cache import DecodingCache
 from .configuration_window import WindowConfig
-from .decoding import DecodingCache
+from .layers import Attention, DecoderLayer, EncoderLayer
+from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
 from .segments import token_positions
-from .window_attention import Windows, dense_attention, window_attention, windows_around
+from .token_alignment import by_sentence, linear, one_to_one, proportional, source_borders
+from .window_attention import Windows, dense_attention, window_attention, windows_around, windows_of
 
 
 class WindowAttention(Attention):
     """Multi-head attention to the keys of each query's window (Herold and Ney 2023, section 3.3).
 
-    With relative positions every place of the window has a vector r in R^d, split over the heads like keys and queries
-    and added to the keys as in Shaw et al. (2018); self-attention has them, cross-attention has not, as in the paper.
-    The `eager` implementation computes all scores under the mask of equation 1 and returns the weights.
+    With relative positions every position of the window has a vector r in R^d, split over the heads like keys and
+    queries and added to the keys as in Shaw et al. (2018); self-attention has them, cross-attention has not, as in the
+    paper. The `eager` implementation computes all scores under the mask of equation 1 and returns the weights.
     """
 
-    def __init__(self, config: WindowConfig, num_heads: int, layer_idx: int, places: int = 0, is_causal: bool = False):
+    def __init__(self, config: WindowConfig, num_heads: int, layer_idx: int, vectors: int = 0, is_causal: bool = False):
         super().__init__(config, num_heads, layer_idx, is_causal)
-        self.relative = nn.Embedding(places, config.d_model) if places else None  # row t: i - j = w - t
+        self.relative = nn.Embedding(vectors, config.d_model) if vectors else None  # row t: i - j = w - t
 
-    def forward(self, hidden_states, key_value_states=None, past_key_values=None, attention_mask=None, **kwargs):
-        """As in `Attention`, where `attention_mask` are the windows."""
+    def forward(
+        self,
+        hidden_states: torch.Tensor,  # (B, T, D)
+        key_value_states: torch.Tensor | None = None,  # (B or fewer, S, D)
+        past_key_values=None,
+        attention_mask: torch.Tensor | None = None,
+        token_order: torch.Tensor | None = None,
+        **layer_inputs,
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """As in `Attention`; the windows are `token_windows` or `source_windows`, see `Windows.to_layer_inputs`.
+
+        `token_order` (B, J) puts padding in front of the keys of self-attention where it stands between tokens.
+        """
         if key_value_states is None:
-            return self.attend_self(hidden_states, past_key_values, attention_mask)
-        sources = key_value_states.shape[0]
-        query = self.heads(self.q_proj(hidden_states).view(sources, -1, hidden_states.shape[-1]))
+            return self.attend_self(hidden_states, past_key_values, token_order, layer_inputs)
+        query = self.source_queries(hidden_states, key_value_states)  # (sources, H, rows of one * T, Dh)
         key, value = self.source_projections(key_value_states, past_key_values)
-        output, weights = self.attend(query, key, value, attention_mask)
+        windows = windows_of(layer_inputs, "source_windows", key.shape[2], self.config.window, looks_ahead=True)
+        output, weights = self.attend_windows(query, key, value, windows)
         if weights is not None:  # (sources, H, rows of one * T, S)
-            rows = hidden_states.shape[0] // sources
+            rows = hidden_states.shape[0] // key_value_states.shape[0]
             weights = weights.unflatten(2, (rows, -1)).transpose(1, 2).flatten(0, 1)  # (B, H, T, S)
         return self.out_proj(output.transpose(1, 2).reshape(hidden_states.shape)), weights
 
-    def attend_self(self, hidden_states, past_key_values, windows: "TokenWindows"):
+    def attend_self(self, hidden_states, past_key_values, order, layer_inputs):
         query, key, value = self.self_projections(hidden_states)
         new = query.shape[2]
         if past_key_values is not None:
-            key, value = past_key_values.self_attention_cache.update(key, value, self.layer_idx, windows.order)
-        elif windows.order is not None:
-            key, value = in_order(key, windows.order), in_order(value, windows.order)
+            key, value = past_key_values.self_attention_cache.update(key, value, self.layer_idx, order)
+        elif order is not None:
+            key, value = in_order(key, order), in_order(value, order)
+        looks_ahead = not self.is_causal
+        windows = windows_of(layer_inputs, "token_windows", key.shape[2], self.config.window, looks_ahead)
         queries = windows.centres.shape[1]
-        query = nn.functional.pad(query, (0, 0, queries - new, 0))  # in the places of what the cache has
-        if windows.order is not None:
-            query = in_order(query, windows.order)
-        output, weights = self.attend(query, key, value, windows)
-        if windows.order is not None:
-            output = in_order(output, windows.order.argsort(dim=1))
+        query = nn.functional.pad(query, (0, 0, queries - new, 0))  # where the cache has older tokens
+        if order is not None:
+            query = in_order(query, order)
+        output, weights = self.attend_windows(query, key, value, windows)
+        if order is not None:
+            output = in_order(output, order.argsort(dim=1))
         output = output[:, :, -new:].transpose(1, 2)  # (B, T, H, Dh)
         return self.out_proj(output.reshape(hidden_states.shape)), weights
 
-    def attend(self, query, key, value, windows: Windows):
+    def attend_windows(self, query, key, value, windows: Windows) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """(B, H, I, Dh), (B, H, J, Dh) -> (B, H, I, Dh), and weights (B, H, I, J) with `eager`."""
         relative = None
         if self.relative is not None:
             first = self.config.window - windows.left
@@ -84,17 +90,13 @@ def in_order(states: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
     return states.gather(2, order[:, None, :, None].expand_as(states))
 
 
-@dataclass
-class TokenWindows(Windows):
-    """Windows of self-attention; `order` (B, J) puts padding in front of the keys where it stands between tokens."""
+def token_windows(
+    tokens: torch.Tensor | None, length: int, left: int, right: int, new: int, device: torch.device
+) -> tuple[Windows, torch.Tensor | None]:
+    """Windows of the last `new` of `length` tokens around themselves; `tokens` (B, length) bool or None = all.
 
-    order: torch.Tensor | None = None
-
-
-def token_windows(tokens: torch.Tensor | None, length: int, left: int, right: int, new: int, device) -> TokenWindows:
-    """Windows of the last `new` of `length` tokens around their own places; `tokens` (B, length) bool or None = all.
-
-    Where more than one of them is new, or padding stands between tokens, there is a window for every key.
+    Where more than one of them is new, or padding stands between tokens, there is a window for every key. The second
+    value is the order (B, length) that puts such padding in front, None where there is none.
     """
     order = first = end = None
     if tokens is not None:
@@ -106,36 +108,44 @@ def token_windows(tokens: torch.Tensor | None, length: int, left: int, right: in
             first, end = length - count, torch.full_like(count, length)
     start = length - 1 if new == 1 and order is None else 0
     centres = torch.arange(start, length, device=device)[None]
-    found = windows_around(centres, left, right, length, first, end)
-    return TokenWindows(**vars(found), order=order)
+    return windows_around(centres, left, right, length, first, end), order
 
 
 class WindowEncoderLayer(EncoderLayer):
     def __init__(self, config: WindowConfig, layer_idx: int):
         super().__init__(config, layer_idx)
-        places = 2 * config.window + 1 if config.position == "relative" else 0
-        self.self_attn = WindowAttention(config, config.encoder_attention_heads, layer_idx, places)
+        vectors = 2 * config.window + 1 if config.position == "relative" else 0
+        self.self_attn = WindowAttention(config, config.encoder_attention_heads, layer_idx, vectors)
 
 
 class WindowDecoderLayer(DecoderLayer):
     def __init__(self, config: WindowConfig, layer_idx: int):
         super().__init__(config, layer_idx)
-        places = config.window + 1 if config.position == "relative" else 0
+        vectors = config.window + 1 if config.position == "relative" else 0
         heads = config.decoder_attention_heads
-        self.self_attn = WindowAttention(config, heads, layer_idx, places, is_causal=True)
+        self.self_attn = WindowAttention(config, heads, layer_idx, vectors, is_causal=True)
         self.encoder_attn = WindowAttention(config, heads, layer_idx)
 
-    def forward(self, hidden_states, *args, source_windows=None, **kwargs):
-        return super().forward(hidden_states, *args, **kwargs | {"encoder_attention_mask": source_windows})
 
-
-class RelativeStack(Stack):
-    """Embeddings without places where attention has them."""
+class WindowStack(Stack):
+    """What encoder and decoder share: no positions at the input where attention has them; windows instead of masks."""
 
     def position_encoding(self, positions: torch.Tensor) -> torch.Tensor:
         if self.config.position == "absolute":
             return super().position_encoding(positions)
         return torch.zeros(*positions.shape, 1, device=positions.device)
+
+    def attention_mask(self, *args, **kwargs) -> None:
+        return None
+
+    def window_inputs(self, name: str, windows: Windows, is_relative: bool = False) -> dict:
+        return windows.to_layer_inputs(name, is_relative, is_dense=self.config._attn_implementation == "eager")
+
+    def token_window_inputs(self, tokens: torch.Tensor | None, length: int, new: int, right: int, device) -> dict:
+        """`token_windows` of the last `new` of `length` tokens, and `token_order`."""
+        windows, order = token_windows(tokens, length, self.config.window, right, new, device)
+        is_relative = self.config.position == "relative"
+        return self.window_inputs("token_windows", windows, is_relative) | {"token_order": order}
 
 
 @dataclass
@@ -145,44 +155,61 @@ class WindowEncoderOutput(BaseModelOutput):
     source_borders: torch.LongTensor | None = None
 
 
-class WindowEncoder(RelativeStack, Encoder):
+class WindowEncoder(WindowStack, Encoder):
     layer_class = WindowEncoderLayer
 
     def forward(self, input_ids=None, attention_mask=None, **kwargs):
+        """As the backbone's, with the borders of the sentences; padding between tokens is refused before the work."""
         borders = source_borders(input_ids, attention_mask, self.config.sep_token_id)
-        outputs = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs | {"return_dict": True})
-        return WindowEncoderOutput(**outputs, source_borders=borders)
+        return super().forward(input_ids=input_ids, attention_mask=attention_mask, source_borders=borders, **kwargs)
 
-    def mask(self, hidden_states, attention_mask):
-        length, window = hidden_states.shape[1], self.config.window
-        tokens = None if attention_mask is None else attention_mask.bool()
-        return token_windows(tokens, length, window, window, length, hidden_states.device)
+    def layer_inputs(self, input_ids, positions, attention_mask=None, **kwargs):
+        length, tokens = input_ids.shape[1], None if attention_mask is None else attention_mask.bool()
+        return self.token_window_inputs(tokens, length, length, self.config.window, input_ids.device)
+
+    def build_output(self, outputs, layer_inputs, input_ids, attention_mask=None, source_borders=None, **kwargs):
+        plain = super().build_output(outputs, layer_inputs, input_ids)
+        return WindowEncoderOutput(**plain, source_borders=source_borders)
 
 
-class WindowDecoder(RelativeStack, Decoder):
+class WindowDecoder(WindowStack, Decoder):
     layer_class = WindowDecoderLayer
 
     def new_cache(self) -> "WindowCache":
         return WindowCache(self.config.window)
 
-    def embed(self, input_ids, positions, source_windows):
-        hidden_states, _ = super().embed(input_ids, positions)
-        return hidden_states, {"source_windows": source_windows}
-
-    def mask(self, hidden_states, attention_mask, encoder_hidden_states, encoder_attention_mask, past_key_values):
-        """The windows of self-attention over what the cache keeps and the new tokens."""
-        past = 0
+    def layer_inputs(
+        self,
+        input_ids,
+        positions,
+        attention_mask=None,
+        encoder_hidden_states=None,
+        past_key_values=None,
+        alignment: torch.Tensor | None = None,  # (sources, rows of one * T), the source column of each token
+        source_borders: torch.Tensor | None = None,  # (sources, N + 1)
+        **kwargs,
+    ):
+        """Windows of the source, and of self-attention over what the cache keeps and the new tokens."""
+        past = length = 0
         if past_key_values is not None:
             if not isinstance(past_key_values, WindowCache):
                 kind = type(past_key_values).__name__
                 raise ValueError(f"past_key_values must be what the model's new_cache() returns, got {kind}.")
-            past = min(past_key_values.get_seq_length(), self.config.window)
-        new, tokens = hidden_states.shape[1], None
+            length = past_key_values.get_seq_length()
+            past = min(length, self.config.window)
+        new, tokens = input_ids.shape[1], None
+        attention_mask = self.padding_to_mask(attention_mask, length)
         if attention_mask is not None:
             kept = attention_mask[:, :-new].sum(dim=1, keepdim=True)  # the cache has the last of them on the right
             kept = torch.arange(past, device=kept.device) >= past - kept
             tokens = torch.cat([kept, attention_mask[:, -new:].bool()], dim=1)
-        return token_windows(tokens, past + new, self.config.window, 0, new, hidden_states.device), None
+        window, keys = self.config.window, encoder_hidden_states.shape[1]
+        limits = (source_borders[:, 0], source_borders[:, -1])
+        source = self.window_inputs("source_windows", windows_around(alignment, window, window, keys, *limits))
+        return source | self.token_window_inputs(tokens, past + new, new, 0, input_ids.device)
+
+    def source_mask(self, *args, **kwargs) -> None:
+        return None
 
 
 class WindowLayer(DynamicLayer):
@@ -226,7 +253,7 @@ class WindowCache(DecodingCache):
         self.self_attention_cache.layer_class_to_replicate = partial(WindowLayer, window)
         self.prompt: list[tuple] = []
 
-    def keep_prompt(self) -> None:
+    def prompt_was_read(self) -> None:
         """Remember the present state as the end of the prompt."""
         self.prompt = [(layer.keys, layer.values, layer.length) for layer in self.self_attention_cache.layers]
 
@@ -244,16 +271,15 @@ class WindowModel(DocMTModel):
 
     encoder_class = WindowEncoder
     decoder_class = WindowDecoder
-    decoder_place_names = ("decoder_alignment", "decoder_tokens")
+    decoder_input_names = ("decoder_alignment",)
 
-    def forward(self, decoder_attention_mask=None, **kwargs):
-        """As in `DocMTModel`; `decoder_alignment` (B, T) holds the source column of each new target token."""
-        return super().forward(
-            decoder_attention_mask=decoder_attention_mask, decoder_tokens=decoder_attention_mask, **kwargs
-        )
-
-    def decoder_embed_inputs(
-        self, decoder_input_ids, encoder_outputs, past_key_values, decoder_alignment=None, decoder_tokens=None
+    def decoder_inputs(
+        self,
+        decoder_input_ids,
+        decoder_attention_mask,
+        encoder_outputs,
+        past_key_values=None,
+        decoder_alignment: torch.Tensor | None = None,  # (B, T), the source column of each new target token
     ):
         borders = getattr(encoder_outputs, "source_borders", None)
         if borders is None:
@@ -264,10 +290,9 @@ class WindowModel(DocMTModel):
                     "with a cache the decoder sees new tokens only and cannot align them: pass decoder_alignment "
                     "(B, T) for them, as prepare_inputs_for_generation does."
                 )
-            decoder_alignment = self.align(decoder_input_ids, decoder_tokens, borders, self.training)
-        sources, keys, _ = encoder_outputs.last_hidden_state.shape
-        centres, window = decoder_alignment.reshape(sources, -1), self.config.window  # (sources, rows of one * T)
-        return {"source_windows": windows_around(centres, window, window, keys, borders[:, 0], borders[:, -1])}
+            decoder_alignment = self.align(decoder_input_ids, decoder_attention_mask, borders, self.training)
+        sources = encoder_outputs.last_hidden_state.shape[0]
+        return {"alignment": decoder_alignment.reshape(sources, -1), "source_borders": borders}
 
     def align(self, decoder_input_ids, tokens, borders, training: bool = False) -> torch.Tensor:
         """Source columns (B, T) of all tokens that the decoder has read, ids and mask (B, T); borders (<= B, N + 1)."""
@@ -304,29 +329,15 @@ class WindowForConditionalGeneration(DocMTForConditionalGeneration):
     config_class = WindowConfig
     model_class = WindowModel
 
-    def effective_context(self) -> int:
-        """Tokens that a prediction can depend on: 2 w encoder layers + w decoder layers (section 3.3)."""
-        config = self.config
-        return config.window * (2 * config.encoder_layers + config.decoder_layers)
+    prompt_in_chunks = False  # a part of a prompt does not tell where its sentences stand
 
-    def prepare_inputs_for_generation(self, input_ids, next_sequence_length=None, **kwargs):
-        inputs = super().prepare_inputs_for_generation(input_ids, next_sequence_length, **kwargs)
-        borders = getattr(inputs.get("encoder_outputs"), "source_borders", None)
-        if borders is not None:
-            aligned = self.model.align(input_ids, inputs.get("decoder_attention_mask"), borders)
-            inputs["decoder_alignment"] = aligned[:, -inputs["decoder_input_ids"].shape[1] :]
-        return inputs
-
-    def _prefill(self, input_ids, generation_config, *args, **kwargs):
-        if generation_config.prefill_chunk_size:
-            raise ValueError(
-                f"prefill_chunk_size must be None, got {generation_config.prefill_chunk_size}: a part of the "
-                "prompt does not tell where its sentences stand."
-            )
-        outputs = super()._prefill(input_ids, generation_config, *args, **kwargs)
-        if isinstance(outputs.past_key_values, WindowCache):
-            outputs.past_key_values.keep_prompt()
-        return outputs
+    def decoder_inputs_for_generation(self, input_ids, model_inputs):
+        """The source columns of the new tokens."""
+        borders = getattr(model_inputs.get("encoder_outputs"), "source_borders", None)
+        if borders is None:
+            return {}
+        aligned = self.model.align(input_ids, model_inputs.get("decoder_attention_mask"), borders)
+        return {"decoder_alignment": aligned[:, -model_inputs["decoder_input_ids"].shape[1] :]}
 
 
 WindowForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")

@@ -3,7 +3,7 @@
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from .context import ContextEncoderOutput
+from .context_attention import ContextEncoderOutput
 from .context_translation import ContextTranslation, ContextTranslator
 from .generation_docmt import Walk, pad_right
 

@@ -5,8 +5,8 @@ from torch import nn
 from transformers.activations import ACT2FN
 from transformers.masking_utils import create_bidirectional_mask
 
-from .backbone import Attention
 from .cpu_inference import Linear
+from .layers import Attention
 from .segments import is_right_padded, tokens_first
 
 POOLINGS = ("avg", "max", "linear")

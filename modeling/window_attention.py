@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import nn
@@ -53,6 +54,25 @@ class Windows:
     def blocks(self) -> "Blocks":
         return Blocks(self)
 
+    def method(self, is_relative: bool) -> str:
+        """How attention to these windows is computed, with or without relative vectors."""
+        if self.keys <= self.block + self.width - 1:
+            return "dense"
+        few = self.centres.shape[1] * self.width <= GATHERED * self.keys
+        return "gathered" if few and not is_relative else "blocked"
+
+    def to_layer_inputs(self, name: str, is_relative: bool, is_dense: bool = False) -> dict[str, Any]:
+        """The windows as tensors for all layers, under names that begin with `name`, with what the method needs."""
+        inputs = {name: torch.stack([self.centres, self.low, self.high])}  # (3, B or 1, I)
+        method = "dense" if is_dense else self.method(is_relative)
+        if method == "dense":
+            inputs[f"{name}_allowed"] = self.allowed
+            if is_relative:
+                inputs[f"{name}_offsets"] = self.offsets
+        elif method == "blocked":
+            inputs |= {f"{name}_{part}": value for part, value in self.blocks.layout.items()}
+        return inputs
+
 
 def windows_around(
     centres: torch.Tensor, left: int, right: int, keys: int, first: torch.Tensor | None, end: torch.Tensor | None
@@ -66,6 +86,18 @@ def windows_around(
     low = low.clamp(min=0 if first is None else first[:, None])
     high = high.clamp(max=keys - 1 if end is None else end[:, None] - 1)
     return Windows(*torch.broadcast_tensors(centres, low, high), keys, left, right)
+
+
+def windows_of(layer_inputs: dict[str, Any], name: str, keys: int, window: int, looks_ahead: bool) -> Windows:
+    """What `Windows.to_layer_inputs` made, with so many keys; `window` and direction are the configuration's."""
+    left = min(window, max(keys - 1, 0))
+    windows = Windows(*layer_inputs[name].unbind(), keys, left, left if looks_ahead else 0)
+    for part in ("allowed", "offsets"):
+        if f"{name}_{part}" in layer_inputs:
+            setattr(windows, part, layer_inputs[f"{name}_{part}"])  # in place of computing the cached property
+    if f"{name}_slot" in layer_inputs:
+        windows.blocks = Blocks(windows, {part: layer_inputs[f"{name}_{part}"] for part in LAYOUT})
+    return windows
 
 
 def window_attention(
@@ -90,9 +122,10 @@ def window_attention(
             "of a window: there are none beyond it."
         )
     query = query * query.shape[-1] ** -0.5
-    if windows.keys <= windows.block + windows.width - 1:
+    method = windows.method(relative is not None)
+    if method == "dense":
         return dense_attention(query, key, value, windows, relative, dropout)[0]
-    if relative is None and query.shape[2] * windows.width <= GATHERED * windows.keys:
+    if method == "gathered":
         return gathered_attention(query, key, value, windows, dropout)
     return BlockedAttention.apply(query, key, value, relative, windows.blocks, dropout)
 
@@ -192,33 +225,17 @@ class Blocks:
     on their own places, query a of a block is centred on its place a.
     """
 
-    def __init__(self, windows: Windows):
-        self.windows, centres = windows, windows.centres
+    def __init__(self, windows: Windows, layout: dict[str, Any] | None = None):
+        """Of windows, or of windows whose `layout` is known from other blocks of the same windows."""
+        self.windows = windows
         self.places, self.span = windows.block, windows.block - 1 + windows.width  # m, W
-        rows, queries = centres.shape
+        self.layout = block_layout(windows) if layout is None else layout
+        self.slot, self.query, self.low, self.high, self.group, self.in_turn, self.sorted = (
+            self.layout[part] for part in LAYOUT
+        )
+        self.count, self.queries = self.query.shape[1:]  # NB, n
         groups = -(-windows.keys // self.places)
-        self.queries = self.places * queries // windows.keys + (queries != windows.keys)  # n
-        group = centres // self.places  # (B or 1, I)
-        order = group.argsort(dim=1, stable=True)
-        sorted_group = group.gather(1, order)
-        counts = group.new_zeros(rows, groups).scatter_add(1, group, torch.ones_like(group))
-        needed = (counts + self.queries - 1) // self.queries
-        rank = torch.arange(queries, device=group.device) - (counts.cumsum(1) - counts).gather(1, sorted_group)
-        block = (needed.cumsum(1) - needed).gather(1, sorted_group) + rank // self.queries
-        slot = block * self.queries + rank % self.queries
-        self.count = int(needed.sum(1).max())  # NB
-        slots = (rows, self.count, self.queries)
-        start = sorted_group * self.places - windows.left  # the key that a query's block begins with
-        low, high = (limit.gather(1, order) - start for limit in (windows.low, windows.high))
-        empty = slot.new_zeros(rows, self.count * self.queries)
-        self.slot = torch.empty_like(slot).scatter(1, order, slot)  # of every query, (B or 1, I)
-        self.query = empty.scatter(1, slot, order).view(slots)
-        self.low, self.high = (empty + 1).scatter(1, slot, low).view(slots), empty.scatter(1, slot, high).view(slots)
-        self.group = empty[:, : self.count].scatter(1, block, sorted_group)  # (B or 1, NB)
         self.key_rows = groups + -(-(windows.width - 1) // self.places)  # m keys each, with those after the last group
-        # as in self-attention: every group is a block, queries stand in their order
-        self.in_turn = bool((self.group == torch.arange(self.count, device=group.device)).all())
-        self.sorted = bool((self.slot == torch.arange(queries, device=group.device)).all())
 
     def padded(self, states: torch.Tensor) -> torch.Tensor:
         """Keys (B, H, J, Dh) with what the windows need on both sides: (R * key_rows, m * Dh)."""
@@ -247,6 +264,44 @@ class Blocks:
         step = max(1, SLAB.get(self.group.device.type, SLAB["cuda"]) // scores)
         for start in range(0, self.count, step):
             yield Part(self, slice(start, min(start + step, self.count)), batch, heads)
+
+
+LAYOUT = ("slot", "query", "low", "high", "group", "in_turn", "sorted")
+
+
+def block_layout(windows: Windows) -> dict[str, Any]:
+    """Which query stands where in which block, and the keys of its window, counted from the block's first.
+
+    `slot` (B or 1, I), of every query; `query`, `low`, `high` (B or 1, NB, n), of every slot; `group` (B or 1, NB), of
+    every block; `in_turn` and `sorted`, whether, as in self-attention, every group is a block and queries stand in
+    their order.
+    """
+    centres, places = windows.centres, windows.block
+    rows, queries = centres.shape
+    groups = -(-windows.keys // places)
+    size = places * queries // windows.keys + (queries != windows.keys)  # n
+    group = centres // places  # (B or 1, I)
+    order = group.argsort(dim=1, stable=True)
+    sorted_group = group.gather(1, order)
+    counts = group.new_zeros(rows, groups).scatter_add(1, group, torch.ones_like(group))
+    needed = (counts + size - 1) // size
+    rank = torch.arange(queries, device=group.device) - (counts.cumsum(1) - counts).gather(1, sorted_group)
+    block = (needed.cumsum(1) - needed).gather(1, sorted_group) + rank // size
+    slot = block * size + rank % size
+    count = int(needed.sum(1).max())  # NB
+    start = sorted_group * places - windows.left  # the key that a query's block begins with
+    low, high = (limit.gather(1, order) - start for limit in (windows.low, windows.high))
+    empty, shape = slot.new_zeros(rows, count * size), (rows, count, size)
+    layout = {
+        "slot": torch.empty_like(slot).scatter(1, order, slot),
+        "query": empty.scatter(1, slot, order).view(shape),
+        "low": (empty + 1).scatter(1, slot, low).view(shape),
+        "high": empty.scatter(1, slot, high).view(shape),
+        "group": empty[:, :count].scatter(1, block, sorted_group),
+    }
+    layout["in_turn"] = bool((layout["group"] == torch.arange(count, device=group.device)).all())
+    layout["sorted"] = bool((layout["slot"] == torch.arange(queries, device=group.device)).all())
+    return layout
 
 
 class Part:

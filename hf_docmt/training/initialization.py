@@ -66,9 +66,8 @@ def model_config(
         apart = architecture.separate_context and not before.separate_context
         alone = architecture.carries_state and not before.carries_state
         names = config_fields(recipe.architecture).keys() - (CONTEXT_FIELDS if apart or alone else ())
-        for cause, effects in getattr(architecture.config_class, "follow_from", {}).items():
-            if recipe.model.get(cause, getattr(origin, cause, None)) != getattr(origin, cause, None):
-                names = names - set(effects)  # they take their values from the new one
+        changed = {name for name, value in recipe.model.items() if value != getattr(origin, name, None)}
+        names = names - architecture.config_class.dependent_fields(changed)
         values = {name: getattr(origin, name) for name in names if hasattr(origin, name)}
     values |= recipe.model
     values |= {"source_lang": recipe.data.source_lang, "target_lang": recipe.data.target_lang}
@@ -81,25 +80,20 @@ def build_model(
 ) -> tuple[PreTrainedModel, frozenset[str]]:
     """A model of this config, with the weights of `origin` where they have the same name, and the names of the others.
 
-    Rows that belong to places of sentences (`rows_by_place` of a module) go where their place is now; a weight with a
-    row for a new place counts among the others. What is needed for a side of the context alone (`needed_for`) is
-    dropped where the model has no such context. Raises `ValueError` where another weight of `origin` has no place in
-    the model.
+    What has to change in the weights of `origin` for this config, `model.adapt_state_dict` does. Raises `ValueError`
+    for a weight of `origin` that the model has not.
     """
     model = registry.for_config(config).model_class(config)
     if origin is None:
         return model, frozenset()
-    theirs, ours = origin.state_dict(), model.state_dict()
-    for name, field in told_of_weights(origin, "needed_for").items():
-        if not getattr(config, field, True):
-            theirs.pop(name, None)
+    theirs, new = model.adapt_state_dict(origin.state_dict(), origin.config)
+    ours = model.state_dict()
     lost = [name for name in theirs if name not in ours]
     if lost:
         raise ValueError(
             f"init_from: the checkpoint has weights that this model has not ({_some(lost)}); "
             f"{_differences(origin.config, config)}: use what the checkpoint has, or start from another one"
         )
-    grown = _move_rows(theirs, ours, *(told_of_weights(one, "rows_by_place") for one in (origin, model)))
     pairs = {name: (tensor.shape, ours[name].shape) for name, tensor in theirs.items()}
     other = [
         f"{name} {_size(there)} there, {_size(here)} here" for name, (there, here) in pairs.items() if there != here
@@ -112,28 +106,7 @@ def build_model(
         )
     model.load_state_dict(theirs, strict=False)
     model.generation_config = copy.deepcopy(origin.generation_config)
-    return model, frozenset(name for name, _ in model.named_parameters() if name not in theirs or name in grown)
-
-
-def told_of_weights(model: PreTrainedModel, attribute: str) -> dict[str, Any]:
-    """What modules tell of their weights in a dict of this name, by the weights' full names."""
-    return {
-        f"{name}.{weight}": told
-        for name, module in model.named_modules()
-        for weight, told in getattr(module, attribute, {}).items()
-    }
-
-
-def _move_rows(theirs: dict, ours: dict, before: dict[str, list], now: dict[str, list]) -> set[str]:
-    """Put the rows of weights in `theirs` where `ours` has their place; the names of those that have new places."""
-    moved = [name for name, places in now.items() if before.get(name, places) != places]
-    for name in moved:
-        table = ours[name].clone()
-        for row, place in enumerate(now[name]):
-            if place in before[name]:
-                table[row] = theirs[name][before[name].index(place)]
-        theirs[name] = table
-    return {name for name in moved if not set(now[name]) <= set(before[name])}
+    return model, frozenset(new)
 
 
 def train_only(model: PreTrainedModel, names: Collection[str]) -> None:

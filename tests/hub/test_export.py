@@ -50,7 +50,7 @@ def names(folder):
 def test_folder_works_where_the_package_is_not_installed(model, tokenizer, tmp_path):
     folder = export_model(model, tokenizer, tmp_path / "model", repo_id=str(tmp_path / "model"))
     assert {"README.md", "config.json", "generation_config.json", "model.safetensors"} <= names(folder)
-    assert {"tokenizer.json", "tokenizer_config.json", "modeling_concat.py", "backbone.py"} <= names(folder)
+    assert {"tokenizer.json", "tokenizer_config.json", "modeling_concat.py", "modeling_docmt.py"} <= names(folder)
     usage = re.search(r"```python\n(.*?)```", (folder / "README.md").read_text(encoding="utf-8"), re.DOTALL).group(1)
     script = (
         "import sys; sys.modules['hf_docmt'] = None\n"

@@ -155,7 +155,7 @@ def test_what_is_in_the_folder(saved):
         assert {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"} <= names
         name = folder.name.split("-")[0]
         architecture = registry.get(name)
-        assert {f"modeling_{name}.py", f"configuration_{name}.py", "backbone.py", "generation_docmt.py"} <= names
+        assert {f"modeling_{name}.py", f"configuration_{name}.py", "modeling_docmt.py", "generation_docmt.py"} <= names
         assert not {f"modeling_{other}.py" for other in MODELS.keys() - {name}} & names
         config = json.loads((folder / "config.json").read_text())
         model_class, config_class = architecture.model_class.__name__, architecture.config_class.__name__

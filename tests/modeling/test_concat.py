@@ -8,9 +8,9 @@ from support.battery import Battery, logits
 from support.reference import position_vector, reference_row, sine_vector, weights_of
 from support.tiny_models import EOS, SEP, build
 
-from hf_docmt.modeling.backbone import DocMTForConditionalGeneration
 from hf_docmt.modeling.configuration_concat import ConcatConfig
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
+from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 
 WINDOW = {"past_context": 2}
 EMBEDDINGS = ("onehot", "sinusoidal", "learned")

@@ -11,7 +11,7 @@ from test_caching import CONTEXT, DOCUMENTS, plain_size, sentences_of
 
 from hf_docmt import registry
 from hf_docmt.modeling.configuration_multiencoder import MultiEncoderConfig
-from hf_docmt.modeling.context import joined
+from hf_docmt.modeling.context_inputs import joined
 
 
 class TestMultiEncoder(Battery):

@@ -13,8 +13,8 @@ from torch.nn import functional as F
 
 from hf_docmt.modeling.configuration_doct import DocTConfig
 from hf_docmt.modeling.configuration_routing import RoutingConfig
+from hf_docmt.modeling.context_selection import Selection
 from hf_docmt.modeling.context_translation import ContextTranslator
-from hf_docmt.modeling.selection import Selection
 from hf_docmt.modeling.sentence_cache import SelectedTranslator
 from hf_docmt.training.initialization import build_model
 

@@ -12,11 +12,11 @@ from support.tiny_models import EOS, SEP, build, random_text, word_tokenizer
 from test_strategies import Slow
 from test_strategies import settings as slow_settings
 
-from hf_docmt.modeling.alignment import source_borders
-from hf_docmt.modeling.backbone import DocMTForConditionalGeneration
+from hf_docmt.modeling.cache import DecodingCache
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.configuration_window import WindowConfig
-from hf_docmt.modeling.decoding import DecodingCache
+from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
+from hf_docmt.modeling.token_alignment import source_borders
 from hf_docmt.modeling.window_attention import BlockedAttention, Blocks, window_attention, windows_around
 
 ALIGNMENTS = {
@@ -490,10 +490,6 @@ def test_weights_of_attention():
         assert weights.shape == (2, 4, 3, 5)
         assert torch.equal(weights > 0, band.expand_as(weights))
     assert all(weights.shape == (2, 4, 3, 3) for weights in found.decoder_attentions)
-
-
-def test_effective_context():
-    assert build("window", window=20).effective_context() == 2 * 20 * 2 + 20 * 2
 
 
 @pytest.mark.parametrize(

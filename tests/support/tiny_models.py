@@ -8,8 +8,8 @@ from transformers import PreTrainedTokenizerFast
 
 from hf_docmt import registry
 from hf_docmt.data.documents import make_documents
-from hf_docmt.modeling.backbone import DocMTForConditionalGeneration
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
+from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>", "<sep>", "<bod>")
 PAD, UNK, BOS, EOS, SEP, BOD = range(6)

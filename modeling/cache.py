@@ -1,12 +1,8 @@
-"""Decoding with one row a source: the cache of keys and values, and what makes `generate` keep it so."""
-
-from functools import wraps
+"""The cache of decoding: self-attention by beam, every attention to a source once a source, under a name."""
 
 import torch
-from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin
+from transformers import DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import DynamicLayer
-
-from .cpu_inference import prepacked_weights
 
 
 class BeamLayer(DynamicLayer):
@@ -69,29 +65,6 @@ class BeamLayer(DynamicLayer):
         self.adopt(self.keys[indices], self.values[indices])
 
 
-class DecodingCache(EncoderDecoderCache):
-    """Cache of generation: one row of self-attention for every beam, one of cross-attention for every source.
-
-    Beams of a source share its keys and values, so reordering beams leaves them alone.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(BeamCache(), DynamicCache())
-
-    def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
-        self.self_attention_cache.reorder_cache(beam_idx)
-
-    def batch_repeat_interleave(self, repeats: int) -> None:
-        self.self_attention_cache.batch_repeat_interleave(repeats)
-
-    def keep(self, sources: int, length: int) -> None:
-        """Of the rows keep the first beam of every source, and of it the first `length` tokens."""
-        keys = self.self_attention_cache.layers[0].keys
-        rows = torch.arange(0, keys.shape[0], keys.shape[0] // sources, device=keys.device)
-        self.self_attention_cache.batch_select_indices(rows)
-        self.self_attention_cache.crop(length - self.get_seq_length())
-
-
 class BeamCache(DynamicCache):
     """A `DynamicCache` of `BeamLayer`."""
 
@@ -100,62 +73,61 @@ class BeamCache(DynamicCache):
         self.layer_class_to_replicate = BeamLayer
 
 
-class SharedSources:
-    """`GenerationMixin` repeats encoder states for every beam; with this before it they stay once per source.
+class DecodingCache(EncoderDecoderCache):
+    """Cache of generation: one row of self-attention for every beam, one of cross-attention for every source.
 
-    So do cross-attention keys and values, and a prompt is read once, as its beams are still the same.
+    Beams of a source share its keys and values, so reordering beams leaves them alone. Each kind of source has a store
+    of its own: `source`, the encoder states (transformers knows it as `cross_attention_cache`), and those that an
+    architecture names, such as `context` and `memory`.
     """
 
-    per_source_inputs = ("attention_mask",)  # generation inputs with one row a source, shared by its beams
+    def __init__(self) -> None:
+        super().__init__(BeamCache(), DynamicCache())
 
-    def new_cache(self) -> DecodingCache:
-        """An empty cache for `past_key_values`."""
-        return self.get_decoder().new_cache()
+    def cross_attention(self, name: str, layer_idx: int) -> DynamicLayer:
+        """Keys and values of one layer's attention to the source of this name; empty until its first `update`."""
+        return cross_attention_layer(self, name, layer_idx)
 
-    def prepacked_weights(self):
-        """Scope in which the weights do not change, for faster inference on a CPU: see `cpu_inference`."""
-        return prepacked_weights(self)
+    def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
+        self.self_attention_cache.reorder_cache(beam_idx)
 
-    @wraps(GenerationMixin.generate)
-    def generate(self, *args, **kwargs):
-        with self.prepacked_weights():
-            return super().generate(*args, **kwargs)
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        self.self_attention_cache.batch_repeat_interleave(repeats)
 
-    def _expand_inputs_for_generation(self, expand_size=1, is_encoder_decoder=True, input_ids=None, **model_kwargs):
-        names = ("encoder_outputs", *self.per_source_inputs)
-        shared = {name: model_kwargs.pop(name) for name in names if name in model_kwargs}
-        input_ids, model_kwargs = super()._expand_inputs_for_generation(expand_size, False, input_ids, **model_kwargs)
-        return input_ids, {**model_kwargs, **shared}
+    def batch_select_indices(self, indices: torch.Tensor) -> None:
+        """Keep these rows, where every source has one row."""
+        super().batch_select_indices(indices)
+        for store in named_stores(self).values():
+            store.batch_select_indices(indices)
 
-    def _prepare_cache_for_generation(self, generation_config, model_kwargs, *args):
-        if generation_config.cache_implementation not in (None, "dynamic"):
-            raise ValueError(
-                f"cache_implementation must be 'dynamic' or None, got {generation_config.cache_implementation!r}: "
-                "other caches cannot hold one row of source keys for several beams."
-            )
-        if model_kwargs.get("past_key_values") is None and generation_config.use_cache:
-            model_kwargs["past_key_values"] = self.new_cache()
-        else:
-            super()._prepare_cache_for_generation(generation_config, model_kwargs, *args)
+    def reset(self) -> None:
+        super().reset()
+        for store in named_stores(self).values():
+            store.reset()
 
-    def _reorder_cache(self, past_key_values, beam_idx: torch.Tensor):
-        past_key_values.self_attention_cache.reorder_cache(beam_idx)
-        return past_key_values
+    def keep(self, sources: int, length: int) -> None:
+        """Of the rows keep the first beam of every source, and of it the first `length` tokens."""
+        keys = self.self_attention_cache.layers[0].keys
+        rows = torch.arange(0, keys.shape[0], keys.shape[0] // sources, device=keys.device)
+        self.self_attention_cache.batch_select_indices(rows)
+        self.self_attention_cache.crop(length - self.get_seq_length())
 
-    def _prefill(self, input_ids, generation_config, model_kwargs, is_first_iteration=True):
-        """The prompt is read once per source: its beams are still the same."""
-        beams = input_ids.shape[0] // model_kwargs["encoder_outputs"].last_hidden_state.shape[0]
-        own_cache = isinstance(model_kwargs.get("past_key_values"), DecodingCache)
-        traced = generation_config.output_attentions or generation_config.output_hidden_states
-        if beams == 1 or not own_cache or traced or generation_config.prefill_chunk_size:
-            return super()._prefill(input_ids, generation_config, model_kwargs, is_first_iteration)
-        once = {
-            name: value[::beams]
-            if torch.is_tensor(value) and name not in self.per_source_inputs and value.shape[:1] == input_ids.shape[:1]
-            else value
-            for name, value in model_kwargs.items()
-        }
-        outputs = super()._prefill(input_ids[::beams], generation_config, once, is_first_iteration)
-        outputs.logits = outputs.logits[:, -1:].repeat_interleave(beams, dim=0)
-        outputs.past_key_values.batch_repeat_interleave(beams)
-        return outputs
+    def prompt_was_read(self) -> None:
+        """Called by `generate` when the prompt stands in the cache and nothing was generated yet."""
+
+
+def cross_attention_layer(cache: EncoderDecoderCache, name: str, layer_idx: int) -> DynamicLayer:
+    """The store `name` of any encoder-decoder cache, at one layer; `source` is its `cross_attention_cache`."""
+    stores = named_stores(cache)
+    if name == "source":
+        layers = cache.cross_attention_cache.layers
+    else:
+        layers = stores.setdefault(name, DynamicCache()).layers
+    while len(layers) <= layer_idx:
+        layers.append(DynamicLayer())
+    return layers[layer_idx]
+
+
+def named_stores(cache: EncoderDecoderCache) -> dict[str, DynamicCache]:
+    """The stores of a cache besides `source`, by name."""
+    return cache.__dict__.setdefault("_named_stores", {})

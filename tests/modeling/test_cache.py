@@ -7,7 +7,7 @@ from support.tiny_models import EOS, PAD, SEP, build
 from transformers import DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import DynamicLayer
 
-from hf_docmt.modeling.decoding import BeamLayer, DecodingCache
+from hf_docmt.modeling.cache import BeamLayer, DecodingCache
 
 SOURCE = torch.tensor([[7, 8, SEP, 10, EOS], [11, 12, EOS, PAD, PAD]])
 INPUTS = {"input_ids": SOURCE, "attention_mask": (SOURCE != PAD).long()}

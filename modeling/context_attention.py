@@ -1,0 +1,208 @@
+"""Attention of the decoder to context vectors: after attention to the source, beside it, or as one with it."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from transformers.modeling_outputs import BaseModelOutput
+
+from .context_inputs import CONTEXT_INPUTS
+from .cpu_inference import Linear
+from .layers import Attention, DecoderLayer
+from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel
+
+
+class ContextAttention(nn.Module):
+    """Attention to context vectors, as a sublayer of a decoder layer, with or without a gate.
+
+    c is what attention finds, zero without context. With `integration` `sequential` the module returns h + lambda c,
+    with the layer's norm; with `parallel` what is to be added to the output of attention to the source, lambda b. With
+    the norm after, b = norm(h + c), so that h is in both branches, and the gate sees their sum, as in the released code
+    of Maka et al. (2024); the paper does not say how branches are joined. With the norm before b = c, as the other
+    branch has the residual.
+    """
+
+    def __init__(self, config, num_heads: int, layer_idx: int):
+        super().__init__()
+        self.is_parallel = config.integration == "parallel"
+        self.normalize_before, self.dropout = config.normalize_before, config.dropout
+        self.attn = Attention(config, num_heads, layer_idx, source_name="context")
+        self.layer_norm = nn.LayerNorm(config.d_model)
+        if config.context_gate:
+            self.gate = Linear(config.d_model, 1)
+
+    def forward(
+        self,
+        hidden_states: torch.Tensor,  # h (B, T, D)
+        context_states: torch.Tensor | None = None,  # (B or fewer, N, D)
+        context_mask: torch.Tensor | None = None,
+        context_present: torch.Tensor | None = None,  # (B or fewer,) bool, rows that have any context
+        past_key_values=None,
+    ) -> torch.Tensor:
+        """(B, T, D) -> (B, T, D)."""
+        states = self.layer_norm(hidden_states) if self.normalize_before else hidden_states
+        if context_states is None:
+            found = torch.zeros_like(states)
+        else:
+            found = self.attn(states, context_states, past_key_values, context_mask)[0]
+            rows = context_present.repeat_interleave(found.shape[0] // context_present.shape[0])  # (B,)
+            found = torch.where(rows[:, None, None], found, torch.zeros_like(found))
+        if self.is_parallel:
+            found = nn.functional.dropout(found, self.dropout, self.training)
+            return self.gated(found if self.normalize_before else self.layer_norm(hidden_states + found))
+        states = hidden_states + nn.functional.dropout(self.gated(found), self.dropout, self.training)
+        return states if self.normalize_before else self.layer_norm(states)
+
+    def gated(self, states: torch.Tensor) -> torch.Tensor:
+        """lambda x, lambda = sigmoid(FFN(x)) (Maka et al. 2024, equation 5), where there is a gate."""
+        return torch.sigmoid(self.gate(states)) * states if hasattr(self, "gate") else states
+
+
+class ContextDecoderLayer(DecoderLayer):
+    """Decoder layer with context attention after attention to the source, or beside it."""
+
+    def __init__(self, config, layer_idx: int):
+        super().__init__(config, layer_idx)
+        self.integration = config.integration
+        if config.integration != "concatenate":
+            self.context = ContextAttention(config, config.decoder_attention_heads, layer_idx)
+
+    def cross_attention_block(
+        self,
+        hidden_states,
+        encoder_hidden_states,
+        encoder_attention_mask,
+        past_key_values=None,
+        context_states: torch.Tensor | None = None,
+        context_mask: torch.Tensor | None = None,
+        context_present: torch.Tensor | None = None,
+        **layer_inputs,
+    ):
+        source = (encoder_hidden_states, encoder_attention_mask)
+        context = (context_states, context_mask, context_present, past_key_values)
+        after_source = super().cross_attention_block(hidden_states, *source, past_key_values, **layer_inputs)
+        if self.integration == "sequential":
+            return self.context(after_source, *context)
+        if self.integration == "parallel":
+            return after_source + self.context(hidden_states, *context)
+        return after_source
+
+
+class ContextDecoder(Decoder):
+    """Decoder that reads context vectors beside the source."""
+
+    layer_class = ContextDecoderLayer
+
+    def forward(
+        self,
+        encoder_hidden_states: torch.Tensor | None = None,
+        encoder_attention_mask: torch.Tensor | None = None,
+        context_states: torch.Tensor | None = None,
+        context_mask: torch.Tensor | None = None,
+        **kwargs,
+    ):
+        """As the backbone's, with `context_states` (B or fewer, N, D) and `context_mask` (the same, N) bool.
+
+        With `integration` `concatenate` they stand in front of the source, [context; source].
+        """
+        if self.config.integration == "concatenate" and context_states is not None:
+            if encoder_attention_mask is None:
+                encoder_attention_mask = context_mask.new_ones(encoder_hidden_states.shape[:2])
+            encoder_attention_mask = torch.cat([context_mask, encoder_attention_mask.to(context_mask.dtype)], dim=1)
+            encoder_hidden_states = torch.cat([context_states, encoder_hidden_states], dim=1)  # (B, N + S, D)
+        return super().forward(
+            encoder_hidden_states=encoder_hidden_states,
+            encoder_attention_mask=encoder_attention_mask,
+            context_states=context_states,
+            context_mask=context_mask,
+            **kwargs,
+        )
+
+    def layer_inputs(self, input_ids, positions, context_states=None, context_mask=None, **kwargs):
+        """The context vectors, their mask as attention takes it, and which rows have any."""
+        if self.config.integration == "concatenate" or context_states is None:
+            return {}
+        present = context_mask.any(dim=1)
+        seen = context_mask | ~present[:, None]  # a softmax needs a key; what it finds there is left out
+        mask = self.source_mask_of(context_states, seen, input_ids.shape)
+        return {"context_states": context_states, "context_mask": mask, "context_present": present}
+
+
+@dataclass
+class ContextEncoderOutput(BaseModelOutput):
+    """States of the current sentence (B, S, D), its context vectors (B, N, D), and which of them are there (B, N)."""
+
+    context_states: torch.FloatTensor | None = None
+    context_mask: torch.BoolTensor | None = None
+
+
+class ContextModel(DocMTModel):
+    """Encoder and decoder with context; the encoder's output holds the context vectors."""
+
+    decoder_class = ContextDecoder
+    encoder_input_names = CONTEXT_INPUTS
+
+    def decoder_inputs(self, decoder_input_ids, decoder_attention_mask, encoder_outputs, past_key_values=None):
+        """Raises `ValueError` for encoder outputs without context, or with that of other sentences or another model."""
+        if not hasattr(encoder_outputs, "context_states"):
+            raise ValueError("encoder_outputs must come from this model's encoder: context_states is missing.")
+        states, mask = encoder_outputs.context_states, encoder_outputs.context_mask
+        if states is not None:
+            rows, dim = encoder_outputs.last_hidden_state.shape[0], self.config.d_model
+            if states.shape[0] != rows or states.shape[2] != dim or mask is None or mask.shape != states.shape[:2]:
+                raise ValueError(
+                    f"context_states must be the vectors of these {rows} sentences, ({rows}, N, {dim}), with a "
+                    f"context_mask ({rows}, N); got {tuple(states.shape)}: give those that this model's encoder made."
+                )
+            mask = mask.bool()
+        return {"context_states": states, "context_mask": mask}
+
+
+class ContextForConditionalGeneration(DocMTForConditionalGeneration):
+    """Base of the architectures whose context sentences are separate inputs.
+
+    `context_input_ids`, `context_attention_mask` (B, C, L), 1 = token: one context sentence a row, `tokens </s>`;
+    `context_offsets` (B, C): its place, -1 = the sentence before the current one, +1 the one after it; a row that is
+    all masked is no sentence. `context_is_target` (B, C) bool: the row is an earlier translation. Without context
+    attention to it finds nothing; what a norm after the sum makes of that is the paper's.
+    """
+
+    model_class = ContextModel
+    per_source_inputs = ("attention_mask", *CONTEXT_INPUTS)
+
+    def forward(
+        self,
+        input_ids=None,
+        attention_mask=None,
+        decoder_input_ids=None,
+        decoder_attention_mask=None,
+        encoder_outputs=None,
+        past_key_values=None,
+        labels=None,
+        label_weights=None,
+        use_cache=None,
+        num_items_in_batch=None,
+        context_input_ids: torch.Tensor | None = None,
+        context_attention_mask: torch.Tensor | None = None,
+        context_offsets: torch.Tensor | None = None,
+        context_is_target: torch.Tensor | None = None,
+        **kwargs,
+    ):
+        """As the backbone's, with the context described above."""
+        return super().forward(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            decoder_input_ids=decoder_input_ids,
+            decoder_attention_mask=decoder_attention_mask,
+            encoder_outputs=encoder_outputs,
+            past_key_values=past_key_values,
+            labels=labels,
+            label_weights=label_weights,
+            use_cache=use_cache,
+            num_items_in_batch=num_items_in_batch,
+            context_input_ids=context_input_ids,
+            context_attention_mask=context_attention_mask,
+            context_offsets=context_offsets,
+            context_is_target=context_is_target,
+            **kwargs,
+        )

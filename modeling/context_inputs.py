@@ -1,0 +1,114 @@
+"""Context sentences as the forward takes them: checks, one sequence of several sentences, which of them are read."""
+
+from collections.abc import Callable
+
+import torch
+
+from .segments import tokens_first
+
+CONTEXT_INPUTS = ("context_input_ids", "context_attention_mask", "context_offsets", "context_is_target")
+
+
+def joined(config, ids: torch.Tensor, mask: torch.Tensor, offsets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sentences (B, C, L) as one sequence a row in the document's order, `s1 <sep> s2 ... </s>`: (B, N), (B, N)."""
+    present = mask.any(dim=2)
+    far = torch.iinfo(offsets.dtype).max
+    order = offsets.masked_fill(~present, far).sort(dim=1, stable=True).indices[..., None].expand_as(ids)
+    ids, mask = ids.gather(1, order), mask.gather(1, order)
+    present = mask.any(dim=2)
+    ends = mask & (mask.flip(2).cumsum(dim=2).flip(2) == 1)  # the last token of each sentence, </s>
+    last = present & (present.flip(1).cumsum(dim=1).flip(1) == 1)
+    ids = ids.masked_fill(ends & ~last[..., None], config.sep_token_id).flatten(1)  # (B, C*L)
+    mask = mask.flatten(1)
+    width = max(int(mask.sum(dim=1).max()), 1)
+    front = tokens_first(mask)[:, :width]
+    mask = mask.gather(1, front)
+    return ids.gather(1, front).masked_fill(~mask, config.pad_token_id), mask
+
+
+def sentences_to_read(mask: torch.Tensor) -> torch.Tensor:
+    """Which sentences of (B, C, L) go through layers, (B, C): those that are there, or where none is the first of all.
+
+    So the same parameters take part in every step, as training with several processes needs it.
+    """
+    present = mask.any(dim=2)
+    if not present.any():
+        present[:1, :1] = True
+    return present
+
+
+def check_context(
+    config, input_ids, context_input_ids, context_attention_mask, context_offsets, context_is_target=None
+) -> None:
+    """Raise `ValueError` for context inputs that do not belong together, or of sentences that the model cannot tell."""
+    if context_attention_mask is None or context_offsets is None:
+        raise ValueError(
+            "context_input_ids (B, C, L) was given without context_attention_mask (B, C, L) or context_offsets (B, C): "
+            "give all three, as the collator makes them."
+        )
+    shape = tuple(context_input_ids.shape)
+    if len(shape) != 3 or shape[0] != input_ids.shape[0]:
+        raise ValueError(f"context_input_ids must be ({input_ids.shape[0]}, C, L), as input_ids has rows; got {shape}.")
+    if tuple(context_attention_mask.shape) != shape or tuple(context_offsets.shape) != shape[:2]:
+        raise ValueError(
+            f"context_attention_mask must be {shape} and context_offsets {shape[:2]}, got "
+            f"{tuple(context_attention_mask.shape)} and {tuple(context_offsets.shape)}."
+        )
+    if torch.compiler.is_compiling():
+        return
+    there = context_attention_mask.any(dim=2)
+    present = context_offsets[there]
+    wrong = (present < -config.past_context) | (present > config.future_context) | (present == 0)
+    if wrong.any():
+        raise ValueError(
+            f"context_offsets: got {int(present[wrong][0])}, but this model has context from -{config.past_context} to "
+            f"{config.future_context}, without 0 (past_context={config.past_context}, future_context="
+            f"{config.future_context}): give fewer context sentences, or train with more."
+        )
+    is_target = torch.zeros_like(there) if context_is_target is None else context_is_target.bool()
+    allowed = {"source": ~is_target, "target": is_target}.get(config.context_sides, torch.ones_like(there))
+    if (there & (~allowed | (is_target & (context_offsets > 0)))).any():
+        raise ValueError(
+            f"context_is_target: this model reads context of the side context_sides={config.context_sides!r}, earlier "
+            "translations being true and at offsets below 0; got others."
+        )
+    rows = torch.arange(len(there), device=there.device)[:, None].expand_as(there)
+    places = torch.stack([rows[there], context_offsets[there], is_target[there].long()], dim=1)
+    if len(places.unique(dim=0)) != len(places):
+        raise ValueError("context_offsets: a row has two context sentences of one offset; give each sentence once.")
+
+
+def by_offset(config, input_ids, ids, mask, offsets, is_target) -> tuple[torch.Tensor, torch.Tensor]:
+    """Context sentences (B, C, L), a column for every offset that the model knows: (B, past + future, L), mask bool.
+
+    Past sentences stand first, in order of the document. Without any, ids None, all columns are empty. Raises
+    `ValueError` as `check_context` does.
+    """
+    columns = config.past_context + config.future_context
+    if ids is None:
+        sorted_ids = input_ids.new_full((input_ids.shape[0], columns, 1), config.pad_token_id)
+        return sorted_ids, torch.zeros_like(sorted_ids, dtype=torch.bool)
+    check_context(config, input_ids, ids, mask, offsets, is_target)
+    mask = mask.bool()
+    rows, given = mask.any(dim=2).nonzero(as_tuple=True)
+    offset = offsets[rows, given]
+    column = offset + config.past_context - (offset > 0).long()
+    shape = (ids.shape[0], columns, ids.shape[2])
+    sorted_ids, seen = ids.new_full(shape, config.pad_token_id), mask.new_zeros(shape)
+    sorted_ids[rows, column], seen[rows, column] = ids[rows, given], mask[rows, given]
+    return sorted_ids, seen
+
+
+def read_present(read: Callable, ids, mask, is_next) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """What `read` gives for the sentences that are there, (P, L, D) each, with zeros for others: (B, C, L, D), mask.
+
+    `ids`, `mask` (B, C, L), `is_next` (C,), as `by_offset` has them.
+    """
+    present = sentences_to_read(mask)
+    seen = mask[present] | ~mask[present].any(dim=1, keepdim=True)
+    outputs = []
+    for states in read(ids[present], seen, is_next.expand_as(present)[present]):
+        output = states.new_zeros(*ids.shape, states.shape[2])
+        output[present] = states
+        outputs.append(output)
+    return outputs, mask

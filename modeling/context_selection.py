@@ -1,0 +1,111 @@
+"""Context chosen word by word: attention to each context sentence, weighed by a gate."""
+
+import torch
+from torch import nn
+from transformers.masking_utils import create_bidirectional_mask
+
+from .cpu_inference import Linear
+from .layers import Attention
+
+
+class SelectedAttention(nn.Module):
+    """h_AS: attention to every context sentence, summed with the shares that `Selection` gives.
+
+    Equation 12 adds up the states of two sentences, c = g * c_{-1} W_{-1} + (1 - g) * c_{+1} W_{+1}, whose words are
+    not as many, and not as many as those of x that the gate is computed from. Read here: the gate belongs to the word
+    of the current sentence that asks, so it weighs what attention gives that word from each sentence. The other
+    reading, position by position after padding, lets the word at a position decide over context words at the same one;
+    trained alike on the built-in corpus, it learned the noun of the next sentence as well, and chose between the two
+    nouns of the previous one by chance, where this reading knows the right one.
+    With `selects` false it is plain attention to one sequence.
+    """
+
+    def __init__(self, config, num_heads: int, layer_idx: int | None = None, selects: bool = True):
+        super().__init__()
+        self.attn = Attention(config, num_heads, layer_idx, source_name="context")
+        self.past = config.past_context
+        if selects:
+            self.selection = Selection(config)
+            if config.past_context:
+                self.past_proj = Linear(config.d_model, config.d_model, bias=False)  # W_{-1}
+            if config.future_context:
+                self.future_proj = Linear(config.d_model, config.d_model, bias=False)  # W_{+1}
+
+    def forward(
+        self,
+        states: torch.Tensor,  # (B, T, D)
+        context_states: torch.Tensor,  # (S, C, L, D), S = B or fewer sources
+        context_mask: torch.Tensor | None,  # of S * C sequences, as attention takes it
+        context_present: torch.Tensor,  # (S, C) bool
+        past_key_values=None,
+    ) -> torch.Tensor:
+        """What the words read, (B, T, D). A sentence that is not there gives nothing; the others keep their share."""
+        sources, sentences = context_present.shape
+        beams = states.shape[0] // sources
+        words = states.view(sources, -1, states.shape[2])  # (S, beams*T, D)
+        found = self.attn(
+            words.repeat_interleave(sentences, dim=0),  # (S*C, beams*T, D)
+            self.keys(context_states, past_key_values).flatten(0, 1),  # (S*C, L, D)
+            past_key_values,
+            context_mask,
+        )[0].unflatten(0, (sources, sentences))  # (S, C, beams*T, D)
+        found = torch.where(context_present[:, :, None, None], found, torch.zeros_like(found))
+        if not hasattr(self, "selection"):
+            return found[:, 0].reshape(states.shape)
+        shares = self.selection(states).view(sources, beams * states.shape[1], sentences)
+        return torch.einsum("sctd,stc->std", found, shares.to(found.dtype)).reshape(states.shape)
+
+    def keys(self, context_states: torch.Tensor, past_key_values=None) -> torch.Tensor:
+        """c_{-1} W_{-1} and c_{+1} W_{+1}, (S, C, L, D); as they are where keys are cached or nothing is selected."""
+        cached = past_key_values is not None and self.attn.is_cached(past_key_values)
+        if cached or not hasattr(self, "selection"):
+            return context_states
+        projected = [self.past_proj(context_states[:, : self.past])] if self.past else []
+        if context_states.shape[1] > self.past:
+            projected.append(self.future_proj(context_states[:, self.past :]))
+        return torch.cat(projected, dim=1)
+
+
+class Selection(nn.Module):
+    """How much of each context sentence a word reads (Fei et al. 2022, section 4.3).
+
+    g(x) = sigmoid(G(x)), G(x) = ReLU(x W + b) W' (equations 14 and 15) gives the share of the previous sentence, 1 - g
+    that of the next one. For more sentences it is a softmax over one G for each but the last, whose score stays 0; for
+    two sentences that is the formula. Where all are on one side of the current sentence (online), the 0 is the score of
+    nothing.
+    """
+
+    def __init__(self, config):
+        super().__init__()
+        self.sentences = len(config.context_places)
+        self.fc1 = Linear(config.d_model, config.d_model)
+        self.fc2 = Linear(config.d_model, len(scored_offsets(config)), bias=False)
+
+    def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """States (B, T, D) -> shares (B, T, C) of the context sentences, in order of the document."""
+        scores = self.fc2(nn.functional.relu(self.fc1(hidden_states)))
+        scores = torch.cat([scores, scores.new_zeros(*scores.shape[:2], 1)], dim=-1)
+        return scores.softmax(dim=-1)[..., : self.sentences]
+
+
+def scored_offsets(config) -> list[int]:
+    """Offsets of the sentences that have a row of W', in order of the document."""
+    both = config.past_context > 0 and config.future_context > 0
+    return config.context_places[:-1] if both else config.context_places
+
+
+def selectable(config, states: torch.Tensor, mask: torch.Tensor, words: int) -> dict[str, torch.Tensor | None]:
+    """Inputs of `SelectedAttention`: of states (S, C, L, D) with `mask` (S, C, L) bool, read by so many words a source.
+
+    `context_mask` and `context_present`; the states themselves are the caller's.
+    """
+    present = mask.any(dim=2)
+    seen = (mask | ~present[:, :, None]).flatten(0, 1)  # (S*C, L); a softmax needs a key, what it finds is left out
+    keys = states.flatten(0, 1)  # (S*C, L, D)
+    mask = create_bidirectional_mask(
+        config=config,
+        inputs_embeds=keys.new_empty(keys.shape[0], words, 1),
+        attention_mask=seen,
+        encoder_hidden_states=keys,
+    )
+    return {"context_mask": mask, "context_present": present}

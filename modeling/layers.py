@@ -1,0 +1,237 @@
+"""The layers of the Transformer: attention, encoder layer, decoder layer.
+
+A layer is a sequence of blocks. A block takes states (B, T, D) and returns them with the output of its sublayer added.
+An architecture overrides a block, calls `super()` for the plain one, and finds the tensors of its mechanism among the
+keyword arguments: they are the `layer_inputs` of the encoder or decoder, which every layer gets.
+"""
+
+import torch
+from torch import nn
+from transformers.activations import ACT2FN
+from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from .cache import cross_attention_layer
+from .configuration_docmt import DocMTConfig
+from .cpu_inference import Linear, joint_linear
+
+
+def eager_attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float,
+    dropout: float = 0.0,
+    **kwargs,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """softmax(QK^T / sqrt(d)) V: Q (B, H, T, Dh), K, V (B, H, S, Dh) -> (B, T, H, Dh) and weights (B, H, T, S).
+
+    `attention_mask` (B or 1, 1, T, S) is added to the scores: 0 = is seen, the lowest number = is not.
+    """
+    weights = torch.matmul(query, key.transpose(2, 3)) * scaling  # (B, H, T, S)
+    if attention_mask is not None:
+        weights = weights + attention_mask
+    weights = nn.functional.softmax(weights, dim=-1)
+    kept = nn.functional.dropout(weights, p=dropout, training=module.training)
+    return torch.matmul(kept, value).transpose(1, 2).contiguous(), weights
+
+
+class Attention(nn.Module):
+    """Multi-head attention (Vaswani et al. 2017, section 3.2), self or cross, with a cache while decoding.
+
+    In cross-attention the decoder batch B may be a multiple of the source batch: the rows of one source (its beams, or
+    its candidate translations) stand next to each other and share its keys and values. `source_name` is the name under
+    which the cache keeps them.
+    """
+
+    def __init__(
+        self,
+        config: DocMTConfig,
+        num_heads: int,
+        layer_idx: int | None = None,
+        is_causal: bool = False,
+        source_name: str = "source",
+    ):
+        super().__init__()
+        self.config = config
+        self.dropout = config.attention_dropout
+        self.head_dim = config.d_model // num_heads
+        self.scaling = self.head_dim**-0.5
+        self.layer_idx, self.source_name = layer_idx, source_name
+        self.is_causal = is_causal
+        self.k_proj = Linear(config.d_model, config.d_model)
+        self.v_proj = Linear(config.d_model, config.d_model)
+        self.q_proj = Linear(config.d_model, config.d_model)
+        self.out_proj = Linear(config.d_model, config.d_model)
+
+    def forward(
+        self,
+        hidden_states: torch.Tensor,
+        key_value_states: torch.Tensor | None = None,
+        past_key_values=None,
+        attention_mask: torch.Tensor | None = None,
+        output_attentions: bool = False,
+        **layer_inputs,
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """`hidden_states` (B, T, D), in cross-attention `key_value_states` (B or fewer, S, D) -> (B, T, D), weights.
+
+        Weights are (B, H, T, S) with `eager` attention, else None. `layer_inputs` are for subclasses.
+        """
+        if key_value_states is None:
+            query, key, value = self.self_projections(hidden_states)
+            if past_key_values is not None:
+                key, value = past_key_values.self_attention_cache.update(key, value, self.layer_idx)
+        else:
+            query = self.source_queries(hidden_states, key_value_states)
+            key, value = self.source_projections(key_value_states, past_key_values)
+        implementation = self.config._attn_implementation
+        if key_value_states is not None and "flash" in implementation and attention_mask is not None:
+            implementation = "sdpa"  # flash would take the mask of the keys for one of the queries, too
+            attention_mask = attention_mask[:, None, None, :].bool()  # (B, 1, 1, S)
+        output, weights = self.attend(query, key, value, attention_mask, implementation, output_attentions)
+        return self.out_proj(output.reshape(hidden_states.shape)), weights  # from (B, T, H, Dh)
+
+    def attend(self, query, key, value, attention_mask, implementation: str | None = None, output_attentions=False):
+        """Queries (B, H, T, Dh), keys and values (B, H, S, Dh) -> (B, T, H, Dh), and weights (B, H, T, S) or None."""
+        implementation = implementation or self.config._attn_implementation
+        function = ALL_ATTENTION_FUNCTIONS.get_interface(implementation, eager_attention)
+        settings = {"dropout": self.dropout if self.training else 0.0, "scaling": self.scaling}
+        return function(self, query, key, value, attention_mask, **settings, output_attentions=output_attentions)
+
+    def heads(self, states: torch.Tensor) -> torch.Tensor:
+        return states.view(*states.shape[:2], -1, self.head_dim).transpose(1, 2)  # (B, T, D) -> (B, H, T, Dh)
+
+    def self_projections(self, hidden_states: torch.Tensor) -> list[torch.Tensor]:
+        """Q, K, V of self-attention: (B, T, D) -> (B, H, T, Dh) each."""
+        projected = joint_linear((self.q_proj, self.k_proj, self.v_proj), hidden_states)  # (B, T, D) each
+        return [self.heads(states) for states in projected]
+
+    def source_queries(self, hidden_states: torch.Tensor, key_value_states: torch.Tensor) -> torch.Tensor:
+        """Q of cross-attention, the rows of one source side by side: (B, T, D) -> (sources, H, B / sources * T, Dh)."""
+        sources = key_value_states.shape[0]
+        return self.heads(self.q_proj(hidden_states).view(sources, -1, hidden_states.shape[-1]))
+
+    def source_projections(self, key_value_states: torch.Tensor, past_key_values) -> tuple[torch.Tensor, torch.Tensor]:
+        """K, V of cross-attention, computed once a source where there is a cache: (B, S, D) -> (B, H, S, Dh) each."""
+        stored = None
+        if past_key_values is not None:
+            stored = cross_attention_layer(past_key_values, self.source_name, self.layer_idx)
+            if stored.is_initialized:
+                return stored.keys, stored.values
+        key = self.heads(self.k_proj(key_value_states))
+        value = self.heads(self.v_proj(key_value_states))
+        return (key, value) if stored is None else stored.update(key, value)
+
+    def is_cached(self, past_key_values) -> bool:
+        """Whether the keys and values of the source are in the cache."""
+        return cross_attention_layer(past_key_values, self.source_name, self.layer_idx).is_initialized
+
+
+class Layer(GradientCheckpointingLayer):
+    """What encoder and decoder layers share: self-attention, feed-forward network, residuals, norm before or after."""
+
+    def __init__(self, config: DocMTConfig, ffn_dim: int, layer_idx: int):
+        super().__init__()
+        self.layer_idx = layer_idx
+        self.normalize_before = config.normalize_before
+        self.dropout, self.activation_dropout = config.dropout, config.activation_dropout
+        self.activation_fn = ACT2FN[config.activation_function]
+        self.fc1 = Linear(config.d_model, ffn_dim)
+        self.fc2 = Linear(ffn_dim, config.d_model)
+        self.final_layer_norm = nn.LayerNorm(config.d_model)
+
+    def self_attention_block(
+        self,
+        hidden_states: torch.Tensor,  # (B, T, D)
+        attention_mask: torch.Tensor | None,
+        past_key_values=None,
+        **layer_inputs,
+    ) -> torch.Tensor:
+        """x + SelfAttention(x), (B, T, D)."""
+        output, _ = self.self_attn(
+            self.normed(hidden_states, self.self_attn_layer_norm),
+            past_key_values=past_key_values,
+            attention_mask=attention_mask,
+            **layer_inputs,
+        )
+        return self.with_residual(hidden_states, output, self.self_attn_layer_norm)
+
+    def feed_forward_block(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """x + W_2 f(W_1 x), (B, T, D)."""
+        inner = self.activation_fn(self.fc1(self.normed(hidden_states, self.final_layer_norm)))  # (B, T, F)
+        if self.training:
+            inner = nn.functional.dropout(inner, p=self.activation_dropout)
+        return self.with_residual(hidden_states, self.fc2(inner), self.final_layer_norm)
+
+    def normed(self, hidden_states: torch.Tensor, norm: nn.LayerNorm) -> torch.Tensor:
+        """The input of a sublayer: norm(x) with the norm before, x with the norm after."""
+        return norm(hidden_states) if self.normalize_before else hidden_states
+
+    def with_residual(self, hidden_states: torch.Tensor, output: torch.Tensor, norm: nn.LayerNorm) -> torch.Tensor:
+        """The states after a sublayer: x + f(norm(x)) with the norm before, norm(x + f(x)) with the norm after."""
+        if self.training:
+            output = nn.functional.dropout(output, p=self.dropout)
+        hidden_states = hidden_states + output
+        return hidden_states if self.normalize_before else norm(hidden_states)
+
+
+class EncoderLayer(Layer):
+    """Self-attention and feed-forward network (Vaswani et al. 2017, section 3.1)."""
+
+    def __init__(self, config: DocMTConfig, layer_idx: int):
+        super().__init__(config, config.encoder_ffn_dim, layer_idx)
+        self.self_attn = Attention(config, config.encoder_attention_heads, layer_idx)
+        self.self_attn_layer_norm = nn.LayerNorm(config.d_model)
+
+    def forward(
+        self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None = None, **layer_inputs
+    ) -> torch.Tensor:
+        """`hidden_states` (B, S, D) -> (B, S, D)."""
+        hidden_states = self.self_attention_block(hidden_states, attention_mask, **layer_inputs)
+        return self.feed_forward_block(hidden_states)
+
+
+class DecoderLayer(Layer):
+    """Causal self-attention, attention to the source, feed-forward network (Vaswani et al. 2017, section 3.1)."""
+
+    def __init__(self, config: DocMTConfig, layer_idx: int):
+        super().__init__(config, config.decoder_ffn_dim, layer_idx)
+        self.self_attn = Attention(config, config.decoder_attention_heads, layer_idx, is_causal=True)
+        self.self_attn_layer_norm = nn.LayerNorm(config.d_model)
+        self.encoder_attn = Attention(config, config.decoder_attention_heads, layer_idx)
+        self.encoder_attn_layer_norm = nn.LayerNorm(config.d_model)
+
+    def forward(
+        self,
+        hidden_states: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        encoder_hidden_states: torch.Tensor | None = None,
+        encoder_attention_mask: torch.Tensor | None = None,
+        past_key_values=None,
+        **layer_inputs,
+    ) -> torch.Tensor:
+        """`hidden_states` (B, T, D), `encoder_hidden_states` (B or fewer, S, D) -> (B, T, D)."""
+        source = (encoder_hidden_states, encoder_attention_mask)
+        hidden_states = self.self_attention_block(hidden_states, attention_mask, past_key_values, **layer_inputs)
+        hidden_states = self.cross_attention_block(hidden_states, *source, past_key_values, **layer_inputs)
+        return self.feed_forward_block(hidden_states)
+
+    def cross_attention_block(
+        self,
+        hidden_states: torch.Tensor,  # (B, T, D)
+        encoder_hidden_states: torch.Tensor,  # (B or fewer, S, D)
+        encoder_attention_mask: torch.Tensor | None,
+        past_key_values=None,
+        **layer_inputs,
+    ) -> torch.Tensor:
+        """x + CrossAttention(x, source), (B, T, D)."""
+        output, _ = self.encoder_attn(
+            self.normed(hidden_states, self.encoder_attn_layer_norm),
+            encoder_hidden_states,
+            past_key_values,
+            encoder_attention_mask,
+            **layer_inputs,
+        )
+        return self.with_residual(hidden_states, output, self.encoder_attn_layer_norm)

@@ -1,0 +1,562 @@
+"""The encoder-decoder Transformer that every architecture stands on: encoder, decoder, model, language model head.
+
+Parameter names are those of the Bart family. There are no architecture switches in here: an architecture overrides
+blocks of the layers (layers.py) and the seams of encoder, decoder and model, see modeling/README.md. The way of a batch
+through a stack (encoder or decoder) is
+
+    layer_inputs   tensors of the mechanism, computed once, for `embed` and for every layer
+    embed          ids to states
+    attention_mask masks of self-attention
+    layers
+    build_output   what comes out
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+from transformers import GenerationMixin, PreTrainedModel
+from transformers import initialization as init
+from transformers.masking_utils import create_bidirectional_mask, create_causal_mask
+from transformers.modeling_outputs import (
+    BaseModelOutput,
+    BaseModelOutputWithPastAndCrossAttentions,
+    Seq2SeqLMOutput,
+    Seq2SeqModelOutput,
+)
+from transformers.utils.generic import can_return_tuple, merge_with_config_defaults
+from transformers.utils.output_capturing import OutputRecorder, capture_outputs
+
+from .cache import DecodingCache
+from .configuration_docmt import DocMTConfig
+from .cpu_inference import Linear
+from .generation_docmt import DocumentTranslation
+from .layers import Attention, DecoderLayer, EncoderLayer
+from .loss import weighted_cross_entropy
+from .segments import is_right_padded, sinusoid, token_positions
+from .shared_source_generation import SharedSourceGeneration
+
+
+class DocMTPreTrainedModel(PreTrainedModel):
+    """Loading, saving and initialisation shared by all models of this family."""
+
+    config_class = DocMTConfig
+    base_model_prefix = "model"
+    supports_gradient_checkpointing = True
+    _supports_flash_attn = True
+    _supports_sdpa = True
+    _supports_flex_attn = True
+
+    def _set_gradient_checkpointing(self, enable=True, gradient_checkpointing_func=checkpoint, **kwargs):
+        """Raises `ValueError` for reentrant checkpointing, in which the context and memory of layers lose gradients."""
+        if enable and getattr(gradient_checkpointing_func, "keywords", {}).get("use_reentrant"):
+            raise ValueError(
+                "gradient checkpointing: use_reentrant=True follows the first input of a layer only, not the context "
+                "or memory that it reads; use use_reentrant=False, the default."
+            )
+        super()._set_gradient_checkpointing(enable, gradient_checkpointing_func, **kwargs)
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        std = self.config.init_std
+        if isinstance(module, nn.Linear):
+            init.normal_(module.weight, mean=0.0, std=std)
+            if module.bias is not None:
+                init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            init.normal_(module.weight, mean=0.0, std=std)
+            if module.padding_idx is not None:
+                init.zeros_(module.weight[module.padding_idx])
+        elif isinstance(module, nn.LayerNorm):
+            init.ones_(module.weight)
+            init.zeros_(module.bias)
+        elif isinstance(module, DocMTForConditionalGeneration):
+            init.zeros_(module.final_logits_bias)
+
+
+@dataclass
+class StackOutput(BaseModelOutputWithPastAndCrossAttentions):
+    """What the layers gave: the last states, normalised, and by layer what it returned besides its states."""
+
+    layer_outputs: dict[int, tuple] | None = None
+
+
+class Stack(DocMTPreTrainedModel):
+    """What encoder and decoder share: embeddings of tokens and positions, the run through the layers, the last norm."""
+
+    def __init__(self, config: DocMTConfig):
+        super().__init__(config)
+        self.embed_scale = config.d_model**0.5 if config.scale_embedding else 1.0
+        self.embed_tokens = nn.Embedding(config.vocab_size, config.d_model, config.pad_token_id)
+        if config.position_type == "learned":
+            self.embed_positions = nn.Embedding(config.max_position_embeddings + config.position_offset, config.d_model)
+        if config.layernorm_embedding:
+            self.layernorm_embedding = nn.LayerNorm(config.d_model)
+        if config.normalize_before:
+            self.layer_norm = nn.LayerNorm(config.d_model)
+        self.gradient_checkpointing = False
+
+    # Seams
+
+    def layer_inputs(
+        self, input_ids: torch.Tensor, positions: torch.Tensor, attention_mask: torch.Tensor | None = None, **kwargs
+    ) -> dict[str, torch.Tensor]:
+        """The tensors of the mechanism, by name: `embed` and every layer get all of them as keyword arguments.
+
+        Ids (B, T), positions (B or 1, T); `kwargs` are the other arguments of `forward`. A tensor for one layer alone
+        has the layer's number in its name.
+        """
+        return {}
+
+    def embed(self, input_ids: torch.Tensor, positions: torch.Tensor, **layer_inputs) -> torch.Tensor:
+        """Ids (B, T) and positions (B or 1, T) -> states (B, T, D)."""
+        return self.embed_with(input_ids, self.position_encoding(positions))
+
+    # What the seams are made of
+
+    def embed_with(self, input_ids: torch.Tensor, encoding: torch.Tensor) -> torch.Tensor:
+        """Scaled embeddings of ids (B, T) plus the encoding of their positions (B or 1, T, D or 1) -> (B, T, D)."""
+        tokens = self.embed_tokens(input_ids) * self.embed_scale
+        hidden_states = tokens + encoding.to(tokens.dtype)
+        if self.config.layernorm_embedding:
+            hidden_states = self.layernorm_embedding(hidden_states)
+        return nn.functional.dropout(hidden_states, p=self.config.dropout, training=self.training)
+
+    def positions(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None, past_length: int = 0
+    ) -> torch.Tensor:
+        """Positions of ids (B, T), (B or 1, T); ValueError where the table of learned ones has no row for them."""
+        positions = token_positions(input_ids.shape, input_ids.device, attention_mask, past_length)
+        limit = self.config.max_position_embeddings
+        if self.config.position_type == "learned" and past_length + input_ids.shape[1] > limit:
+            length = int(positions.max()) + 1  # without padding on the left
+            if length > limit:
+                raise ValueError(
+                    f"sequence of {length} tokens, but the model has learned positions for {limit}: give shorter "
+                    "segments or a lower max_new_tokens."
+                )
+        return positions
+
+    def position_encoding(self, positions: torch.Tensor) -> torch.Tensor:
+        """Positions (B or 1, T) from 0 -> their encodings, (B or 1, T, D)."""
+        positions = positions + self.config.position_offset
+        if self.config.position_type == "learned":
+            return self.embed_positions(positions)
+        return sinusoid(positions, self.config.d_model, self.config.position_type)
+
+    def empty_states(self, batch: int, length: int, device: torch.device) -> torch.Tensor:
+        """(batch, length, 0) of the embeddings' type: all that transformers' masks take from the states of queries."""
+        return torch.empty(batch, length, 0, dtype=self.embed_tokens.weight.dtype, device=device)
+
+    @capture_outputs
+    def run_layers(
+        self, hidden_states: torch.Tensor, *arguments, layer_inputs: dict, past_key_values=None, **kwargs
+    ) -> StackOutput:
+        """States (B, T, D) through all layers and the last norm; hidden states and attentions are recorded in here.
+
+        Every layer gets `arguments` and `layer_inputs`. It may return a tuple, states first: the rest of it is in
+        `layer_outputs`.
+        """
+        if past_key_values is not None:
+            layer_inputs = {**layer_inputs, "past_key_values": past_key_values}
+        if kwargs.get("output_attentions"):
+            layer_inputs = {**layer_inputs, "output_attentions": True}
+        layer_outputs = {}
+        for layer in self.layers:
+            hidden_states = layer(hidden_states, *arguments, **layer_inputs)
+            if isinstance(hidden_states, tuple):
+                hidden_states, *layer_outputs[layer.layer_idx] = hidden_states
+        if self.config.normalize_before:
+            hidden_states = self.layer_norm(hidden_states)
+        return StackOutput(
+            last_hidden_state=hidden_states, past_key_values=past_key_values, layer_outputs=layer_outputs
+        )
+
+
+def recording(kwargs: dict) -> dict:
+    """Of the arguments of `forward` those for `run_layers`: what it records."""
+    return {name: value for name, value in kwargs.items() if name.startswith("output_")} | {"return_dict": True}
+
+
+class Encoder(Stack):
+    """Source ids to states."""
+
+    layer_class = EncoderLayer
+    _can_record_outputs = {
+        "hidden_states": EncoderLayer,
+        "attentions": OutputRecorder(Attention, index=1, layer_name="self_attn"),
+    }
+
+    def __init__(self, config: DocMTConfig):
+        super().__init__(config)
+        self.layers = nn.ModuleList([self.layer_class(config, i) for i in range(config.encoder_layers)])
+        self.post_init()
+
+    @can_return_tuple
+    @merge_with_config_defaults
+    def forward(
+        self, input_ids: torch.Tensor | None = None, attention_mask: torch.Tensor | None = None, **kwargs
+    ) -> BaseModelOutput:
+        """`input_ids` (B, S), `attention_mask` (B, S), 1 = token -> `last_hidden_state` (B, S, D).
+
+        `kwargs` are the inputs of the mechanism, which the seams take, and `output_attentions`, `output_hidden_states`.
+        """
+        padded_left = attention_mask is not None and not is_right_padded(attention_mask)
+        positions = self.positions(input_ids, attention_mask if padded_left else None)
+        layer_inputs = self.layer_inputs(input_ids, positions, attention_mask, **kwargs)
+        hidden_states = self.embed(input_ids, positions, **layer_inputs)
+        mask = self.attention_mask(hidden_states, attention_mask)
+        outputs = self.run_layers(hidden_states, mask, layer_inputs=layer_inputs, **recording(kwargs))
+        return self.build_output(outputs, layer_inputs, input_ids, attention_mask, **kwargs)
+
+    # Seams, besides `layer_inputs` and `embed`
+
+    def attention_mask(
+        self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None = None
+    ) -> torch.Tensor | None:
+        """Mask of self-attention among states (B, S, D), as attention takes it, from a mask (B, S), 1 = token."""
+        return create_bidirectional_mask(config=self.config, inputs_embeds=hidden_states, attention_mask=attention_mask)
+
+    def build_output(
+        self,
+        outputs: StackOutput,
+        layer_inputs: dict[str, torch.Tensor],
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        **kwargs,
+    ) -> BaseModelOutput:
+        """What `forward` returns."""
+        return BaseModelOutput(
+            last_hidden_state=outputs.last_hidden_state,
+            hidden_states=outputs.hidden_states,
+            attentions=outputs.attentions,
+        )
+
+
+class Decoder(Stack):
+    """Target ids and source states to states."""
+
+    layer_class = DecoderLayer
+    _can_record_outputs = {
+        "hidden_states": DecoderLayer,
+        "attentions": OutputRecorder(Attention, index=1, layer_name="self_attn"),
+        "cross_attentions": OutputRecorder(Attention, index=1, layer_name="encoder_attn"),
+    }
+
+    def __init__(self, config: DocMTConfig):
+        super().__init__(config)
+        self.layers = nn.ModuleList([self.layer_class(config, i) for i in range(config.decoder_layers)])
+        self.post_init()
+
+    @can_return_tuple
+    @merge_with_config_defaults
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        encoder_hidden_states: torch.Tensor | None = None,
+        encoder_attention_mask: torch.Tensor | None = None,
+        past_key_values=None,
+        use_cache: bool | None = None,
+        **kwargs,
+    ) -> BaseModelOutputWithPastAndCrossAttentions:
+        """`input_ids` (B, T): with a cache the new tokens; `attention_mask` (B, cached + T), 1 = token.
+
+        `encoder_hidden_states` (B or fewer, S, D) and `encoder_attention_mask` (the same, S). `kwargs` are the inputs
+        of the mechanism, as `DocMTModel.decoder_inputs` gives them, and `output_attentions`, `output_hidden_states`.
+        """
+        arguments = {
+            "attention_mask": attention_mask,
+            "encoder_hidden_states": encoder_hidden_states,
+            "past_key_values": past_key_values,
+            **kwargs,
+        }
+        past_length = past_key_values.get_seq_length() if past_key_values is not None else 0
+        attention_mask = self.padding_to_mask(attention_mask, past_length)
+        positions = self.positions(input_ids, attention_mask, past_length)
+        layer_inputs = self.layer_inputs(input_ids, positions, **arguments)
+        if use_cache and past_key_values is None:
+            past_key_values = self.new_cache()
+        hidden_states = self.embed(input_ids, positions, **layer_inputs)
+        mask = self.attention_mask(hidden_states, attention_mask, past_key_values)
+        source_mask = self.source_mask(hidden_states, encoder_hidden_states, encoder_attention_mask)
+        outputs = self.run_layers(
+            hidden_states,
+            mask,
+            encoder_hidden_states,
+            source_mask,
+            layer_inputs=layer_inputs,
+            past_key_values=past_key_values,
+            **recording(kwargs),
+        )
+        return self.build_output(outputs, layer_inputs, input_ids, **arguments)
+
+    def new_cache(self) -> DecodingCache:
+        """An empty cache for `past_key_values`."""
+        return DecodingCache()
+
+    # Seams, besides `layer_inputs` and `embed`
+
+    def attention_mask(
+        self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None = None, past_key_values=None
+    ) -> torch.Tensor | None:
+        """Mask of self-attention of new states (B, T, D), from a mask (B, cached + T); None = all that came before."""
+        if hidden_states.shape[1] == 1 and attention_mask is None:
+            return None  # one new token sees all that came before it
+        return create_causal_mask(
+            config=self.config,
+            inputs_embeds=hidden_states,
+            attention_mask=attention_mask,
+            past_key_values=past_key_values.self_attention_cache if past_key_values is not None else None,
+        )
+
+    def source_mask(
+        self,
+        hidden_states: torch.Tensor,
+        encoder_hidden_states: torch.Tensor,
+        encoder_attention_mask: torch.Tensor | None = None,
+    ) -> torch.Tensor | None:
+        """Mask of attention to a source (B or fewer, S, D), from a mask (the same, S); None = all of it is seen."""
+        if encoder_attention_mask is None:
+            return None
+        return self.source_mask_of(encoder_hidden_states, encoder_attention_mask, hidden_states.shape)
+
+    def build_output(
+        self, outputs: StackOutput, layer_inputs: dict[str, torch.Tensor], input_ids: torch.Tensor, **kwargs
+    ) -> BaseModelOutputWithPastAndCrossAttentions:
+        """What `forward` returns."""
+        fields = {name: value for name, value in outputs.items() if name != "layer_outputs"}
+        return BaseModelOutputWithPastAndCrossAttentions(**fields)
+
+    # What the seams are made of
+
+    def padding_to_mask(self, attention_mask: torch.Tensor | None, past_length: int) -> torch.Tensor | None:
+        """A mask (B, cached + T), or None where causality hides all of its padding from every token before it."""
+        if attention_mask is not None and not past_length and is_right_padded(attention_mask):
+            return None
+        return attention_mask
+
+    def source_mask_of(
+        self, source: torch.Tensor, source_mask: torch.Tensor, shape: tuple[int, ...]
+    ) -> torch.Tensor | None:
+        """Mask of attention of target states of a shape (B, T, ...) to any source (sources, S, D), 1 = is seen."""
+        sources, (batch, length) = source.shape[0], shape[:2]
+        return create_bidirectional_mask(
+            config=self.config,
+            inputs_embeds=self.empty_states(sources, batch // sources * length, source.device),
+            attention_mask=source_mask,
+            encoder_hidden_states=source,
+        )
+
+
+class DocMTModel(DocMTPreTrainedModel):
+    """Encoder and decoder over shared token embeddings."""
+
+    encoder_class = Encoder
+    decoder_class = Decoder
+    encoder_input_names: tuple[str, ...] = ()  # arguments of `forward` that the encoder takes besides ids and mask
+    decoder_input_names: tuple[str, ...] = ()  # arguments of `forward` that `decoder_inputs` takes
+    _tied_weights_keys = {
+        "encoder.embed_tokens.weight": "shared.weight",
+        "decoder.embed_tokens.weight": "shared.weight",
+    }
+
+    def __init__(self, config: DocMTConfig):
+        super().__init__(config)
+        if config.share_encoder_decoder_embeddings:
+            self.shared = nn.Embedding(config.vocab_size, config.d_model, config.pad_token_id)
+        else:
+            self._tied_weights_keys = None
+        self.encoder = self.encoder_class(config)
+        self.decoder = self.decoder_class(config)
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        decoder_input_ids: torch.Tensor | None = None,
+        decoder_attention_mask: torch.Tensor | None = None,
+        encoder_outputs: BaseModelOutput | tuple | None = None,
+        past_key_values=None,
+        use_cache: bool | None = None,
+        **kwargs,
+    ) -> Seq2SeqModelOutput:
+        """Shapes as in `DocMTForConditionalGeneration.forward`; `kwargs` have the inputs of the mechanism."""
+        encoder_inputs = {name: kwargs[name] for name in self.encoder_input_names if name in kwargs}
+        decoder_inputs = {name: kwargs[name] for name in self.decoder_input_names if name in kwargs}
+        kwargs = {name: kwargs[name] for name in kwargs if name not in encoder_inputs | decoder_inputs}
+        if encoder_outputs is None:
+            encoder_outputs = self.encoder(
+                input_ids=input_ids, attention_mask=attention_mask, **encoder_inputs, **kwargs, return_dict=True
+            )
+        elif not isinstance(encoder_outputs, BaseModelOutput):
+            encoder_outputs = BaseModelOutput(*encoder_outputs)
+        decoder_inputs = self.decoder_inputs(
+            decoder_input_ids, decoder_attention_mask, encoder_outputs, past_key_values, **decoder_inputs
+        )
+        decoder_outputs = self.decoder(
+            input_ids=decoder_input_ids,
+            attention_mask=decoder_attention_mask,
+            encoder_hidden_states=encoder_outputs.last_hidden_state,
+            encoder_attention_mask=attention_mask,
+            past_key_values=past_key_values,
+            use_cache=use_cache,
+            **decoder_inputs,
+            **kwargs,
+            return_dict=True,
+        )
+        return self.build_output(encoder_outputs, decoder_outputs)
+
+    # Seams
+
+    def decoder_inputs(
+        self,
+        decoder_input_ids: torch.Tensor,
+        decoder_attention_mask: torch.Tensor | None,
+        encoder_outputs: BaseModelOutput,
+        past_key_values=None,
+    ) -> dict[str, torch.Tensor | None]:
+        """What the decoder's `forward` takes besides ids and source states, from what the encoder gave out."""
+        return {}
+
+    def build_output(self, encoder_outputs, decoder_outputs) -> Seq2SeqModelOutput:
+        """What `forward` returns."""
+        return Seq2SeqModelOutput(
+            last_hidden_state=decoder_outputs.last_hidden_state,
+            past_key_values=decoder_outputs.past_key_values,
+            decoder_hidden_states=decoder_outputs.hidden_states,
+            decoder_attentions=decoder_outputs.attentions,
+            cross_attentions=decoder_outputs.cross_attentions,
+            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
+            encoder_hidden_states=encoder_outputs.hidden_states,
+            encoder_attentions=encoder_outputs.attentions,
+        )
+
+    # Embeddings, as transformers asks for them
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.encoder.embed_tokens
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        self.encoder.embed_tokens = value
+        if self.config.share_encoder_decoder_embeddings:
+            self.shared = self.decoder.embed_tokens = value
+
+
+class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, SharedSourceGeneration, GenerationMixin):
+    """The backbone with a language modelling head; base class of every architecture."""
+
+    model_class = DocMTModel
+    output_class = Seq2SeqLMOutput
+    _tied_weights_keys = {"lm_head.weight": "model.decoder.embed_tokens.weight"}
+    _keys_to_ignore_on_load_missing = ["final_logits_bias"]
+
+    def __init__(self, config: DocMTConfig):
+        super().__init__(config)
+        self.model = self.model_class(config)
+        if config.share_encoder_decoder_embeddings:
+            names = ("lm_head.weight", "model.decoder.embed_tokens.weight", "model.encoder.embed_tokens.weight")
+            self._tied_weights_keys = dict.fromkeys(names, "model.shared.weight")
+        self.register_buffer("final_logits_bias", torch.zeros(1, config.vocab_size))
+        self.lm_head = Linear(config.d_model, config.vocab_size, bias=False)
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        decoder_input_ids: torch.Tensor | None = None,
+        decoder_attention_mask: torch.Tensor | None = None,
+        encoder_outputs: BaseModelOutput | tuple | None = None,
+        past_key_values=None,
+        labels: torch.Tensor | None = None,
+        label_weights: torch.Tensor | None = None,
+        use_cache: bool | None = None,
+        num_items_in_batch: torch.Tensor | int | None = None,
+        **kwargs,
+    ) -> Seq2SeqLMOutput:
+        """Logits (B, T, V), and the loss where labels are given.
+
+        `input_ids`, `attention_mask` (B, S); `decoder_input_ids`, `decoder_attention_mask` (B, T), the latter with
+        the cached tokens in front; `labels` (B, T), -100 = not scored; `label_weights` (B, T). Masks: 1 = token.
+        `encoder_outputs` may hold fewer rows than the decoder's batch, see `Attention`. Without `decoder_input_ids`
+        the labels are shifted to the right behind the decoder's start token.
+        """
+        if labels is not None:
+            use_cache = False
+            if decoder_input_ids is None:
+                decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+        outputs = self.model(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            decoder_input_ids=decoder_input_ids,
+            decoder_attention_mask=decoder_attention_mask,
+            encoder_outputs=encoder_outputs,
+            past_key_values=past_key_values,
+            use_cache=use_cache,
+            **kwargs,
+            return_dict=True,
+        )
+        logits = self.lm_head(outputs.last_hidden_state, self.final_logits_bias[0])
+        loss = None
+        if labels is not None:
+            smoothing = self.config.label_smoothing if self.training else 0.0
+            loss = weighted_cross_entropy(logits, labels, label_weights, smoothing, num_items_in_batch)
+        states = {name: value for name, value in outputs.items() if name != "last_hidden_state"}
+        return self.output_class(loss=loss, logits=logits, **states)
+
+    def logits_at(self, positions: torch.Tensor, **inputs) -> torch.Tensor:
+        """Logits (N, V) of N target positions alone, true in (B, T) bool; `inputs` as in `forward`, without labels."""
+        hidden_states = self.model(**inputs).last_hidden_state  # (B, T, D)
+        return self.lm_head(hidden_states[positions], self.final_logits_bias[0])
+
+    def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
+        """Labels (B, T) shifted to the right: the decoder's start token in front, the last label dropped."""
+        start = labels.new_full((labels.shape[0], 1), self.config.decoder_start_token_id)
+        return torch.cat([start, labels[:, :-1].masked_fill(labels[:, :-1] == -100, self.config.pad_token_id)], dim=1)
+
+    def adapt_state_dict(
+        self, state_dict: dict[str, torch.Tensor], source_config: DocMTConfig
+    ) -> tuple[dict[str, torch.Tensor], set[str]]:
+        """The weights of a trained model of another configuration, as this one loads them, and which are new here.
+
+        The second value names this model's parameters that the result does not determine: those that `state_dict` has
+        not, and tables with rows that it has not. Names and shapes that do not fit are left for the caller to refuse.
+        """
+        names = {name for name, _ in self.named_parameters()}
+        return dict(state_dict), names - state_dict.keys()
+
+    # Parts and embeddings, as transformers asks for them
+
+    def get_encoder(self, modality=None) -> Encoder:
+        return self.model.encoder
+
+    def get_decoder(self) -> Decoder:
+        return self.model.decoder
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.model.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        self.model.set_input_embeddings(value)
+
+    def set_output_embeddings(self, value: nn.Linear) -> None:
+        """Take over the weights; the layer stays one that can add a bias."""
+        self.lm_head = Linear(value.in_features, value.out_features, bias=False, device="meta")
+        self.lm_head.weight = value.weight
+
+    def resize_token_embeddings(self, new_num_tokens=None, pad_to_multiple_of=None, mean_resizing=True) -> nn.Embedding:
+        """As in transformers, for the tables of both sides; the logits' bias grows with zeros."""
+        embeddings = super().resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
+        decoder, size = self.model.decoder, embeddings.num_embeddings
+        if decoder.embed_tokens.num_embeddings != size:
+            decoder.embed_tokens = self._get_resized_embeddings(decoder.embed_tokens, size, mean_resizing=mean_resizing)
+            if self.config.tie_word_embeddings:
+                self.lm_head.weight = decoder.embed_tokens.weight
+        added = embeddings.num_embeddings - self.final_logits_bias.shape[1]
+        self.final_logits_bias = nn.functional.pad(self.final_logits_bias, (0, added))  # added < 0 cuts
+        return embeddings

@@ -1,0 +1,101 @@
+"""Everything that overrides `GenerationMixin`: source states stay one row a source, architectures add decoder inputs.
+
+Most of these methods are private in transformers: tests/modeling/test_shared_source_generation.py pins the signatures
+that they rely on.
+"""
+
+from functools import wraps
+
+import torch
+from transformers import GenerationMixin
+
+from .cache import DecodingCache
+from .cpu_inference import prepacked_weights
+
+
+class SharedSourceGeneration:
+    """To be placed before `GenerationMixin`, which repeats encoder states for every beam; here they stay once a source.
+
+    So do cross-attention keys and values, and a prompt is read once, as its beams are still the same.
+    """
+
+    per_source_inputs = ("attention_mask",)  # generation inputs with one row a source, shared by its beams
+    prompt_in_chunks = True  # whether `prefill_chunk_size` may cut a prompt
+
+    def new_cache(self) -> DecodingCache:
+        """An empty cache for `past_key_values`."""
+        return self.get_decoder().new_cache()
+
+    def prepacked_weights(self):
+        """Scope in which the weights do not change, for faster inference on a CPU: see `cpu_inference`."""
+        return prepacked_weights(self)
+
+    @wraps(GenerationMixin.generate)
+    def generate(self, *args, **kwargs):
+        with self.prepacked_weights():
+            return super().generate(*args, **kwargs)
+
+    def decoder_inputs_for_generation(self, input_ids: torch.Tensor, model_inputs: dict) -> dict[str, torch.Tensor]:
+        """What `forward` needs for new target tokens besides their ids, computed from all ids so far.
+
+        `input_ids` (B, T) are all target ids, `model_inputs` the arguments of `forward`, with the new ones as
+        `decoder_input_ids`. To be overridden; the plain Transformer needs nothing.
+        """
+        return {}
+
+    def prepare_inputs_for_generation(self, input_ids, next_sequence_length=None, **kwargs):
+        inputs = super().prepare_inputs_for_generation(input_ids, next_sequence_length, **kwargs)
+        return inputs | self.decoder_inputs_for_generation(input_ids, inputs)
+
+    def _expand_inputs_for_generation(self, expand_size=1, is_encoder_decoder=True, input_ids=None, **model_kwargs):
+        """Repeat rows for beams, but for the encoder's output and the inputs of a source."""
+        names = ("encoder_outputs", *self.per_source_inputs)
+        shared = {name: model_kwargs.pop(name) for name in names if name in model_kwargs}
+        input_ids, model_kwargs = super()._expand_inputs_for_generation(expand_size, False, input_ids, **model_kwargs)
+        return input_ids, {**model_kwargs, **shared}
+
+    def _prepare_cache_for_generation(self, generation_config, model_kwargs, *args):
+        """Give a `DecodingCache` where none was given."""
+        if generation_config.cache_implementation not in (None, "dynamic"):
+            raise ValueError(
+                f"cache_implementation must be 'dynamic' or None, got {generation_config.cache_implementation!r}: "
+                "other caches cannot hold one row of source keys for several beams."
+            )
+        if model_kwargs.get("past_key_values") is None and generation_config.use_cache:
+            model_kwargs["past_key_values"] = self.new_cache()
+        else:
+            super()._prepare_cache_for_generation(generation_config, model_kwargs, *args)
+
+    def _reorder_cache(self, past_key_values, beam_idx: torch.Tensor):
+        past_key_values.self_attention_cache.reorder_cache(beam_idx)
+        return past_key_values
+
+    def _prefill(self, input_ids, generation_config, model_kwargs, is_first_iteration=True):
+        """Read the prompt once a source: its beams are still the same."""
+        if generation_config.prefill_chunk_size and not self.prompt_in_chunks:
+            raise ValueError(
+                f"prefill_chunk_size must be None, got {generation_config.prefill_chunk_size}: a part of the "
+                "prompt does not tell where its sentences stand."
+            )
+        beams = input_ids.shape[0] // model_kwargs["encoder_outputs"].last_hidden_state.shape[0]
+        own_cache = isinstance(model_kwargs.get("past_key_values"), DecodingCache)
+        recorded = generation_config.output_attentions or generation_config.output_hidden_states
+        if beams == 1 or not own_cache or recorded or generation_config.prefill_chunk_size:
+            outputs = super()._prefill(input_ids, generation_config, model_kwargs, is_first_iteration)
+        else:
+            once = {
+                name: value[::beams] if self._is_repeated(name, value, input_ids) else value
+                for name, value in model_kwargs.items()
+            }
+            outputs = super()._prefill(input_ids[::beams], generation_config, once, is_first_iteration)
+            outputs.logits = outputs.logits[:, -1:].repeat_interleave(beams, dim=0)  # (B, 1, V)
+            outputs.past_key_values.batch_repeat_interleave(beams)
+        if isinstance(outputs.past_key_values, DecodingCache):
+            outputs.past_key_values.prompt_was_read()
+        return outputs
+
+    def _is_repeated(self, name: str, value, input_ids: torch.Tensor) -> bool:
+        """Whether an input has a row for every beam."""
+        if not torch.is_tensor(value) or name in self.per_source_inputs:
+            return False
+        return value.shape[:1] == input_ids.shape[:1]

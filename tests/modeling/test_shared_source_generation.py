@@ -1,0 +1,90 @@
+"""What modeling/ overrides of transformers' generation: the signatures that it relies on, and that one file has all."""
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+from transformers import GenerationMixin
+from transformers.cache_utils import DynamicLayer, EncoderDecoderCache
+
+from hf_docmt.modeling.cache import BeamLayer, DecodingCache
+from hf_docmt.modeling.shared_source_generation import SharedSourceGeneration
+
+MODELING = Path(__file__).resolve().parents[2] / "modeling"
+SIGNATURES = {  # of transformers 5.23
+    "prepare_inputs_for_generation": [
+        "input_ids",
+        "next_sequence_length",
+        "past_key_values",
+        "attention_mask",
+        "inputs_embeds",
+        "is_first_iteration",
+        "kwargs",
+    ],
+    "_expand_inputs_for_generation": ["expand_size", "is_encoder_decoder", "input_ids", "model_kwargs"],
+    "_prepare_cache_for_generation": [
+        "generation_config",
+        "model_kwargs",
+        "generation_mode",
+        "batch_size",
+        "max_cache_length",
+    ],
+    "_prefill": ["input_ids", "generation_config", "model_kwargs", "is_first_iteration"],
+}
+
+
+def parameters(function) -> list[str]:
+    return [name for name in inspect.signature(function).parameters if name != "self"]
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_signatures_of_transformers(name):
+    assert parameters(getattr(GenerationMixin, name)) == SIGNATURES[name]
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_overrides_take_what_transformers_gives(name):
+    """Every parameter of the original has one of the same name or is collected by * or **."""
+    own = inspect.signature(getattr(SharedSourceGeneration, name)).parameters
+    kinds = {parameter.kind for parameter in own.values()}
+    collects = kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    assert collects or set(SIGNATURES[name]) <= own.keys()
+
+
+def test_the_reordering_hook_is_called():
+    """It has no definition in GenerationMixin; beam search asks whether the model has it."""
+    assert "self._reorder_cache(" in inspect.getsource(GenerationMixin) or hasattr(GenerationMixin, "_reorder_cache")
+    assert parameters(SharedSourceGeneration._reorder_cache) == ["past_key_values", "beam_idx"]
+
+
+@pytest.mark.parametrize(
+    ("own", "original", "names"),
+    [
+        (
+            BeamLayer,
+            DynamicLayer,
+            ("update", "reorder_cache", "crop", "batch_repeat_interleave", "lazy_initialization"),
+        ),
+        (DecodingCache, EncoderDecoderCache, ("reorder_cache", "batch_repeat_interleave", "batch_select_indices")),
+    ],
+)
+def test_signatures_of_caches(own, original, names):
+    for name in names:
+        assert parameters(getattr(own, name)) == parameters(getattr(original, name)), name
+
+
+def test_no_other_file_overrides_generation():
+    """But `generate` itself, which is public."""
+    mixin = {name for name, _ in inspect.getmembers(GenerationMixin, inspect.isfunction)} | {"_reorder_cache"}
+    for path in MODELING.glob("*.py"):
+        if path.stem == "shared_source_generation":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                methods = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+                found = methods & mixin - {"generate"}
+                is_cache = any(
+                    "Layer" in getattr(base, "id", "") or "Cache" in getattr(base, "id", "") for base in node.bases
+                )
+                assert is_cache or not found, (path.name, node.name, found)
