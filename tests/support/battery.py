@@ -11,9 +11,10 @@ import math
 import pytest
 import torch
 from torch.nn import functional as F
-from transformers import LogitsProcessor
+from transformers import Cache, LogitsProcessor
 
 from hf_docmt import registry
+from support.layer_hooks import ParameterUse, layer_arguments
 from support.reference import weights_of
 from support.tiny_models import EOS, SEP, build, documents_of, random_text, word_tokenizer
 
@@ -243,6 +244,24 @@ class Battery:
         parts = [self.collate(model.config, examples[:1]), self.collate(model.config, examples[1:])]
         losses = [model(**part, num_items_in_batch=count).loss for part in parts]
         torch.testing.assert_close(sum(losses), model(**batch).loss)
+
+    # Layers: what arrives in them, and where their parameters are used
+
+    def test_layers_get_tensors(self, model, batch):
+        """Nothing but tensors, numbers and the cache: what checkpointing, FSDP, compilation and export can see."""
+        with layer_arguments(model) as arguments:
+            model(**batch)
+            model.generate(**self.generation_inputs(batch), **GREEDY)
+        assert len(arguments) > 4
+        for name, value in arguments:
+            assert value is None or isinstance(value, torch.Tensor | bool | int | Cache), (name, type(value))
+
+    def test_parameters_are_used_inside_their_layer(self, model, batch):
+        with ParameterUse(model) as use:
+            model.train()(**batch).loss.backward()
+        assert not use.outside
+        names = {f"{layer}.{name}" for layer, module in use.layers.items() for name, _ in module.named_parameters()}
+        assert use.inside == names
 
     # 7. Round trip (in a process without the package: test_hub_folder.py)
 

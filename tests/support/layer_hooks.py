@@ -1,0 +1,71 @@
+"""What arrives in the layers of a model, and where their parameters are used, watched while the model runs."""
+
+from contextlib import contextmanager
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from hf_docmt.modeling.layers import DecoderLayer, EncoderLayer
+
+
+def layers_of(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
+    return {name: one for name, one in model.named_modules() if isinstance(one, EncoderLayer | DecoderLayer)}
+
+
+@contextmanager
+def layer_arguments(model: torch.nn.Module):
+    """A list of (layer and argument, value) of all calls of layers."""
+    found: list[tuple] = []
+
+    def note(name):
+        def hook(module, args, kwargs):
+            found.extend((f"{name} {key}", value) for key, value in [*enumerate(args), *kwargs.items()])
+
+        return hook
+
+    hooks = [one.register_forward_pre_hook(note(name), with_kwargs=True) for name, one in layers_of(model).items()]
+    try:
+        yield found
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+class ParameterUse(TorchFunctionMode):
+    """Names of the layers' parameters that torch functions get inside and outside of the forward of their layer."""
+
+    def __init__(self, model: torch.nn.Module):
+        super().__init__()
+        self.layers = layers_of(model)
+        self.owners = [
+            (parameter, name, f"{name}.{part}")
+            for name, layer in self.layers.items()
+            for part, parameter in layer.named_parameters()
+        ]
+        self.inside: set[str] = set()
+        self.outside: set[str] = set()
+        self.running: set[str] = set()
+
+    def __enter__(self):
+        self.hooks = []
+        for name, layer in self.layers.items():
+            begin, end = (
+                (lambda *_, name=name: self.running.add(name)),
+                (lambda *_, name=name: self.running.discard(name)),
+            )
+            self.hooks += [layer.register_forward_pre_hook(begin), layer.register_forward_hook(end)]
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        for hook in self.hooks:
+            hook.remove()
+        return super().__exit__(*error)
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        given = [value for value in (*args, *kwargs.values()) if isinstance(value, torch.nn.Parameter)]
+        for value in given:
+            for parameter, layer, name in self.owners:
+                if parameter is value:
+                    (self.inside if layer in self.running else self.outside).add(name)
+        return function(*args, **kwargs)
