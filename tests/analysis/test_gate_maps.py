@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 import torch
+from support.context_reference import layer_outputs, positions, selected
 from support.reference import norm, reference_stack, weights_of
 from support.tiny_models import BOD, EOS, build, random_text, word_tokenizer
-from test_routing import layer_outputs, positions, selected
 from torch.nn import functional as F
 
 from hf_docmt.analysis.gate_maps import GateMap, gate_map

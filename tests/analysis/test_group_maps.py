@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 import torch
+from support.context_reference import LATENT, normalized
 from support.reference import feed_forward, reference_stack, weights_of
 from support.tiny_models import EOS, build, random_text, word_tokenizer
-from test_caching import LATENT, normalized
 
 from hf_docmt.analysis.group_maps import GroupMap, GroupMaps, GroupUse, group_maps
 from hf_docmt.analysis.pictures.heat_maps import draw_group_maps

@@ -3,8 +3,8 @@
 import json
 
 import pytest
+from support.pretrained_models import multilingual, saved
 from support.tiny_models import WORDS
-from test_systems import multilingual, saved
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from hf_docmt.cli.loading import NOT_FOR_ATTENTION, load_system

@@ -8,21 +8,16 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.pretrained_models import SIZES, multilingual, randomised, saved
 from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
-    M2M100Config,
-    M2M100ForConditionalGeneration,
     M2M100Tokenizer,
     MarianConfig,
     MarianMTModel,
     MarianTokenizer,
-    MBartConfig,
-    MBartForConditionalGeneration,
-    MBartTokenizer,
-    NllbTokenizer,
     T5Config,
     T5ForConditionalGeneration,
 )
@@ -36,17 +31,6 @@ from hf_docmt.evaluation.systems.token_texts import piece_spans, piece_texts, wo
 from hf_docmt.hub.conversion import convert_sentence_model
 
 WORDS = "der die das Hund Katze Haus schläft sitzt ist rot groß hier dort heute nie immer und oder aber Sie".split()
-SIZES = {
-    "d_model": 16,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "encoder_attention_heads": 2,
-    "decoder_attention_heads": 2,
-    "encoder_ffn_dim": 24,
-    "decoder_ffn_dim": 24,
-    "init_std": 0.5,
-    "max_position_embeddings": 128,
-}
 TOKENS = {
     "pad_token_id": 0,
     "bos_token_id": 2,
@@ -86,15 +70,6 @@ def item(number, context=2, candidates=3, **changes):
 
 ITEMS = [item(number, context=number % 4, candidates=2 + number % 2) for number in range(1, 9)]
 DOCUMENTS = [[text(1, 3), "", text(2, 5), text(3, 1)], [], ["  "], [text(4, 2), text(5, 6)]]
-
-
-def randomised(model, seed=0):
-    torch.manual_seed(seed)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.requires_grad:  # not Marian's sines
-                parameter.add_(torch.randn_like(parameter) * 0.3)
-    return model.eval()
 
 
 @pytest.fixture(scope="module")
@@ -248,23 +223,6 @@ def test_docmt_system_is_the_scorer(tokenizer):
         DocMTSystem(model, tokenizer, past_context=3)
     with pytest.raises(ValueError, match="future_context is 1, but the model was trained with 0"):
         DocMTSystem(model, tokenizer, future_context=1)
-
-
-LETTERS = ["▁", *"abcdefghij", "▁der", "▁die"]
-NLLB_VOCAB = {token: place for place, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", *LETTERS, "▁d", "er"])}
-
-
-def multilingual(family):
-    if family == "mbart":
-        vocab = [(token, -float(place)) for place, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", *LETTERS])]
-        tokenizer = MBartTokenizer(vocab=vocab)
-        config = MBartConfig(**SIZES, vocab_size=len(tokenizer), scale_embedding=True)
-        return randomised(MBartForConditionalGeneration(config)), tokenizer, ("en_XX", "ro_RO")
-    merges = [("▁", "d"), ("e", "r")] if "r" in NLLB_VOCAB else []
-    tokenizer = NllbTokenizer(vocab=dict(NLLB_VOCAB), merges=merges)
-    ends = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
-    config = M2M100Config(**SIZES, **ends, vocab_size=len(tokenizer))
-    return randomised(M2M100ForConditionalGeneration(config)), tokenizer, ("eng_Latn", "fra_Latn")
 
 
 @pytest.mark.filterwarnings("ignore:.*did not end before")
@@ -567,12 +525,6 @@ def test_bad_causal(llama, tokenizer, monkeypatch):
 
 
 # Loading
-
-
-def saved(folder, model, tokenizer):
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
 
 
 def test_load_system(tmp_path, marian, llama, tokenizer):

@@ -5,6 +5,7 @@ import re
 import pytest
 import torch
 from support.battery import Battery, gradients, logits
+from support.context_reference import CONTEXT, DOCUMENTS, LATENT, normalized, plain_size, sentences_of
 from support.reference import attention, feed_forward, linear, norm, reference_logits, reference_stack, weights_of
 from support.tiny_models import BOD, EOS, PAD, SEP, SIZES, build, documents_of, plain_model, random_text, word_tokenizer
 from torch.nn import functional as F
@@ -15,9 +16,7 @@ from hf_docmt.modeling.configuration_caching import CachingConfig
 from hf_docmt.modeling.context_translation import ContextTranslator
 from hf_docmt.modeling.shortening import sparsemax
 
-CONTEXT = ("context_input_ids", "context_attention_mask", "context_offsets", "context_is_target")
 SHORT = {"max_new_tokens": 6, "no_repeat_ngram_size": 2}
-LATENT = {"categorizer_dim": 6, "shortening_size": 3}
 
 
 class TestCaching(Battery):
@@ -77,26 +76,6 @@ class TestCaching(Battery):
 
 
 # The definition, sentence by sentence
-
-
-def sentences_of(batch: dict) -> list[dict]:
-    """Rows of a batch as lists: source, target, context as (offset, is it of the target, ids)."""
-    rows = []
-    for row, (ids, mask) in enumerate(zip(batch["input_ids"], batch["attention_mask"])):
-        seen = batch["decoder_attention_mask"][row].sum()
-        context = [
-            (int(offset), bool(is_target), sentence[: kept.sum()].tolist())
-            for offset, is_target, sentence, kept in zip(
-                batch["context_offsets"][row],
-                batch["context_is_target"][row],
-                batch["context_input_ids"][row],
-                batch["context_attention_mask"][row],
-            )
-            if kept.any()
-        ]
-        source, target = ids[: mask.sum()].tolist(), batch["decoder_input_ids"][row][:seen].tolist()
-        rows.append({"source": source, "target": target, "context": context})
-    return rows
 
 
 def reference_logits_of(model, row: dict) -> torch.Tensor:
@@ -168,19 +147,6 @@ def max_of(values: torch.Tensor) -> torch.Tensor:
     return values[int(values.argmax())]
 
 
-def normalized(kind: str, scores: torch.Tensor) -> torch.Tensor:
-    """Softmax, or sparsemax by trying every number of nonzero places."""
-    if kind == "softmax":
-        return scores.exp() / scores.exp().sum()
-    order = sorted(range(len(scores)), key=lambda place: -scores[place].item())
-    for count in range(len(scores), 0, -1):
-        chosen = order[:count]
-        threshold = (scores[chosen].sum() - 1) / count
-        if all(scores[place] > threshold for place in chosen):
-            return torch.stack([scores[i] - threshold if i in chosen else scores[i] * 0 for i in range(len(scores))])
-    raise AssertionError("one place is always possible")
-
-
 # The cache
 
 
@@ -195,14 +161,6 @@ def translators(model, document_batches: list[list[list[str]]], strategy: str | 
     ]
     del model.translator
     return [cached, anew]
-
-
-DOCUMENTS = [
-    random_text([3, 1, 4, 2, 3, 5], seed=11),
-    random_text([2, 2], seed=12),
-    [],
-    random_text([4, 1, 1], seed=13),
-]
 
 
 @pytest.mark.parametrize("case", list(TestCaching.cases))
@@ -339,11 +297,6 @@ def test_parameters_of_the_paper(fields, published):
         rows = model.get_encoder().shortener.embed_positions.num_embeddings
         unread += (config.shortening_size + 1 if "ing" in fields["shortening"] else 1025) - rows
     assert round((model.num_parameters() + unread * 512) / 1e6, 2) == published
-
-
-def plain_size(config) -> int:
-    concat = registry.get("concat")
-    return concat.model_class(concat.config_class(vocab_size=config.vocab_size)).num_parameters()
 
 
 # Bad input

@@ -5,9 +5,9 @@ import re
 import pytest
 import torch
 from support.battery import Battery
+from support.context_reference import CONTEXT, DOCUMENTS, plain_size, sentences_of
 from support.reference import attention, norm, reference_logits, reference_stack, weights_of
 from support.tiny_models import EOS, PAD, SEP, build, plain_model, word_tokenizer
-from test_caching import CONTEXT, DOCUMENTS, plain_size, sentences_of
 
 from hf_docmt import registry
 from hf_docmt.modeling.configuration_multiencoder import MultiEncoderConfig

@@ -6,10 +6,9 @@ import re
 import pytest
 import torch
 from support.battery import Battery, logits
-from support.reference import attention, norm, position_vector, reference_logits, reference_stack, weights_of
+from support.context_reference import CONTEXT, DOCUMENTS, layer_outputs, positions, selected, sentences_of
+from support.reference import attention, norm, reference_logits, reference_stack, weights_of
 from support.tiny_models import EOS, SEP, build, plain_model, word_tokenizer
-from test_caching import CONTEXT, DOCUMENTS, sentences_of
-from torch.nn import functional as F
 
 from hf_docmt.modeling.configuration_doct import DocTConfig
 from hf_docmt.modeling.configuration_routing import RoutingConfig
@@ -148,42 +147,6 @@ class TestDocT(SeparateContext):
 
         memory = reference_stack(model, "encoder", row["source"], then=then)
         return reference_logits(model, reference_stack(model, "decoder", row["target"], memory=memory, then=then))
-
-
-def positions(model, length: int) -> torch.Tensor:
-    return torch.stack([position_vector(model, t, "encoder") for t in range(length)])
-
-
-def layer_outputs(model, ids: list[int], segment: torch.Tensor) -> list[torch.Tensor]:
-    """Of a context sentence the output of every context layer, normalised where layers normalise their input."""
-    config, found = model.config, []
-    layers = config.encoder_layers
-    for count in range(1, layers + 1):
-        config.encoder_layers = count
-        found.append(
-            reference_stack(
-                model, "encoder", ids, [positions(model, len(ids)) + segment], layers="model.encoder.context_layers"
-            )
-        )
-    config.encoder_layers = layers
-    return found
-
-
-def selected(model, name: str, states: torch.Tensor, contexts: list, side: str = "encoder") -> torch.Tensor:
-    """Fei et al. (2022), equations 12 to 15, word by word: attention to each sentence by the word's share of it."""
-    config, weights = model.config, weights_of(model)
-    heads = getattr(config, f"{side}_attention_heads")
-    read = {
-        place: attention(weights, f"{name}.attn", states, context @ weights[f"{name}.{when}_proj.weight"].T, heads)
-        for place, when, context in contexts
-    }
-    rows = []
-    for word, x in enumerate(states):
-        hidden = F.relu(weights[f"{name}.selection.fc1.weight"] @ x + weights[f"{name}.selection.fc1.bias"])
-        scores = [*(weights[f"{name}.selection.fc2.weight"] @ hidden), torch.tensor(0.0)]
-        total = sum(score.exp() for score in scores)
-        rows.append(sum((scores[place].exp() / total * read[place][word] for place in read), start=torch.zeros_like(x)))
-    return torch.stack(rows)
 
 
 # The gate

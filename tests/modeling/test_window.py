@@ -8,9 +8,9 @@ import pytest
 import torch
 from support.battery import Battery, gradients, logits
 from support.reference import feed_forward, linear, norm, position_vector, weights_of
+from support.slow_translation import Slow
+from support.slow_translation import settings as slow_settings
 from support.tiny_models import EOS, SEP, build, random_text, word_tokenizer
-from test_strategies import Slow
-from test_strategies import settings as slow_settings
 
 from hf_docmt.modeling.cache import DecodingCache
 from hf_docmt.modeling.configuration_docmt import DocMTConfig

@@ -1,0 +1,82 @@
+"""Translation of documents sentence by sentence, without batches and caches: what strategies are compared with."""
+
+import torch
+from transformers import LogitsProcessor
+
+from support.tiny_models import BOD, BOS, EOS, PAD, SEP, UNK, word_tokenizer
+
+
+class Restless(LogitsProcessor):
+    """Random preferences by the last token and the number of tokens, so that untrained models say different things."""
+
+    def __init__(self):
+        self.table = torch.randn(5, 30, 30, generator=torch.Generator().manual_seed(0)) * 1.5
+        self.table[:, :, [SEP, EOS]] += 2.5
+        self.table[:, :, [PAD, UNK, BOS, BOD]] -= 20
+
+    def __call__(self, input_ids, scores):
+        return scores + self.table[(input_ids > BOS).sum(1) % 5, input_ids[:, -1]]  # PAD and BOS may be holes
+
+
+def settings(beams: dict) -> dict:
+    """Options of `generate` for tiny untrained models."""
+    return {**beams, "max_new_tokens": 8, "logits_processor": [Restless()]}
+
+
+class Slow:
+    """One sentence of one document at a time, everything computed anew."""
+
+    def __init__(self, model, beams: dict):
+        self.model, self.config, self.options = model, model.config, settings(beams)
+        self.tokenizer = word_tokenizer()
+
+    def ids(self, sentences: list[str]) -> list[list[int]]:
+        return [self.tokenizer(sentence, add_special_tokens=False)["input_ids"] for sentence in sentences]
+
+    def generate(
+        self, sentences: list[list[int]], before: list[list[int]], bod: bool, target_bod: bool, stops
+    ) -> list[int]:
+        source = [BOD] * bod + [id for sentence in sentences for id in [*sentence, SEP]][:-1] + [EOS]
+        prompt = [BOS] + [BOD] * target_bod + [id for sentence in before for id in [*sentence, SEP]]
+        found = self.model.generate(
+            input_ids=torch.tensor([source]),
+            decoder_input_ids=torch.tensor([prompt]),
+            use_cache=False,
+            eos_token_id=stops,
+            **self.options,
+        )[0, len(prompt) :].tolist()
+        return found[: next((place for place, id in enumerate(found) if id in stops), None)]
+
+    def sequential(self, document: list[str]) -> list[str]:
+        """Windows that slide, or the chunk that the sentence is in."""
+        source, target = self.ids(document), []
+        for place in range(len(source)):
+            if self.config.view == "chunk":
+                first, end, missing = *self.chunk(source, place), 0
+            else:
+                first, end = max(0, place - self.config.past_context), place + 1 + self.config.future_context
+                missing = max(0, end - len(source))
+            both = self.config.context_sides == "both"
+            bod = self.config.use_bod and first == 0
+            target.append(
+                self.generate(
+                    source[first:end] + [[]] * missing,
+                    target[first:place] if both else [],
+                    bod,
+                    bod if both else bod and place == 0,
+                    [EOS, SEP],
+                )
+            )
+        return [self.tokenizer.decode(ids, skip_special_tokens=True) for ids in target]
+
+    def chunk(self, source: list[list[int]], place: int) -> tuple[int, int]:
+        """First sentence and end of the part: equal shares of the tokens, the fewest of which none passes the limit."""
+        ends = [sum(len(ids) + 1 for ids in source[: number + 1]) for number in range(len(source))]
+        limit = max(self.config.chunk_tokens, *(len(ids) + 1 for ids in source))
+        for shares in range(-(-ends[-1] // limit), len(source) + 1):
+            cuts = {sum(end <= ends[-1] * share / shares for end in ends) for share in range(shares + 1)}
+            borders = [0, *ends]
+            sizes = [borders[end] - borders[first] for first, end in zip(sorted(cuts), sorted(cuts)[1:])]
+            if max(sizes) <= limit:
+                break
+        return max(cut for cut in cuts if cut <= place), min(cut for cut in cuts if cut > place)
