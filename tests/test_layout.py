@@ -13,6 +13,7 @@ from support.imports import import_cycle, import_graph, imported_names
 ROOT = Path(__file__).resolve().parent.parent
 MODELING = sorted((ROOT / "modeling").glob("*.py"))
 PACKAGE = sorted((ROOT / "hf_docmt").rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
 ROOMS = {  # room -> rooms that it may import, besides itself
     "files": set(),
     "messages": set(),
@@ -225,6 +226,27 @@ def test_the_command_starts_light():
     code = f"import sys, hf_docmt.cli; print(*sorted({HEAVY!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+# Tests share what is in tests/support/, and import no other test
+
+
+def tests_imported(text: str) -> list[str]:
+    """The test files that a text imports."""
+    names = {part for name in imported_names(ast.parse(text), "") for part in name.split(".")}
+    return sorted(name for name in names if name == "conftest" or name.startswith("test_"))
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: path.name)
+def test_no_test_imports_another(path):
+    assert tests_imported(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["from test_caching import LATENT", "import tests.data.test_readers", "import conftest"]
+)
+def test_imports_of_tests_are_found(text):
+    assert tests_imported(text)
 
 
 # What setup.cfg lists

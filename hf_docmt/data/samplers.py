@@ -65,8 +65,11 @@ class TokenBudgetBatchSampler:
             self._taken = self._begin = 0
 
     def state_dict(self, taken: int | None = None) -> dict:
-        """Where the epoch stands. `taken`: batches of this epoch that the loop has used, needed with loader workers,
-        which ask for batches ahead of the loop; by default all that were given out."""
+        """Where the epoch stands.
+
+        `taken`: batches of this epoch that the loop has used, needed with loader workers, which ask for batches ahead
+        of the loop; by default all that were given out.
+        """
         return {"epoch": self.epoch, "taken": self._taken if taken is None else taken, **self._identity()}
 
     def load_state_dict(self, state: dict) -> None:
@@ -85,8 +88,10 @@ class TokenBudgetBatchSampler:
         return {"examples": len(self.lengths), "tokens": int(self.lengths.sum())} | {n: getattr(self, n) for n in names}
 
     def _longest_first(self, order: np.ndarray) -> np.ndarray:
-        """`order` sorted by the longer side, all tokens, source tokens; rows equal in all stay in order, so that every
-        order has the same lengths in the same positions."""
+        """`order` sorted by the longer side, all tokens, source tokens.
+
+        Rows equal in all stay in order, so that every order has the same lengths in the same positions.
+        """
         lengths = self.lengths[order]
         return order[np.lexsort((-lengths[:, 0], -lengths.sum(axis=1), -lengths.max(axis=1)))]
 
