@@ -231,7 +231,7 @@ def test_the_command_starts_light():
 # Tests share what is in tests/support/, and import no other test
 
 
-def tests_imported(text: str) -> list[str]:
+def imports_of_tests(text: str) -> list[str]:
     """The test files that a text imports."""
     names = {part for name in imported_names(ast.parse(text), "") for part in name.split(".")}
     return sorted(name for name in names if name == "conftest" or name.startswith("test_"))
@@ -239,14 +239,14 @@ def tests_imported(text: str) -> list[str]:
 
 @pytest.mark.parametrize("path", TESTS, ids=lambda path: path.name)
 def test_no_test_imports_another(path):
-    assert tests_imported(path.read_text()) == []
+    assert imports_of_tests(path.read_text()) == []
 
 
 @pytest.mark.parametrize(
     "text", ["from test_caching import LATENT", "import tests.data.test_readers", "import conftest"]
 )
 def test_imports_of_tests_are_found(text):
-    assert tests_imported(text)
+    assert imports_of_tests(text)
 
 
 # What setup.cfg lists

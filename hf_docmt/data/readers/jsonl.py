@@ -18,9 +18,9 @@ FIRST_BRACE = re.compile(rb'\s*\{\s*("|$)')
 class JsonlReader(Reader):
     """One JSON object a line: `{"doc_id" or "id", "translation": [{"en": ..., "de": ...}, ...]}`.
 
-    In place of `translation` there may be the lists `source` and `target`. `source_lang` and `target_lang` in a row say which side is which; without them `source` is in the first language
-    asked for. Other keys are kept as columns. Sentences are kept as they are. A blank line is an error, as it may be a
-    lost document.
+    In place of `translation` there may be the lists `source` and `target`. `source_lang` and `target_lang` in a row say
+    which side is which; without them `source` is in the first language asked for. Other keys are kept as columns.
+    Sentences are kept as they are. A blank line is an error, as it may be a lost document.
     """
 
     name = "jsonl"
