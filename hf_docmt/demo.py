@@ -1,4 +1,4 @@
-"""The whole road on the built-in corpus: documents, training, translation, scores, card, Hub folder."""
+"""The demo, a run through all rooms on the built-in corpus: documents, training, translation, scores, Hub folder."""
 
 import json
 import time
@@ -106,7 +106,7 @@ def report_on(name: str, model_folder: Path, corpus: Path, folder: Path) -> dict
 
 
 def comparison(reports: dict[str, dict]) -> list[list]:
-    """Rows [what, chance, value of each system]: corpus scores, then accuracy by phenomenon and distance."""
+    """Rows [score, chance, value of each system]: corpus scores, then accuracy by phenomenon and distance."""
     found = {name: {result_key(result): result for result in report["results"]} for name, report in reports.items()}
     first = next(iter(found.values()))
     rows = []

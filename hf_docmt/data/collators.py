@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
-from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
 from hf_docmt.data.examples import CONTEXT_SIDES, check_choices
@@ -161,14 +161,16 @@ def pad_rows(
 ) -> torch.Tensor:
     """Lists of numbers as one tensor (rows, longest row), filled up with `value` on its `side`, `right` or `left`.
 
-    The type is that of the value: int64, float32 or bool. `multiple_of` rounds the width up, with columns at the right.
+    The type is that of the value: int64, float32 or bool. `multiple_of` rounds the width up.
     """
-    dtype = {bool: torch.bool, int: torch.int64, float: torch.float32}[type(value)]
-    tensors = [torch.tensor(row, dtype=dtype) for row in rows]
-    padded = pad_sequence(tensors, batch_first=True, padding_value=value, padding_side=side)
-    if not multiple_of:
-        return padded
-    return torch.nn.functional.pad(padded, (0, -padded.shape[1] % multiple_of), value=value)
+    check_choices(side=(side, ("right", "left")))
+    width = max(len(row) for row in rows)
+    width += -width % (multiple_of or 1)
+    padded = np.full((len(rows), width), value, dtype={bool: bool, int: np.int64, float: np.float32}[type(value)])
+    for target, row in zip(padded, rows):
+        start = width - len(row) if side == "left" else 0
+        target[start : start + len(row)] = row
+    return torch.from_numpy(padded)
 
 
 def _check_examples(examples: Sequence[dict]) -> None:

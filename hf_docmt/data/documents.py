@@ -24,13 +24,16 @@ def make_documents(rows: Iterable[dict], source_lang: str, target_lang: str | No
     """Check rows of the document contract and put them in a `Dataset`; DataError names the first bad document.
 
     Without `target_lang` the documents have the source side only. Columns besides `doc_id` and `translation` are kept.
+
+        rows = [{"doc_id": "a", "translation": [{"en": "Hello.", "de": "Hallo."}]}]
+        documents = make_documents(rows, "en", "de")
     """
     located = ((f"document {number}", row) for number, row in enumerate(rows, 1))
     return collect_documents(located, source_lang, target_lang)
 
 
 def collect_documents(located_rows: Iterable[tuple[str, dict]], source_lang: str, target_lang: str | None) -> Dataset:
-    """As `make_documents`, from pairs of (place for messages, such as "a.jsonl, line 3"; row)."""
+    """As `make_documents`, from pairs of (location for messages, such as "a.jsonl, line 3"; row)."""
     languages = checked_languages(source_lang, target_lang)
     features = Features({"doc_id": Value("string"), "translation": List(Translation(languages))})
     extras: dict[str, list] = {}
@@ -53,14 +56,14 @@ def collect_documents(located_rows: Iterable[tuple[str, dict]], source_lang: str
 
 
 def make_row(
-    place: str, doc_id: str, source: Sequence[str], target: Sequence[str] | None, languages: Sequence[str], **columns
+    location: str, doc_id: str, source: Sequence[str], target: Sequence[str] | None, languages: Sequence[str], **columns
 ) -> dict:
     """One row from its two sides; `target` is None where `languages` has the source only. DataError if unequal."""
     if target is None or len(languages) == 1:
         return {"doc_id": doc_id, "translation": [{languages[0]: sentence} for sentence in source], **columns}
     if len(source) != len(target):
         raise DataError(
-            f"{place}: document {doc_id!r} has {len(source)} source sentences ({languages[0]}) but {len(target)} "
+            f"{location}: document {doc_id!r} has {len(source)} source sentences ({languages[0]}) but {len(target)} "
             f"target sentences ({languages[1]}); the sides must be parallel, use empty sentences for missing ones"
         )
     src, tgt = languages
@@ -116,44 +119,47 @@ def write_documents(documents: Iterable[dict], path: str | os.PathLike) -> None:
 
 def _checked_rows(located_rows: Iterable[tuple[str, dict]], languages: list[str], extras: dict) -> Iterator[dict]:
     """The rows with the two columns of the contract; what else they have goes to `extras`, column by column."""
-    first_place: dict[str, str] = {}
-    for count, (place, row) in enumerate(located_rows):
+    first_location: dict[str, str] = {}
+    for count, (location, row) in enumerate(located_rows):
         doc_id = row.get("doc_id")
         if not isinstance(doc_id, str) or not doc_id:
-            raise DataError(f"{place}: document id is missing, got {doc_id!r}; give every document a 'doc_id' string")
-        if doc_id in first_place:
             raise DataError(
-                f"{place}: document id {doc_id!r} was used before, in {first_place[doc_id]}; give each document its own"
+                f"{location}: document id is missing, got {doc_id!r}; give every document a 'doc_id' string"
+            )
+        if doc_id in first_location:
+            raise DataError(
+                f"{location}: document id {doc_id!r} was used before, in {first_location[doc_id]}; give each document "
+                "its own"
             )
         if _has_surrogate(doc_id):
-            raise DataError(f"{place}: document id {doc_id!r} holds half of a surrogate pair; give it another one")
-        first_place[doc_id] = place
-        yield {"doc_id": doc_id, "translation": _checked_sentences(place, row, languages)}
+            raise DataError(f"{location}: document id {doc_id!r} holds half of a surrogate pair; give it another one")
+        first_location[doc_id] = location
+        yield {"doc_id": doc_id, "translation": _checked_sentences(location, row, languages)}
         for name in [name for name in row if name not in ("doc_id", "translation")]:
             values = extras.setdefault(name, [])
             values.extend([None] * (count - len(values)))
             values.append(row[name])
 
 
-def _checked_sentences(place: str, row: dict, languages: list[str]) -> list[dict]:
+def _checked_sentences(location: str, row: dict, languages: list[str]) -> list[dict]:
     pairs, name = row.get("translation"), row["doc_id"]
     if not isinstance(pairs, list | tuple):
-        raise DataError(f"{place}: document {name!r} needs 'translation', a list of {{language: sentence}}")
+        raise DataError(f"{location}: document {name!r} needs 'translation', a list of {{language: sentence}}")
     if not pairs:
-        raise DataError(f"{place}: document {name!r} is empty; take it out, a document has at least one sentence")
+        raise DataError(f"{location}: document {name!r} is empty; take it out, a document has at least one sentence")
     for number, pair in enumerate(pairs, 1):
         for lang in languages:
             text = pair.get(lang) if isinstance(pair, dict) else None
             if not isinstance(text, str):
                 have = sorted(pair) if isinstance(pair, dict) else pair
                 raise DataError(
-                    f"{place}: document {name!r}, sentence {number} of {len(pairs)} has no text in {lang!r}, got "
+                    f"{location}: document {name!r}, sentence {number} of {len(pairs)} has no text in {lang!r}, got "
                     f"{have!r}; an empty sentence is '', and a missing language is given up by leaving it out"
                 )
             if not text.isascii() and _has_surrogate(text):
                 raise DataError(
-                    f"{place}: document {name!r}, sentence {number} ({lang}) holds half of a surrogate pair, which is "
-                    "not Unicode text; repair the escape (\\uD800 to \\uDFFF)"
+                    f"{location}: document {name!r}, sentence {number} ({lang}) holds half of a surrogate pair, which "
+                    "is not Unicode text; repair the escape (\\uD800 to \\uDFFF)"
                 )
     return [{lang: pair[lang] for lang in languages} for pair in pairs]
 

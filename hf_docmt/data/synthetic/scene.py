@@ -61,9 +61,9 @@ class Scene:
         self.rendering = drawn[1] if rendering is None else rendering
         self.term = rng.choice(LEXICON["terms"])
         self.sentences: list[Sentence] = []
-        self.mentions: dict[str, tuple[int, Noun]] = {}  # class -> place and noun of its last mention
+        self.mentions: dict[str, tuple[int, Noun]] = {}  # class -> sentence index and noun of its last mention
         self.open: set[str] = set()  # classes whose last noun no *it* has taken up yet
-        self.clues: dict[str, int] = {}  # "register" and "term" -> place of the nearest clue
+        self.clues: dict[str, int] = {}  # "register" and "term" -> sentence index of the nearest clue
         self.verb: list[str] | None = None  # of the last action, as its ellipsis needs it
         self.actors: dict[str, str] = {}
         self.unused: dict[int, list] = {}  # what this document has not used yet of every list of templates
@@ -181,8 +181,8 @@ class Scene:
     def antecedents(self) -> list[tuple[int, Noun]]:
         """(distance, noun) of every noun that *it* in the next sentence could take up."""
         now = len(self.sentences)
-        places = [self.mentions[kind] for kind in CLASSES if kind in self.open]
-        return [(now - place, noun) for place, noun in places if now - place <= SAME_CLASS_GAP]
+        mentions = [self.mentions[kind] for kind in CLASSES if kind in self.open]
+        return [(now - index, noun) for index, noun in mentions if now - index <= SAME_CLASS_GAP]
 
     def _draw(self, templates: list) -> list | dict:
         """A template of the list, none again before all of them were used, and never one twice running."""
@@ -201,10 +201,10 @@ class Scene:
             self.open.add(noun.kind)
 
     def _nearest_clue(self, kind: str) -> int | None:
-        """Distance from the next sentence to the nearest clue of this kind; then that sentence is the nearest one."""
-        place, now = self.clues.get(kind), len(self.sentences)
+        """Distance from the next sentence, which has a clue of this kind, too, to the nearest one before it."""
+        index, now = self.clues.get(kind), len(self.sentences)
         self.clues[kind] = now
-        return None if place is None else now - place
+        return None if index is None else now - index
 
     def _said_of(self, noun: Noun, names: dict[str, str], only_subject: bool) -> tuple[str, dict[str, str]]:
         """A clause about *it* that fits the class of `noun`: English, and German by pronoun."""

@@ -56,7 +56,7 @@ def make_suites(
             scene = _cataphora_scene(_rng(seed, "cataphora", 1, number), gender)
             doc_id = f"cataphora-{number + 1}-{PRONOUNS[gender]}"
             suites["documents"].append(scene.row(doc_id))
-            suites["cataphora"].append(_pronoun_item(doc_id, scene, place=len(scene.sentences) - 2))
+            suites["cataphora"].append(_pronoun_item(doc_id, scene, index=len(scene.sentences) - 2))
         for distance in range(1, longest):
             for register in REGISTERS:
                 scene = _register_scene(_rng(seed, "register", distance, number), distance, register)
@@ -80,7 +80,7 @@ def _rng(seed: int, *cell: object) -> random.Random:
 
 
 def _pronoun_scene(rng: random.Random, distance: int, gender: str) -> Scene:
-    """Greeting, up to two sentences without nouns, antecedent, nouns of other classes, pronoun (place 4 or later)."""
+    """Greeting, up to two sentences without nouns, antecedent, nouns of other classes, pronoun."""
     scene = Scene(rng)
     antecedent = scene.draw_noun(gender)
     genders = list(GENDERS) if distance > 3 else [g for g in GENDERS if g != gender]
@@ -122,9 +122,9 @@ def _register_scene(rng: random.Random, distance: int, register: str) -> Scene:
 def _deixis_scene(rng: random.Random, distance: int, register: str) -> Scene:
     scene = Scene(rng, register=register)
     scene.greet(scene.draw_noun())
-    for place in (2, 1):  # sentences back from the current one
-        neutral = place < distance or rng.random() < 0.5
-        if neutral and place != distance:
+    for back in (2, 1):  # sentences back from the current one
+        neutral = back < distance or rng.random() < 0.5
+        if neutral and back != distance:
             rng.choice((scene.mention, scene.name_term, scene.act))()
         else:
             scene.address()
@@ -134,8 +134,8 @@ def _deixis_scene(rng: random.Random, distance: int, register: str) -> Scene:
 
 def _term_scene(rng: random.Random, distance: int, rendering: int) -> Scene:
     scene = Scene(rng, rendering=rendering)
-    for place in (3, 2, 1):
-        scene.name_term() if place == distance else rng.choice((scene.mention, scene.address, scene.act))()
+    for back in (3, 2, 1):
+        scene.name_term() if back == distance else rng.choice((scene.mention, scene.address, scene.act))()
     scene.name_term()
     return scene
 
@@ -161,14 +161,14 @@ def _voita_item(scene: Scene) -> dict:
     }
 
 
-def _contrapro_item(doc_id: str, scene: Scene, pronoun: str, distance: int, kind: str, place: int = -1) -> dict:
-    """What every item has; `kind` is what is wrong in the wrong translations, `place` that of the current sentence."""
-    place %= len(scene.sentences)
-    current = scene.sentences[place]
+def _contrapro_item(doc_id: str, scene: Scene, pronoun: str, distance: int, kind: str, index: int = -1) -> dict:
+    """What every item has; `kind` is what is wrong in the wrong translations, `index` the current sentence."""
+    index %= len(scene.sentences)
+    current = scene.sentences[index]
     wrong = {answer: de for answer, de in current.options.items() if answer != current.answer}
     return {
         "document id": doc_id,
-        "segment id": place + 1,
+        "segment id": index + 1,
         "corpus": "hf-docmt discourse",
         "src segment": current.en,
         "ref segment": current.de,
@@ -180,12 +180,12 @@ def _contrapro_item(doc_id: str, scene: Scene, pronoun: str, distance: int, kind
     }
 
 
-def _pronoun_item(doc_id: str, scene: Scene, place: int = -1) -> dict:
+def _pronoun_item(doc_id: str, scene: Scene, index: int = -1) -> dict:
     """With the antecedent's fields, too."""
-    place %= len(scene.sentences)
-    current = scene.sentences[place]
-    noun, named = current.noun, scene.sentences[place - current.distance]
-    item = _contrapro_item(doc_id, scene, "it", current.distance, "pronominal coreference", place)
+    index %= len(scene.sentences)
+    current = scene.sentences[index]
+    noun, named = current.noun, scene.sentences[index - current.distance]
+    item = _contrapro_item(doc_id, scene, "it", current.distance, "pronominal coreference", index)
     genders = {PRONOUNS[gender]: _GENDER_NAMES[gender] for gender in GENDERS}
     errors = [error | {"replacement gender": genders[error["replacement"]]} for error in item.pop("errors")]
     morpho = f"{_GENDER_NAMES[noun.gender]}|_|Sg"
@@ -200,12 +200,12 @@ def _pronoun_item(doc_id: str, scene: Scene, place: int = -1) -> dict:
 def _head(side: str, text: str, lemma: str, gender: str | None, morpho: str | None) -> dict:
     """The antecedent's fields; the phrase is article and noun, the id its 1-based word number in its sentence."""
     words = re.findall(r"\w+", text)
-    place = words.index(lemma)
+    index = words.index(lemma)
     return {
-        f"{side} ante phrase": " ".join(words[place - 1 : place + 1]),
+        f"{side} ante phrase": " ".join(words[index - 1 : index + 1]),
         f"{side} ante head": lemma,
         f"{side} ante head gender": gender,
-        f"{side} ante head id": place + 1,
+        f"{side} ante head id": index + 1,
         f"{side} ante head lemma": lemma,
         f"{side} ante head morpho": morpho,
         f"{side} ante head pos": "NN",

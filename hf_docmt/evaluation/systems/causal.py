@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
+from hf_docmt.data.collators import pad_rows
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.systems.model_system import (
@@ -15,7 +16,6 @@ from hf_docmt.evaluation.systems.model_system import (
     evaluation_mode,
     load_pretrained,
 )
-from hf_docmt.evaluation.systems.padding import padded
 from hf_docmt.evaluation.systems.prompt import Prompt
 from hf_docmt.evaluation.systems.prompt_tokens import PromptTokens
 from hf_docmt.evaluation.systems.token_texts import piece_texts
@@ -132,8 +132,8 @@ class CausalSystem(ModelSystem):
     def _scores(self, texts: list[tuple[tuple, tuple]]) -> list[list[float]]:
         """Log-probabilities of the answers' tokens in a batch of (prompt, answer)."""
         rows = [[*prompt, *answer] for prompt, answer in texts]
-        ids = padded(rows, self.pad).to(self.model.device)  # (B, T)
-        mask = padded([[1] * len(row) for row in rows], 0).to(ids.device)
+        ids = pad_rows(rows, self.pad).to(self.model.device)  # (B, T)
+        mask = pad_rows([[1] * len(row) for row in rows], 0).to(ids.device)
         logits = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits  # (B, T, V)
         found = []
         for row, (prompt, answer) in enumerate(texts):
@@ -160,8 +160,8 @@ class CausalSystem(ModelSystem):
     @torch.inference_mode()
     def _generate(self, prompts: list[list[int]]) -> list[tuple[str, bool]]:
         """The answers, each up to its end, and whether it had one."""
-        ids = padded(prompts, self.pad, side="left").to(self.model.device)
-        mask = padded([[1] * len(prompt) for prompt in prompts], 0, side="left").to(ids.device)
+        ids = pad_rows(prompts, self.pad, side="left").to(self.model.device)
+        mask = pad_rows([[1] * len(prompt) for prompt in prompts], 0, side="left").to(ids.device)
         settings = {"pad_token_id": self.pad, **self.generate_kwargs}
         if self.limit is not None:
             settings["max_new_tokens"] = min(settings["max_new_tokens"], self.limit - ids.shape[1])

@@ -5,11 +5,9 @@ from collections.abc import Sequence
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from hf_docmt.data.collators import IGNORE_INDEX, pad_rows
 from hf_docmt.data.examples import CONTEXT_SIDES, check_choices
-from hf_docmt.evaluation.systems.padding import padded
 from hf_docmt.evaluation.systems.special_tokens import SpecialTokens, special_tokens_of
-
-IGNORED = -100
 
 
 class JoinedCollator:
@@ -48,12 +46,12 @@ class JoinedCollator:
         weights = [[float(start <= i < stop) for i in range(len(ids))] for ids, (start, stop) in zip(targets, spans)]
         inputs = [[self.start, *ids[:-1]] for ids in targets]
         return {
-            "input_ids": padded(sources, self.pad),
-            "attention_mask": padded([[1] * len(source) for source in sources], 0),
-            "decoder_input_ids": padded(inputs, self.pad),
-            "decoder_attention_mask": padded([[1] * len(target) for target in targets], 0),
-            "labels": padded(targets, IGNORED),
-            "label_weights": padded(weights, 0.0),
+            "input_ids": pad_rows(sources, self.pad),
+            "attention_mask": pad_rows([[1] * len(source) for source in sources], 0),
+            "decoder_input_ids": pad_rows(inputs, self.pad),
+            "decoder_attention_mask": pad_rows([[1] * len(target) for target in targets], 0),
+            "labels": pad_rows(targets, IGNORE_INDEX),
+            "label_weights": pad_rows(weights, 0.0),
         }
 
     def source(self, row: dict) -> list[int]:

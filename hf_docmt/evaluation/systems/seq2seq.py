@@ -7,10 +7,10 @@ from torch import nn
 from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_outputs import BaseModelOutput
 
+from hf_docmt.data.collators import pad_rows
 from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
 from hf_docmt.evaluation.systems.joined_collator import JoinedCollator
 from hf_docmt.evaluation.systems.model_system import auto_class, end_tokens, evaluation_mode, load_pretrained
-from hf_docmt.evaluation.systems.padding import padded
 from hf_docmt.evaluation.systems.special_tokens import special_tokens_of
 from hf_docmt.evaluation.systems.token_texts import piece_ids
 from hf_docmt.evaluation.systems.window_translation import Window, translate_windows
@@ -158,8 +158,8 @@ class Seq2SeqSystem(ForcedDecoding):
         if self.collate.limit is not None:
             settings["max_new_tokens"] = min(settings["max_new_tokens"], self.collate.limit - len(prefixes[0]))
         output = self.model.generate(
-            input_ids=padded(sources, self.collate.pad).to(device),
-            attention_mask=padded([[1] * len(source) for source in sources], 0).to(device),
+            input_ids=pad_rows(sources, self.collate.pad).to(device),
+            attention_mask=pad_rows([[1] * len(source) for source in sources], 0).to(device),
             decoder_input_ids=torch.tensor(prefixes, device=device),
             decoder_start_token_id=self.collate.start,  # another one would be put before the prefix
             **settings,
