@@ -206,6 +206,3 @@ def check_new_folder(path: str | os.PathLike) -> Path:
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ValueError(f"{path} exists and is not an empty folder; choose another name or remove it first")
     return check_writable_folder(path)
-
-
-shown, stem, check_output = display_path, file_stem, check_writable_file

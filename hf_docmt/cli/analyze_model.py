@@ -36,9 +36,9 @@ def rationales(
 ) -> None:
     """Attention of pronouns to the words that annotators marked as supporting context (Yin et al. 2021)."""
     from hf_docmt.analysis.rationale_report import rationales_files
-    from hf_docmt.files import check_output
+    from hf_docmt.files import check_writable_file
 
-    check_output(output or "-")
+    check_writable_file(output or "-")
     system = load_system(
         model,
         option_pairs=option,

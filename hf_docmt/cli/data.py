@@ -45,9 +45,9 @@ def segment(
 ) -> None:
     """Separate the words of Chinese text by blanks, line by line, for models trained on segmented text."""
     from hf_docmt.data.word_segmentation import chinese_segmenter, segment_line
-    from hf_docmt.files import check_output, read_lines, write_lines
+    from hf_docmt.files import check_writable_file, read_lines, write_lines
 
-    check_output(output)
+    check_writable_file(output)
     segmenter = chinese_segmenter()
     lines = (segment_line(line, segmenter) for _, line in read_lines(input))
     if output == "-":

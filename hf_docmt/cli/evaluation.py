@@ -59,9 +59,9 @@ def evaluate(
 ) -> None:
     """Score translations: s-BLEU, d-BLEU, chrF and TER, each with its signature."""
     from hf_docmt.evaluation.translation_scores import evaluate_files
-    from hf_docmt.files import check_output
+    from hf_docmt.files import check_writable_file
 
-    check_output(output or "-")
+    check_writable_file(output or "-")
     report = evaluate_files(
         translations,
         reference,
@@ -104,9 +104,9 @@ def contrast(
 ) -> None:
     """Contrastive accuracy by forced decoding, of a translation or language model, or from a file of scores."""
     from hf_docmt.evaluation.contrast import contrast_report, score_file_report
-    from hf_docmt.files import check_output
+    from hf_docmt.files import check_writable_file
 
-    check_output(output or "-")
+    check_writable_file(output or "-")
     shared = {"format": format, "documents": documents, "records": records, "only": item_range(items)}
     if scores is not None:
         refuse(call, MODEL_OPTIONS, "is for a model that is scored, but --scores gives what another system wrote")
@@ -139,9 +139,9 @@ def ctxpro(
 ) -> None:
     """Generative accuracy on ctxpro's sets: does the translation have the word that the context requires?"""
     from hf_docmt.evaluation.generative_accuracy import generative_report
-    from hf_docmt.files import check_output
+    from hf_docmt.files import check_writable_file
 
-    check_output(output or "-")
+    check_writable_file(output or "-")
     options = {"batch_size": batch_size, "strategy": strategy, "num_beams": beams}
     options = {name: value for name, value in options.items() if value is not None}
     system = load_system(model, context=context, option_pairs=option, excluded=NOT_FOR_TRANSLATION, **options)
@@ -164,9 +164,9 @@ def cxmi(
 
     from hf_docmt.data.readers import read_documents
     from hf_docmt.evaluation.cxmi import cxmi_report
-    from hf_docmt.files import check_output
+    from hf_docmt.files import check_writable_file
 
-    check_output(output or "-")
+    check_writable_file(output or "-")
     system = load_system(model, context=context, option_pairs=option, prompt_languages=(source_lang, target_lang))
     languages = languages_of(system, source_lang, target_lang)
     report = cxmi_report(system, read_documents(path=documents, **languages), dataset=Path(documents).stem, **languages)

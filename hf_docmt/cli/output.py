@@ -37,9 +37,9 @@ def check_files(picture: str | None, output: str | None) -> None:
     from pathlib import Path
 
     from hf_docmt.analysis.pictures.figures import check_picture_path
-    from hf_docmt.files import check_output
+    from hf_docmt.files import check_writable_file
 
-    check_output(output or "-")
+    check_writable_file(output or "-")
     if picture and check_picture_path(picture).resolve() == Path(output or "-").resolve():
         raise ValueError(f"{picture} is to be both picture and report; give two files")
 

@@ -25,10 +25,10 @@ def translate(
     """Translate documents, N sentences in, N out: JSON lines, or plain lines where the input is plain text."""
     from hf_docmt.data.readers import detect_format, get_reader, input_argument, read_documents
     from hf_docmt.evaluation.translation_scores import count_repairs
-    from hf_docmt.files import check_output
+    from hf_docmt.files import check_writable_file
     from hf_docmt.translation.corpus import translate_corpus, write_translations
 
-    check_output(output)
+    check_writable_file(output)
     loaded, tokenizer = load_model(model)
     files = {input_argument(format): input}
     format = detect_format(files) if format == "auto" else format

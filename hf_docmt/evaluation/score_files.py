@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hf_docmt.evaluation.suites import SuiteItem
-from hf_docmt.files import DataError, read_lines, shown
+from hf_docmt.files import DataError, display_path, location_of, read_lines
 
 BETTER = ("lower", "higher")
 
@@ -41,11 +41,11 @@ def read_scores(path: str | Path, items: Sequence[SuiteItem], better: str = "low
     DataError names file and line: what is no number, NaN, too few or too many lines for the suite.
     """
     sign = _sign(better)
-    found = [_number(line, f"{shown(path)}, line {number}") for number, line in read_lines(path)]
+    found = [_number(line, location_of(path, number)) for number, line in read_lines(path)]
     needed = sum(len(item.candidates) for item in items)
     if len(found) > needed:
         raise DataError(
-            f"{shown(path)}, line {needed + 1}: one score more than the {needed} candidates of the {len(items)} items; "
+            f"{location_of(path, needed + 1)}: one score more than the {needed} candidates of the {len(items)} items; "
             "the file is of another suite"
         )
     scores, line = [], 0
@@ -53,8 +53,8 @@ def read_scores(path: str | Path, items: Sequence[SuiteItem], better: str = "low
         row = found[line : line + len(item.candidates)]
         if len(row) < len(item.candidates):
             raise DataError(
-                f"{shown(path)}: ends after line {len(found)}, expected {needed} lines, one for each candidate; scores "
-                f"are missing from {item.where} on, so the file is cut or of another suite"
+                f"{display_path(path)}: ends after line {len(found)}, expected {needed} lines, one for each candidate; "
+                f"scores are missing from {item.where} on, so the file is cut or of another suite"
             )
         scores.append([sign * score for score in row])
         line += len(row)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from hf_docmt.evaluation.suites.items import SuiteItem
-from hf_docmt.files import DataError, parse_json, read_lines, stem
+from hf_docmt.files import DataError, file_stem, parse_json, read_lines
 
 SUITES: dict[str, type["Suite"]] = {}  # every class by its format, in the order of registration
 
@@ -55,7 +55,7 @@ class Suite(ABC):
                 f"context is {context}, future_context {future_context}; expected the number of sentences before and "
                 "after the current one, 0 or more"
             )
-        self.path, self.name = Path(path), stem(path)
+        self.path, self.name = Path(path), file_stem(path)
         self.context, self.future_context = context, future_context
         self.documents, self.records, self.context_file = documents, records, context_file
         if content is not None:
