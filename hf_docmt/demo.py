@@ -52,7 +52,7 @@ def run_demo(folder: str | Path, seed: int = 1, documents: dict | None = None, o
     hub = export_model(model, tokenizer, folder / "hub", reports["concat"], license="apache-2.0")
     rows = comparison(reports)
     seconds = round(time.monotonic() - started, 1)
-    table = align_columns([["", "chance", *SYSTEMS], *[[shown(cell) for cell in row] for row in rows]])
+    table = align_columns([["", "chance", *SYSTEMS], *[[cell_text(cell) for cell in row] for row in rows]])
     note = f"\n{seconds:.0f} seconds. The document-level model, for the Hub: {hub}"
     return {"rows": rows, "table": table + note, "seconds": seconds, "hub": str(hub)}
 
@@ -120,8 +120,10 @@ def comparison(reports: dict[str, dict]) -> list[list]:
 
 
 def result_key(result: dict) -> str:
+    """The row of the comparison that a result belongs to."""
     return result["metric"] if result["task"] == "translation" else f"accuracy {result['dataset']}"
 
 
-def shown(cell) -> str:
+def cell_text(cell: str | float | None) -> str:
+    """A cell of the comparison as text, numbers with one decimal."""
     return "" if cell is None else cell if isinstance(cell, str) else f"{cell:.1f}"

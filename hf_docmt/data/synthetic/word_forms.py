@@ -50,10 +50,12 @@ def noun_fields(**nouns: Noun) -> dict[str, str]:
 
 
 def pronoun_fields(gender: str) -> dict[str, str]:
+    """Fields of the pronouns of a gender, nominative and accusative."""
     return {"er": PRONOUNS[gender], "ihn": _OBJECT_PRONOUNS[gender]}
 
 
 def verb_fields(verb: list[str]) -> dict[str, str]:
+    """Fields of a verb: English past, German auxiliary and participle."""
     return dict(zip(("past", "auxiliary", "participle"), verb))
 
 
