@@ -21,7 +21,13 @@ SIZES = ("vocab_size", "d_model") + tuple(
 
 
 def describe(target: str | Path) -> dict[str, Any]:
-    """Facts about a model folder, a model on the Hub or a recipe, as values that JSON can hold.
+    """Facts about a model folder, a model on the Hub or a recipe (a file, or the name of a packaged one).
+
+        describe("lupo2023_ende_s4to4")["context_reach"]  # '3 past and 0 future sentences, source and target'
+
+    Returns a dict of values that JSON can hold: name, kind (`model`, `recipe`), architecture, context_reach, strategy,
+    source_lang, target_lang, parameters (how many in each part, see `count_parameters`), sizes, mechanism (the fields
+    that the architecture adds to the configuration) and tokenizer (kind, size, trained). `render` makes a text of it.
 
     No weights are read: parameters follow from the configuration. The vocabulary of a recipe whose tokenizer is still
     to be trained is the size asked for, which a small corpus does not fill; `tokenizer.trained` is then false.
@@ -30,9 +36,9 @@ def describe(target: str | Path) -> dict[str, Any]:
     """
     recipe_file = find_recipe(target)
     if recipe_file.suffix in SUFFIXES or recipe_file.is_file():
-        kind, (config, tokenizer) = "recipe", of_recipe(load_recipe(recipe_file))
+        kind, (config, tokenizer) = "recipe", _recipe_facts(load_recipe(recipe_file))
     else:
-        kind, (config, tokenizer) = "model", of_model(target)
+        kind, (config, tokenizer) = "model", _model_facts(target)
     architecture = registry.for_config(config)
     with torch.device("meta"):
         model = architecture.model_class(config)
@@ -56,7 +62,7 @@ def render(facts: dict[str, Any]) -> str:
     parameters, tokenizer = facts["parameters"], facts["tokenizer"]
     parts = ", ".join(f"{name} {count:,}" for name, count in parameters.items() if name != "total" and count)
     languages = " to ".join(facts[name] or "not recorded" for name in ("source_lang", "target_lang"))
-    state = "" if tokenizer["trained"] else " at most, to be trained"
+    addition = "" if tokenizer["trained"] else " at most, to be trained"
     lines = {
         facts["kind"]: facts["name"],
         "architecture": facts["architecture"],
@@ -64,53 +70,12 @@ def render(facts: dict[str, Any]) -> str:
         "strategy": facts["strategy"],
         "languages": languages,
         "parameters": f"{parameters['total']:,} ({parts})",
-        "sizes": _listed(facts["sizes"]),
-        "mechanism": _listed(facts["mechanism"]),
-        "tokenizer": f"{tokenizer['kind']}, {tokenizer['size']:,} tokens{state}",
+        "sizes": _joined(facts["sizes"]),
+        "mechanism": _joined(facts["mechanism"]),
+        "tokenizer": f"{tokenizer['kind']}, {tokenizer['size']:,} tokens{addition}",
     }
     width = max(map(len, lines))
     return "\n".join(f"{name:<{width}}  {value}" for name, value in lines.items())
-
-
-def of_model(target: str | Path) -> tuple[PreTrainedConfig, dict[str, Any]]:
-    """Configuration and tokenizer facts of a model folder or a model on the Hub."""
-    folder = Path(target)
-    if folder.exists() and not (folder / "config.json").is_file():
-        raise ValueError(f"{target} holds no model: config.json is missing; give a model folder or a recipe (.yaml)")
-    registry.register_all()
-    try:
-        config = AutoConfig.from_pretrained(target)
-        registry.for_config(config)
-        return config, tokenizer_facts(AutoTokenizer.from_pretrained(target))
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise ValueError(
-            f"{target} cannot be read as a model of this package: {reason}. Give a model folder, a name on the Hub or "
-            f"a recipe (.yaml){similar_recipe(target)}."
-        ) from error
-
-
-def of_recipe(recipe: Recipe) -> tuple[PreTrainedConfig, dict[str, Any]]:
-    """Configuration and tokenizer facts of what a recipe trains; no training data are read."""
-    languages = (recipe.data.source_lang, recipe.data.target_lang)
-    if recipe.init_from:
-        model, tokenizer = load_origin(recipe.init_from)
-        return model_config(recipe, tokenizer, model.config), tokenizer_facts(tokenizer)
-    plan = recipe.tokenizer or TokenizerRecipe()
-    if plan.path is not None:
-        tokenizer = new_tokenizer(plan, None, languages)
-        return model_config(recipe, tokenizer), tokenizer_facts(tokenizer)
-    config = registry.get(recipe.architecture).config_class(
-        vocab_size=plan.vocab_size, source_lang=languages[0], target_lang=languages[1], **recipe.model
-    )
-    return config, {"kind": plan.model, "size": plan.vocab_size, "trained": False}
-
-
-def tokenizer_facts(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    """Kind of the vocabulary and number of its tokens, special ones included."""
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    kind = type(tokenizer).__name__ if backend is None else type(backend.model).__name__.lower()
-    return {"kind": kind, "size": len(tokenizer), "trained": True}
 
 
 def count_parameters(model: PreTrainedModel) -> dict[str, int]:
@@ -134,6 +99,47 @@ def mechanism_fields(config: PreTrainedConfig) -> dict[str, Any]:
     return {field.name: getattr(config, field.name) for field in dataclasses.fields(config) if field.name not in common}
 
 
+def _model_facts(target: str | Path) -> tuple[PreTrainedConfig, dict[str, Any]]:
+    """Configuration and tokenizer facts of a model folder or a model on the Hub."""
+    folder = Path(target)
+    if folder.exists() and not (folder / "config.json").is_file():
+        raise ValueError(f"{target} holds no model: config.json is missing; give a model folder or a recipe (.yaml)")
+    registry.register_all()
+    try:
+        config = AutoConfig.from_pretrained(target)
+        registry.for_config(config)
+        return config, _tokenizer_facts(AutoTokenizer.from_pretrained(target))
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise ValueError(
+            f"{target} cannot be read as a model of this package: {reason}. Give a model folder, a name on the Hub or "
+            f"a recipe (.yaml){similar_recipe(target) or '.'}"
+        ) from error
+
+
+def _recipe_facts(recipe: Recipe) -> tuple[PreTrainedConfig, dict[str, Any]]:
+    """Configuration and tokenizer facts of what a recipe trains; no training data are read."""
+    languages = (recipe.data.source_lang, recipe.data.target_lang)
+    if recipe.init_from:
+        model, tokenizer = load_origin(recipe.init_from)
+        return model_config(recipe, tokenizer, model.config), _tokenizer_facts(tokenizer)
+    planned = recipe.tokenizer or TokenizerRecipe()
+    if planned.path is not None:
+        tokenizer = new_tokenizer(planned, None, languages)
+        return model_config(recipe, tokenizer), _tokenizer_facts(tokenizer)
+    config = registry.get(recipe.architecture).config_class(
+        vocab_size=planned.vocab_size, source_lang=languages[0], target_lang=languages[1], **recipe.model
+    )
+    return config, {"kind": planned.model, "size": planned.vocab_size, "trained": False}
+
+
+def _tokenizer_facts(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    """Kind of the vocabulary and number of its tokens, special ones included."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    kind = type(tokenizer).__name__ if backend is None else type(backend.model).__name__.lower()
+    return {"kind": kind, "size": len(tokenizer), "trained": True}
+
+
 def _part(name: str, backbone: set[str]) -> str:
     if name not in backbone:
         return "mechanism"
@@ -142,5 +148,5 @@ def _part(name: str, backbone: set[str]) -> str:
     return "encoder" if ".encoder." in name else "decoder"
 
 
-def _listed(values: dict[str, Any]) -> str:
+def _joined(values: dict[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items() if value is not None)

@@ -26,7 +26,7 @@ def demo(
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="YAML file; see examples/recipes.")],
+    recipe: Annotated[str, typer.Argument(help="YAML file, or name of a packaged recipe; see examples/recipes.")],
     overrides: Annotated[list[str] | None, typer.Argument(help="key=value, such as training.max_steps=100.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run of this recipe.")] = False,
 ) -> None:
@@ -43,7 +43,8 @@ def train(
 
 
 def info(
-    target: Annotated[str, typer.Argument(help="Model folder, Hub name or recipe.")], as_json: AsJson = False
+    target: Annotated[str, typer.Argument(help="Model folder, Hub name, recipe file or name of a packaged recipe.")],
+    as_json: AsJson = False,
 ) -> None:
     """Show architecture, parameters and context reach of a model or a recipe."""
     from hf_docmt.info import describe, render

@@ -26,16 +26,18 @@ def load_origin(folder: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenize
     Raises `ValueError` for a folder without a model, a checkpoint of another architecture and weights that cannot be
     read.
     """
-    place = Path(folder) / "config.json"
-    if not place.is_file():
+    config_file = Path(folder) / "config.json"
+    if not config_file.is_file():
         raise ValueError(f"init_from: {folder} has no config.json; give the folder of a trained model")
     try:
-        found = json.loads(place.read_text(encoding="utf-8"))["model_type"]
+        model_type = json.loads(config_file.read_text(encoding="utf-8"))["model_type"]
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"init_from: {place} does not describe a model ({error!r}); copy the folder again") from error
-    ours = [f"docmt-{name}" for name in registry.ARCHITECTURES]
+        raise ValueError(
+            f"init_from: {config_file} does not describe a model ({error!r}); copy the folder again"
+        ) from error
+    ours = [architecture.model_type for architecture in registry.ARCHITECTURES.values()]
     try:
-        return registry.load_model(folder) if found in ours else from_sentence_model(folder)
+        return registry.load_model(folder) if model_type in ours else from_sentence_model(folder)
     except ValueError as error:
         raise ValueError(f"init_from: {error} (models of this package: {', '.join(ours)})") from error
 
@@ -56,16 +58,16 @@ def model_config(
 ) -> PreTrainedConfig:
     """The config that the recipe describes; what it does not name comes from the config of `init_from`, if any.
 
-    The context of a model that reads it in its own segment is not taken over by one that reads context sentences apart,
-    or that reads one sentence at a time.
+    The context settings of a model that reads context in its own segment are not those of one that reads separate
+    context sentences, or one sentence at a time: its own defaults hold.
     """
     architecture = registry.get(recipe.architecture)
     values = _token_ids(tokenizer)
     if origin is not None:
-        before = registry.for_config(origin)
-        apart = architecture.separate_context and not before.separate_context
-        alone = architecture.carries_state and not before.carries_state
-        names = config_fields(recipe.architecture).keys() - (CONTEXT_FIELDS if apart or alone else ())
+        earlier = registry.for_config(origin)
+        newly_separate = architecture.separate_context and not earlier.separate_context
+        newly_stateful = architecture.carries_state and not earlier.carries_state
+        names = config_fields(recipe.architecture).keys() - (CONTEXT_FIELDS if newly_separate or newly_stateful else ())
         changed = {name for name, value in recipe.model.items() if value != getattr(origin, name, None)}
         names = names - architecture.config_class.dependent_fields(changed)
         values = {name: getattr(origin, name) for name in names if hasattr(origin, name)}

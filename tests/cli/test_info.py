@@ -1,6 +1,7 @@
 """What `docmt info` tells of models and recipes."""
 
 import json
+import shutil
 
 import pytest
 import yaml
@@ -119,6 +120,18 @@ def test_every_recipe_of_the_package(path):
         return
     facts = describe(path)
     assert facts["parameters"]["total"] > 100_000 and facts["target_lang"] in render(facts)
+
+
+def test_packaged_recipe_by_name(tmp_path, monkeypatch, model):
+    monkeypatch.chdir(tmp_path)
+    facts = describe("lupo2023_ende_s4to4")
+    assert (facts["name"], facts["kind"]) == ("lupo2023_ende_s4to4", "recipe")
+    assert facts == describe(recipe_files.FOLDER / "lupo2023_ende_s4to4.yaml") | {"name": "lupo2023_ende_s4to4"}
+    assert facts["context_reach"] == "3 past and 0 future sentences, source and target"
+    with pytest.raises(ValueError, match="a recipe .*; did you mean the packaged recipe 'demo_concat4'?"):
+        describe("demo_concat")
+    shutil.copytree(model[0], "demo_concat4")
+    assert describe("demo_concat4")["kind"] == "model", "a folder of that name is what was meant"
 
 
 def test_text(model):
