@@ -21,7 +21,9 @@ from hf_docmt.evaluation.systems import DocMTSystem
 from hf_docmt.evaluation.translation_scores import count_repairs
 from hf_docmt.files import check_new_folder
 from hf_docmt.hub.export import export_model
-from hf_docmt.reports.report import align_columns, build_report, write_report
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Result
+from hf_docmt.reports.tables import align_columns
 from hf_docmt.training.recipe import load_recipe
 from hf_docmt.training.run import train
 from hf_docmt.training.run_folder import FACTS
@@ -57,7 +59,7 @@ def run_demo(folder: str | Path, seed: int = 1, documents: dict | None = None, o
     return {"rows": rows, "table": table + note, "seconds": seconds, "hub": str(hub)}
 
 
-def run_system(name: str, folder: Path, seed: int, overrides: tuple[str, ...]) -> dict:
+def run_system(name: str, folder: Path, seed: int, overrides: tuple[str, ...]) -> Report:
     """Train one system on the corpus in the folder; returns its report."""
     disable_progress_bar()  # of loading and saving, which take a moment
     corpus = folder / "corpus"
@@ -74,7 +76,7 @@ def run_system(name: str, folder: Path, seed: int, overrides: tuple[str, ...]) -
     return report_on(name, train(recipe), corpus, folder)
 
 
-def report_on(name: str, model_folder: Path, corpus: Path, folder: Path) -> dict:
+def report_on(name: str, model_folder: Path, corpus: Path, folder: Path) -> Report:
     """Translate the test part with a trained model, score it and the suites, and write its report."""
     model, tokenizer = registry.load_model(model_folder)
     documents = read_documents("jsonl", path=corpus / "test.jsonl", source_lang="en", target_lang="de")
@@ -94,34 +96,34 @@ def report_on(name: str, model_folder: Path, corpus: Path, folder: Path) -> dict
     )
     system = DocMTSystem(model, tokenizer, name)
     accuracies = contrast(system, [corpus / f"{suite}.json" for suite in CHANCE])
-    results += [result for result in accuracies if result["metric"] == "accuracy"]
-    report = build_report(
+    results += [result for result in accuracies if result.metric == "accuracy"]
+    report = Report(
         model=system.describe(),
         data={"corpus": "built-in discourse corpus", "source_lang": "en", "target_lang": "de"},
         training=json.loads((model_folder / FACTS).read_text(encoding="utf-8")),
         results=results,
     )
-    write_report(report, folder / "reports" / f"{name}.json")
+    report.write(folder / "reports" / f"{name}.json")
     return report
 
 
-def comparison(reports: dict[str, dict]) -> list[list]:
+def comparison(reports: dict[str, Report]) -> list[list]:
     """Rows [score, chance, value of each system]: corpus scores, then accuracy by phenomenon and distance."""
-    found = {name: {result_key(result): result for result in report["results"]} for name, report in reports.items()}
+    found = {name: {result_key(result): result for result in report.results} for name, report in reports.items()}
     first = next(iter(found.values()))
     rows = []
     for key, result in first.items():
-        chance = CHANCE.get(result["dataset"])
-        rows.append([key, chance and 100 * chance, *(results[key]["value"] for results in found.values())])
-        for label in [label for label in result["breakdown"] if label.startswith("distance")]:
-            values = [results[key]["breakdown"][label]["value"] for results in found.values()]
+        chance = CHANCE.get(result.dataset)
+        rows.append([key, chance and 100 * chance, *(results[key].value for results in found.values())])
+        for label in [label for label in result.breakdown if label.startswith("distance")]:
+            values = [results[key].breakdown[label].value for results in found.values()]
             rows.append([f"  {label}", None, *values])
     return rows
 
 
-def result_key(result: dict) -> str:
+def result_key(result: Result) -> str:
     """The row of the comparison that a result belongs to."""
-    return result["metric"] if result["task"] == "translation" else f"accuracy {result['dataset']}"
+    return result.metric if result.task == "translation" else f"accuracy {result.dataset}"
 
 
 def cell_text(cell: str | float | None) -> str:

@@ -12,6 +12,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt import __version__, registry
 from hf_docmt.analysis.model_hooks import eager_attention, forward_hooks, modules_named
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
 
 SENTENCE_INDEX = "hf_docmt.modeling.segments:sentence_index"
 CROSS_ATTENTION = "encoder_attn"  # name of the module in every decoder layer
@@ -36,27 +38,26 @@ class AttentionShare:
         """The share of the source sentence of the same number, over all target tokens, layers and heads."""
         return float(self.heads.mean())
 
-    def result(self, dataset: str, split: str = "all") -> dict:
-        """What `make_result` of evaluation.report takes: `n` is the number of target tokens."""
+    def result(self, dataset: str, split: str = "all") -> Result:
+        """The result of a report: `n` is the number of target tokens."""
         tokens = [int(count) for count in self.tokens]
         diagonal = [(n, float(share)) for n, share in enumerate(self.shares.diagonal()) if tokens[n]]
         layers = [float(row.mean()) for row in self.heads]
-        parts = {f"sentence={n + 1}": {"value": round(share, DECIMALS), "n": tokens[n]} for n, share in diagonal}
-        parts |= {
-            f"layer={i + 1}": {"value": round(share, DECIMALS), "n": sum(tokens)} for i, share in enumerate(layers)
-        }
+        parts = {f"sentence={n + 1}": Part(round(share, DECIMALS), tokens[n]) for n, share in diagonal}
+        parts |= {f"layer={i + 1}": Part(round(share, DECIMALS), sum(tokens)) for i, share in enumerate(layers)}
         matrices = {"shares": self.shares, "heads": self.heads}
-        return {
-            "task": "context use",
-            "dataset": dataset,
-            "split": split,
-            "metric": "attention share",
-            "value": self.value,
-            "signature": f"attention:cross|to:same sentence|unit:target token|target:reference|version:{__version__}",
-            "n": sum(tokens),
-            "breakdown": parts,
-            "details": {name: matrix.round(DECIMALS).tolist() for name, matrix in matrices.items()},
-        }
+        signature = {"attention": "cross", "to": "same sentence", "unit": "target token", "target": "reference"}
+        return Result(
+            task="context use",
+            dataset=dataset,
+            split=split,
+            metric="attention share",
+            value=self.value,
+            signature=Signature.of({**signature, "version": __version__}),
+            n=sum(tokens),
+            breakdown=parts,
+            details={name: matrix.round(DECIMALS).tolist() for name, matrix in matrices.items()},
+        )
 
 
 def attention_share(

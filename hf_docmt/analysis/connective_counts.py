@@ -7,7 +7,7 @@ from pathlib import Path
 from hf_docmt.evaluation.discourse import connective_result, connectives_of
 from hf_docmt.evaluation.discourse.sides import check_sides
 from hf_docmt.evaluation.translation_scores import matched, read_translations
-from hf_docmt.reports.report import build_report
+from hf_docmt.reports.report import Report
 
 REFERENCE = "reference"  # name of its column
 
@@ -44,7 +44,7 @@ def connective_files(
     target_lang: str | None = None,
     *,
     words: Sequence[str] | None = None,
-) -> tuple[ConnectiveCounts, dict[str, dict]]:
+) -> tuple[ConnectiveCounts, dict[str, Report]]:
     """The counts, and a report for each system, of files of `docmt translate` and reference documents with their ids.
 
     `words`: words or phrases to count; None = those of `connectives_of` the target language. ValueError: a
@@ -63,11 +63,11 @@ def connective_files(
             raise ValueError(f"{path}: {error}") from error
         facts = {"dataset": Path(reference).stem, "split": "all", "doc_ids": ids}
         result = connective_result(hypotheses, references, connectives=words, **facts)
-        table = result["details"]["table"]
+        table = result.details["table"]
         counts.systems[name] = {word: found["hypothesis"] for word, found in table.items()}
         counts.reference.update({word: found["reference"] for word, found in table.items()})
         data = {"reference": Path(reference).name, "documents": len(ids)}
-        reports[name] = build_report(model={"name": name}, data=data, results=[result])
+        reports[name] = Report(model={"name": name}, data=data, results=[result])
     return counts, reports
 
 

@@ -11,6 +11,8 @@ from hf_docmt import __version__, registry
 from hf_docmt.analysis.model_hooks import forward_hooks, modules_named
 from hf_docmt.analysis.sentence_tokens import sentence_ids, token_texts
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
 
 SELECTIONS = {
     "routing": None,
@@ -51,29 +53,29 @@ class GateMap:
         past = [name.startswith("-") for name in self.columns]
         return 100 * self.shares[:, :, past].sum(axis=2).mean(axis=1)
 
-    def result(self, dataset: str, split: str = "all") -> dict:
-        """What `make_result` of evaluation.report takes: `value` is the percentage of the past, `n` that of tokens."""
+    def result(self, dataset: str, split: str = "all") -> Result:
+        """The result of a report: `value` is the percentage of the past, `n` that of tokens."""
         layers, count, _ = self.shares.shape
         columns = 100 * self.mean.mean(axis=0)
         parts = {f"offset={name}": float(share) for name, share in zip(self.columns, columns)}
         parts |= {f"layer={number}": float(share) for number, share in enumerate(self.past, 1)}
-        signature = f"gate:encoder|layers:{layers}|unit:token|tokens:with end mark|version:{__version__}"
-        return {
-            "task": "context use",
-            "dataset": dataset,
-            "split": split,
-            "metric": "share of past sentences",
-            "value": float(self.past.mean()),
-            "signature": signature,
-            "n": count,
-            "breakdown": {name: {"value": round(share, DECIMALS), "n": count} for name, share in parts.items()},
-            "details": {
+        signature = {"gate": "encoder", "layers": layers, "unit": "token", "tokens": "with end mark"}
+        return Result(
+            task="context use",
+            dataset=dataset,
+            split=split,
+            metric="share of past sentences",
+            value=float(self.past.mean()),
+            signature=Signature.of({**signature, "version": __version__}),
+            n=count,
+            breakdown={name: Part(round(share, DECIMALS), count) for name, share in parts.items()},
+            details={
                 "sentence": self.sentence,
                 "tokens": list(self.tokens),
                 "columns": list(self.columns),
                 "shares": self.shares.round(DECIMALS).tolist(),
             },
-        }
+        )
 
 
 @torch.inference_mode()

@@ -10,6 +10,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt import __version__
 from hf_docmt.analysis.sentence_tokens import sentence_ids, token_texts
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
 
 ARCHITECTURE, SHORTENINGS = "caching", ("grouping", "selecting")
 DECIMALS = 4  # of the percentages in a report
@@ -86,27 +88,28 @@ class GroupMaps:
         """Number of tokens that are in no group, which `selecting` allows."""
         return int((~self.weights.any(axis=1)).sum())
 
-    def result(self, dataset: str, split: str = "all") -> dict:
-        """What `make_result` of evaluation.report takes: `value` is the number of used groups, `n` that of tokens."""
+    def result(self, dataset: str, split: str = "all") -> Result:
+        """The result of a report: `value` is the number of used groups, `n` that of tokens."""
         count, size = self.weights.shape
-        used = {f"sentence={one.sentence}": {"value": one.used, "n": len(one.tokens)} for one in self.sentences}
+        used = {f"sentence={one.sentence}": Part(one.used, len(one.tokens)) for one in self.sentences}
         groups = [asdict(one) | {"share": round(one.share, DECIMALS)} for one in self.groups]
-        settings = f"shortening:{self.shortening}|categorizer:{self.categorizer}|groups:{size}"
-        return {
-            "task": "context use",
-            "dataset": dataset,
-            "split": split,
-            "metric": "groups used",
-            "value": self.used,
-            "signature": f"{settings}|used:any weight|tokens:with end mark|version:{__version__}",
-            "n": count,
-            "breakdown": used,
-            "details": {
+        signature = {"shortening": self.shortening, "categorizer": self.categorizer, "groups": size}
+        signature |= {"used": "any weight", "tokens": "with end mark", "version": __version__}
+        return Result(
+            task="context use",
+            dataset=dataset,
+            split=split,
+            metric="groups used",
+            value=self.used,
+            signature=Signature.of(signature),
+            n=count,
+            breakdown=used,
+            details={
                 "groups": groups,
                 "tokens in no group": self.ungrouped,
                 "maps": [one.as_json() for one in self.sentences],
             },
-        }
+        )
 
 
 def group_maps(model: PreTrainedModel, texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> GroupMaps:

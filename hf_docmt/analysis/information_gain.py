@@ -21,6 +21,8 @@ from hf_docmt.analysis.memory_steps import (
     token_mask,
 )
 from hf_docmt.analysis.model_hooks import eager_attention
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
 
 DIGITS = 6  # after the point, of the nats in a report
 
@@ -53,30 +55,31 @@ class InformationGain:
         means = [sum(getattr(one, name) for one in found) / len(found) for name in ("random", "trained")]
         return Entropies(*means, sum(one.n for one in found))
 
-    def results(self, dataset: str, split: str = "all") -> list[dict]:
-        """What `make_result` of evaluation.report takes, for update and for output attention."""
+    def results(self, dataset: str, split: str = "all") -> list[Result]:
+        """The results of a report, for update and for output attention."""
         return [self._result(attention, dataset, split) for attention in ATTENTIONS]
 
-    def _result(self, attention: str, dataset: str, split: str) -> dict:
+    def _result(self, attention: str, dataset: str, split: str) -> Result:
         whole, parts = self.mean(attention), {}
         for side in dict.fromkeys(key[1] for key in self.layers):
             parts[f"side={side}"] = self.mean(attention, side)
         parts |= {f"{side} layer={layer}": one for (kind, side, layer), one in self.layers.items() if kind == attention}
-        return {
-            "task": "context use",
-            "dataset": dataset,
-            "split": split,
-            "metric": f"information gain of {attention} attention",
-            "value": round(whole.gain, DIGITS),
-            "signature": f"entropy:random less trained|unit:nats|mean:queries, heads, layers|target:reference|"
-            f"seed:{self.seed}|version:{__version__}",
-            "n": whole.n,
-            "breakdown": {label: {"value": round(part.gain, DIGITS), "n": part.n} for label, part in parts.items()},
-            "details": {
+        signature = {"entropy": "random less trained", "unit": "nats", "mean": "queries, heads, layers"}
+        signature["target"] = "reference"
+        return Result(
+            task="context use",
+            dataset=dataset,
+            split=split,
+            metric=f"information gain of {attention} attention",
+            value=round(whole.gain, DIGITS),
+            signature=Signature.of({**signature, "seed": self.seed, "version": __version__}),
+            n=whole.n,
+            breakdown={label: Part(round(part.gain, DIGITS), part.n) for label, part in parts.items()},
+            details={
                 "memory_size": self.memory_size,
                 "entropy": {name: round(getattr(whole, name), DIGITS) for name in ("random", "trained")},
             },
-        }
+        )
 
 
 def information_gain(

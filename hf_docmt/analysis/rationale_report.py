@@ -6,9 +6,10 @@ from hf_docmt.analysis.rationales import Agreement, rationale_agreement
 from hf_docmt.analysis.scat import read_scat
 from hf_docmt.evaluation.suites import check_languages
 from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
-from hf_docmt.reports.report import build_report, make_result
-from hf_docmt.reports.significance import bootstrap_interval
-from hf_docmt.reports.statistics import scorer
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.resampling import bootstrap_interval
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.statistics import Statistics, score_function
 
 
 def rationales_files(
@@ -21,7 +22,7 @@ def rationales_files(
     only: tuple[int, int] | None = None,
     attention: str = "decoder",
     step: str = "writes",
-) -> dict:
+) -> Report:
     """The report of `rationale_agreement` on the files of SCAT in a folder (see `read_scat`).
 
     `only` is (first, last) line, from 1: the rest may be in the training data. The report's `data` has the number of
@@ -37,12 +38,12 @@ def rationales_files(
     found = rationale_agreement(system, examples, attention=attention, step=step)
     part = split if only is None else f"{split}, lines {first}-{last}"
     data = {"lines": scat.lines, "examples": len(examples), "skipped": scat.reasons}
-    return build_report(model=system.describe(), data=data, results=rationale_results(found, split=part))
+    return Report(model=system.describe(), data=data, results=rationale_results(found, split=part))
 
 
 def rationale_results(
     found: Agreement, *, dataset: str = "scat", split: str = "train", samples: int = 1000, seed: int = 1
-) -> list[dict]:
+) -> list[Result]:
     """Share and precisions as report results in percent: means over examples, for each head in the breakdown.
 
     `details` holds the 95 % bootstrap interval over examples, `chance`, and the reasons why examples have no value.
@@ -52,10 +53,10 @@ def rationale_results(
         values, n = 100 * found.values[:, :, column].mean(axis=0), len(found.ids)
         rows = [[float(value), 1] for value in found.values[:, 0, column]]
         details = {"chance": float(100 * found.chance[:, column].mean()), "unused": found.unused}
-        details["statistics"] = {"unit": "example", "ids": list(found.ids), "rows": rows}
-        interval = bootstrap_interval(rows, scorer(metric, 2), samples, seed)
+        details["statistics"] = Statistics(found.ids, rows, "example").to_dict()
+        interval = bootstrap_interval(rows, score_function(metric, 2), samples, seed)
         results.append(
-            make_result(
+            Result(
                 task="context use",
                 dataset=dataset,
                 split=split,
@@ -63,7 +64,7 @@ def rationale_results(
                 value=float(values[0]),
                 signature=found.signature,
                 n=n,
-                breakdown={name: {"value": float(value), "n": n} for name, value in zip(found.heads, values[1:])},
+                breakdown={name: Part(float(value), n) for name, value in zip(found.heads, values[1:])},
                 details=details if interval is None else details | {"interval": list(interval)},
             )
         )

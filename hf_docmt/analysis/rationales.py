@@ -11,6 +11,7 @@ from hf_docmt.analysis.rationale_attention import ATTENTIONS, STEPS, forced_atte
 from hf_docmt.analysis.scat import ScatExample
 from hf_docmt.data.examples import check_choices
 from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
+from hf_docmt.reports.signature import Signature
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Agreement:
     at: tuple[int, ...]
     heads: tuple[str, ...]
     unused: dict[str, int]  # examples without a value, by reason
-    signature: str
+    signature: Signature
 
 
 def rationale_agreement(
@@ -70,12 +71,14 @@ def rationale_agreement(
             f"{dict(unused)}; choose another attention, or give other examples"
         )
     values = np.array(found)
-    signature = (
-        f"attention:{attention}|step:{'reads' if attention == 'encoder' else step}|"
-        f"words:{'letters' if system.tokenizer.is_fast else 'between blanks'}|"
-        f"context:{'one sentence' if system.past_context else 'none'}|version:{__version__}"
-    )
-    return Agreement(tuple(ids), values[:, :-1], values[:, -1], tuple(at), heads, dict(unused), signature)
+    signature = {
+        "attention": attention,
+        "step": "reads" if attention == "encoder" else step,
+        "words": "letters" if system.tokenizer.is_fast else "between blanks",
+        "context": "one sentence" if system.past_context else "none",
+        "version": __version__,
+    }
+    return Agreement(tuple(ids), values[:, :-1], values[:, -1], tuple(at), heads, dict(unused), Signature.of(signature))
 
 
 def check_attention(system: ForcedDecoding) -> None:

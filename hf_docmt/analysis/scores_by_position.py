@@ -6,13 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from hf_docmt.evaluation.metrics.segments import bleu, check_aligned
+from hf_docmt.evaluation.metrics.segments import bleu, check_aligned, segment_statistics
 from hf_docmt.evaluation.translation_scores import matched, read_translations
-from hf_docmt.reports.report import build_report, make_result
+from hf_docmt.reports.report import Report
 from hf_docmt.reports.resampling import bootstrap_interval
-from hf_docmt.reports.statistics import scorer, segment_statistics
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.statistics import score_function
 
-REFERENCE_LENGTH = 1  # column of BLEU's statistics, see statistics.segment_statistics
+REFERENCE_LENGTH = 1  # column of BLEU's statistics, see segments.segment_statistics
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def by_index(
     if every < 1:
         raise ValueError(f"a range has at least 1 index, got every={every}")
     rows = [document_rows(side, references, target_lang) for side in (system, baseline)]
-    score, found = scorer("s-BLEU", rows[0].shape[2]), []
+    score, found = score_function("s-BLEU", rows[0].shape[2]), []
     for first in range(0, rows[0].shape[1], every):
         last = min(first + every, rows[0].shape[1])
         parts = [side[:, first:last] for side in rows]  # (documents, indices, columns)
@@ -111,7 +113,7 @@ def by_index_files(
     source_lang: str | None = None,
     target_lang: str | None = None,
     **options,
-) -> tuple[list[Range], dict]:
+) -> tuple[list[Range], Report]:
     """The ranges, and their report, of two files of `docmt translate` against reference documents with the same ids.
 
     `options` are those of `by_index`. DataError as in `evaluate_files`.
@@ -126,31 +128,30 @@ def by_index_files(
     names = [Path(path).stem for path in (system, baseline)]
     data = {"reference": Path(reference).name, "documents": len(ids), "baseline": names[1]}
     result = index_result(ranges, Path(reference).stem, signature_of(target_lang))
-    return ranges, build_report(model={"name": names[0]}, data=data, results=[result])
+    return ranges, Report(model={"name": names[0]}, data=data, results=[result])
 
 
-def signature_of(target_lang: str | None) -> str:
+def signature_of(target_lang: str | None) -> Signature:
     """BLEU's signature, which sacrebleu completes when it has seen references."""
     metric = bleu(False, None, target_lang)
     segment_statistics(metric, [""], [""])
-    return str(metric.get_signature())
+    return Signature.parse(str(metric.get_signature()))
 
 
-def index_result(ranges: Sequence[Range], dataset: str, signature: str) -> dict:
+def index_result(ranges: Sequence[Range], dataset: str, signature: Signature) -> Result:
     """The difference as a result of a report; its value is the mean over all indices."""
     sizes = [one.last - one.first + 1 for one in ranges]
     parts = {}
     for one in ranges:
-        parts[f"index={one.label}"] = {"value": one.difference, "n": one.n}
-        if one.interval:
-            parts[f"index={one.label}"]["interval"] = list(one.interval)
-    return make_result(
+        interval = {"interval": list(one.interval)} if one.interval else {}
+        parts[f"index={one.label}"] = Part(one.difference, one.n, interval)
+    return Result(
         task="translation",
         dataset=dataset,
         split="all",
         metric="s-BLEU difference",
         value=sum(one.difference * size for one, size in zip(ranges, sizes)) / sum(sizes),
-        signature=f"segments:sentence|mean:indices|{signature}",
+        signature=Signature.of({"segments": "sentence", "mean": "indices"}) + signature,
         n=sum(one.n for one in ranges),
         breakdown=parts,
         details={name: [getattr(one, name) for one in ranges] for name in ("system", "baseline")},

@@ -10,7 +10,8 @@ import torch
 import transformers
 
 from hf_docmt import __version__
-from hf_docmt.reports.report import align_columns, package_commit
+from hf_docmt.reports.report import package_commit
+from hf_docmt.reports.tables import align_columns
 
 SIDES = ("ours", "peer")
 HIDDEN = ("precision", "mode", "batch", "name", "tokens", "context")  # columns that are in the name of a case

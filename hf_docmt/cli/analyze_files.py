@@ -19,7 +19,7 @@ def losses(
     """Training losses of several runs, for example with different optimisation windows (Feng et al. 2022)."""
     from hf_docmt.analysis.losses import read_losses
     from hf_docmt.analysis.pictures.curves import draw_losses
-    from hf_docmt.reports.report import align_columns
+    from hf_docmt.reports.tables import align_columns
 
     check_files(picture, None)
     found = read_losses(runs)
@@ -48,20 +48,19 @@ def by_index(
     """Difference of s-BLEU by sentence index in the document (Feng et al. 2022, figure 3)."""
     from hf_docmt.analysis.pictures.curves import draw_by_index
     from hf_docmt.analysis.scores_by_position import by_index_files
-    from hf_docmt.reports.report import write_report
 
     check_files(picture, output)
     options = {"every": every, "samples": samples}
     ranges, report = by_index_files(system, baseline, reference, format, source_lang, target_lang, **options)
-    names = [report["model"]["name"], report["data"]["baseline"]]
+    names = [report.name, report.data["baseline"]]
     if output:
-        write_report(report, output)
+        report.write(output)
     cells = [["index", *names, "difference", "95 % interval", "sentences"]]
     for one in ranges:
         interval = "{:.2f} to {:.2f}".format(*one.interval) if one.interval else "-"
         values = [f"{value:.2f}" for value in (one.system, one.baseline, one.difference)]
         cells.append([one.label, *values, interval, str(one.n)])
-    print_table(cells, report, as_json)
+    print_table(cells, report.to_dict(), as_json)
     if picture:
         draw_by_index(ranges, picture, title=f"{names[0]} less {names[1]}")
 
@@ -91,4 +90,4 @@ def connectives(
     counts, reports = connective_files(reference, systems, format, source_lang, target_lang, words=listed)
     if output:
         write_reports(reports, output)
-    print_table(counts.rows(), list(reports.values()), as_json)
+    print_table(counts.rows(), [report.to_dict() for report in reports.values()], as_json)

@@ -40,7 +40,7 @@ def information_gain(
         for kind, mean in ((kind, gain.mean(kind)) for kind in ATTENTIONS):
             numbers = [f"{value:.4f}" for value in (mean.gain, mean.random, mean.trained)]
             cells.append([name, str(gain.memory_size), kind, *numbers, str(mean.n)])
-    print_table(cells, list(reports.values()), as_json)
+    print_table(cells, [report.to_dict() for report in reports.values()], as_json)
     if picture:
         draw_information_gain(gains, picture)
 
@@ -58,18 +58,17 @@ def attribution(
     """Gradient of a sentence's loss at the words of earlier sentences, by distance (Feng et al. 2022, figure 4)."""
     from hf_docmt.analysis.gradient_attribution import gradient_attribution
     from hf_docmt.analysis.pictures.curves import draw_attribution
-    from hf_docmt.reports.report import write_report
 
     check_files(picture, output)
     source = AnalysisInput(model, documents)
     found = gradient_attribution(*source.arguments, reach=reach, step=step, rows=rows)
     report = source.report(found.result(source.dataset))
     if output:
-        write_report(report, output)
+        report.write(output)
     cells = [["distance", "gradient", "source", "target", "sentence pairs"]]
     for label, *scores, pairs in zip(found.labels, found.both, found.source, found.target, found.pairs):
         cells.append([label, *(f"{score:.3g}" for score in scores), str(pairs)])
-    print_table(cells, report, as_json)
+    print_table(cells, report.to_dict(), as_json)
     if picture:
         draw_attribution(found, picture, title=source.title)
 

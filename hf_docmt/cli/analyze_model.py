@@ -88,22 +88,21 @@ def groups(
 
     from hf_docmt.analysis.group_maps import group_maps
     from hf_docmt.analysis.pictures.heat_maps import draw_group_maps
-    from hf_docmt.reports.report import write_report
 
     check_files(picture, output)
     name, (loaded, tokenizer) = Path(model).name, load_model(model)
     found = group_maps(loaded, texts, tokenizer)
     report = analysis_report(loaded, tokenizer, name, {"sentences": texts}, found.result("sentences"))
     if output:
-        write_report(report, output)
-    print(json.dumps(report, ensure_ascii=False) if as_json else group_tables(found))
+        report.write(output)
+    print(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else group_tables(found))
     if picture:
         draw_group_maps(found, picture, title=name)
 
 
 def group_tables(found) -> str:
     """Group maps as text: weights of every token, use of every group, and a summary line."""
-    from hf_docmt.reports.report import align_columns
+    from hf_docmt.reports.tables import align_columns
 
     weights = [["sentence", "token", *(f"{one.group:>4}" for one in found.groups)]]
     for one in found.sentences:
@@ -133,17 +132,16 @@ def gates(
 
     from hf_docmt.analysis.gate_maps import gate_map
     from hf_docmt.analysis.pictures.bars import draw_gates
-    from hf_docmt.reports.report import write_report
 
     check_files(picture, output)
     name, (loaded, tokenizer) = Path(model).name, load_model(model)
     found = gate_map(loaded, texts, tokenizer, sentence)
     report = analysis_report(loaded, tokenizer, name, {"sentences": texts}, found.result("sentences"))
     if output:
-        write_report(report, output)
+        report.write(output)
     cells = [["layer", "token", *found.columns]]
     for layer, shares in found.by_layer:
         cells += [[layer, token, *(f"{share:.3f}" for share in row)] for token, row in zip(found.tokens, shares)]
-    print_table(cells, report, as_json)
+    print_table(cells, report.to_dict(), as_json)
     if picture:
         draw_gates(found, picture, title=name)

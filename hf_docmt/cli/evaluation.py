@@ -192,9 +192,10 @@ def compare(
     picture_of: Annotated[str, typer.Option(help="distance (accuracies), index or length (scores).")] = "distance",
 ) -> None:
     """Compare several systems in one table, with signatures, intervals and significant differences."""
+    import hf_docmt.evaluation.metrics  # noqa: F401, says how scores follow from the statistics of reports
     from hf_docmt.analysis.pictures.comparison import draw_accuracy_by_distance, draw_scores
     from hf_docmt.reports.comparison import compare_reports
-    from hf_docmt.reports.tables import format_comparison
+    from hf_docmt.reports.comparison_tables import format_comparison
 
     options = {"names": name, "may_differ": tuple(may_differ or ())}
     test = {"baseline": baseline, "method": method, "samples": samples, "seed": seed}

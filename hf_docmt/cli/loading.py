@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hf_docmt.reports.report import Report
+    from hf_docmt.reports.result import Result
+
 NOT_FOR_SCORING = ("past_context", "strategy", "batch_size", "max_new_tokens")
 NOT_FOR_TRANSLATION = ("past_context", "strategy", "batch_size", "batch_tokens")
 NOT_FOR_ATTENTION = ("strategy", "batch_size", "batch_tokens", "max_new_tokens")
@@ -90,13 +96,13 @@ def model_names(models: list[str]) -> list[str]:
     return names
 
 
-def analysis_report(model, tokenizer, name: str, data: dict, *results: dict) -> dict:
+def analysis_report(model, tokenizer, name: str, data: dict, *results: Result) -> Report:
     """The report of an analysis of one model."""
     from hf_docmt.evaluation.systems import DocMTSystem
-    from hf_docmt.reports.report import build_report, make_result
+    from hf_docmt.reports.report import Report
 
     described = DocMTSystem(model, tokenizer, name).describe()
-    return build_report(model=described, data=data, results=[make_result(**result) for result in results])
+    return Report(model=described, data=data, results=results)
 
 
 class AnalysisInput:
@@ -123,7 +129,7 @@ class AnalysisInput:
         """Model, documents and tokenizer: the first arguments of every analysis."""
         return self.model, self.documents, self.tokenizer
 
-    def report(self, *results: dict) -> dict:
+    def report(self, *results: Result) -> Report:
         """The report of these results on these documents."""
         data = {"documents": len(self.documents), **self.languages}
         return analysis_report(self.model, self.tokenizer, self.name, data, *results)

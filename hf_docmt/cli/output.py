@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hf_docmt.reports.report import Report
 
 
-def print_report(report: dict, as_json: bool, output: str | None) -> None:
+def print_report(report: Report, as_json: bool, output: str | None) -> None:
     """Print the report as a table or as JSON; write it to a file where one is given."""
-    from hf_docmt.reports.report import format_table, write_report
+    from hf_docmt.reports.tables import format_report
 
     if output:
-        write_report(report, output)
-    print(json.dumps(report, ensure_ascii=False) if as_json else format_table(report))
+        report.write(output)
+    print(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else format_report(report))
 
 
 def print_table(cells: list[list[str]], facts: dict | list, as_json: bool) -> None:
     """Print rows of cells, the first row being the header, or all facts as JSON."""
-    from hf_docmt.reports.report import align_columns
+    from hf_docmt.reports.tables import align_columns
 
     print(json.dumps(facts, ensure_ascii=False) if as_json else align_columns(cells))
 
 
-def write_reports(reports: dict[str, dict], folder: str) -> None:
+def write_reports(reports: dict[str, Report], folder: str) -> None:
     """Write every report to NAME.json in a folder, which is made if need be."""
     from pathlib import Path
 
-    from hf_docmt.reports.report import write_report
-
     Path(folder).mkdir(parents=True, exist_ok=True)
     for name, report in reports.items():
-        write_report(report, Path(folder) / f"{name}.json")
+        report.write(Path(folder) / f"{name}.json")
 
 
 def check_files(picture: str | None, output: str | None) -> None:

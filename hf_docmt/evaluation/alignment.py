@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from hf_docmt import __version__
 from hf_docmt.evaluation.mwer_segmentation import TOKENS, Token, cut, mweralign_version, segment_ends
-from hf_docmt.reports.report import make_result
 from hf_docmt.reports.resampling import document_details
+from hf_docmt.reports.result import Result
+from hf_docmt.reports.signature import Signature
 
 UNSPACED = ("bo", "dz", "ja", "km", "lo", "my", "th", "yue", "zh")  # languages written without blanks between words
 
@@ -21,7 +22,7 @@ class Alignment:
 
     documents: tuple[tuple[str, ...], ...]
     ids: tuple[str, ...]
-    signature: str
+    signature: Signature
     under: tuple[tuple[int, int], ...]
     over: tuple[tuple[int, int], ...]
     empty: int
@@ -65,7 +66,7 @@ def align_documents(
         under.append((sum(2 * got < words for got, words in counts), sum(words > 0 for _, words in counts)))
         over.append((sum(got - words for got, words in counts if got > 2 * words), sum(got for got, _ in counts)))
         empty += sum(words > 0 and not got for got, words in counts)
-    signature = f"aligned:mweralign-{release}|tokens:{tokens}|case:ignored"
+    signature = Signature.of({"aligned": f"mweralign-{release}", "tokens": tokens, "case": "ignored"})
     return Alignment(tuple(documents), tuple(ids), signature, tuple(under), tuple(over), empty)
 
 
@@ -78,7 +79,7 @@ def alignment_results(
     beams: int | None = None,
     samples: int = 1000,
     seed: int = 1,
-) -> list[dict]:
+) -> list[Result]:
     """Two report results: how much is left out and how much is added, in percent, each with its 95 % interval.
 
     under-translation: reference sentences whose part of the translation has fewer than half as many words, in percent
@@ -87,20 +88,20 @@ def alignment_results(
     or longer, count for neither; what was added beside a long sentence may not count.
     """
     measures = {
-        "under-translation": (alignment.under, "counted:sentences-below-half", {"empty": alignment.empty}),
-        "over-translation": (alignment.over, "counted:words-beyond-where-above-twice", {}),
+        "under-translation": (alignment.under, "sentences-below-half", {"empty": alignment.empty}),
+        "over-translation": (alignment.over, "words-beyond-where-above-twice", {}),
     }
     results = []
     for name, (rows, counted, details) in measures.items():
         part, whole = (sum(column) for column in zip(*rows))
         results.append(
-            make_result(
+            Result(
                 task="translation",
                 dataset=dataset,
                 split=split,
                 metric=name,
                 value=100 * part / whole if whole else 0.0,
-                signature=f"{alignment.signature}|{counted}|version:{__version__}",
+                signature=alignment.signature + Signature.of({"counted": counted, "version": __version__}),
                 n=whole,
                 strategy=strategy,
                 beams=beams,

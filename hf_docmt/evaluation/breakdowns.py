@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.reports.resampling import bootstrap_interval
-from hf_docmt.reports.statistics import column_sums, scorer
+from hf_docmt.reports.result import Part
+from hf_docmt.reports.statistics import column_sums, score_function
 
 AXES = ("index", "length", "domain")
 INDEX_BOUNDS = (1, 2, 3, 5, 10, 20, 50)  # last place of each bucket, the first sentence of a document having place 1
@@ -24,8 +24,8 @@ def break_down(
     groups: Sequence[str],
     samples: int = 1000,
     seed: int = 1,
-) -> dict[str, dict]:
-    """{label: {"value", "n", "interval"}} from the sufficient statistics of single sentences, documents or items.
+) -> dict[str, Part]:
+    """{label: part}, with intervals, from the sufficient statistics of single sentences, documents or items.
 
     Every row counts for all its labels; a value follows from the sums of the rows with that label, so values of corpus
     scores are corpus scores, not means. `groups` tells the document of every row: the 95 % interval comes from
@@ -34,7 +34,7 @@ def break_down(
     """
     if not len(rows) == len(labels) == len(groups):
         raise ValueError(f"{len(rows)} rows of statistics, {len(labels)} of labels, {len(groups)} groups; give as many")
-    score, parts = scorer(metric, len(rows[0]) if rows else 2), {}
+    score, parts = score_function(metric, len(rows[0]) if rows else 2), {}
     places: dict[str, list[int]] = {}
     for number, found in enumerate(labels):
         for label in found:
@@ -44,10 +44,9 @@ def break_down(
         for number in places[label]:
             by_group.setdefault(groups[number], []).append(rows[number])
         sums = np.array([column_sums(found) for found in by_group.values()], float)
-        parts[label] = {"value": float(score(sums.sum(0, keepdims=True))[0]), "n": len(places[label])}
         interval = bootstrap_interval(sums, score, samples, seed) if samples else None
-        if interval:
-            parts[label]["interval"] = list(interval)
+        value = float(score(sums.sum(0, keepdims=True))[0])
+        parts[label] = Part(value, len(places[label]), {"interval": list(interval)} if interval else {})
     return parts
 
 
@@ -75,25 +74,6 @@ def sentence_labels(
     for found, length in zip(document_labels(doc_ids, lengths, by, domains), lengths):
         for place in range(1, length + 1):
             labels.append(([f"index={bucket(place, INDEX_BOUNDS)}"] if "index" in by else []) + found)
-    return labels
-
-
-def item_labels(
-    items: Sequence[SuiteItem], by: Sequence[str] = ("index",), domains: Domains | None = None
-) -> list[list[str]]:
-    """Labels of suite items by the place of the current sentence and by the domain of the group.
-
-    An item that does not know its place or its group has no label there; a suite does not tell how long documents are.
-    """
-    check_axes(by, domains)
-    if "length" in by:
-        raise ValueError("a suite does not tell the length of its documents: break accuracies down by index or domain")
-    labels: list[list[str]] = [[] for _ in items]
-    for found, item in zip(labels, items):
-        if "index" in by and item.index is not None:
-            found.append(f"index={bucket(item.index + 1, INDEX_BOUNDS)}")
-        if "domain" in by and item.group is not None:
-            found.append(f"domain={domain_of(item.group, domains)}")
     return labels
 
 

@@ -7,6 +7,7 @@ from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy, contr
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.systems import System
 from hf_docmt.evaluation.systems.log_probabilities import NORMALIZATIONS, normalized
+from hf_docmt.reports.result import Result
 from hf_docmt.reports.significance import compare_systems
 
 
@@ -22,7 +23,7 @@ def context_results(
     seed: int = 0,
     samples: int = 1000,
     keep: Callable[[str, Sequence[SuiteItem], list[list[float]]], None] | None = None,
-) -> list[dict]:
+) -> list[Result]:
     """Contrastive accuracy under each condition of `with_context`, as report results that differ in `context`.
 
     Intervals of accuracies are those of `contrastive_accuracy`. With `true` among the conditions,
@@ -53,15 +54,12 @@ def context_results(
     return add_differences(results, samples)
 
 
-def add_differences(results: dict[str, dict], samples: int = 1000) -> list[dict]:
+def add_differences(results: dict[str, Result], samples: int = 1000) -> list[Result]:
     """The results by condition; those other than `true` get their difference from it in `details["difference"]`."""
     true = results.get("true")
-    if true and len(results) > 1 and len(true["details"]["statistics"]["ids"]) > 1:
+    if true and len(results) > 1 and len(true.statistics.ids) > 1:
         outcomes = compare_systems(results, "true", samples=samples, may_differ=("context",))
         for condition, outcome in outcomes.items():
-            results[condition]["details"]["difference"] = {
-                "value": outcome.delta,
-                "interval": list(outcome.interval),
-                "p_value": outcome.p_value,
-            }
+            difference = {"value": outcome.delta, "interval": list(outcome.interval), "p_value": outcome.p_value}
+            results = {**results, condition: results[condition].with_details({"difference": difference})}
     return list(results.values())

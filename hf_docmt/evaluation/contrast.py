@@ -10,16 +10,17 @@ from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy, file_
 from hf_docmt.evaluation.score_files import read_scores, write_scores
 from hf_docmt.evaluation.suites import average_results, check_language, counts_note, read_suite
 from hf_docmt.evaluation.systems import System
-from hf_docmt.reports.report import build_report
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Result
 
 CHUNK_CONTEXT = 3  # past sentences that models of chunks get, as in ContraPro
 
 
-def contrast_report(system: System, suites: Sequence[str | Path], **options) -> dict:
+def contrast_report(system: System, suites: Sequence[str | Path], **options) -> Report:
     """The report of a system's contrastive accuracy on suite files; `options` are those of `contrast`."""
     results = contrast(system, suites, **options)
     data = {"suites": [Path(suite).name for suite in suites]}
-    return build_report(model=system.describe(), data=data, results=results)
+    return Report(model=system.describe(), data=data, results=results)
 
 
 def contrast(
@@ -33,7 +34,7 @@ def contrast(
     normalization: str = "sum",
     conditions: Sequence[str] = ("true",),
     scores_folder: str | Path | None = None,
-) -> list[dict]:
+) -> list[Result]:
     """Results for every suite and condition of context, and those that join suites (`average_results`).
 
     Items get as much context as the system reads. `format`, `documents` and `records` go to `read_suite`, `only` is
@@ -75,9 +76,9 @@ def check_names(names: Sequence[str], paths: Sequence[str | Path]) -> None:
             )
 
 
-def _with_counts(result: dict, note: str | None) -> dict:
+def _with_counts(result: Result, note: str | None) -> Result:
     """The result with a note on what differs from the published counts of the whole suite."""
-    return result | {"details": result["details"] | {"counts": note}} if note else result
+    return result.with_details({"counts": note}) if note else result
 
 
 def items_between(items: list, only: tuple[int, int] | None) -> tuple[list, str]:
@@ -106,7 +107,7 @@ def score_file_report(
     documents: str | Path | None = None,
     records: str | Path | None = None,
     only: tuple[int, int] | None = None,
-) -> dict:
+) -> Report:
     """The report of a system of this name from a file of its scores, one a line in the published order of the suite.
 
     With `only` (first, last), from 1, they are the scores of these items alone.
@@ -123,4 +124,4 @@ def score_file_report(
     )
     result = _with_counts(result, note)
     data = {"suites": [Path(suite).name], "scores": Path(scores).name}
-    return build_report(model={"name": name}, data=data, results=[result, *average_results([result])])
+    return Report(model={"name": name}, data=data, results=[result, *average_results([result])])

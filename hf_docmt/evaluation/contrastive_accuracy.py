@@ -9,7 +9,9 @@ from statistics import NormalDist
 from hf_docmt import __version__
 from hf_docmt.evaluation.suites import SuiteItem, labels_of, suite_rules
 from hf_docmt.evaluation.suites.items import context_name
-from hf_docmt.reports.report import make_result
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.statistics import Statistics
 
 TIES = ("wrong", "first")
 
@@ -18,14 +20,14 @@ TIES = ("wrong", "first")
 class Accuracy:
     """How often the right candidate won: percent, number of items, each item, and parts of the suite.
 
-    `breakdown` is {label: {"value", "n", "interval"}}, `ties` the rule that was used, `details` the rest of a report
+    `breakdown` is {label: part}, `ties` the rule that was used, `details` the rest of a report
     result: format and name of the suite, 95 % interval, context, statistics by group.
     """
 
     value: float
     n: int
     right: tuple[bool, ...]
-    breakdown: dict[str, dict]
+    breakdown: dict[str, Part]
     ties: str = "wrong"
     details: dict = field(default_factory=dict)
 
@@ -55,8 +57,8 @@ def contrastive_accuracy(
     parts |= suite_rules(items).group_breakdown(items, groups)
     breakdown = {label: _part(parts[label]) for label in sorted(parts) if parts[label]}
     whole = _part(right)
-    details = _suite_details(items) | {"interval": whole["interval"], "statistics": _statistics(items, groups)}
-    return Accuracy(whole["value"], len(right), tuple(right), breakdown, ties, details)
+    details = _suite_details(items) | whole.details | {"statistics": _statistics(items, groups).to_dict()}
+    return Accuracy(whole.value, len(right), tuple(right), breakdown, ties, details)
 
 
 def contrastive_result(
@@ -70,25 +72,29 @@ def contrastive_result(
     tokens: str = "current",
     target_context: str = "reference",
     context: str = "true",
-) -> dict:
+) -> Result:
     """The accuracy as a result of a report, whose signature says how the scores were made.
 
     `tokens` of which sentences are scored, the `target_context` that they follow, and whether the `context` is the
     `true` one or another in its place.
     """
-    made = (
-        f"logprob:{normalization}|tokens:{tokens}|target-context:{target_context}|past:{context_name(past_context)}|"
-        f"future:{future_context}|context:{context}"
-    )
+    made = {
+        "logprob": normalization,
+        "tokens": tokens,
+        "target-context": target_context,
+        "past": context_name(past_context),
+        "future": future_context,
+        "context": context,
+    }
     return _result(accuracy, made, dataset, split)
 
 
-def file_result(accuracy: Accuracy, *, dataset: str, split: str, better: str) -> dict:
+def file_result(accuracy: Accuracy, *, dataset: str, split: str, better: str) -> Result:
     """The accuracy of scores read from a file as a result of a report; how they were made is not known.
 
     `better`: whether `higher` or `lower` scores are better in the file; with the same choices the accuracy is the same.
     """
-    return _result(replace(accuracy, details=accuracy.details | {"better": better}), "scores:file", dataset, split)
+    return _result(replace(accuracy, details=accuracy.details | {"better": better}), {"scores": "file"}, dataset, split)
 
 
 def wilson_interval(right: int, n: int, confidence: float = 0.95) -> list[float]:
@@ -100,14 +106,14 @@ def wilson_interval(right: int, n: int, confidence: float = 0.95) -> list[float]
     return [100 * (middle - half) if right else 0.0, 100 * (middle + half) if right < n else 100.0]
 
 
-def _result(accuracy: Accuracy, made: str, dataset: str, split: str) -> dict:
-    return make_result(
+def _result(accuracy: Accuracy, made: dict, dataset: str, split: str) -> Result:
+    return Result(
         task="contrastive",
         dataset=dataset,
         split=split,
         metric="accuracy",
         value=accuracy.value,
-        signature=f"{made}|ties:{accuracy.ties}|version:{__version__}",
+        signature=Signature.of({**made, "ties": accuracy.ties, "version": __version__}),
         n=accuracy.n,
         breakdown=accuracy.breakdown,
         details=accuracy.details,
@@ -153,10 +159,10 @@ def _groups(items: Sequence[SuiteItem], right: Sequence[bool]) -> dict[str, list
     return groups
 
 
-def _statistics(items: Sequence[SuiteItem], groups: dict[str, list[bool]]) -> dict:
+def _statistics(items: Sequence[SuiteItem], groups: dict[str, list[bool]]) -> Statistics:
     """[right, items] of every group, from which the accuracy of any choice of groups follows."""
     unit = "item" if items[0].group is None else suite_rules(items).unit
-    return {"unit": unit, "ids": list(groups), "rows": [[sum(found), len(found)] for found in groups.values()]}
+    return Statistics(list(groups), [[sum(found), len(found)] for found in groups.values()], unit)
 
 
 def _suite_details(items: Sequence[SuiteItem]) -> dict:
@@ -169,6 +175,6 @@ def _suite_details(items: Sequence[SuiteItem]) -> dict:
     }
 
 
-def _part(right: Sequence[bool]) -> dict:
+def _part(right: Sequence[bool]) -> Part:
     count, n = sum(right), len(right)
-    return {"value": 100.0 * count / n, "n": n, "interval": wilson_interval(count, n)}
+    return Part(100.0 * count / n, n, {"interval": wilson_interval(count, n)})

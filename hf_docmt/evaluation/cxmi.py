@@ -16,9 +16,11 @@ from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.systems import System
 from hf_docmt.evaluation.systems.log_probabilities import NORMALIZATIONS, normalized
 from hf_docmt.evaluation.systems.token_texts import word_spans
-from hf_docmt.reports.report import build_report, make_result
-from hf_docmt.reports.significance import bootstrap_interval
-from hf_docmt.reports.statistics import document_statistics, scorer
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.resampling import bootstrap_interval
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.statistics import Statistics, score_function
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def cxmi_result(
     normalization: str = "sum",
     samples: int = 1000,
     seed: int = 1,
-) -> dict:
+) -> Result:
     """CXMI of a system as a report result: the mean of its sentences' P-CXMI, in nats, with a bootstrap interval.
 
     Fernandes et al. (2021): a sentence counts by the `sum` over its tokens, N is the number of sentences;
@@ -92,25 +94,30 @@ def cxmi_result(
             parts[f"{name}={value}"].append(one)
     whole = _part(found, normalization, samples, seed)
     reach = system.context
-    signature = (
-        f"unit:nats|sentence:{normalization}|tokens:current|target-context:{reach.target}|"
-        f"without:empty|past:{context_name(reach.past)}|future:{reach.future}|version:{__version__}"
-    )
-    return make_result(
+    signature = {
+        "unit": "nats",
+        "sentence": normalization,
+        "tokens": "current",
+        "target-context": reach.target,
+        "without": "empty",
+        "past": context_name(reach.past),
+        "future": reach.future,
+        "version": __version__,
+    }
+    return Result(
         task="context use",
         dataset=dataset,
         split=split,
         metric="CXMI",
-        value=whole["value"],
-        signature=signature,
-        n=whole["n"],
+        value=whole.value,
+        signature=Signature.of(signature),
+        n=whole.n,
         breakdown={
             label: _part(some, normalization, samples, seed)
             for label, some in sorted(parts.items())
             if len(some) < len(found)
         },
-        details={"statistics": document_statistics(*_rows(found, normalization))}
-        | {key: value for key, value in whole.items() if key == "interval"},
+        details={"statistics": Statistics(*_rows(found, normalization)).to_dict(), **whole.details},
     )
 
 
@@ -140,7 +147,7 @@ def word_gains(found: Sequence[PointwiseCXMI], least: int = 5) -> list[tuple[str
     return sorted(means, key=lambda row: (-row[1], row[0]))
 
 
-def cxmi_report(system: System, documents: Dataset, *, source_lang: str, target_lang: str, dataset: str) -> dict:
+def cxmi_report(system: System, documents: Dataset, *, source_lang: str, target_lang: str, dataset: str) -> Report:
     """The report of what context adds to the log-probability of references: CXMI, with the words that gain most.
 
     ValueError: documents of other languages than the system's.
@@ -154,10 +161,10 @@ def cxmi_report(system: System, documents: Dataset, *, source_lang: str, target_
     )
     check_language(items, *system.languages)
     found = pointwise_cxmi(system, items)
-    result = cxmi_result(system, found, dataset=dataset)
-    result["details"]["gains"] = [list(row) for row in word_gains(found)[:20]]
+    gains = [list(row) for row in word_gains(found)[:20]]
+    result = cxmi_result(system, found, dataset=dataset).with_details({"gains": gains})
     data = {"documents": len(documents), "source_lang": source_lang, "target_lang": target_lang}
-    return build_report(model=system.describe(), data=data, results=[result])
+    return Report(model=system.describe(), data=data, results=[result])
 
 
 def _rows(found: Sequence[PointwiseCXMI], normalization: str) -> tuple[list[str], list[list[float]]]:
@@ -168,8 +175,8 @@ def _rows(found: Sequence[PointwiseCXMI], normalization: str) -> tuple[list[str]
     return list(documents), [[math.fsum(gains), len(gains)] for gains in documents.values()]
 
 
-def _part(found: Sequence[PointwiseCXMI], normalization: str, samples: int, seed: int) -> dict:
+def _part(found: Sequence[PointwiseCXMI], normalization: str, samples: int, seed: int) -> Part:
     rows = np.array(_rows(found, normalization)[1])
-    interval = bootstrap_interval(rows, scorer("CXMI", 2, scale=1.0), samples, seed)
-    part = {"value": float(rows[:, 0].sum() / rows[:, 1].sum()), "n": len(found)}
-    return part if interval is None else part | {"interval": list(interval)}
+    interval = bootstrap_interval(rows, score_function("CXMI", 2, scale=1.0), samples, seed)
+    value = float(rows[:, 0].sum() / rows[:, 1].sum())
+    return Part(value, len(found), {} if interval is None else {"interval": list(interval)})

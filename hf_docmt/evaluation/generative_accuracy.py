@@ -15,8 +15,10 @@ from hf_docmt.evaluation.suites.ctxpro import Ctxpro
 from hf_docmt.evaluation.suites.generative_suite import GenerativeItem, GenerativeSuite
 from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.systems import System
-from hf_docmt.reports.report import build_report, make_result
-from hf_docmt.reports.statistics import document_statistics
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.statistics import Statistics
 
 
 def generative_report(
@@ -29,7 +31,7 @@ def generative_report(
     rule: str = "line",
     samples: int = 1000,
     seed: int = 0,
-) -> dict:
+) -> Report:
     """The report of the generative accuracy (Wicks and Post 2023) on these sets, for every condition of context.
 
     Items get as many sentences before the current one as the system reads, and the last translated sentence counts
@@ -64,7 +66,7 @@ def generative_report(
                 **suite.rules[rule],
             )
         results += add_differences(found, samples)
-    return build_report(model=system.describe(), data={"sets": [Path(path).name for path in sets]}, results=results)
+    return Report(model=system.describe(), data={"sets": [Path(path).name for path in sets]}, results=results)
 
 
 def generative_result(
@@ -81,7 +83,7 @@ def generative_result(
     strategy: str | None = None,
     beams: int | None = None,
     **rule: str,
-) -> dict:
+) -> Result:
     """Share of right items in percent as a report result, by rule of the set and by distance.
 
     `outputs` are the translated documents. `past_context` and `future_context` are those of the system, for the
@@ -96,23 +98,21 @@ def generative_result(
         if item.distance is not None:
             labels[f"distance={item.distance if item.distance <= 3 else '>3'}"].append(found)
     total = _part(right)
-    return make_result(
+    made = {"past": context_name(past_context), "future": future_context, "context": context, "version": __version__}
+    return Result(
         task="discourse",
         dataset=dataset,
         split=split,
         metric="generative accuracy",
-        value=total["value"],
-        signature=(
-            f"{suite.rule_signature(target_lang=target_lang, **rule)}|"
-            f"past:{context_name(past_context)}|future:{future_context}|context:{context}|version:{__version__}"
-        ),
-        n=total["n"],
+        value=total.value,
+        signature=Signature.parse(suite.rule_signature(target_lang=target_lang, **rule)) + Signature.of(made),
+        n=total.n,
         strategy=strategy,
         beams=beams,
         breakdown={label: _part(labels[label]) for label in sorted(labels)},
         details={
-            "interval": total["interval"],
-            "statistics": document_statistics(list(groups), [[sum(found), len(found)] for found in groups.values()]),
+            **total.details,
+            "statistics": Statistics(list(groups), [[sum(found), len(found)] for found in groups.values()]).to_dict(),
         },
     )
 
@@ -152,9 +152,6 @@ def _suite_item(item: GenerativeItem) -> SuiteItem:
     )
 
 
-def _part(right: Sequence[bool]) -> dict:
-    return {
-        "value": 100 * sum(right) / len(right),
-        "n": len(right),
-        "interval": wilson_interval(sum(right), len(right)),
-    }
+def _part(right: Sequence[bool]) -> Part:
+    interval = wilson_interval(sum(right), len(right))
+    return Part(100 * sum(right) / len(right), len(right), {"interval": interval})

@@ -1,6 +1,7 @@
 """From files of translated documents to a report of their scores."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from hf_docmt.data.documents import sentences
@@ -10,7 +11,9 @@ from hf_docmt.evaluation.discourse import connective_result, connectives_of, pro
 from hf_docmt.evaluation.metrics import score_translations
 from hf_docmt.evaluation.metrics.comet_files import MODEL, comet_results
 from hf_docmt.files import DataError, parse_json, read_lines
-from hf_docmt.reports.report import build_report
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Result
+from hf_docmt.reports.signature import Signature
 
 UNSPACED = ("zh", "ja", "th", "lo", "km", "my")
 DISCOURSE = {"pronouns": "pronoun", "formality": "formality", "connectives": None, "terms": None}
@@ -33,7 +36,7 @@ def evaluate_files(
     comet: str | None = None,
     comet_model: str | None = None,
     comet_context: int = 0,
-) -> dict:
+) -> Report:
     """The report of translated documents against reference documents with the same ids in any order.
 
     Plain lines are compared with plain lines, as one document. Formats with a file a side (dtag, blank, voita, sgm,
@@ -81,12 +84,12 @@ def evaluate_files(
         alignment=signature,
         **told,
     )
-    results += [one | {"signature": f"{signature}|{one['signature']}"} if signature else one for one in measured]
+    results += [replace(one, signature=(signature or Signature()) + one.signature) for one in measured]
     if comet is not None:
         options = {"python": comet, "model": comet_model or MODEL, "context": comet_context, "alignment": signature}
         results += comet_results(sources, hypotheses, references, doc_ids=ids, **options, **told)
     data = {"reference": Path(reference).name, "documents": len(ids)}
-    return build_report(model={"name": name or Path(translations).stem}, data=data, results=results)
+    return Report(model={"name": name or Path(translations).stem}, data=data, results=results)
 
 
 def check_discourse(measures: Sequence[str], source_lang: str | None, target_lang: str | None) -> None:
@@ -115,7 +118,7 @@ def check_sources(sources: list, ids: list[str], measures: Sequence[str]) -> Non
 
 def discourse_results(
     measures: Sequence[str], sources: list, hypotheses, references, ids: list[str], told: dict
-) -> list:
+) -> list[Result]:
     """One result for each of these measures of `DISCOURSE`."""
     results = []
     for measure in measures:

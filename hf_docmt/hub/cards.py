@@ -8,14 +8,15 @@ import jinja2
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformers import PreTrainedConfig
 
-from hf_docmt.reports.report import validate_report
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Result
 
 NOT_RECORDED = "not recorded"
 TEMPLATE = "model_card.md.j2"
 
 
 def make_card(
-    report: dict | None,
+    report: Report | None,
     *,
     config: PreTrainedConfig,
     repo_id: str | None = None,
@@ -28,27 +29,29 @@ def make_card(
     `license: unknown` where none is given. `repo_id` is the name in the usage example (without it there is a
     placeholder), `datasets` are names of training data on the Hub. Header: language, license, library_name,
     pipeline_tag, tags, datasets, metrics, model-index, each result with its signature.
-    Raises ValueError for a report that is not of the report format, or an architecture without a text.
+    Raises ValueError for what is no report, or an architecture without a text.
     """
-    if report is not None:
-        validate_report(report)
-    report = report or {"model": {}, "data": {}, "results": []}
+    if report is not None and not isinstance(report, Report):
+        raise ValueError(f"report: got {type(report).__name__}, expected a Report; see Report.read")
     architecture = config.model_type.removeprefix("docmt-")
     if not files("hf_docmt.hub_cards").joinpath(f"{architecture}.md.j2").is_file():
         raise ValueError(
             f"model_type: got {config.model_type!r}, expected an architecture with a card text in hub_cards"
         )
     body = _environment().get_template(TEMPLATE)
-    name = report["model"].get("name") or repo_id or config.model_type
-    header = _header(report, config, name, license, datasets)
-    facts = {"report": report, "config": config.to_dict(), "license": license, "name": name}
+    name = (report and report.name) or repo_id or config.model_type
+    header = _header(report.results if report else (), config, name, license, datasets)
+    known = report.to_dict() if report else {"model": {}, "data": {}, "results": []}
+    facts = {"report": known, "config": config.to_dict(), "license": license, "name": name}
     text = body.render(architecture=architecture, repo_id=repo_id, **facts)
     return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{text}")
 
 
-def _header(report: dict, config: PreTrainedConfig, name: str, license: str | None, datasets) -> ModelCardData:
+def _header(
+    scores: Sequence[Result], config: PreTrainedConfig, name: str, license: str | None, datasets
+) -> ModelCardData:
     languages = [code for code in (config.source_lang, config.target_lang) if code]
-    results = [_eval_result(result) for result in report["results"]]
+    results = [_eval_result(result) for result in scores]
     return ModelCardData(
         language=languages or None,
         license=license or "unknown",
@@ -62,20 +65,20 @@ def _header(report: dict, config: PreTrainedConfig, name: str, license: str | No
     )
 
 
-def _eval_result(result: dict) -> EvalResult:
+def _eval_result(result: Result) -> EvalResult:
     """One number of the report; the Hub groups them by task, data set and split."""
-    contrastive = result["task"] == "contrastive"
-    arguments = {name: result[name] for name in ("signature", "n", "strategy", "beams") if result[name] is not None}
+    contrastive = result.task == "contrastive"
+    arguments = {"signature": str(result.signature), "n": result.n, "strategy": result.strategy, "beams": result.beams}
     return EvalResult(
         task_type="translation",
         task_name="Contrastive translation" if contrastive else "Translation",
-        dataset_type=re.sub(r"[^\w./-]+", "-", result["dataset"]).strip("-").lower() or "unknown",
-        dataset_name=result["dataset"],
-        dataset_split=result["split"],
-        metric_type=result["metric"].lower().split("-")[-1],  # s-BLEU and d-BLEU are BLEU to the Hub
-        metric_name=result["metric"],
-        metric_value=result["value"],
-        metric_args=arguments,
+        dataset_type=re.sub(r"[^\w./-]+", "-", result.dataset).strip("-").lower() or "unknown",
+        dataset_name=result.dataset,
+        dataset_split=result.split,
+        metric_type=result.metric.lower().split("-")[-1],  # s-BLEU and d-BLEU are BLEU to the Hub
+        metric_name=result.metric,
+        metric_value=result.value,
+        metric_args={name: value for name, value in arguments.items() if value is not None},
     )
 
 

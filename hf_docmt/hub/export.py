@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from huggingface_hub import HfApi
@@ -11,7 +12,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.files import atomic_folder, check_new_folder
 from hf_docmt.hub.cards import make_card
-from hf_docmt.reports.report import merge_reports, read_report
+from hf_docmt.reports.report import Report, merge_reports
+from hf_docmt.reports.result import Result
 
 NEEDED = ("README.md", "config.json", "model.safetensors", "tokenizer_config.json")
 
@@ -20,7 +22,7 @@ def export_model(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase | None,
     folder: str | os.PathLike,
-    report: dict | None = None,
+    report: Report | None = None,
     **card,
 ) -> Path:
     """Write code, weights, tokenizer, generation config and card into a new folder, whole or not at all.
@@ -41,22 +43,22 @@ def export_model(
     return folder
 
 
-def collect_reports(paths: Sequence[str | os.PathLike], model: str | os.PathLike, name: str | None) -> dict | None:
+def collect_reports(paths: Sequence[str | os.PathLike], model: str | os.PathLike, name: str | None) -> Report | None:
     """The reports of one model as one, with the facts of its training, under `name` or the name of its folder.
 
     Results under another context than the true one are left out: they tell what the model does with context, and on
     a card would stand among its scores.
     """
-    reports = [read_report(path) for path in paths]
+    reports = []
+    for report in map(Report.read, paths):
+        kept = [result for result in report.results if _has_true_context(result)]
+        reports.append(replace(report, model={**report.model, "name": name or Path(model).name}, results=kept))
     if not reports:
         return None
-    for report in reports:
-        report["model"]["name"] = name or Path(model).name
-        report["results"] = [result for result in report["results"] if _has_true_context(result)]
     merged = merge_reports(*reports)
     facts = Path(model) / "training.json"
-    if "training" not in merged and facts.is_file():
-        merged["training"] = json.loads(facts.read_text(encoding="utf-8"))
+    if merged.training is None and facts.is_file():
+        merged = replace(merged, training=json.loads(facts.read_text(encoding="utf-8")))
     return merged
 
 
@@ -74,9 +76,8 @@ def push(folder: str | os.PathLike, repo_id: str, private: bool = False, revisio
     return api.upload_folder(repo_id=repo_id, folder_path=folder, revision=revision).commit_url
 
 
-def _has_true_context(result: dict) -> bool:
-    contexts = [part for part in result["signature"].split("|") if part.startswith("context:")]
-    return contexts in ([], ["context:true"])
+def _has_true_context(result: Result) -> bool:
+    return result.signature.get("context", "true") == "true"
 
 
 def _check_tokens(config, tokenizer: PreTrainedTokenizerBase) -> None:

@@ -1,50 +1,44 @@
-"""Reports that are put beside each other, and the names of their columns."""
+"""The columns of a comparison: reports of several systems, and what the systems are called."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from hf_docmt.reports.report import read_report, validate_report
+from hf_docmt.reports.report import Report
 
 
-def read_reports(reports: Sequence[str | Path | dict]) -> tuple[list[Path | None], list[dict]]:
-    """Where each report comes from, and the report, checked."""
-    if isinstance(reports, str | Path | dict) or not reports:
+def read_reports(reports: Sequence[str | Path | Report]) -> tuple[list[Path | None], list[Report]]:
+    """The path of each report, None for one that is given as an object, and the reports."""
+    if isinstance(reports, str | Path | Report) or not reports:
         raise ValueError("expected a list of reports to compare, one for each system")
-    paths = [None if isinstance(report, dict) else Path(report) for report in reports]
+    paths = [None if isinstance(report, Report) else Path(report) for report in reports]
     files = [path.resolve() for path in paths if path]
     if again := [str(path) for path in paths if path and files.count(path.resolve()) > 1]:
         raise ValueError(f"{again[0]}: given twice; give each report once")
-    for number, report in enumerate(reports, 1):
-        if isinstance(report, dict):
-            try:
-                validate_report(report)
-            except ValueError as error:
-                raise ValueError(f"report {number}: {error}") from error
-    return paths, [read_report(path) if path else report for path, report in zip(paths, reports)]
+    return paths, [Report.read(path) if path else report for path, report in zip(paths, reports)]
 
 
-def system_names(paths: list[Path | None], reports: list[dict], names: Sequence[str] | None) -> list[str]:
-    """`names`, or those of the models; where two are the same, what tells the files apart is added."""
-    given = [report["model"]["name"] for report in reports] if names is None else list(names)
+def system_names(paths: list[Path | None], reports: list[Report], names: Sequence[str] | None) -> list[str]:
+    """`names`, or those of the models; equal names of models are followed by the shortest different ends of paths."""
+    given = [report.name for report in reports] if names is None else list(names)
     if len(given) != len(reports):
         raise ValueError(f"{len(given)} names for {len(reports)} reports; one for each is needed, in their order")
-    found = list(given)
+    unique = list(given)
     if names is None:
         for name in given:
-            same = [place for place, other in enumerate(given) if other == name]
-            for place, origin in zip(same, _origins([paths[place] for place in same], same)):
-                found[place] = f"{name} ({origin})" if len(same) > 1 else name
-    if twice := [name for name in found if found.count(name) > 1]:
+            same = [number for number, other in enumerate(given) if other == name]
+            for number, suffix in zip(same, _suffixes([paths[number] for number in same], same)):
+                unique[number] = f"{name} ({suffix})" if len(same) > 1 else name
+    if twice := [name for name in unique if unique.count(name) > 1]:
         raise ValueError(f"two systems are called {twice[0]!r}; give every report a name of its own")
-    return found
+    return unique
 
 
-def _origins(paths: list[Path | None], places: list[int]) -> list[str]:
-    """As many of the last parts of the paths as tell them apart; numbers of the reports without paths."""
+def _suffixes(paths: list[Path | None], numbers: list[int]) -> list[str]:
+    """The fewest last parts of the paths that all differ; without paths the numbers of the reports."""
     if None not in paths:
         parts = [path.resolve().with_suffix("").parts for path in paths]
         for length in range(1, max(map(len, parts)) + 1):
-            tails = ["/".join(part[-length:]) for part in parts]
-            if len(set(tails)) == len(tails):
-                return tails
-    return [f"report {place + 1}" for place in places]
+            ends = ["/".join(part[-length:]) for part in parts]
+            if len(set(ends)) == len(ends):
+                return ends
+    return [f"report {number + 1}" for number in numbers]

@@ -1,23 +1,32 @@
 """Reports of several systems as one table: a row holds what may be compared, all else has a row of its own."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from hf_docmt.reports.columns import read_reports, system_names
-from hf_docmt.reports.report import letter_of
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Part
 from hf_docmt.reports.result_groups import (
     SCORE,
     SETTINGS,
+    Group,
     check_known,
-    footnote,
+    first_names,
     group_results,
-    listed,
-    notes_apart,
-    score_name,
+    group_signature,
+    separation_notes,
 )
-from hf_docmt.reports.significance_markers import check_test, notes_tested, tests_against
+from hf_docmt.reports.significance_markers import (
+    GroupTests,
+    PairedTest,
+    SignificanceTest,
+    compare_with_baseline,
+    significance_notes,
+)
+from hf_docmt.reports.tables import letter_of
 
 
 @dataclass(frozen=True)
@@ -30,7 +39,12 @@ class Figure:
     strategy: str | None
     beams: int | None
     interval: tuple[float, float] | None = None
-    test: dict | None = None  # against the baseline: {"delta", "interval", "p_value", "documents", "significant"}
+    test: SignificanceTest | None = None  # against the baseline
+
+    @property
+    def significant(self) -> bool:
+        """Whether it differs significantly from the baseline's."""
+        return self.test is not None and self.test.significant
 
 
 @dataclass(frozen=True)
@@ -38,7 +52,7 @@ class Row:
     """One score, or one part of its breakdown, of every system that has it measured in the same way.
 
     A score and its parts have one `group` and one `letter`, that of their signature. `strategy` and `beams` are None
-    where they may differ or were not told. `axis` and `place` are what the label of a part says: `distance` and `0` of
+    where they may differ or are not known. `axis` and `axis_value` are from the label of a part: `distance` and `0` of
     `distance=0`, empty for other labels.
     """
 
@@ -52,7 +66,7 @@ class Row:
     beams: int | None
     part: str  # label in the breakdown, empty for the whole score
     axis: str
-    place: str
+    axis_value: str
     figures: dict[str, Figure]  # by system
 
 
@@ -66,9 +80,16 @@ class Comparison:
     baseline: str | None
     notes: tuple[str, ...]
 
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as plain values for JSON."""
+        found = asdict(self)
+        for row in found["rows"]:
+            row |= {"place": row.pop("axis_value"), "figures": row.pop("figures")}  # the names and the order of 0.1
+        return found
+
 
 def compare_reports(
-    reports: Sequence[str | Path | dict],
+    reports: Sequence[str | Path | Report],
     *,
     names: Sequence[str] | None = None,
     breakdown: str = "none",
@@ -86,55 +107,55 @@ def compare_reports(
     system beside one with context. Documents that the statistics name must be the same, too. `breakdown` is `none`,
     `all`, an axis (`distance`; `phenomenon distance` for the two crossed), or the start of labels. With a `baseline`,
     the scores of the other systems are tested against its scores where the reports hold statistics of the same
-    documents (see significance.compare_systems for `method`, `samples`, `seed`); p below `level` is significant. What
-    could not be tested is told in the notes. ValueError: a file that is no report, two results for one place, nothing
-    in common, an unknown name.
+    documents (see significance.compare_systems for `method`, `samples`, `seed`); p below `level` is significant. The
+    notes name what could not be tested. ValueError: a file that is no report, two results of a system for one row,
+    nothing in common, an unknown name.
     """
-    check_test(level, method, samples)
+    test = PairedTest(method, samples, seed, level)
     paths, reports = read_reports(reports)
     systems = system_names(paths, reports, names)
     if baseline is not None:
         check_known(baseline, systems, "baseline", "the systems are")
     groups = group_results(systems, reports, may_differ)
     _check_breakdown(breakdown, groups)
-    texts = [footnote(systems, group, may_differ) for group in groups]
+    texts = [group_signature(systems, group, may_differ) for group in groups]
     letters = {text: letter_of(number) for number, text in enumerate(dict.fromkeys(texts))}
-    how, outcomes = {"method": method, "samples": samples, "seed": seed}, [({}, {}) for _ in groups]
+    outcomes = [GroupTests({}, {}) for _ in groups]
     if baseline is not None:
-        outcomes = [tests_against(baseline, group, level, may_differ, **how) for group in groups]
+        outcomes = [compare_with_baseline(baseline, group, test, may_differ) for group in groups]
     rows = []
-    for number, group in enumerate(groups):
+    for number, (group, outcome) in enumerate(zip(groups, outcomes)):
         first = next(iter(group.values()))
-        shared = {"group": number, "letter": letters[texts[number]], **{name: first[name] for name in SCORE}}
-        shared |= {name: None if name in may_differ else first[name] for name in SETTINGS}
-        rows += _rows(shared, group, outcomes[number][0], breakdown)
-    notes = notes_apart(groups) + _notes_n(rows)
+        shared = {"group": number, "letter": letters[texts[number]], **{name: getattr(first, name) for name in SCORE}}
+        shared |= {name: None if name in may_differ else getattr(first, name) for name in SETTINGS}
+        rows += _rows(shared, group, outcome.tests, breakdown)
+    notes = separation_notes(groups) + _notes_n(rows)
     if may_differ:
         notes.insert(0, f"Within a row may differ, in the order of the columns: {', '.join(may_differ)}.")
     if baseline is not None:
-        notes += notes_tested(baseline, groups, outcomes, level, how)
+        notes += significance_notes(baseline, groups, outcomes, test)
     signatures = {letter: text for text, letter in letters.items()}
     return Comparison(tuple(systems), tuple(rows), signatures, baseline, tuple(notes))
 
 
-def _rows(shared: dict, group: dict[str, dict], tests: dict[str, dict], breakdown: str) -> list[Row]:
+def _rows(shared: dict, group: Group, tests: Mapping[str, SignificanceTest], breakdown: str) -> list[Row]:
     """The row of a score and those of the parts of it that were asked for."""
-    whole = {system: result | {"interval": result["details"].get("interval")} for system, result in group.items()}
-    parts = {"": whole}
+    parts = {"": {system: Part(result.value, result.n, result.details) for system, result in group.items()}}
     for system, result in group.items():
-        for label, part in result["breakdown"].items():
+        for label, part in result.breakdown.items():
             if _chosen(label, breakdown):
                 parts.setdefault(label, {})[system] = part
     rows = []
     for label, found in parts.items():
         figures = {}
         for system, part in found.items():
-            interval = _interval(part, f"{system}, {score_name(group[system])} {label}".strip())
+            result = group[system]
+            interval = _interval(part, f"{system}, {result.name} {label}".strip())
             test = None if label else tests.get(system)
-            measured = {name: group[system][name] for name in ("signature", *SETTINGS)}
-            figures[system] = Figure(part["value"], part["n"], **measured, interval=interval, test=test)
-        axis, place = _axis(label)
-        rows.append(Row(**shared, part=label, axis=axis, place=place, figures=figures))
+            measured = (str(result.signature), result.strategy, result.beams)
+            figures[system] = Figure(part.value, part.n, *measured, interval, test)
+        axis, value = _axis(label)
+        rows.append(Row(**shared, part=label, axis=axis, axis_value=value, figures=figures))
     return rows
 
 
@@ -144,13 +165,15 @@ def _notes_n(rows: list[Row]) -> list[str]:
         for row in rows
         if len({figure.n for figure in row.figures.values()}) > 1
     ]
-    return [f"Systems scored on different numbers of items, n in their order: {listed(unequal)}."] if unequal else []
+    return (
+        [f"Systems scored on different numbers of items, n in their order: {first_names(unequal)}."] if unequal else []
+    )
 
 
 def _axis(label: str) -> tuple[str, str]:
     """(`distance`, `0`) of `distance=0`, (`phenomenon distance`, `it:er 0`) of two crossed; empty without `=`."""
     parts = re.findall(r"(?:^|(?<= ))([^ =]+)=(.*?)(?= [^ =]+=|$)", label)
-    return " ".join(name for name, _ in parts), " ".join(place for _, place in parts)
+    return " ".join(name for name, _ in parts), " ".join(value for _, value in parts)
 
 
 def _chosen(label: str, breakdown: str) -> bool:
@@ -160,18 +183,19 @@ def _chosen(label: str, breakdown: str) -> bool:
     return label.startswith(breakdown)
 
 
-def _check_breakdown(breakdown: str, groups: list[dict]) -> None:
-    labels = dict.fromkeys(label for group in groups for result in group.values() for label in result["breakdown"])
+def _check_breakdown(breakdown: str, groups: list[Group]) -> None:
+    labels = dict.fromkeys(label for group in groups for result in group.values() for label in result.breakdown)
     if breakdown not in ("none", "all") and not any(_chosen(label, breakdown) for label in labels):
         known = dict.fromkeys(_axis(label)[0] or label for label in labels)
         raise ValueError(f"no result is broken down by {breakdown!r}: known are {', '.join(['none', 'all', *known])}")
 
 
-def _interval(holder: dict, place: str) -> tuple[float, float] | None:
-    found = holder.get("interval")
+def _interval(part: Part, name: str) -> tuple[float, float] | None:
+    """The 95 % interval in the details of a part, checked."""
+    found = part.details.get("interval")
     if found is None:
         return None
     numbers = isinstance(found, list | tuple) and all(type(end) in (int, float) for end in found)
     if not numbers or len(found) != 2 or found[0] > found[1]:
-        raise ValueError(f"{place}: interval {found!r}, expected [low, high] in the unit of the score")
+        raise ValueError(f"{name}: interval {found!r}, expected [low, high] in the unit of the score")
     return tuple(found)

@@ -1,10 +1,10 @@
 """Scores of random samples of documents, and the intervals that they give."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from hf_docmt.reports.statistics import document_statistics, scorer
+from hf_docmt.reports.statistics import Score, Statistics, score_function
 
 _CELLS = 2**22  # samples x documents that are drawn at once
 
@@ -12,19 +12,19 @@ _CELLS = 2**22  # samples x documents that are drawn at once
 def document_details(
     metric: str, ids: Sequence[str], rows: Sequence[Sequence[float]], samples: int = 1000, seed: int = 1
 ) -> dict:
-    """What the details of a result hold to compare it: `statistics`, their 95 % `interval` and how it was drawn.
+    """Details of a result for comparisons: its `statistics`, their 95 % `interval` and how that was drawn.
 
     `rows` has the sufficient statistics of every document. No interval for 0 samples or fewer than 2 documents.
     """
-    found = {"statistics": document_statistics(ids, rows)}
-    interval = bootstrap_interval(rows, scorer(metric, len(rows[0])), samples, seed) if samples else None
+    details = {"statistics": Statistics(ids, rows).to_dict()}
+    interval = bootstrap_interval(rows, score_function(metric, len(rows[0])), samples, seed) if samples else None
     if interval:
-        found |= {"interval": list(interval), "resampling": {"unit": "document", "samples": samples, "seed": seed}}
-    return found
+        details |= {"interval": list(interval), "resampling": {"unit": "document", "samples": samples, "seed": seed}}
+    return details
 
 
 def bootstrap_interval(
-    rows: Sequence[Sequence[float]], score: Callable[[np.ndarray], np.ndarray], samples: int = 1000, seed: int = 1
+    rows: Sequence[Sequence[float]], score: Score, samples: int = 1000, seed: int = 1
 ) -> tuple[float, float] | None:
     """The 95 % percentile interval of the score of all documents, from one row of sufficient statistics for each.
 
@@ -32,10 +32,10 @@ def bootstrap_interval(
     """
     rows = np.asarray(rows, float)
     counted = rows[np.any(rows != 0, axis=1)]
-    return percentiles(resampled(counted, score, samples, seed)) if len(counted) > 1 else None
+    return percentile_interval(bootstrap_scores(counted, score, samples, seed)) if len(counted) > 1 else None
 
 
-def resampled(rows: np.ndarray, score: Callable, samples: int, seed: int) -> np.ndarray:
+def bootstrap_scores(rows: np.ndarray, score: Score, samples: int, seed: int) -> np.ndarray:
     """Scores of samples of as many documents, drawn with replacement, (samples,)."""
     rng, found = np.random.default_rng(seed), []
     for size in _blocks(samples, len(rows)):
@@ -46,7 +46,7 @@ def resampled(rows: np.ndarray, score: Callable, samples: int, seed: int) -> np.
     return np.concatenate(found)
 
 
-def exchanged(base: np.ndarray, other: np.ndarray, score: Callable, samples: int, seed: int) -> np.ndarray:
+def exchange_differences(base: np.ndarray, other: np.ndarray, score: Score, samples: int, seed: int) -> np.ndarray:
     """Differences of scores after exchanging the systems' outputs for random documents, (samples,)."""
     rng, found = np.random.default_rng(seed), []
     for size in _blocks(samples, len(base)):
@@ -55,8 +55,9 @@ def exchanged(base: np.ndarray, other: np.ndarray, score: Callable, samples: int
     return np.concatenate(found)
 
 
-def percentiles(drawn: np.ndarray) -> tuple[float, float]:
-    low, high = np.quantile(drawn, [0.025, 0.975])
+def percentile_interval(scores: np.ndarray) -> tuple[float, float]:
+    """The 95 % interval of the scores of samples."""
+    low, high = np.quantile(scores, [0.025, 0.975])
     return float(low), float(high)
 
 

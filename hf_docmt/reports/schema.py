@@ -37,7 +37,10 @@ _RESULT = {
 
 
 def validate_report(report: dict) -> None:
-    """ValueError naming the place unless `report` has exactly the keys and types of the format, all numbers finite."""
+    """ValueError unless `report` has exactly the keys and types of the format and all numbers are finite.
+
+    The message names the location of what is wrong, such as `results[0].value`.
+    """
     _check_keys(report, _REPORT, _REPORT_OPTIONAL, "report")
     if report["format"] != FORMAT:
         raise ValueError(f"report: format {report['format']}, this version reads format {FORMAT}; update hf-docmt")
@@ -47,50 +50,50 @@ def validate_report(report: dict) -> None:
         check_result(result, f"results[{number}]")
 
 
-def check_result(result: dict, place: str) -> None:
-    """ValueError naming the place unless `result` is an entry that `results` of a report may have."""
-    _check_keys(result, _RESULT, {}, place)
+def check_result(result: dict, location: str) -> None:
+    """ValueError, naming the location, unless `result` is an entry that `results` of a report may have."""
+    _check_keys(result, _RESULT, {}, location)
     if result["task"] not in TASKS:
-        raise ValueError(f"{place}: task {result['task']!r}, expected one of {', '.join(TASKS)}")
+        raise ValueError(f"{location}: task {result['task']!r}, expected one of {', '.join(TASKS)}")
     for label, part in result["breakdown"].items():
         if not isinstance(part, dict) or not {"value", "n"} <= set(part):
-            raise ValueError(f"{place}.breakdown[{label!r}]: expected an object with value and n, got {part!r}")
-        _check_types(part, {"value": _NUMBER, "n": _COUNT}, f"{place}.breakdown[{label!r}]")
-    _check_values(result, place)
+            raise ValueError(f"{location}.breakdown[{label!r}]: expected an object with value and n, got {part!r}")
+        _check_types(part, {"value": _NUMBER, "n": _COUNT}, f"{location}.breakdown[{label!r}]")
+    _check_values(result, location)
 
 
-def _check_keys(found: dict, required: dict, optional: dict, place: str) -> None:
+def _check_keys(found: dict, required: dict, optional: dict, location: str) -> None:
     if not isinstance(found, dict):
-        raise ValueError(f"{place}: expected an object, got {type(found).__name__}")
+        raise ValueError(f"{location}: expected an object, got {type(found).__name__}")
     allowed = required | optional
     for key in found:
         if key not in allowed:
             hint = closest_hint(key, allowed) or f"; known are {', '.join(allowed)}"
-            raise ValueError(f"{place}: unknown key {key!r}{hint}")
+            raise ValueError(f"{location}: unknown key {key!r}{hint}")
     missing = [key for key in required if key not in found]
     if missing:
-        raise ValueError(f"{place}: missing {', '.join(missing)}")
-    _check_types(found, allowed, place)
+        raise ValueError(f"{location}: missing {', '.join(missing)}")
+    _check_types(found, allowed, location)
 
 
-def _check_types(found: dict, types: dict, place: str) -> None:
+def _check_types(found: dict, types: dict, location: str) -> None:
     for key, expected in types.items():
         if key in found and (not isinstance(found[key], expected) or isinstance(found[key], bool)):
             names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in expected)
-            raise ValueError(f"{place}.{key}: expected {names}, got {found[key]!r}")
+            raise ValueError(f"{location}.{key}: expected {names}, got {found[key]!r}")
 
 
-def _check_values(value: object, place: str) -> None:
+def _check_values(value: object, location: str) -> None:
     """ValueError where something below `value` is not plain JSON or not finite."""
     if isinstance(value, dict):
         for key, part in value.items():
             if not isinstance(key, str):
-                raise ValueError(f"{place}: key {key!r} is not text")
-            _check_values(part, f"{place}.{key}")
+                raise ValueError(f"{location}: key {key!r} is not text")
+            _check_values(part, f"{location}.{key}")
     elif isinstance(value, list | tuple):
         for number, part in enumerate(value):
-            _check_values(part, f"{place}[{number}]")
+            _check_values(part, f"{location}[{number}]")
     elif isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{place}: {value} is not a score; a report holds finite numbers only")
+        raise ValueError(f"{location}: {value} is not a score; a report holds finite numbers only")
     elif not isinstance(value, str | int | float | type(None)):
-        raise ValueError(f"{place}: {type(value).__name__} cannot be written as JSON")
+        raise ValueError(f"{location}: {type(value).__name__} cannot be written as JSON")

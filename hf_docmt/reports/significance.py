@@ -1,22 +1,23 @@
 """Do systems differ by more than chance? Paired tests and confidence intervals over documents."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from hf_docmt.reports.resampling import bootstrap_interval, exchanged, percentiles, resampled
-from hf_docmt.reports.statistics import scorer
+from hf_docmt.reports.resampling import bootstrap_scores, exchange_differences, percentile_interval
+from hf_docmt.reports.result import Result
+from hf_docmt.reports.statistics import Score, score_function
 
 METHODS = ("bootstrap", "randomisation", "sacrebleu-bootstrap")
 
 _SAME = ("task", "dataset", "split", "metric")
-_SLACK = 1e-9  # score points; closer values are equal
+_TOLERANCE = 1e-9  # score points; closer values are equal
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """System minus baseline in score points, its 95 % interval, p-value (two-sided), and how many documents told."""
+    """System minus baseline in score points, its 95 % interval, p-value (two-sided), number of documents tested."""
 
     delta: float
     interval: tuple[float, float]
@@ -25,7 +26,7 @@ class Outcome:
 
 
 def compare_systems(
-    results: Mapping[str, dict],
+    results: Mapping[str, Result],
     baseline: str,
     method: str = "bootstrap",
     samples: int = 1000,
@@ -54,54 +55,44 @@ def compare_systems(
     """
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}: expected one of {', '.join(METHODS)}")
-    _check_samples(samples)
+    if samples < 1:
+        raise ValueError(f"samples is {samples}, expected a positive number such as 1000")
     if baseline not in results:
         raise ValueError(f"unknown baseline {baseline!r}: the systems are {', '.join(results)}")
     rows, score = _comparable(results, baseline, may_differ)
     base, outcomes = rows.pop(baseline), {}
-    base_drawn = resampled(base, score, samples, seed)
+    base_scores = bootstrap_scores(base, score, samples, seed)
     for system, other in rows.items():
-        delta = results[system]["value"] - results[baseline]["value"]
-        drawn = resampled(other, score, samples, seed) - base_drawn
+        delta = results[system].value - results[baseline].value
+        differences = bootstrap_scores(other, score, samples, seed) - base_scores
         if method == "randomisation":
-            beyond = np.abs(exchanged(base, other, score, samples, seed))
+            extremes = np.abs(exchange_differences(base, other, score, samples, seed))
         elif method == "bootstrap":
-            beyond = np.abs(drawn - drawn.mean())
+            extremes = np.abs(differences - differences.mean())
         else:
-            beyond = np.abs(drawn) - np.abs(drawn).mean()
-        count = int(np.sum(beyond >= abs(delta) - _SLACK))
-        outcomes[system] = Outcome(delta, percentiles(drawn), (count + 1) / (samples + 1), len(base))
+            extremes = np.abs(differences) - np.abs(differences).mean()
+        count = int(np.sum(extremes >= abs(delta) - _TOLERANCE))
+        outcomes[system] = Outcome(delta, percentile_interval(differences), (count + 1) / (samples + 1), len(base))
     return outcomes
 
 
-def confidence_interval(result: dict, samples: int = 1000, seed: int = 1) -> tuple[float, float]:
-    """The 95 % bootstrap percentile interval of one result's value, its documents drawn with replacement.
-
-    ValueError: no statistics, statistics that do not give the value, fewer than 2 documents with something to score.
-    """
-    _check_samples(samples)
-    name = f"{result['dataset']} {result['metric']}"
-    rows, score = _comparable({name: result}, name, ())
-    return bootstrap_interval(rows[name], score, samples, seed)
-
-
 def _comparable(
-    results: Mapping[str, dict], baseline: str, may_differ: Sequence[str]
-) -> tuple[dict[str, np.ndarray], Callable[[np.ndarray], np.ndarray]]:
-    """{system: rows of the documents that count}, and what makes scores of their sums."""
+    results: Mapping[str, Result], baseline: str, may_differ: Sequence[str]
+) -> tuple[dict[str, np.ndarray], Score]:
+    """{system: rows of the documents that count}, and the function from their sums to scores."""
     base = results[baseline]
     for system, result in results.items():
-        differing = [key for key in _SAME if result[key] != base[key]]
+        differing = [key for key in _SAME if getattr(result, key) != getattr(base, key)]
         differing += [key for key in _differing_keys(result, base) if key not in may_differ]
         if differing:
             raise ValueError(f"{system} and {baseline} cannot be compared: different {', '.join(differing)}")
     rows = {system: _rows(system, result) for system, result in results.items()}
     for system in results:
-        ids = [results[name]["details"]["statistics"]["ids"] for name in (system, baseline)]
+        ids = [results[name].statistics.ids for name in (system, baseline)]
         if ids[0] != ids[1]:
-            place = next((n for n, pair in enumerate(zip(*ids)) if pair[0] != pair[1]), min(map(len, ids)))
+            number = next((n for n, pair in enumerate(zip(*ids)) if pair[0] != pair[1]), min(map(len, ids)))
             raise ValueError(
-                f"{system} and {baseline} were scored on different documents, from document {place + 1} on "
+                f"{system} and {baseline} were scored on different documents, from document {number + 1} on "
                 f"({len(ids[0])} and {len(ids[1])} documents); score the same ones in the same order"
             )
         if rows[system].shape != rows[baseline].shape:
@@ -109,49 +100,47 @@ def _comparable(
             raise ValueError(
                 f"{system} and {baseline}: {shapes[0]} and {shapes[1]} columns of statistics; evaluate again"
             )
-    score = _scorer(results, rows)
+    score = _score_function(results, rows)
     counted = np.any([np.any(found != 0, axis=1) for found in rows.values()], axis=0)
     if counted.sum() < 2:
-        raise ValueError(f"{baseline}: {counted.sum()} documents with something to score; chance needs at least 2")
+        raise ValueError(f"{baseline}: {counted.sum()} documents with something to score; a test needs at least 2")
     return {system: found[counted] for system, found in rows.items()}, score
 
 
-def _rows(system: str, result: dict) -> np.ndarray:
+def _rows(system: str, result: Result) -> np.ndarray:
     """The statistics of a result, (documents, columns)."""
-    held = result["details"].get("statistics")
+    held = result.statistics
     if not held:
-        raise ValueError(f"{system}: no statistics in its result for {result['metric']}; evaluate it again to get them")
-    rows = np.array(held["rows"], float, ndmin=2) if len({len(row) for row in held["rows"]}) == 1 else None
-    if rows is None or len(rows) != len(held["ids"]):
+        raise ValueError(f"{system}: no statistics in its result for {result.metric}; evaluate it again to get them")
+    rows = np.array(held.rows, float, ndmin=2) if len({len(row) for row in held.rows}) == 1 else None
+    if rows is None or len(rows) != len(held.ids):
         raise ValueError(
-            f"{system}: {len(held['rows'])} rows of statistics for {len(held['ids'])} documents; expected one row of "
+            f"{system}: {len(held.rows)} rows of statistics for {len(held.ids)} documents; expected one row of "
             "equally many numbers for each"
         )
     return rows
 
 
-def _scorer(results: Mapping[str, dict], rows: Mapping[str, np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-    """What gives the value of every result from its statistics; a ratio is in percent unless only the plain one is."""
+def _score_function(results: Mapping[str, Result], rows: Mapping[str, np.ndarray]) -> Score:
+    """The function that gives the value of every result from its statistics.
+
+    A ratio is in percent, unless only the plain ratio gives the values.
+    """
     faults = []
     for scale in (100.0, 1.0):
-        make = {system: scorer(result["metric"], rows[system].shape[1], scale) for system, result in results.items()}
-        found = {system: float(make[system](rows[system].sum(0, keepdims=True))[0]) for system in results}
-        faults.append([s for s, value in found.items() if not np.isclose(value, results[s]["value"], atol=1e-6)])
+        scores = {name: score_function(result.metric, rows[name].shape[1], scale) for name, result in results.items()}
+        values = {name: float(score(rows[name].sum(0, keepdims=True))[0]) for name, score in scores.items()}
+        faults.append([name for name, value in values.items() if not np.isclose(value, results[name].value, atol=1e-6)])
         if not faults[-1]:
-            return next(iter(make.values()))
+            return next(iter(scores.values()))
     wrong = min(faults, key=len)[0]
     raise ValueError(
-        f"{wrong}: the value of {results[wrong]['metric']} is {results[wrong]['value']:.4f}, which its statistics do "
+        f"{wrong}: the value of {results[wrong].metric} is {results[wrong].value:.4f}, which its statistics do "
         "not give; evaluate it again"
     )
 
 
-def _differing_keys(result: dict, base: dict) -> list[str]:
+def _differing_keys(result: Result, base: Result) -> list[str]:
     """Keys of the two signatures that do not have the same value."""
-    told = [dict(part.partition(":")[::2] for part in found["signature"].split("|")) for found in (result, base)]
-    return [key for key in dict.fromkeys([*told[0], *told[1]]) if told[0].get(key) != told[1].get(key)]
-
-
-def _check_samples(samples: int) -> None:
-    if samples < 1:
-        raise ValueError(f"samples is {samples}, expected a positive number such as 1000")
+    keys = dict.fromkeys([*result.signature, *base.signature])
+    return [key for key in keys if result.signature.get(key) != base.signature.get(key)]

@@ -11,7 +11,7 @@ from hf_docmt import registry
 from hf_docmt.analysis.attention_share import ShareCounter, attention_share, count_shares
 from hf_docmt.analysis.model_hooks import forward_hooks
 from hf_docmt.analysis.pictures.heat_maps import draw_attention_share
-from hf_docmt.reports.report import make_result
+from hf_docmt.reports.result import Part
 
 CASES = {
     "concat window": ("concat", {"past_context": 2}),
@@ -134,11 +134,11 @@ def test_context_separate_from_the_source():
 def test_result_and_picture(tmp_path):
     pytest.importorskip("matplotlib")
     found = attention_share(build("lst", view="chunk", chunk_tokens=14), documents(), word_tokenizer())
-    result = make_result(**found.result("talks"))
-    assert result["value"] == found.value and result["n"] == found.tokens.sum()
-    assert result["breakdown"]["sentence=1"] == {"value": round(found.shares[0, 0], 4), "n": found.tokens[0]}
-    assert result["breakdown"]["layer=2"]["value"] == pytest.approx(found.heads[1].mean(), abs=1e-4)
-    assert np.array(result["details"]["shares"]).sum(axis=1) == pytest.approx(100, abs=1e-2)
+    result = found.result("talks")
+    assert result.value == found.value and result.n == found.tokens.sum()
+    assert result.breakdown["sentence=1"] == Part(round(found.shares[0, 0], 4), found.tokens[0])
+    assert result.breakdown["layer=2"].value == pytest.approx(found.heads[1].mean(), abs=1e-4)
+    assert np.array(result.details["shares"]).sum(axis=1) == pytest.approx(100, abs=1e-2)
     for ending, first in ((".png", b"\x89PNG"), (".svg", b"<?xml")):
         path = draw_attention_share(found, tmp_path / f"share{ending}", title="lst, talks")
         assert path.read_bytes().startswith(first)

@@ -38,11 +38,11 @@ def test_counts_by_hand(files):
     columns = [counts.reference, counts.systems["ours"], counts.systems["others"]]
     assert {word: tuple(column[word] for column in columns) for word in counts.reference} == COUNTS
     assert counts.differences == {"ours": 1 + 1 + 1 + 1, "others": 7} and list(reports) == ["ours", "others"]
-    (result,) = reports["ours"]["results"]
-    assert result["value"] == pytest.approx(100 * 5 / 7) and result["details"]["difference"] == 4
-    assert result["details"]["table"]["yet"] == {"reference": 1, "hypothesis": 0}
-    assert result["details"]["statistics"]["ids"] == ["a", "b"]
-    assert reports["others"]["data"] == {"reference": "talks.jsonl", "documents": 2}
+    (result,) = reports["ours"].results
+    assert result.value == pytest.approx(100 * 5 / 7) and result.details["difference"] == 4
+    assert result.details["table"]["yet"] == {"reference": 1, "hypothesis": 0}
+    assert result.details["statistics"]["ids"] == ["a", "b"]
+    assert reports["others"].data == {"reference": "talks.jsonl", "documents": 2}
 
 
 def test_words_of_another_language(files):

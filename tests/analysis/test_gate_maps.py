@@ -129,11 +129,11 @@ def found():
 
 def test_result_by_hand(found):
     result = found.result("talk")
-    assert (result["value"], result["n"]) == (pytest.approx(40), 2)
-    assert {name: part["value"] for name, part in result["breakdown"].items()} == {
+    assert (result.value, result.n) == (pytest.approx(40), 2)
+    assert {name: part.value for name, part in result.breakdown.items()} == {
         "offset=-1": 40.0, "offset=+1": 30.0, "offset=nothing": 30.0, "layer=1": 30.0, "layer=2": 50.0,
     }  # fmt: skip
-    assert result["details"] == {
+    assert result.details == {
         "sentence": 2,
         "tokens": ["$x_", "</s>"],
         "columns": ["-1", "+1", "nothing"],

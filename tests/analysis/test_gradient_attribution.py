@@ -8,7 +8,8 @@ from support.tiny_models import build, documents_of, random_text, word_tokenizer
 
 from hf_docmt.analysis.gradient_attribution import Attribution, gradient_attribution
 from hf_docmt.analysis.memory_steps import document_batches, empty_memory, forward_step
-from hf_docmt.reports.report import make_result
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Part
 
 LENGTHS = [[3, 1, 4, 2, 3], [2, 1], [1, 0, 2]]
 CASES = {
@@ -97,9 +98,9 @@ def test_runs_and_rows_do_not_matter(reach):
 def test_result():
     found = Attribution(((0, 0), (1, 2), (3, 3)), (1.0, 0.2, 0.1), (2.0, 0.2, 0.0), (9, 6, 2), reach=3)
     assert found.labels == ("0", "1-2", "3") and found.both == (3.0, 0.4, 0.1)
-    result = make_result(**found.result("talks"))
-    assert result["value"] == pytest.approx((0.4 * 6 + 0.1 * 2) / 8) and result["n"] == 8
-    assert result["breakdown"]["distance=1-2"] == {"value": 0.4, "n": 6}
+    result = found.result("talks")
+    assert result.value == pytest.approx((0.4 * 6 + 0.1 * 2) / 8) and result.n == 8
+    assert result.breakdown["distance=1-2"] == Part(0.4, 6)
 
 
 def test_bad_input():
@@ -125,8 +126,8 @@ def test_command(run, capsys, tmp_path):
     assert (code, err) == (0, "") and [line.split()[0] for line in out.splitlines()[2:]] == ["0", "1", "2", "3"]
     assert "distance in sentences" in picture.read_text() and "target words" in picture.read_text()
     code, out, _ = run(*command, "--json")
-    (result,) = json.loads(out)["results"]
-    assert json.loads((tmp_path / "far.json").read_text())["results"] == [result]
-    assert list(result["breakdown"]) == ["distance=0", "distance=1", "distance=2", "distance=3"]
+    (result,) = Report.from_dict(json.loads(out)).results
+    assert list(Report.read(tmp_path / "far.json").results) == [result]
+    assert list(result.breakdown) == ["distance=0", "distance=1", "distance=2", "distance=3"]
     code, _, err = run("analyze", "attribution", folder, data, "--reach", 0)
     assert code == 1 and err.startswith("docmt: reach")

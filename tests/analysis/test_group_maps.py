@@ -15,6 +15,8 @@ from hf_docmt.analysis.group_maps import GroupMap, GroupMaps, GroupUse, group_ma
 from hf_docmt.analysis.pictures.heat_maps import draw_group_maps
 from hf_docmt.analysis.sentence_tokens import token_texts
 from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Part
 
 TEXTS = random_text([5, 1, 3, 8], seed=1)
 GROUPED = [(shortening, kind) for shortening in ("grouping", "selecting") for kind in ("softmax", "sparsemax")]
@@ -164,13 +166,13 @@ def test_command(run, capsys, folder, tmp_path):
     assert "tiny, grouping" in words and "sentence 4:" in words and "&lt;/s" in words
     code, out, _ = run("analyze", "groups", folder, *TEXTS, "--json")
     assert json.loads(out) == json.loads(output.read_text())
-    report = json.loads(out)
-    (result,) = report["results"]
-    assert report["data"] == {"sentences": TEXTS} and (result["value"], result["n"]) == (found.used, 21)
-    assert result["signature"].startswith("shortening:grouping|categorizer:sparsemax|groups:3|")
-    assert result["breakdown"]["sentence=2"] == {"value": found.sentences[1].used, "n": 2}
-    assert [len(one["weights"]) for one in result["details"]["maps"]] == [6, 2, 4, 9]
-    assert sum(group["share"] for group in result["details"]["groups"]) == pytest.approx(100, abs=1e-3)
+    report = Report.from_dict(json.loads(out))
+    (result,) = report.results
+    assert report.data == {"sentences": TEXTS} and (result.value, result.n) == (found.used, 21)
+    assert str(result.signature).startswith("shortening:grouping|categorizer:sparsemax|groups:3|")
+    assert result.breakdown["sentence=2"] == Part(found.sentences[1].used, 2)
+    assert [len(one["weights"]) for one in result.details["maps"]] == [6, 2, 4, 9]
+    assert sum(group["share"] for group in result.details["groups"]) == pytest.approx(100, abs=1e-3)
 
 
 def test_command_with_bad_input(run, capsys, folder, tmp_path):

@@ -10,7 +10,7 @@ from support.tiny_models import build, documents_of, random_text, word_tokenizer
 from hf_docmt.analysis.information_gain import information_gain, information_gain_over, new_model
 from hf_docmt.analysis.memory_steps import attention_maps, document_batches, empty_memory, forward_step, memory_stacks
 from hf_docmt.modeling.segments import sinusoid
-from hf_docmt.reports.report import make_result
+from hf_docmt.reports.report import Report
 
 CASES = {
     "both sides, last layer": {},
@@ -120,11 +120,11 @@ def test_uniform_attention():
 
 def test_results():
     found = information_gain(build("memory", memory_size=3), documents(), word_tokenizer())
-    update, output = (make_result(**result) for result in found.results("talks"))
-    assert update["metric"] == "information gain of update attention" and output["details"]["memory_size"] == 3
-    assert update["value"] == pytest.approx(found.mean("update").gain, abs=1e-6)
-    sides = [update["breakdown"][f"side={side}"]["value"] for side in ("source", "target")]
-    assert update["value"] == pytest.approx(sum(sides) / 2, abs=1e-5) and "source layer=1" in output["breakdown"]
+    update, output = found.results("talks")
+    assert update.metric == "information gain of update attention" and output.details["memory_size"] == 3
+    assert update.value == pytest.approx(found.mean("update").gain, abs=1e-6)
+    sides = [update.breakdown[f"side={side}"].value for side in ("source", "target")]
+    assert update.value == pytest.approx(sum(sides) / 2, abs=1e-5) and "source layer=1" in output.breakdown
 
 
 def test_without_memory():
@@ -149,7 +149,7 @@ def test_command(run, capsys, tmp_path):
         [name, size, kind] for name, size in (("m5", "5"), ("m2", "2")) for kind in ("update", "output")
     ]
     code, out, _ = run(*command, "--json")
-    reports = json.loads(out)
-    assert json.loads((tmp_path / "reports" / "m5.json").read_text())["results"] == reports[0]["results"]
+    reports = [Report.from_dict(report) for report in json.loads(out)]
+    assert Report.read(tmp_path / "reports" / "m5.json").results == reports[0].results
     code, _, err = run("analyze", "information-gain", tmp_path / "m2", tmp_path / "m2", data)
     assert code == 1 and "two models are called 'm2'" in err

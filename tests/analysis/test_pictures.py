@@ -10,7 +10,9 @@ import pytest
 from hf_docmt.analysis.pictures.comparison import SUBPLOT, draw_accuracy_by_distance, draw_scores
 from hf_docmt.analysis.pictures.figures import COLOURS, SINGLE
 from hf_docmt.reports.comparison import compare_reports
-from hf_docmt.reports.report import build_report, make_result
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
 
 matplotlib = pytest.importorskip("matplotlib")
 Figure = pytest.importorskip("matplotlib.figure").Figure
@@ -19,18 +21,18 @@ DISTANCES = {"distance=>3": 40.0, "distance=0": 90.0, "distance=3": 60.0, "dista
 BUCKETS = ("1", "2", "3", "4-5", "6-10", "11-20", "21-50", ">50")
 
 
-def result(value=50.0, parts=None, **changes):
+def result(value=50.0, parts=None, signature="logprob:sum|ties:wrong", **changes):
     given = {"task": "contrastive", "dataset": "pronoun", "split": "test", "metric": "accuracy", "n": 50}
     given["breakdown"] = {label: part(found) for label, found in (parts or {}).items()}
-    return make_result(**{**given, "signature": "logprob:sum|ties:wrong", "value": value, **changes})
+    return Result(**{**given, "signature": Signature.parse(signature), "value": value, **changes})
 
 
 def part(value):
-    return {"value": value, "n": 10, "interval": [value - 6, value + 3]}
+    return Part(value, 10, {"interval": [value - 6, value + 3]})
 
 
 def report(name, *results):
-    return build_report(model={"name": name}, data={}, results=results)
+    return Report(model={"name": name}, data={}, results=results)
 
 
 def shifted(parts, by):
@@ -133,7 +135,7 @@ def test_chance_by_dataset(drawn, tmp_path):
 def test_missing_places_and_intervals(drawn, tmp_path):
     """A system without a place has no point there; a part without an interval no bar."""
     few = result(parts={"distance=3": 70.0})
-    del few["breakdown"]["distance=3"]["interval"]
+    del few.breakdown["distance=3"].details["interval"]
     found = compare_reports([report("a", result(parts=DISTANCES)), report("b", few)], breakdown="distance")
     draw_accuracy_by_distance(found, tmp_path / "a.png")
     x, y, low, high = series(drawn[0].axes[0])["b"]

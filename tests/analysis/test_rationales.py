@@ -294,17 +294,17 @@ def test_models_without_context_on_a_side(tokenizer, scat):
 def test_results(tokenizer, scat):
     found = rationale_agreement(DocMTSystem(concat(tokenizer), tokenizer), scat.examples, at=(1, 3))
     results = rationale_results(found, samples=50)
-    assert [result["metric"] for result in results] == ["attention on marked words", "precision@1", "precision@3"]
+    assert [result.metric for result in results] == ["attention on marked words", "precision@1", "precision@3"]
     share = results[0]
-    assert share["task"] == "context use" and share["n"] == 2
-    assert share["value"] == pytest.approx(100 * found.values[:, 0, 0].mean())
-    assert share["breakdown"]["layer=2 head=1"]["value"] == pytest.approx(100 * found.values[:, 3, 0].mean())
-    rows = np.array(share["details"]["statistics"]["rows"])
-    assert share["value"] == pytest.approx(100 * rows[:, 0].sum() / rows[:, 1].sum())
-    low, high = share["details"]["interval"]
-    assert low <= share["value"] <= high
-    assert share["details"]["unused"] == {"no marked pronoun": 1, "no marked word in reach": 1}
-    assert share["signature"].startswith("attention:decoder|step:writes|words:letters|context:one sentence|version:")
+    assert share.task == "context use" and share.n == 2
+    assert share.value == pytest.approx(100 * found.values[:, 0, 0].mean())
+    assert share.breakdown["layer=2 head=1"].value == pytest.approx(100 * found.values[:, 3, 0].mean())
+    rows = np.array(share.details["statistics"]["rows"])
+    assert share.value == pytest.approx(100 * rows[:, 0].sum() / rows[:, 1].sum())
+    low, high = share.details["interval"]
+    assert low <= share.value <= high
+    assert share.details["unused"] == {"no marked pronoun": 1, "no marked word in reach": 1}
+    assert str(share.signature).startswith("attention:decoder|step:writes|words:letters|context:one sentence|version:")
 
 
 def test_examples_longer_than_learned_positions_are_named(tokenizer, scat):

@@ -7,6 +7,7 @@ import sacrebleu
 from support.tiny_models import random_text
 
 from hf_docmt.analysis.scores_by_position import by_index, by_index_files
+from hf_docmt.reports.result import Part
 
 LENGTHS = [5, 3, 12, 1]
 
@@ -70,10 +71,10 @@ def test_files_in_any_order(tmp_path):
     ranges, report = by_index_files(*files(tmp_path), source_lang="en", target_lang="de", samples=0)
     direct = by_index(*sides(), samples=0)
     assert [one.difference for one in ranges] == pytest.approx([one.difference for one in direct])
-    (result,) = report["results"]
-    assert (report["model"]["name"], report["data"]["baseline"]) == ("new", "old")
-    assert result["breakdown"]["index=11-12"] == {"value": ranges[1].difference, "n": 2}
-    assert result["value"] == pytest.approx((10 * ranges[0].difference + 2 * ranges[1].difference) / 12)
+    (result,) = report.results
+    assert (report.model["name"], report.data["baseline"]) == ("new", "old")
+    assert result.breakdown["index=11-12"] == Part(ranges[1].difference, 2)
+    assert result.value == pytest.approx((10 * ranges[0].difference + 2 * ranges[1].difference) / 12)
 
 
 def test_command(run, tmp_path):

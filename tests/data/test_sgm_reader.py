@@ -108,7 +108,7 @@ def test_sets_are_scored_by_document_id(newstest, write):
     rows = [("abc.1", ["Zwei.", "F&E „x“ &unknown ?a=1&copy=2", "Neu."]), ("bbc.2", ["Drei"])]
     text = "".join(json.dumps({"doc_id": name, "translation": translation}) + "\n" for name, translation in rows)
     report = evaluate_files(write("out.jsonl", text), newstest["target"], "sgm", target_lang="de")
-    assert next(result["value"] for result in report["results"] if result["metric"] == "s-BLEU") == pytest.approx(100)
+    assert next(result.value for result in report.results if result.metric == "s-BLEU") == pytest.approx(100)
     lost = write("less.jsonl", text.splitlines()[0])
     with pytest.raises(DataError, match="not translated: bbc.2"):
         evaluate_files(lost, newstest["target"], "sgm", target_lang="de")

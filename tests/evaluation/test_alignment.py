@@ -99,11 +99,11 @@ def test_characters():
     reference = ["我喜欢猫。", "他不喜欢AI。", "今天下雨了。"]
     found = align_documents(["我喜欢猫。他很不喜欢AI。今天下雨。"], [reference], target_lang="zh")
     assert found.documents == (("我喜欢猫。", "他很不喜欢AI。", "今天下雨。"),)
-    assert "tokens:characters" in found.signature
+    assert found.signature["tokens"] == "characters"
     assert [token.key for token in cut("他AI2は。", "characters")] == ["他", "ai2", "は", "。"]
     assert align_documents(["我喜欢猫。"], [reference], tokens="words").documents[0][0] == "我喜欢猫。"
     for lang, tokens in (("zh_CN", "characters"), ("ja", "characters"), ("de", "words"), (None, "words")):
-        assert f"tokens:{tokens}|" in align_documents(["a"], [["a"]], target_lang=lang).signature
+        assert align_documents(["a"], [["a"]], target_lang=lang).signature["tokens"] == tokens
 
 
 @pytest.mark.parametrize("tokens", ["words", "characters"])
@@ -195,17 +195,17 @@ def test_results():
     texts = [" ".join([*REFERENCE[:2], REFERENCE[3]]), " ".join([REFERENCE[0], ADDED, *REFERENCE[1:]])]
     found = align_documents(texts, [REFERENCE] * 2, doc_ids=["p", "q"])
     under, over = alignment_results(found, dataset="talks", split="test", strategy="full", beams=5)
-    assert (under["metric"], under["value"], under["n"]) == ("under-translation", 12.5, 8)
-    assert (over["metric"], over["value"], over["n"]) == ("over-translation", pytest.approx(900 / 43), 43)
-    assert under["details"]["empty"] == 1 and under["strategy"] == "full" and under["beams"] == 5
-    assert under["details"]["statistics"] == {"unit": "document", "ids": ["p", "q"], "rows": [[1, 4], [0, 4]]}
-    assert over["details"]["statistics"]["rows"] == [[0, 14], [9, 29]]
-    assert under["details"]["interval"] == [0, 25]
+    assert (under.metric, under.value, under.n) == ("under-translation", 12.5, 8)
+    assert (over.metric, over.value, over.n) == ("over-translation", pytest.approx(900 / 43), 43)
+    assert under.details["empty"] == 1 and under.strategy == "full" and under.beams == 5
+    assert under.details["statistics"] == {"unit": "document", "ids": ["p", "q"], "rows": [[1, 4], [0, 4]]}
+    assert over.details["statistics"]["rows"] == [[0, 14], [9, 29]]
+    assert under.details["interval"] == [0, 25]
     for result in (under, over):
-        assert result["signature"].startswith("aligned:mweralign-") and "|version:" in result["signature"]
-    assert under["signature"] != over["signature"]
+        assert str(result.signature).startswith("aligned:mweralign-") and "|version:" in str(result.signature)
+    assert str(under.signature) != str(over.signature)
     (nothing, _) = alignment_results(align_documents([""], [["..."]]), dataset="d", split="s")
-    assert (nothing["value"], nothing["n"]) == (0, 0)
+    assert (nothing.value, nothing.n) == (0, 0)
 
 
 def test_then_scores_are_as_for_aligned_output():
@@ -213,8 +213,8 @@ def test_then_scores_are_as_for_aligned_output():
     (result,) = score_translations(
         found.documents, [REFERENCE], dataset="d", split="s", metrics=["chrF"], alignment=found.signature
     )
-    assert result["value"] == sacrebleu.corpus_chrf(list(found.documents[0]), [REFERENCE]).score
-    assert result["signature"].startswith(f"{found.signature}|segments:sentence|")
+    assert result.value == sacrebleu.corpus_chrf(list(found.documents[0]), [REFERENCE]).score
+    assert str(result.signature).startswith(f"{found.signature}|segments:sentence|")
 
 
 @pytest.mark.parametrize(

@@ -9,18 +9,11 @@ from hf_docmt.evaluation.breakdowns import (
     break_down,
     bucket,
     document_labels,
-    item_labels,
     sentence_labels,
 )
-from hf_docmt.evaluation.suites import SuiteItem
-from hf_docmt.reports.report import make_result
+from hf_docmt.reports.result import Part
 
 IDS = ["news-7", "talk-1", "talk-2"]
-
-
-def item(**fields):
-    texts = {"source": ("a",), "target_context": (), "candidates": ("x", "y")}
-    return SuiteItem(item_id="s:1", correct=0, phenomenon="p", distance=None, **texts, **fields)
 
 
 @pytest.mark.parametrize(
@@ -64,15 +57,6 @@ def test_domains_by_expression():
         assert document_labels(IDS[:1], [1], ["domain"], expression) == [[f"domain={expected}"]]
 
 
-def test_labels_of_items():
-    items = [item(index=0, group="talk-1"), item(index=3), item(group="news-1")]
-    assert item_labels(items, ["index", "domain"], "[a-z]+") == [
-        ["index=1", "domain=talk"],
-        ["index=4-5"],
-        ["domain=news"],
-    ]
-
-
 def test_accuracies():
     labels = [
         ["index=11-20", "domain=b"],
@@ -83,23 +67,20 @@ def test_accuracies():
     ]
     parts = break_down("accuracy", [[1, 1], [0, 1], [1, 1], [0, 1], [0, 1]], labels, list("pqrst"), samples=50)
     assert list(parts) == ["index=2", "index=11-20", "index=>50", "domain=a", "domain=b"]
-    assert [(part["value"], part["n"]) for part in parts.values()] == [
+    assert [(part.value, part.n) for part in parts.values()] == [
         (50, 2),
         (100, 1),
         (0, 1),
         (100, 1),
         (pytest.approx(100 / 3), 3),
     ]
-    assert set(parts["index=2"]) == {"value", "n", "interval"} and set(parts["index=11-20"]) == {"value", "n"}
-    make_result(
-        task="contrastive", dataset="d", split="s", metric="accuracy", value=40.0, signature="x:y", n=5, breakdown=parts
-    )
+    assert set(parts["index=2"].details) == {"interval"} and parts["index=11-20"].details == {}
 
 
 def test_values_are_of_the_sums():
     """Not the mean of the documents' values."""
     parts = break_down("accuracy", [[9, 9], [0, 1]], [["domain=a"]] * 2, ["p", "q"], samples=0)
-    assert parts == {"domain=a": {"value": 90, "n": 2}}
+    assert parts == {"domain=a": Part(90, 2)}
 
 
 def test_intervals_are_over_documents():
@@ -107,10 +88,13 @@ def test_intervals_are_over_documents():
     rows = [[1, 1]] * 20 + [[0, 1]] * 20
     together = break_down("accuracy", rows, [["domain=a"]] * 40, ["p"] * 20 + ["q"] * 20)["domain=a"]
     apart = break_down("accuracy", rows, [["domain=a"]] * 40, [str(n) for n in range(40)])["domain=a"]
-    assert together["interval"] == [0, 100] and 30 < apart["interval"][0] < 40 < 60 < apart["interval"][1] < 70
+    assert (
+        together.details["interval"] == [0, 100]
+        and 30 < apart.details["interval"][0] < 40 < 60 < apart.details["interval"][1] < 70
+    )
     drawn = np.random.default_rng(1).choice(40, size=(1000, 40))
     expected = np.quantile(100 * np.mean(drawn < 20, axis=1), [0.025, 0.975])
-    assert apart["interval"] == pytest.approx(expected)
+    assert apart.details["interval"] == pytest.approx(expected)
 
 
 def test_nothing():
@@ -126,7 +110,6 @@ def test_nothing():
         (lambda: document_labels(IDS, [1, 2, 3], ["domain"], "news"), "document 'talk-1': 'news' finds no domain"),
         (lambda: document_labels(IDS, [1, 2, 3], ["domain"], "()"), "document 'news-7': .* finds no domain"),
         (lambda: document_labels(IDS, [1, 2, 3], ["domain"], "(["), "'\\(\\[' is no regular expression"),
-        (lambda: item_labels([item()], ["length"]), "does not tell the length"),
         (lambda: break_down("accuracy", [[1, 1]], [["a=b"], []], ["p"]), "1 rows of statistics, 2 of labels, 1 groups"),
     ],
 )

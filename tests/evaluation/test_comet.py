@@ -20,6 +20,7 @@ from hf_docmt.evaluation.metrics.comet_files import (
     write_comet_input,
 )
 from hf_docmt.evaluation.metrics.comet_scorer import fit
+from hf_docmt.reports.signature import Signature
 
 SOURCES = [["One.", "Two.", "Three."], ["Four."]]
 HYPOTHESES = [["eins.", "zwo.", ""], ["vier."]]
@@ -178,14 +179,14 @@ def test_result():
     prepared = comet_input(*SIDES, context=1, doc_ids=["a", "b"])
     found = SCORES | {"comet": "2.2.7", "separator": "</s>", "limit": 510, "shortened": 1}
     told = {"dataset": "talks", "split": "test", "strategy": "full", "beams": 4}
-    result = comet_result(prepared, found, **told, alignment="alignment:x")
-    assert (result["metric"], result["value"], result["n"]) == ("doc-COMET", 62.5, 4)
-    assert result["signature"] == (
+    result = comet_result(prepared, found, **told, alignment=Signature.parse("alignment:x"))
+    assert (result.metric, result.value, result.n) == ("doc-COMET", 62.5, 4)
+    assert str(result.signature) == (
         "alignment:x|model:fake|scale:100|context:1|mt-context:reference|separator:</s>|limit:510|comet:2.2.7|"
         f"version:{__version__}"
     )
-    assert result["details"]["statistics"] == {"unit": "document", "ids": ["a", "b"], "rows": [[1.5, 3], [1.0, 1]]}
-    assert result["details"]["interval"] == [50, 100] and result["details"]["shortened"] == 1
+    assert result.details["statistics"] == {"unit": "document", "ids": ["a", "b"], "rows": [[1.5, 3], [1.0, 1]]}
+    assert result.details["interval"] == [50, 100] and result.details["shortened"] == 1
 
 
 def test_result_of_a_program_that_tells_nothing(tmp_path):
@@ -193,8 +194,8 @@ def test_result_of_a_program_that_tells_nothing(tmp_path):
     prepared = comet_input(*SIDES)
     found = read_comet_scores(tmp_path / "scores.json", prepared)
     result = comet_result(prepared, found, dataset="d", split="s", samples=0)
-    assert result["signature"] == f"model:fake|scale:100|context:0|comet:None|version:{__version__}"
-    assert result["metric"] == "COMET" and "interval" not in result["details"]
+    assert str(result.signature) == f"model:fake|scale:100|context:0|comet:None|version:{__version__}"
+    assert result.metric == "COMET" and "interval" not in result.details
 
 
 def test_a_scorer_in_another_process(scorer):
@@ -248,8 +249,8 @@ def test_both_results(environment):
     options = {"python": sys.executable, "model": "some/model", "doc_ids": ["a", "b"]}
     (plain,) = comet_results(*SIDES, **options, **told)
     again, context = comet_results(*SIDES, context=1, **options, **told)
-    assert plain == again and plain["metric"] == "COMET" and plain["value"] == pytest.approx(3.5)
-    assert context["metric"] == "doc-COMET" and "separator:</s>|limit:8|" in context["signature"]
+    assert plain == again and plain.metric == "COMET" and plain.value == pytest.approx(3.5)
+    assert context.metric == "doc-COMET" and "separator:</s>|limit:8|" in str(context.signature)
     with pytest.raises(ValueError, match="context is -1"):
         comet_results(*SIDES, context=-1, **options, **told)
 

@@ -12,7 +12,8 @@ from hf_docmt.evaluation.discourse.connectives import (
     connective_table,
     count_connectives,
 )
-from hf_docmt.reports.statistics import scorer
+from hf_docmt.reports.result import Part
+from hf_docmt.reports.statistics import score_function
 
 
 def count(text, *connectives):
@@ -86,20 +87,20 @@ def test_result_by_hand():
     found = connective_result(
         HYPOTHESES, REFERENCES, dataset="d", split="s", systems={"other": REFERENCES}, doc_ids=["a", "b"], beams=4
     )
-    assert found["value"] == pytest.approx(100 * 4 / 6) and (found["n"], found["task"]) == (6, "discourse")
-    assert found["breakdown"] == {
-        "connective=and": {"value": 100, "n": 2},
-        "connective=so": {"value": 100, "n": 1},
-        "connective=yet": {"value": 0, "n": 1},
-        "connective=then": {"value": 0, "n": 2},
+    assert found.value == pytest.approx(100 * 4 / 6) and (found.n, found.task) == (6, "discourse")
+    assert found.breakdown == {
+        "connective=and": Part(100, 2),
+        "connective=so": Part(100, 1),
+        "connective=yet": Part(0, 1),
+        "connective=then": Part(0, 2),
     }
-    assert found["details"]["table"]["but"] == {"reference": 0, "hypothesis": 1, "other": 0}
-    assert found["details"]["table"]["then"] == {"reference": 2, "hypothesis": 0, "other": 2}
-    statistics = found["details"]["statistics"]
+    assert found.details["table"]["but"] == {"reference": 0, "hypothesis": 1, "other": 0}
+    assert found.details["table"]["then"] == {"reference": 2, "hypothesis": 0, "other": 2}
+    statistics = found.details["statistics"]
     assert statistics == {"unit": "document", "ids": ["a", "b"], "rows": [[3, 4], [1, 2]]}
     sums = np.array(statistics["rows"]).sum(0, keepdims=True)
-    assert scorer(found["metric"], 2)(sums)[0] == pytest.approx(found["value"])
-    assert found["signature"].startswith(
+    assert score_function(found.metric, 2)(sums)[0] == pytest.approx(found.value)
+    assert str(found.signature).startswith(
         "count:and+but+or+because+so+yet+then|unit:percent-of-reference|case:folded|match:whole-word,longest-first|version:"
     )
 

@@ -7,7 +7,8 @@ import pytest
 
 from hf_docmt.evaluation.discourse.consistency import term_consistency
 from hf_docmt.evaluation.discourse.terms import find_terms, listed_terms
-from hf_docmt.reports.statistics import scorer
+from hf_docmt.reports.result import Part
+from hf_docmt.reports.statistics import score_function
 
 WHERE = {"dataset": "d", "split": "s"}
 SOURCES = [
@@ -24,7 +25,7 @@ GLOSSARY = {"glossary": {"bank": ["Bank", "Ufer", "Geldinstitut"], "Anna": ["Ann
 
 
 def value(sources, hypotheses, **options):
-    return term_consistency(sources, hypotheses, **WHERE, **options)["value"]
+    return term_consistency(sources, hypotheses, **WHERE, **options).value
 
 
 @pytest.mark.parametrize("given", [TERMS, GLOSSARY])
@@ -32,25 +33,25 @@ def test_by_hand(given):
     """bank in both documents, Anna in the first; Peter is not repeated."""
     assert value(SOURCES, KEPT, **given) == 100
     found = term_consistency(SOURCES, CHANGED, KEPT, **WHERE, **given, doc_ids=["a", "b"])
-    assert found["value"] == pytest.approx(200 / 3) and (found["n"], found["task"]) == (3, "discourse")
-    assert found["breakdown"] == {"kind=name": {"value": 100, "n": 1}, "kind=word": {"value": 50, "n": 2}}
-    details = found["details"]
+    assert found.value == pytest.approx(200 / 3) and (found.n, found.task) == (3, "discourse")
+    assert found.breakdown == {"kind=name": Part(100, 1), "kind=word": Part(50, 2)}
+    details = found.details
     assert details["statistics"] == {"unit": "document", "ids": ["a", "b"], "rows": [[2, 2], [0, 1]]}
     assert details["agreement"] == pytest.approx(100 * 5 / 6) and details["reference"] == 100
     (change,) = details["changed"]
     assert (change["document"], change["term"], change["translations"][0]) == ("b", "bank", ["bank"])
     assert change["translations"][1] == (["dort"] if given is TERMS else ["ufer"])  # dort, kein, ufer: equal Dice
     sums = np.array(details["statistics"]["rows"]).sum(0, keepdims=True)
-    assert scorer(found["metric"], 2)(sums)[0] == pytest.approx(found["value"])
+    assert score_function(found.metric, 2)(sums)[0] == pytest.approx(found.value)
 
 
 def test_terms_by_rule():
     """Words of four letters in at most half of the sentences: bank, Anna; the rest is not repeated or too short."""
     found = term_consistency(SOURCES, CHANGED, **WHERE, max_share=0.6)
-    assert found["value"] == pytest.approx(200 / 3) and found["n"] == 3
-    assert found["breakdown"]["kind=name"] == {"value": 100, "n": 1}
-    assert found["details"]["reference"] is None
-    assert term_consistency(SOURCES, CHANGED, **WHERE, max_share=0.5)["n"] == 1  # bank stands in 4 of 7
+    assert found.value == pytest.approx(200 / 3) and found.n == 3
+    assert found.breakdown["kind=name"] == Part(100, 1)
+    assert found.details["reference"] is None
+    assert term_consistency(SOURCES, CHANGED, **WHERE, max_share=0.5).n == 1  # bank stands in 4 of 7
 
 
 def test_translations_left_out():
@@ -58,8 +59,8 @@ def test_translations_left_out():
     empty = [KEPT[0], ["Eine Bank hier .", "", "Nur Peter ."]]
     for given in (TERMS, GLOSSARY):
         found = term_consistency(SOURCES, empty, **WHERE, **given)
-        assert found["value"] == pytest.approx(200 / 3)
-        assert found["details"]["changed"][0]["translations"] == [["bank"], []]
+        assert found.value == pytest.approx(200 / 3)
+        assert found.details["changed"][0]["translations"] == [["bank"], []]
     unknown = [KEPT[0], ["Eine Sparkasse hier .", "Keine Sparkasse dort .", "Nur Peter ."]]
     assert value(SOURCES, unknown, **GLOSSARY) == pytest.approx(200 / 3)
     assert value([["bank", "bank"]], [["", ""]], **TERMS) == 0
@@ -92,7 +93,7 @@ def test_prefix():
     sources = [["The wizards came", "A wizard went", "Nobody"], ["Others", "Nothing"]]
     hypotheses = [["Die Zauberern kamen", "Ein Zauberer ging", "Keiner"], ["Andere", "Nichts"]]
     found = term_consistency(sources, hypotheses, **WHERE, max_share=0.5)
-    assert (found["value"], found["n"]) == (100, 1)
+    assert (found.value, found.n) == (100, 1)
     assert value([["The wizard came", "A wizard went"]], [hypotheses[0][:2]], max_share=1, prefix=None) == 0
     with pytest.raises(ValueError, match="no term stands in two sentences of one of the 2 documents"):
         value(sources, hypotheses, max_share=0.5, prefix=None)
@@ -147,8 +148,8 @@ def test_equals_slow_reading(seed):
     hypotheses = [[text(german) for _ in range(4)] for _ in range(12)]
     kept, repeated = slow_consistency(sources, hypotheses, english[:4])
     found = term_consistency(sources, hypotheses, **WHERE, terms=english[:4])
-    assert 0 < kept < repeated == found["n"] and found["value"] == pytest.approx(100 * kept / repeated)
-    assert term_consistency(sources, hypotheses, **WHERE, max_share=1)["value"] == found["value"]
+    assert 0 < kept < repeated == found.n and found.value == pytest.approx(100 * kept / repeated)
+    assert term_consistency(sources, hypotheses, **WHERE, max_share=1).value == found.value
 
 
 def test_consistent_translation_scores_higher():
@@ -167,18 +168,18 @@ def test_consistent_translation_scores_higher():
 
 
 def test_signature():
-    by_rule = term_consistency(SOURCES, KEPT, **WHERE, max_share=0.6)["signature"]
+    by_rule = str(term_consistency(SOURCES, KEPT, **WHERE, max_share=0.6).signature)
     assert by_rule.startswith(
         "terms:length>=4,sentences<=60%|repeated:2-sentences-of-a-document|kept:in-all-sentences|"
         "align:dice-over-scored-documents|prefix:6|version:"
     )
     listed = [
-        term_consistency(SOURCES, KEPT, **WHERE, terms=terms, prefix=None)["signature"]
+        str(term_consistency(SOURCES, KEPT, **WHERE, terms=terms, prefix=None).signature)
         for terms in (["bank", "Anna"], ["Anna", "bank"], ["bank", "Peter"])
     ]
     assert listed[0] == listed[1] != listed[2] and "terms:listed-2-" in listed[0] and "|prefix:none|" in listed[0]
     glossaries = [
-        term_consistency(SOURCES, KEPT, **WHERE, glossary=glossary)["signature"]
+        str(term_consistency(SOURCES, KEPT, **WHERE, glossary=glossary).signature)
         for glossary in ({"bank": ["Bank"]}, {"bank": ["Bank", "Ufer"]})
     ]
     assert glossaries[0] != glossaries[1] and "|align:glossary|prefix:none|" in glossaries[0]

@@ -16,7 +16,8 @@ from hf_docmt.evaluation.cxmi import PointwiseCXMI, cxmi_result, pointwise_cxmi,
 from hf_docmt.evaluation.document_items import document_items
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.systems import ContextReach, DocMTSystem
-from hf_docmt.reports.significance import confidence_interval
+from hf_docmt.reports.resampling import bootstrap_interval
+from hf_docmt.reports.statistics import score_function
 
 
 def item(number, document, context=3, after=0, **changes):
@@ -144,20 +145,20 @@ class FakeSystem:
 
 def test_accuracy_under_each_context():
     results = context_results(FakeSystem(), ITEMS, dataset="fake", samples=200)
-    found = {result["signature"].split("context:")[-1].split("|")[0]: result for result in results}
+    found = {str(result.signature).split("context:")[-1].split("|")[0]: result for result in results}
     assert list(found) == ["true", "empty", "random, seed 0", "wrong-document, seed 0"]
-    assert found["true"]["value"] == 96.0 and found["true"]["n"] == 25  # one item has no context
-    assert [result["value"] for result in results[1:]] == [0.0, 0.0, 0.0]
-    assert "difference" not in found["true"]["details"]
+    assert found["true"].value == 96.0 and found["true"].n == 25  # one item has no context
+    assert [result.value for result in results[1:]] == [0.0, 0.0, 0.0]
+    assert "difference" not in found["true"].details
     for result in results[1:]:
-        assert result["task"] == "contrastive" and len(result["details"]["interval"]) == 2
-        difference = result["details"]["difference"]
+        assert result.task == "contrastive" and len(result.details["interval"]) == 2
+        difference = result.details["difference"]
         assert difference["value"] == -96.0 and difference["interval"][0] <= -96.0 <= difference["interval"][1]
-        assert result["details"]["statistics"]["ids"] == ["a", "b", "c"]
+        assert result.details["statistics"]["ids"] == ["a", "b", "c"]
     (alone,) = context_results(FakeSystem(), ITEMS, dataset="fake", conditions=("empty",), normalization="mean")
     assert (
-        alone["signature"].startswith("logprob:mean|tokens:current|target-context:none|past:3|")
-        and "difference" not in alone["details"]
+        str(alone.signature).startswith("logprob:mean|tokens:current|target-context:none|past:3|")
+        and "difference" not in alone.details
     )
     with pytest.raises(ValueError, match="unknown normalization 'max'"):
         context_results(FakeSystem(), ITEMS, dataset="fake", normalization="max")
@@ -192,19 +193,20 @@ def test_cxmi_by_hand():
         pointwise(4, None, 0.0, 1.0, distance="1"),
     ]
     result = cxmi_result(FakeSystem(), found, dataset="d", samples=100)
-    assert (result["task"], result["metric"], result["n"]) == ("context use", "CXMI", 4)
-    assert result["value"] == pytest.approx((3.0 - 1.0 + 2.0 + 1.0) / 4)  # sums of log-probabilities per sentence
-    assert result["details"]["statistics"]["ids"] == ["a", "b", "i4"]
-    assert result["details"]["statistics"]["rows"] == [[2.0, 2], [2.0, 1], [1.0, 1]]
-    assert result["breakdown"]["distance=1"]["value"] == 2.0 and result["breakdown"]["distance=1"]["n"] == 3
-    assert "interval" not in result["breakdown"]["distance=2"]  # one document
-    assert result["details"]["interval"] == pytest.approx(confidence_interval(result, samples=100))
-    assert result["signature"].startswith(
+    assert (result.task, result.metric, result.n) == ("context use", "CXMI", 4)
+    assert result.value == pytest.approx((3.0 - 1.0 + 2.0 + 1.0) / 4)  # sums of log-probabilities per sentence
+    assert result.details["statistics"]["ids"] == ["a", "b", "i4"]
+    assert result.details["statistics"]["rows"] == [[2.0, 2], [2.0, 1], [1.0, 1]]
+    assert result.breakdown["distance=1"].value == 2.0 and result.breakdown["distance=1"].n == 3
+    assert "interval" not in result.breakdown["distance=2"].details  # one document
+    interval = bootstrap_interval(result.statistics.rows, score_function("CXMI", 2, scale=1.0), samples=100)
+    assert result.details["interval"] == pytest.approx(interval)
+    assert str(result.signature).startswith(
         "unit:nats|sentence:sum|tokens:current|target-context:none|without:empty|past:3|future:0|version:"
     )
     mean = cxmi_result(FakeSystem(), found, dataset="d", normalization="mean")
-    assert mean["value"] == pytest.approx((1.5 - 1.0 + 0.5 + 0.5) / 4)  # as the released code
-    assert "sentence:mean" in mean["signature"]
+    assert mean.value == pytest.approx((1.5 - 1.0 + 0.5 + 0.5) / 4)  # as the released code
+    assert "sentence:mean" in str(mean.signature)
     with pytest.raises(ValueError, match="normalization 'max' and 4 sentences: expected sum or mean"):
         cxmi_result(FakeSystem(), found, dataset="d", normalization="max")
     with pytest.raises(ValueError, match="0 sentences"):
@@ -215,8 +217,8 @@ def test_interval_holds_the_documents_that_could_be_drawn():
     """Two documents: their own means, and the mean of both, weighted by sentences, are all that can come out."""
     found = [pointwise(1, "a", 1.0), pointwise(2, "a", 3.0), pointwise(3, "b", 10.0)]
     result = cxmi_result(FakeSystem(), found, dataset="d", samples=2000)
-    assert result["details"]["interval"] == [2.0, 10.0]
-    assert result["value"] == pytest.approx(14.0 / 3)
+    assert result.details["interval"] == [2.0, 10.0]
+    assert result.value == pytest.approx(14.0 / 3)
 
 
 def test_scores_that_are_not_finite():

@@ -4,6 +4,7 @@ import json
 import math
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -15,7 +16,10 @@ from hf_docmt.evaluation.contrastive_accuracy import (
     wilson_interval,
 )
 from hf_docmt.evaluation.suites import SuiteItem, average_results
-from hf_docmt.reports.report import build_report, format_table
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.tables import format_report
 
 
 def made(number, correct=0, size=3, phenomenon="p", distance=None, **fields):
@@ -38,7 +42,7 @@ def part(right, n):
     a, b, c = 1 + square, -(2 * share + square), share * share
     root = math.sqrt(b * b - 4 * a * c)
     interval = [100 * (-b - root) / (2 * a), 100 * (-b + root) / (2 * a)]
-    return {"value": pytest.approx(100 * right / n), "n": n, "interval": pytest.approx(interval, abs=1e-6)}
+    return Part(pytest.approx(100 * right / n), n, {"interval": pytest.approx(interval, abs=1e-6)})
 
 
 def test_accuracy_by_hand():
@@ -62,7 +66,7 @@ def test_accuracy_by_hand():
         "phenomenon=it:es": part(2, 3),
         "phenomenon=it:es distance=>3": part(1, 2),
     }
-    assert accuracy.details["interval"] == part(3, 5)["interval"]
+    assert accuracy.details["interval"] == part(3, 5).details["interval"]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +121,7 @@ def test_wilson_interval(n):
     for right in {0, 1, n // 3, n}:
         low, high = wilson_interval(right, n)
         assert 0 <= low <= 100 * right / n <= high <= 100
-        assert [low, high] == part(right, n)["interval"]
+        assert [low, high] == part(right, n).details["interval"]
     assert wilson_interval(8, 10) == pytest.approx([49.02, 94.33], abs=0.01)  # as published in tables
 
 
@@ -190,7 +194,7 @@ def test_bawden_without_context_is_at_half():
     generator = random.Random(3)
     score = {text: generator.random() for item in items for text in item.candidates}
     accuracy = contrastive_accuracy(items, [[score[text] for text in item.candidates] for item in items])
-    assert accuracy.value == 50.0 and accuracy.breakdown["block=all right"]["value"] == 0.0
+    assert accuracy.value == 50.0 and accuracy.breakdown["block=all right"].value == 0.0
 
 
 def result_of(items, share=0.5, seed=1, dataset="d", split="all", **made_how):
@@ -209,19 +213,19 @@ def test_contrapro_averages():
         for n in range(size)
     ]
     accuracy, result = result_of(items, 0.7, dataset="contrapro")
-    found = {one["metric"]: one for one in average_results([result])}
-    by = {d: accuracy.breakdown[f"distance={d}"]["value"] for d in ("0", "1", "2", "3", ">3")}
-    assert found["CP"]["value"] == pytest.approx(accuracy.value)  # with the published sizes the two are one
-    assert found["CP_d>0"]["value"] == pytest.approx(
+    found = {one.metric: one for one in average_results([result])}
+    by = {d: accuracy.breakdown[f"distance={d}"].value for d in ("0", "1", "2", "3", ">3")}
+    assert found["CP"].value == pytest.approx(accuracy.value)  # with the published sizes the two are one
+    assert found["CP_d>0"].value == pytest.approx(
         (7075 * by["1"] + 1510 * by["2"] + 573 * by["3"] + 442 * by[">3"]) / 9600
     )
-    assert found["CP_avg"]["value"] == pytest.approx((by["1"] + by["2"] + by["3"] + by[">3"]) / 4)
-    assert [found[name]["n"] for name in ("CP", "CP_d>0", "CP_avg")] == [12000, 9600, 9600]
-    assert {(one["signature"], one["dataset"]) for one in found.values()} == {(result["signature"], "contrapro")}
+    assert found["CP_avg"].value == pytest.approx((by["1"] + by["2"] + by["3"] + by[">3"]) / 4)
+    assert [found[name].n for name in ("CP", "CP_d>0", "CP_avg")] == [12000, 9600, 9600]
+    assert {(str(one.signature), one.dataset) for one in found.values()} == {(str(result.signature), "contrapro")}
     fewer = [item for number, item in enumerate(items) if item.distance != 1 or number % 7 == 0]
     accuracy, result = result_of(fewer, 0.4, seed=5)
-    by = {d: accuracy.breakdown[f"distance={d}"]["value"] for d in ("0", "1", "2", "3", ">3")}
-    value = average_results([result])[0]["value"]  # the sizes published are the weights, not those of the file
+    by = {d: accuracy.breakdown[f"distance={d}"].value for d in ("0", "1", "2", "3", ">3")}
+    value = average_results([result])[0].value  # the sizes published are the weights, not those of the file
     assert value == pytest.approx(
         (2400 * by["0"] + 7075 * by["1"] + 1510 * by["2"] + 573 * by["3"] + 442 * by[">3"]) / 12000
     )
@@ -231,29 +235,34 @@ def test_contrapro_averages():
 
 def test_published_row_of_averages():
     """The row `s4to4` of the tables of Lupo et al. (2023), appendix F."""
-    about = {"task": "contrastive", "split": "all", "metric": "accuracy", "signature": "s", "value": 0.0, "n": 1}
+    about = {
+        "task": "contrastive",
+        "split": "all",
+        "metric": "accuracy",
+        "signature": Signature.parse("s"),
+        "value": 0.0,
+        "n": 1,
+    }
     by = {"0": 75.20, "1": 68.89, "2": 74.96, "3": 79.58, ">3": 87.78}
-    breakdown = {f"distance={name}": {"value": value, "n": 1} for name, value in by.items()}
-    found = average_results([{**about, "dataset": "cp", "breakdown": breakdown, "details": {"format": "contrapro"}}])
-    assert [round(one["value"], 2) for one in found] == [72.12, 71.35, 77.80]
+    breakdown = {f"distance={name}": Part(value, 1) for name, value in by.items()}
+    found = average_results([Result(**about, dataset="cp", breakdown=breakdown, details={"format": "contrapro"})])
+    assert [round(one.value, 2) for one in found] == [72.12, 71.35, 77.80]
     values = {"deixis_test": 85.80, "lex_cohesion_test": 46.13, "ellipsis_infl": 79.60, "ellipsis_vp": 73.20}
     results = [
-        {**about, "dataset": name, "value": value, "breakdown": {}, "details": {"format": "voita", "suite": name}}
+        Result(**{**about, "value": value}, dataset=name, details={"format": "voita", "suite": name})
         for name, value in values.items()
     ]
     found = average_results(results)
-    assert [(one["metric"], one["dataset"], round(one["value"], 2)) for one in found] == [
+    assert [(one.metric, one.dataset, round(one.value, 2)) for one in found] == [
         ("Voita", "voita_test", 72.02),
         ("Voita_avg", "voita_test", 71.18),
     ]
     assert average_results(results[:3]) == []
-    other = {**results[3], "signature": "t"}
+    other = replace(results[3], signature=Signature.parse("t"))
     assert average_results([*results[:3], other]) == []  # measured in another way
-    development = [
-        {**one, "details": {**one["details"], "suite": one["dataset"].replace("test", "dev")}} for one in results
-    ]
+    development = [one.with_details({"suite": one.dataset.replace("test", "dev")}) for one in results]
     both = average_results([*results[:2], *development])
-    assert [one["dataset"] for one in both] == ["voita_dev", "voita_dev", "voita_test", "voita_test"]
+    assert [one.dataset for one in both] == ["voita_dev", "voita_dev", "voita_test", "voita_test"]
 
 
 def test_result_of_the_report():
@@ -261,25 +270,25 @@ def test_result_of_the_report():
     items += [made(2, distance=2, size=2, format="voita", suite="deixis_dev")]
     accuracy = contrastive_accuracy(items, [[-1.0, -2.0], [-2.0, -1.0]])
     result = contrastive_result(accuracy, dataset="deixis", split="test", normalization="mean", past_context=3)
-    assert (result["task"], result["metric"], result["value"], result["n"]) == ("contrastive", "accuracy", 50.0, 2)
-    assert result["signature"] == (
+    assert (result.task, result.metric, result.value, result.n) == ("contrastive", "accuracy", 50.0, 2)
+    assert str(result.signature) == (
         "logprob:mean|tokens:current|target-context:reference|past:3|future:0|context:true|ties:first|"
         f"version:{__version__}"
     )
-    assert result["breakdown"]["distance=2"] == part(0, 1)
-    assert "phenomenon=p distance=2" not in result["breakdown"]  # with one phenomenon it says the same
-    details = result["details"]
+    assert result.breakdown["distance=2"] == part(0, 1)
+    assert "phenomenon=p distance=2" not in result.breakdown  # with one phenomenon it says the same
+    details = result.details
     assert (details["format"], details["suite"]) == ("voita", "deixis_dev")
     assert details["context"] == {"past": 0, "future": 0, "items without past": 2}
-    report = build_report(model={"name": "m"}, data={}, results=[result])
-    assert json.loads(json.dumps(report)) == report and "50.00" in format_table(report)
+    report = Report(model={"name": "m"}, data={}, results=[result])
+    assert Report.from_dict(json.loads(json.dumps(report.to_dict()))) == report and "50.00" in format_report(report)
 
 
 def test_result_of_other_scores():
     accuracy = contrastive_accuracy([made(1)], [[1.0, 2.0, 3.0]], "first")
     result = file_result(accuracy, dataset="d", split="test", better="lower")
-    assert result["signature"] == f"scores:file|ties:first|version:{__version__}"
-    assert result["details"]["better"] == "lower" and "better" not in accuracy.details
+    assert str(result.signature) == f"scores:file|ties:first|version:{__version__}"
+    assert result.details["better"] == "lower" and "better" not in accuracy.details
     random_context = contrastive_result(
         accuracy,
         dataset="d",
@@ -291,7 +300,7 @@ def test_result_of_other_scores():
         target_context="none",
         context="random",
     )
-    assert random_context["signature"].startswith(
+    assert str(random_context.signature).startswith(
         "logprob:sum|tokens:window|target-context:none|past:1|future:2|context:random|ties:first|"
     )
 
@@ -306,7 +315,7 @@ def test_counts_of_distance_and_pronoun():
     accuracy = contrastive_accuracy(items, [[1.0, 0.0, 0.0]] * 100)
     expected = Counter((item.phenomenon, min(item.distance, 4)) for item in items)
     for (pair, distance), n in expected.items():
-        assert accuracy.breakdown[f"phenomenon={pair} distance={'>3' if distance == 4 else distance}"]["n"] == n
+        assert accuracy.breakdown[f"phenomenon={pair} distance={'>3' if distance == 4 else distance}"].n == n
     assert sum(" distance=" in label for label in accuracy.breakdown) == len(expected)
 
 

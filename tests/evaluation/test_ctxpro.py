@@ -15,7 +15,7 @@ from hf_docmt.evaluation.generative_accuracy import generative_report, generativ
 from hf_docmt.evaluation.suites.ctxpro import Ctxpro
 from hf_docmt.evaluation.suites.generative_suite import GenerativeItem
 from hf_docmt.evaluation.systems import ContextReach, DocMTSystem, Seq2SeqSystem
-from hf_docmt.reports.statistics import scorer
+from hf_docmt.reports.statistics import score_function
 
 CTXPRO = Path(__file__).resolve().parents[3] / "shared" / "data" / "ctxpro_ende"
 
@@ -136,20 +136,20 @@ def test_result_by_hand():
     items = [item(group="b"), item(rule="ACC", distance=1), item(group="b", distance=4), item(distance=9)]
     outputs = [["du"], ["Sie"], ["du"], ["du"]]
     found = generative_result(items, outputs, dataset="aux", split="dev", past_context=3, strategy="sliding", beams=4)
-    assert (found["value"], found["n"], found["task"]) == (75, 4, "discourse")
-    values = {label: (part["value"], part["n"]) for label, part in found["breakdown"].items()}
+    assert (found.value, found.n, found.task) == (75, 4, "discourse")
+    values = {label: (part.value, part.n) for label, part in found.breakdown.items()}
     assert values == {"distance=1": (0, 1), "distance=>3": (100, 2), "rule=ACC": (0, 1), "rule=NOM": (100, 3)}
-    assert found["breakdown"]["rule=NOM"]["interval"] == wilson_interval(3, 3)
-    assert found["details"]["statistics"] == {"unit": "document", "ids": ["b", "a"], "rows": [[2, 2], [1, 2]]}
-    assert found["details"]["interval"] == wilson_interval(3, 4)
-    assert found["signature"].startswith(
+    assert found.breakdown["rule=NOM"].details["interval"] == wilson_interval(3, 3)
+    assert found.details["statistics"] == {"unit": "document", "ids": ["b", "a"], "rows": [[2, 2], [1, 2]]}
+    assert found.details["interval"] == wilson_interval(3, 4)
+    assert str(found.signature).startswith(
         "right:expected-word-in-last-sentence|last:line|case:lc|punctuation:ascii-deleted|expected:normalised|past:3|"
         "future:0|context:true|version:"
     )
-    assert (found["strategy"], found["beams"]) == ("sliding", 4)
+    assert (found.strategy, found.beams) == ("sliding", 4)
     pytest.importorskip("sentencex")
     options = {"last": "sentence", "target_lang": "de", "expected": "as written", "past_context": 3}
-    signature = generative_result(items, outputs, dataset="aux", split="dev", **options)["signature"]
+    signature = str(generative_result(items, outputs, dataset="aux", split="dev", **options).signature)
     assert "|last:sentencex-" in signature and "-de|" in signature and "|expected:as-written|" in signature
 
 
@@ -165,9 +165,9 @@ def test_equals_second_reading():
         expected.append(one.expected in clean.split(" "))
     assert 50 < sum(expected) < 450
     found = generative_result(items, outputs, dataset="d", split="s", past_context=0)
-    assert Ctxpro.right(items, outputs) == expected and found["value"] == pytest.approx(100 * np.mean(expected))
-    rows = np.array(found["details"]["statistics"]["rows"])
-    assert scorer(found["metric"], 2)(rows.sum(0, keepdims=True))[0] == pytest.approx(found["value"])
+    assert Ctxpro.right(items, outputs) == expected and found.value == pytest.approx(100 * np.mean(expected))
+    rows = np.array(found.details["statistics"]["rows"])
+    assert score_function(found.metric, 2)(rows.sum(0, keepdims=True))[0] == pytest.approx(found.value)
 
 
 @pytest.mark.parametrize(
@@ -270,15 +270,15 @@ def test_a_system_with_and_without_its_context(write):
     )
     system = Answers()
     report = generative_report(system, [path], conditions=("true", "empty"))
-    true, empty = report["results"]
-    assert [true["value"], empty["value"]] == [pytest.approx(100 * 5 / 6), 0]
+    true, empty = report.results
+    assert [true.value, empty.value] == [pytest.approx(100 * 5 / 6), 0]
     assert system.seen == [["I see you. Really."]] * 6
-    assert "past:1|future:0|context:true" in true["signature"] and "context:empty" in empty["signature"]
-    assert (true["strategy"], true["beams"], true["dataset"]) == (None, None, "aux.en-de.dev")
-    assert empty["details"]["difference"]["value"] == pytest.approx(-100 * 5 / 6)
-    assert report["data"] == {"sets": ["aux.en-de.dev.json"]}
-    (other,) = generative_report(system, [path], conditions=("random",))["results"]
-    assert "context:random, seed 0" in other["signature"]
+    assert "past:1|future:0|context:true" in str(true.signature) and "context:empty" in str(empty.signature)
+    assert (true.strategy, true.beams, true.dataset) == (None, None, "aux.en-de.dev")
+    assert empty.details["difference"]["value"] == pytest.approx(-100 * 5 / 6)
+    assert report.data == {"sets": ["aux.en-de.dev.json"]}
+    (other,) = generative_report(system, [path], conditions=("random",)).results
+    assert "context:random, seed 0" in str(other.signature)
     assert {sentence for document in system.seen for sentence in document[:-1]} <= {"Hi.", "Be formal."}
 
 
@@ -287,11 +287,9 @@ def test_the_published_rule(write):
     pytest.importorskip("sentencex")
     entries = [ENTRIES[0] | {"expected": word, "document id": word} for word in ("du", "Du")]
     path = write(entries, ["Hi.<eos> I see you. Really."] * 2)
-    (ours,), (published,) = (
-        generative_report(Answers(), [path], rule=rule)["results"] for rule in ("line", "published")
-    )
-    assert (ours["value"], published["value"]) == (100, 50)
-    assert "last:line" in ours["signature"] and "expected:as-written" in published["signature"]
+    (ours,), (published,) = (generative_report(Answers(), [path], rule=rule).results for rule in ("line", "published"))
+    assert (ours.value, published.value) == (100, 50)
+    assert "last:line" in str(ours.signature) and "expected:as-written" in str(published.signature)
 
 
 def test_decoding_is_reported_where_the_model_has_its_own():

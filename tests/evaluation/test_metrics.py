@@ -8,7 +8,10 @@ import sacrebleu
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from hf_docmt.evaluation.metrics import METRICS, load_metric, score_translations
-from hf_docmt.reports.statistics import column_sums, scorer, segment_statistics
+from hf_docmt.evaluation.metrics.segments import segment_statistics
+from hf_docmt.reports.result import Part
+from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.statistics import column_sums, score_function
 
 HYPOTHESES = [
     ["Der Hund schläft .", "Er träumt von einem Knochen", ""],
@@ -101,12 +104,12 @@ def test_score_translations_makes_report_results():
     results = score_translations(
         HYPOTHESES, REFERENCES, dataset="talks", split="test", strategy="sliding", beams=4, details={"repairs": 2}
     )
-    assert [result["metric"] for result in results] == list(METRICS)
-    assert results[1]["value"] == sacrebleu.corpus_bleu(JOINED[0], [JOINED[1]]).score
-    assert {result["strategy"] for result in results} == {"sliding"} and {result["beams"] for result in results} == {4}
-    assert all(result["task"] == "translation" and result["details"]["repairs"] == 2 for result in results)
-    assert [result["n"] for result in results] == [5, 2, 5, 5]
-    assert "precisions" in results[0]["details"]
+    assert [result.metric for result in results] == list(METRICS)
+    assert results[1].value == sacrebleu.corpus_bleu(JOINED[0], [JOINED[1]]).score
+    assert {result.strategy for result in results} == {"sliding"} and {result.beams for result in results} == {4}
+    assert all(result.task == "translation" and result.details["repairs"] == 2 for result in results)
+    assert [result.n for result in results] == [5, 2, 5, 5]
+    assert "precisions" in results[0].details
 
 
 LONG = [HYPOTHESES * 4, REFERENCES * 4]  # eight documents, two of them twice, an empty one between them
@@ -117,17 +120,17 @@ LONG = [[*side[:3], [], *side[3:]] for side in LONG]
 def test_scores_follow_from_column_sums(name):
     """The corpus score of any documents is that of the sums of their rows, to the last bit."""
     (result,) = score_translations(*LONG, dataset="d", split="s", metrics=[name], samples=0)
-    statistics = result["details"]["statistics"]
+    statistics = result.details["statistics"]
     assert statistics["unit"] == "document" and statistics["ids"] == [str(n) for n in range(1, 10)]
     rows = np.array(statistics["rows"])
     assert rows.shape == (9, {"chrF": 18, "TER": 2}.get(name, 10)) and not rows[3].any()
-    score = scorer(name, rows.shape[1])
-    assert score(rows.sum(0, keepdims=True)).tolist() == [result["value"]]
+    score = score_function(name, rows.shape[1])
+    assert score(rows.sum(0, keepdims=True)).tolist() == [result.value]
     for chosen in ([0], [1, 2], [0, 0, 5, 8]):
         (part,) = score_translations(
             *[[side[n] for n in chosen] for side in LONG], dataset="d", split="s", metrics=[name], samples=0
         )
-        assert score(rows[chosen].sum(0, keepdims=True)).tolist() == [part["value"]]
+        assert score(rows[chosen].sum(0, keepdims=True)).tolist() == [part.value]
 
 
 @pytest.mark.parametrize("metric", [BLEU(), CHRF(), TER()], ids=["BLEU", "chrF", "TER"])
@@ -149,7 +152,7 @@ def test_statistics_by_hand():
         metrics=["TER"],
         doc_ids=["p", "q"],
     )
-    assert result["details"]["statistics"] == {"unit": "document", "ids": ["p", "q"], "rows": [[1, 4], [1, 3]]}
+    assert result.details["statistics"] == {"unit": "document", "ids": ["p", "q"], "rows": [[1, 4], [1, 3]]}
 
 
 def test_interval_over_documents():
@@ -158,17 +161,19 @@ def test_interval_over_documents():
         score_translations(*sides, dataset="d", split="s", metrics=["chrF"], samples=200, seed=seed)[0]
         for seed in (1, 2)
     )
-    low, high = first["details"]["interval"]
-    assert low < first["value"] < high and [low, high] != second["details"]["interval"]
-    assert first["details"]["resampling"] == {"unit": "document", "samples": 200, "seed": 1}
+    low, high = first.details["interval"]
+    assert low < first.value < high and [low, high] != second.details["interval"]
+    assert first.details["resampling"] == {"unit": "document", "samples": 200, "seed": 1}
     for options in ({"samples": 0}, {"metrics": ["TER"], "samples": 9}):
         sides = LONG if not options["samples"] else [[sum(side, [])] for side in LONG]  # one document has no interval
-        assert "interval" not in score_translations(*sides, dataset="d", split="s", **options)[0]["details"]
+        assert "interval" not in score_translations(*sides, dataset="d", split="s", **options)[0].details
 
 
 def test_an_alignment_stands_in_the_signature():
-    results = score_translations(HYPOTHESES, REFERENCES, dataset="d", split="s", alignment="aligned:x|tokens:words")
-    assert all(result["signature"].startswith("aligned:x|tokens:words|segments:") for result in results)
+    results = score_translations(
+        HYPOTHESES, REFERENCES, dataset="d", split="s", alignment=Signature.parse("aligned:x|tokens:words")
+    )
+    assert all(str(result.signature).startswith("aligned:x|tokens:words|segments:") for result in results)
 
 
 def test_breakdown():
@@ -179,15 +184,15 @@ def test_breakdown():
     for name, result in zip(METRICS, results):
         labels = ["domain=a", "domain=b"]
         labels = labels if name == "d-BLEU" else ["index=1", "index=2", "index=3", *labels]
-        assert list(result["breakdown"]) == labels
-    chrf, ter = results[2]["breakdown"], results[3]["breakdown"]
+        assert list(result.breakdown) == labels
+    chrf, ter = results[2].breakdown, results[3].breakdown
     first = [[document[0] for document in side] for side in (HYPOTHESES, REFERENCES)]
-    assert chrf["index=1"]["value"] == sacrebleu.corpus_chrf(first[0], [first[1]]).score and chrf["index=1"]["n"] == 2
-    assert ter["domain=a"]["value"] == sacrebleu.corpus_ter(HYPOTHESES[0], [REFERENCES[0]]).score
-    assert len(ter["index=2"]["interval"]) == 2 and "interval" not in ter["index=3"]
+    assert chrf["index=1"].value == sacrebleu.corpus_chrf(first[0], [first[1]]).score and chrf["index=1"].n == 2
+    assert ter["domain=a"].value == sacrebleu.corpus_ter(HYPOTHESES[0], [REFERENCES[0]]).score
+    assert len(ter["index=2"].details["interval"]) == 2 and "interval" not in ter["index=3"].details
     document = [[" ".join(side[1])] for side in (HYPOTHESES, REFERENCES)]
-    expected = {"value": sacrebleu.corpus_bleu(document[0], [document[1]]).score, "n": 1}
-    assert results[1]["breakdown"]["domain=b"] == expected
+    expected = Part(sacrebleu.corpus_bleu(document[0], [document[1]]).score, 1)
+    assert results[1].breakdown["domain=b"] == expected
 
 
 def test_another_number_of_sentences_is_an_error():

@@ -10,7 +10,8 @@ import pytest
 
 from hf_docmt.evaluation.discourse.pronouns import count_words, pronoun_f1
 from hf_docmt.evaluation.discourse.tagging import MODELS, SpacyTagger, load_tagger
-from hf_docmt.reports.statistics import scorer
+from hf_docmt.reports.result import Part
+from hf_docmt.reports.statistics import score_function
 
 ENGLISH = dict.fromkeys(
     "he it itself she her hers herself you yours yourself they them theirs themselves".split(), "PRP"
@@ -168,37 +169,27 @@ REFERENCES = [["er es es", "sie er", "er"], ["es"]]
 def test_corpus_by_hand():
     """Of masculine 1 of 2 and 2 matches, of feminine 0 of 1 and 0, of neuter 1 + 0 + 1 of 4 and 3."""
     found = pronoun_f1(SOURCES, HYPOTHESES, REFERENCES, **WHERE, doc_ids=["a", "b"])
-    assert found["value"] == pytest.approx(100 * 2 * 3 / (7 + 5)) and found["n"] == 5
-    assert (found["details"]["precision"], found["details"]["recall"]) == pytest.approx((100 * 3 / 7, 100 * 3 / 5))
-    assert found["breakdown"]["class=masculine"] == {
-        "value": pytest.approx(50.0),
-        "n": 2,
-        "precision": 50.0,
-        "recall": 50.0,
-        "hypothesis": 2,
-        "match": 1,
-    }
-    assert found["breakdown"]["class=feminine"] == {
-        "value": 0,
-        "n": 0,
-        "precision": 0,
-        "recall": None,
-        "hypothesis": 1,
-        "match": 0,
-    }
-    assert found["breakdown"]["class=neuter"]["value"] == pytest.approx(200 * 2 / 7)
-    assert found["details"]["statistics"] == {"unit": "document", "ids": ["a", "b"], "rows": [[2, 4, 4], [1, 3, 1]]}
-    assert found["task"] == "discourse" and found["metric"] == "pronoun F1"
+    assert found.value == pytest.approx(100 * 2 * 3 / (7 + 5)) and found.n == 5
+    assert (found.details["precision"], found.details["recall"]) == pytest.approx((100 * 3 / 7, 100 * 3 / 5))
+    assert found.breakdown["class=masculine"] == Part(
+        pytest.approx(50.0), 2, {"precision": 50.0, "recall": 50.0, "hypothesis": 2, "match": 1}
+    )
+    assert found.breakdown["class=feminine"] == Part(
+        0, 0, {"precision": 0, "recall": None, "hypothesis": 1, "match": 0}
+    )
+    assert found.breakdown["class=neuter"].value == pytest.approx(200 * 2 / 7)
+    assert found.details["statistics"] == {"unit": "document", "ids": ["a", "b"], "rows": [[2, 4, 4], [1, 3, 1]]}
+    assert found.task == "discourse" and found.metric == "pronoun F1"
 
 
 def test_released_weights():
     """Neuter has no weight in any sum, masculine and feminine half."""
     found = pronoun_f1(SOURCES, HYPOTHESES, REFERENCES, **WHERE, weights="released")
-    assert found["value"] == pytest.approx(100 * 2 * 0.5 / (1.5 + 1)) and found["n"] == 2
-    assert found["details"]["statistics"]["rows"] == [[0.5, 1, 1], [0, 0.5, 0]]
-    assert found["breakdown"]["class=neuter"]["value"] == pytest.approx(200 * 2 / 7)
+    assert found.value == pytest.approx(100 * 2 * 0.5 / (1.5 + 1)) and found.n == 2
+    assert found.details["statistics"]["rows"] == [[0.5, 1, 1], [0, 0.5, 0]]
+    assert found.breakdown["class=neuter"].value == pytest.approx(200 * 2 / 7)
     formality = [
-        pronoun_f1([["you"]], [["Sie du"]], [["Sie"]], **WHERE, phenomenon="formality", weights=weights)["value"]
+        pronoun_f1([["you"]], [["Sie du"]], [["Sie"]], **WHERE, phenomenon="formality", weights=weights).value
         for weights in ("paper", "released")
     ]
     assert formality == [pytest.approx(200 / 3)] * 2
@@ -208,8 +199,8 @@ def test_lowercase():
     """Upper case is lost on the lists, unless all sides are lower-cased before they are tagged."""
     sides = [["IT works", "it"]], [["ER geht", "er"]], [["Er geht", "er"]]
     plain, lower = (pronoun_f1(*sides, **WHERE, lowercase=lowercase) for lowercase in (False, True))
-    assert (plain["n"], lower["n"]) == (1, 2) and lower["value"] == 100
-    assert "case:mixed" in plain["signature"] and "case:lc" in lower["signature"]
+    assert (plain.n, lower.n) == (1, 2) and lower.value == 100
+    assert "case:mixed" in str(plain.signature) and "case:lc" in str(lower.signature)
     seen = []
 
     def recording(sentences):
@@ -222,8 +213,8 @@ def test_lowercase():
 
 def test_without_sources():
     found = pronoun_f1(None, [["er sie"]], [["er es"]], **WHERE | {"taggers": (None, TAGGERS[1])})
-    assert found["value"] == pytest.approx(50.0)
-    assert "validity:all|source-tagger:none" in found["signature"]
+    assert found.value == pytest.approx(50.0)
+    assert "validity:all|source-tagger:none" in str(found.signature)
 
 
 @pytest.mark.parametrize(
@@ -232,13 +223,13 @@ def test_without_sources():
 )
 def test_what_the_authors_call_nan_is_zero(hypothesis, reference, precision, recall):
     found = pronoun_f1([["it"]], [[hypothesis]], [[reference]], **WHERE)
-    assert found["value"] == 0
-    assert (found["details"]["precision"], found["details"]["recall"]) == (precision, recall)
+    assert found.value == 0
+    assert (found.details["precision"], found.details["recall"]) == (precision, recall)
 
 
 def test_undefined():
     found = pronoun_f1([["it"]], [["er"]], [["er"]], **WHERE)
-    assert list(found["breakdown"]) == ["class=masculine"] and found["details"]["undefined"] == ["feminine", "neuter"]
+    assert list(found.breakdown) == ["class=masculine"] and found.details["undefined"] == ["feminine", "neuter"]
     for source, target, weights in (("it", "nichts", "paper"), ("he", "er", "paper"), ("it", "es", "released")):
         with pytest.raises(ValueError, match="pronoun F1 is undefined: not one word that counts in 1 translations"):
             pronoun_f1([[source]], [[target]], [[target]], **WHERE, weights=weights)
@@ -284,19 +275,19 @@ def test_equals_slow_reading(phenomenon, weights, values):
     documents = [[side[:50], side[50:50], side[50:]] for side in sides]
     found = pronoun_f1(*documents, **WHERE, phenomenon=phenomenon, weights=weights)
     expected, sums = slow_f1(phenomenon, *sides, values)
-    assert found["value"] == pytest.approx(expected)
-    rows = np.array(found["details"]["statistics"]["rows"])
+    assert found.value == pytest.approx(expected)
+    rows = np.array(found.details["statistics"]["rows"])
     assert rows.sum(0).tolist() == pytest.approx(sums) and rows[1].tolist() == [0, 0, 0]
-    assert scorer(found["metric"], 3)(rows.sum(0, keepdims=True))[0] == pytest.approx(found["value"])
+    assert score_function(found.metric, 3)(rows.sum(0, keepdims=True))[0] == pytest.approx(found.value)
 
 
 def test_signature():
     found = pronoun_f1([["you"]], [["du"]], [["du"]], **WHERE, phenomenon="formality", strategy="sliding", beams=4)
-    assert found["signature"].startswith(
+    assert str(found.signature).startswith(
         "langs:en-de|classes:formal+informal|weights:paper|case:mixed|validity:source|source-tagger:tag|target-tagger:tag|"
         "version:"
     )
-    assert (found["strategy"], found["beams"]) == ("sliding", 4)
+    assert (found.strategy, found.beams) == ("sliding", 4)
 
 
 @pytest.mark.parametrize(
@@ -359,7 +350,7 @@ def test_spacy_pipeline(tmp_path):
     assert german(["Hat sie?", "", "Er"]) == [[("Hat", ""), ("sie", "PPER"), ("?", "")], [], [("Er", "PPER")]]
     assert german.name == "de_rules-1.2.3"
     found = pronoun_f1([["it"]], [["Er."]], [["Er, sie."]], **WHERE | {"taggers": (TAGGERS[0], german)})
-    assert found["value"] == pytest.approx(200 / 3) and "target-tagger:de_rules-1.2.3|" in found["signature"]
+    assert found.value == pytest.approx(200 / 3) and "target-tagger:de_rules-1.2.3|" in str(found.signature)
 
 
 @pytest.mark.skipif(
@@ -371,10 +362,10 @@ def test_trained_pipelines():
     references = [["Ich habe einen Tisch gekauft. Er ist rot.", "Kennst du sie?"]]
     hypotheses = [["Ich habe einen Tisch gekauft. Es ist rot.", "Kennen Sie sie?"]]
     pronouns = pronoun_f1(sources, hypotheses, references, dataset="d", split="s")
-    assert {label: part["n"] for label, part in pronouns["breakdown"].items()} == {
+    assert {label: part.n for label, part in pronouns.breakdown.items()} == {
         "class=masculine": 1,
         "class=neuter": 0,
     }
     formality = pronoun_f1(sources, hypotheses, references, dataset="d", split="s", phenomenon="formality")
-    assert {label: part["n"] for label, part in formality["breakdown"].items()} == {"class=informal": 1}
-    assert "source-tagger:en_core_web_sm-" in pronouns["signature"]
+    assert {label: part.n for label, part in formality.breakdown.items()} == {"class=informal": 1}
+    assert "source-tagger:en_core_web_sm-" in str(pronouns.signature)

@@ -9,8 +9,9 @@ from huggingface_hub import ModelCard
 
 from hf_docmt import registry
 from hf_docmt.hub.cards import make_card
+from hf_docmt.reports.report import Report
 
-REPORT = {
+FACTS = {
     "format": 1,
     "package": "hf-docmt",
     "version": "0.1.0",
@@ -47,6 +48,7 @@ REPORT = {
         },
     ],
 }
+REPORT = Report.from_dict(FACTS)
 
 HEADER_KEYS = {
     "language",
@@ -90,8 +92,8 @@ def test_header_is_what_the_hub_reads():
 def test_results_come_back_from_the_header():
     data = ModelCard(str(make_card(REPORT, config=config()))).data
     assert data.model_name == "concat-4"
-    assert len(data.eval_results) == len(REPORT["results"])
-    for found, result in zip(data.eval_results, REPORT["results"]):
+    assert len(data.eval_results) == len(FACTS["results"])
+    for found, result in zip(data.eval_results, FACTS["results"]):
         assert found.metric_value == result["value"]
         assert found.metric_args["signature"] == result["signature"]
         assert (found.dataset_name, found.dataset_split) == (result["dataset"], result["split"])
@@ -108,7 +110,7 @@ def test_every_number_of_the_text_is_the_reports():
     assert ["train documents", "3"] in table and ["train files", "a.jsonl, b.jsonl"] in table
     assert ["learning rate", "0.0005"] in table and ["bf16", "yes"] in table
     assert not [row for row in table if row[0] == "losses"]
-    for result in REPORT["results"]:
+    for result in FACTS["results"]:
         assert f"`{result['signature']}`" in str(card)
 
 
@@ -125,9 +127,9 @@ def test_missing_facts_are_not_recorded():
 
 
 def test_one_missing_fact_leaves_the_others():
-    report = copy.deepcopy(REPORT)
+    report = copy.deepcopy(FACTS)
     del report["training"], report["model"]["parameters"]
-    card = str(make_card(report, config=config()))
+    card = str(make_card(Report.from_dict(report), config=config()))
     assert "Training: not recorded." in card and "| parameters | not recorded |" in card
     assert "Scores: not recorded." not in card and "commit not recorded" in card
 
@@ -145,13 +147,13 @@ def test_card_is_a_pure_function():
         ({"modle": {}}, "unknown key 'modle'; did you mean 'model'"),
         ({"format": 2}, "format 2"),
         ({"results": [{"task": "translation"}]}, r"results\[0\]: missing"),
-        ({"results": [REPORT["results"][0] | {"value": float("nan")}]}, "nan is not a score"),
-        ({"results": [REPORT["results"][0] | {"speed": 3}]}, "unknown key 'speed'"),
+        ({"results": [FACTS["results"][0] | {"value": float("nan")}]}, "nan is not a score"),
+        ({"results": [FACTS["results"][0] | {"speed": 3}]}, "unknown key 'speed'"),
     ],
 )
 def test_report_of_another_form_is_rejected(change, message):
     with pytest.raises(ValueError, match=message):
-        make_card(REPORT | change, config=config())
+        make_card(Report.from_dict(FACTS | change), config=config())
 
 
 def test_architecture_without_a_text_is_rejected():

@@ -13,7 +13,9 @@ from hf_docmt import registry
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.hub import export as publish
 from hf_docmt.hub.export import collect_reports, export_model, push
-from hf_docmt.reports.report import build_report, make_result, write_report
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Result
+from hf_docmt.reports.signature import Signature
 
 DOCUMENT = ["A small text.", "", "Another one."]
 
@@ -101,7 +103,7 @@ def test_nothing_is_left_after_a_failure(model, tokenizer, tmp_path, monkeypatch
 
 
 def test_bad_report_is_refused_before_anything_is_written(model, tokenizer, tmp_path):
-    with pytest.raises(ValueError, match="unknown key"):
+    with pytest.raises(ValueError, match="report: got dict, expected a Report"):
         export_model(model, tokenizer, tmp_path / "model", report={"scores": 1})
     assert names(tmp_path) == set()
 
@@ -109,10 +111,10 @@ def test_bad_report_is_refused_before_anything_is_written(model, tokenizer, tmp_
 def test_other_contexts_than_the_true_one_are_left_out(tmp_path):
     about = {"task": "contrastive", "dataset": "pronoun", "split": "all", "metric": "accuracy", "n": 9}
     contexts = ("|context:true", "|context:empty", "|context:random, seed 0", "|context:wrong-document, seed 0", "")
-    results = [make_result(**about, value=n, signature=f"past:1{told}") for n, told in enumerate(contexts)]
-    write_report(build_report(model={"name": "m"}, data={}, results=results), tmp_path / "report.json")
+    results = [Result(**about, value=n, signature=Signature.parse(f"past:1{told}")) for n, told in enumerate(contexts)]
+    Report(model={"name": "m"}, data={}, results=results).write(tmp_path / "report.json")
     report = collect_reports([tmp_path / "report.json"], tmp_path, "someone/model")
-    assert [result["value"] for result in report["results"]] == [0, 4] and report["model"]["name"] == "someone/model"
+    assert [result.value for result in report.results] == [0, 4] and report.name == "someone/model"
 
 
 def test_tokenizer_of_another_model_is_refused(model, tokenizer, tmp_path):

@@ -1,14 +1,17 @@
 """Reports beside each other: what shares a row, names, breakdown, intervals, tests against a baseline, refusals."""
 
-import copy
 import itertools
+import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hf_docmt.reports.comparison import compare_reports
-from hf_docmt.reports.report import build_report, make_result, read_report, write_report
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
 
 EXAMPLES = [
     Path(__file__).resolve().parents[2] / "examples" / "reports" / f"demo_{n}.json" for n in ("sentence", "concat")
@@ -16,13 +19,13 @@ EXAMPLES = [
 SIGNATURE = "logprob:sum|past:3|version:1"
 
 
-def result(value=50.0, **changes):
+def result(value=50.0, signature=SIGNATURE, **changes):
     given = {"task": "contrastive", "dataset": "pronoun", "split": "test", "metric": "accuracy", "n": 20}
-    return make_result(**{**given, "signature": SIGNATURE, "value": value, **changes})
+    return Result(**{**given, "signature": Signature.parse(signature), "value": value, **changes})
 
 
 def report(name, *results):
-    return build_report(model={"name": name}, data={}, results=results)
+    return Report(model={"name": name}, data={}, results=results)
 
 
 def cells(comparison):
@@ -104,7 +107,7 @@ def test_no_row_mixes_signatures():
 
 
 def any_has(reports, key):
-    return key == "strategy" or any(f"{key}:" in found["signature"] for one in reports for found in one["results"])
+    return key == "strategy" or any(key in found.signature for one in reports for found in one.results)
 
 
 def test_what_may_differ_is_told_in_the_order_of_the_columns():
@@ -130,7 +133,7 @@ def test_what_may_differ_is_told_in_the_order_of_the_columns():
 def test_examples():
     """The two reports of the repository: apart as they are, together where strategy and past may differ."""
     apart, together = compare_reports(EXAMPLES), compare_reports(EXAMPLES, may_differ=["strategy", "past"])
-    results = [read_report(path)["results"] for path in EXAMPLES]
+    results = [Report.read(path).results for path in EXAMPLES]
     assert len(apart.rows) == 16 and all(len(row.figures) == 1 for row in apart.rows)
     assert [note.split(":")[0] for note in apart.notes] == [
         "Rows apart because of different strategy",
@@ -138,7 +141,7 @@ def test_examples():
     ]
     assert len(together.rows) == 8 and all(len(row.figures) == 2 for row in together.rows)
     for system, found in zip(together.systems, results):
-        assert [row.figures[system].value for row in together.rows] == [one["value"] for one in found]
+        assert [row.figures[system].value for row in together.rows] == [one.value for one in found]
 
 
 def test_letters_go_on_after_z():
@@ -148,8 +151,8 @@ def test_letters_go_on_after_z():
     )
 
 
-def part(value, n=10, **more):
-    return {"value": value, "n": n, **more}
+def part(value, n=10, **details):
+    return Part(value, n, details)
 
 
 PARTS = {
@@ -181,13 +184,13 @@ def test_breakdown(breakdown, expected):
     assert [row.part for row in found.rows] == ["", *expected]
     assert {row.group for row in found.rows} == {0}
     for row in found.rows[1:]:
-        values = {"a": one["breakdown"].get(row.part), "b": two["breakdown"].get(row.part)}
-        assert {s: f.value for s, f in row.figures.items()} == {s: v["value"] for s, v in values.items() if v}
+        values = {"a": one.breakdown.get(row.part), "b": two.breakdown.get(row.part)}
+        assert {s: f.value for s, f in row.figures.items()} == {s: v.value for s, v in values.items() if v}
 
 
-def test_axis_and_place():
+def test_axis_and_its_value():
     rows = compare_reports([report("a", result(breakdown=PARTS))], breakdown="all").rows
-    assert [(row.axis, row.place) for row in rows] == [
+    assert [(row.axis, row.axis_value) for row in rows] == [
         ("", ""),
         ("distance", "0"),
         ("distance", ">3"),
@@ -224,9 +227,9 @@ def test_equal_names_are_told_apart(tmp_path):
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
         paths.append(tmp_path / folder / "report.json")
-        write_report(report("m", result()), paths[-1])
+        report("m", result()).write(paths[-1])
     other = tmp_path / "x" / "other.json"
-    write_report(report("m", result()), other)
+    report("m", result()).write(other)
     assert compare_reports([paths[0], other]).systems == ("m (report)", "m (other)")
     assert compare_reports([*paths, report("n", result())]).systems == ("m (x/report)", "m (y/report)", "n")
     assert compare_reports([report("n", result()), report("m", result()), paths[0]]).systems == (
@@ -267,11 +270,11 @@ def test_difference_from_the_baseline():
     found = compare_reports(reports, baseline="a", method="randomisation", samples=2000)
     tests = [found.rows[0].figures[system].test for system in "abc"]
     assert tests[0] is None and found.baseline == "a"
-    assert [test["delta"] for test in tests[1:]] == [38.75, 0.0]
-    assert [test["significant"] for test in tests[1:]] == [True, False]
+    assert [test.delta for test in tests[1:]] == [38.75, 0.0]
+    assert [test.significant for test in tests[1:]] == [True, False]
     for test, right in zip(tests[1:], (BETTER, SAME)):
-        assert test["p_value"] == pytest.approx(exact_p(BASE, right), abs=0.01)
-        assert test["documents"] == 8 and test["interval"][0] <= test["delta"] <= test["interval"][1]
+        assert test.p_value == pytest.approx(exact_p(BASE, right), abs=0.01)
+        assert test.documents == 8 and test.interval[0] <= test.delta <= test.interval[1]
     (note,) = found.notes
     assert note == (
         "* differs from a with p < 0.05 (randomisation over documents, 2000 samples, seed 1); 2 tests, p not corrected "
@@ -280,7 +283,7 @@ def test_difference_from_the_baseline():
     strict = compare_reports(
         reports, baseline="a", method="randomisation", samples=2000, level=exact_p(BASE, BETTER) / 2
     )
-    assert not any(figure.test and figure.test["significant"] for figure in strict.rows[0].figures.values())
+    assert not any(figure.test and figure.test.significant for figure in strict.rows[0].figures.values())
 
 
 def test_parts_are_not_tested():
@@ -304,13 +307,13 @@ def test_rows_whose_signatures_may_differ_are_tested():
     assert apart.rows[1].figures["b"].test is None
     assert "Not tested, no figure of a in the row: pronoun accuracy of b." in apart.notes
     together = compare_reports(reports, baseline="a", may_differ=("past", "strategy"))
-    assert together.rows[0].figures["b"].test["significant"]
+    assert together.rows[0].figures["b"].test.significant
 
 
 def test_the_note_names_what_was_drawn():
     reports = [report(name, accuracy(right, [10] * 8)) for name, right in zip("ab", (BASE, BETTER))]
     for one in reports:
-        one["results"][0]["details"]["statistics"]["unit"] = "context"
+        one.results[0].details["statistics"]["unit"] = "context"
     (note,) = compare_reports(reports, baseline="a").notes
     assert "(bootstrap over contexts, 1000 samples, seed 1)" in note
 
@@ -324,7 +327,7 @@ def test_other_documents_have_a_row_of_their_own():
     ]
     found = compare_reports(reports, baseline="a")
     assert [list(row.figures) for row in found.rows] == [["a", "c"], ["a", "b"]]
-    assert found.rows[1].figures["b"].test["significant"]
+    assert found.rows[1].figures["b"].test.significant
     assert found.notes[0] == "Rows apart because of different documents: pronoun accuracy."
     assert compare_reports(reports[:1]).notes == found.notes[:1]  # two rows with the same systems
     reports[1] = report("b", accuracy(BETTER, [10] * 8, other, strategy="sliding"))
@@ -335,7 +338,7 @@ def test_other_documents_have_a_row_of_their_own():
 def test_what_cannot_be_tested_is_told():
     base, other, broken = (accuracy(right, [10] * 8) for right in (BASE, BETTER, SAME))
     turned = accuracy(BETTER, [10] * 8, ids=[f"d{n}" for n in reversed(range(8))])
-    broken["value"] = 77.0
+    broken = replace(broken, value=77.0)
     empty = accuracy([0, 9] + [0] * 6, [0, 10] + [0] * 6)
     alone = accuracy([0, 9] + [0] * 6, [0, 10] + [0] * 6, dataset="deixis")
     reports = [
@@ -389,10 +392,11 @@ def test_what_is_no_report_is_refused(tmp_path):
     path.write_text('{"bleu": 30}')
     with pytest.raises(ValueError, match=r"scores\.json: report: unknown key 'bleu'"):
         compare_reports([EXAMPLES[0], path])
-    broken = copy.deepcopy(read_report(EXAMPLES[1]))
+    broken = json.loads(EXAMPLES[1].read_text("utf-8"))
     del broken["results"][0]["signature"]
-    with pytest.raises(ValueError, match=r"report 2: results\[0\]: missing signature"):
-        compare_reports([EXAMPLES[0], broken])
+    path.write_text(json.dumps(broken))
+    with pytest.raises(ValueError, match=r"scores\.json: results\[0\]: missing signature"):
+        compare_reports([EXAMPLES[0], path])
     with pytest.raises(FileNotFoundError, match="nowhere.json"):
         compare_reports([tmp_path / "nowhere.json"])
     for none in ([], str(EXAMPLES[0]), report("a", result())):

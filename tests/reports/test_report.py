@@ -4,28 +4,24 @@ import copy
 import json
 import os
 import subprocess
+from dataclasses import replace
 
 import pytest
 
 from hf_docmt import __version__
 from hf_docmt.reports import report as report_module
-from hf_docmt.reports.report import (
-    build_report,
-    format_table,
-    make_result,
-    merge_reports,
-    package_commit,
-    read_report,
-    validate_report,
-    write_report,
-)
+from hf_docmt.reports.report import Report, merge_reports, package_commit
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.schema import validate_report
+from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.tables import format_report
 
 MODEL = {"name": "tiny", "architecture": "concat", "parameters": 1234567, "config": {"past_context": 3}}
 
 
-def result(metric="s-BLEU", value=23.456, **changes):
-    given = {"task": "translation", "dataset": "talks", "split": "test", "signature": "segments:sentence", "n": 20}
-    return make_result(**{**given, "metric": metric, "value": value, **changes})
+def result(metric="s-BLEU", value=23.456, signature="segments:sentence", **changes):
+    given = {"task": "translation", "dataset": "talks", "split": "test", "n": 20}
+    return Result(**{**given, "metric": metric, "value": value, "signature": Signature.parse(signature), **changes})
 
 
 @pytest.fixture
@@ -36,9 +32,9 @@ def report():
         task="contrastive",
         dataset="pronoun",
         signature="ties:wrong",
-        breakdown={"distance=0": {"value": 100.0, "n": 5}, "distance=1": {"value": 66.7, "n": 15}},
+        breakdown={"distance=0": Part(100.0, 5), "distance=1": Part(66.7, 15)},
     )
-    return build_report(
+    return Report(
         model=MODEL,
         data={"train": "talks"},
         results=[result(strategy="sliding", beams=4), accuracy],
@@ -47,41 +43,45 @@ def report():
 
 
 def test_build(report):
-    assert (report["format"], report["package"], report["version"]) == (1, "hf-docmt", __version__)
-    assert report["results"][0]["breakdown"] == {} and report["results"][0]["beams"] == 4
-    assert "training" not in build_report(model=MODEL, data={}, results=[])
+    found = report.to_dict()
+    assert (found["format"], found["package"], found["version"]) == (1, "hf-docmt", __version__)
+    assert found["results"][0]["breakdown"] == {} and found["results"][0]["beams"] == 4
+    assert "training" not in Report(model=MODEL, data={}, results=[]).to_dict()
 
 
 def test_round_trip(report, tmp_path):
     path = tmp_path / "report.json"
-    report["results"][0]["details"] = {"name": "Müller", "repairs": None}
-    write_report(report, path)
-    assert read_report(path) == report
+    first = report.results[0].with_details({"name": "Müller", "repairs": None})
+    report = replace(report, results=[first, *report.results[1:]])
+    report.write(path)
+    assert Report.read(path) == report
     assert "Müller" in path.read_text(encoding="utf-8")
+    written = path.read_bytes()
+    Report.read(path).write(path)
+    assert path.read_bytes() == written
     assert os.listdir(tmp_path) == ["report.json"]
 
 
 def test_failed_write_leaves_the_old_file(report, tmp_path, monkeypatch):
     path = tmp_path / "report.json"
-    write_report(report, path)
+    report.write(path)
     before = path.read_bytes()
 
     def full(*args):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    report["data"] = {"other": 1}
     with pytest.raises(OSError, match="No space"):
-        write_report(report, path)
-    report["data"] = {"bad": float("inf")}
+        replace(report, data={"other": 1}).write(path)
+    report.data["bad"] = float("inf")
     with pytest.raises(ValueError, match=r"report\.data\.bad: inf is not a score"):
-        write_report(report, path)
+        report.write(path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["report.json"]
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "message"),
+    ("keys", "value", "message"),
     [
         (("results", 0, "vaule"), 1.0, r"results\[0\]: unknown key 'vaule'; did you mean 'value'"),
         (("extra",), 1, "report: unknown key 'extra'; known are"),
@@ -103,71 +103,87 @@ def test_failed_write_leaves_the_old_file(report, tmp_path, monkeypatch):
         (("format",), 2, "format 2, this version reads format 1"),
     ],
 )
-def test_bad_reports_are_refused(report, place, value, message):
-    broken = copy.deepcopy(report)
+def test_bad_reports_are_refused(report, keys, value, message):
+    broken = copy.deepcopy(report.to_dict())
     part = broken
-    for key in place[:-1]:
+    for key in keys[:-1]:
         part = part[key]
-    part[place[-1]] = value
-    with pytest.raises(ValueError, match=message):
-        validate_report(broken)
+    part[keys[-1]] = value
+    for read in (validate_report, Report.from_dict):
+        with pytest.raises(ValueError, match=message):
+            read(broken)
+
+
+def test_bad_results_are_refused():
+    for change, message in (
+        ({"task": "music"}, "result: task 'music'"),
+        ({"value": float("nan")}, "result.value: nan is not a score"),
+        ({"breakdown": {"a=b": {"value": 1.0, "n": 2}}}, r"result.breakdown\['a=b'\]: got .*, expected a Part"),
+        ({"details": {"x": object()}}, "result.details.x: object cannot be written as JSON"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            result(**change)
+    with pytest.raises(ValueError, match="result.signature: got 'a:b', expected a Signature"):
+        replace(result(), signature="a:b")
+    with pytest.raises(ValueError, match=r"results\[1\]: got dict, expected a Result"):
+        Report(model=MODEL, data={}, results=[result(), result().to_dict()])
 
 
 def test_missing_keys_are_named(report):
-    del report["results"][1]["signature"]
+    broken = report.to_dict()
+    del broken["results"][1]["signature"]
     with pytest.raises(ValueError, match=r"results\[1\]: missing signature"):
-        validate_report(report)
+        Report.from_dict(broken)
     with pytest.raises(ValueError, match="report: expected an object, got list"):
-        validate_report([])
+        Report.from_dict([])
 
 
 def test_unreadable_files(report, tmp_path):
     path = tmp_path / "report.json"
     path.write_text('{"format": 1,\n "package": \n}')
     with pytest.raises(ValueError, match=r"report\.json: not JSON, line 3"):
-        read_report(path)
+        Report.read(path)
     path.write_bytes(b'{"format": "\xff"}')
     with pytest.raises(ValueError, match=r"report\.json.*UTF-8.*byte offset 12"):
-        read_report(path)
-    path.write_text(json.dumps(report).replace("results", "result"))
+        Report.read(path)
+    path.write_text(json.dumps(report.to_dict()).replace("results", "result"))
     with pytest.raises(ValueError, match=r"report\.json: report: unknown key 'result'; did you mean 'results'"):
-        read_report(path)
+        Report.read(path)
 
 
 def test_merge_replaces_what_was_measured_again(report):
-    later = build_report(
+    later = Report(
         model={"name": "tiny"}, data={"test": "news"}, results=[result(value=30.0, strategy="sliding", beams=4)]
     )
     merged = merge_reports(report, later)
-    validate_report(merged)
-    assert [(found["metric"], found["value"]) for found in merged["results"]] == [("accuracy", 75.0), ("s-BLEU", 30.0)]
-    assert merged["model"] == MODEL and merged["data"] == {"train": "talks", "test": "news"}
-    assert merged["training"] == {"steps": 9}
-    other_beam = build_report(model=MODEL, data={}, results=[result(strategy="sliding", beams=1)])
-    assert len(merge_reports(report, other_beam)["results"]) == 3
+    assert [(found.metric, found.value) for found in merged.results] == [("accuracy", 75.0), ("s-BLEU", 30.0)]
+    assert merged.model == MODEL and merged.data == {"train": "talks", "test": "news"}
+    assert merged.training == {"steps": 9}
+    other_beam = Report(model=MODEL, data={}, results=[result(strategy="sliding", beams=1)])
+    assert len(merge_reports(report, other_beam).results) == 3
 
 
 def test_merge_keeps_the_origin_of_older_numbers(report):
-    older = copy.deepcopy(report) | {"version": "0.0.9", "commit": "a" * 40}
-    merged = merge_reports(older, build_report(model=MODEL, data={}, results=[result("chrF", 50.0)]))
-    assert merged["version"] == __version__
-    assert merged["results"][0]["details"] == {"version": "0.0.9", "commit": "a" * 40}
-    assert merged["results"][-1]["details"] == {}
-    assert older["results"][0]["details"] == {}  # the input is left as it was
+    older = replace(report, version="0.0.9", commit="a" * 40)
+    merged = merge_reports(older, Report(model=MODEL, data={}, results=[result("chrF", 50.0)]))
+    assert merged.version == __version__
+    assert merged.results[0].details == {"version": "0.0.9", "commit": "a" * 40}
+    assert merged.results[-1].details == {}
+    assert older.results[0].details == {}  # the input is left as it was
     again = merge_reports(merged, merged)
-    assert again["results"] == merged["results"]
+    assert again.results == merged.results
 
 
 def test_merge_refuses_different_models(report):
     with pytest.raises(ValueError, match="different models, 'tiny' and 'big'"):
-        merge_reports(report, build_report(model={"name": "big"}, data={}, results=[]))
+        merge_reports(report, Report(model={"name": "big"}, data={}, results=[]))
     with pytest.raises(ValueError, match="no reports"):
         merge_reports()
 
 
 def test_table(report):
-    report["commit"] = "0123456789abcdef0123456789abcdef01234567-dirty"
-    lines = format_table(report).splitlines()
+    report = replace(report, commit="0123456789abcdef0123456789abcdef01234567-dirty")
+    lines = format_report(report).splitlines()
     assert lines[:2] == ["tiny, concat, 1,234,567 parameters", f"hf-docmt {__version__} (0123456789ab-dirty)"]
     assert lines[3].split() == ["dataset", "split", "strategy", "beams", "metric", "value", "n"]
     assert lines[5].split() == ["talks", "test", "sliding", "4", "s-BLEU", "(a)", "23.46", "20"]
@@ -179,8 +195,10 @@ def test_table(report):
 
 def test_table_tells_conditions_apart():
     signatures = ("context:true", "context:empty", "context:true")
-    results = [result("accuracy", value, signature=told) for value, told in zip((60.0, 50.0, 70.0), signatures)]
-    lines = format_table(build_report(model=MODEL, data={}, results=results)).splitlines()
+    results = [
+        result("accuracy", value, signature=signature) for value, signature in zip((60.0, 50.0, 70.0), signatures)
+    ]
+    lines = format_report(Report(model=MODEL, data={}, results=results)).splitlines()
     letters = [next(cell for cell in line.split() if cell.startswith("(")) for line in lines[5:8]]
     assert letters == ["(a)", "(b)", "(a)"]
     assert lines[-2:] == ["(a) context:true", "(b) context:empty"]
@@ -188,13 +206,12 @@ def test_table_tells_conditions_apart():
 
 def test_table_tells_other_counts_than_published(report):
     note = "deixis_dev: other counts than published: items 2 (published 500)"
-    for found in report["results"]:
-        found["details"]["counts"] = note
-    assert format_table(report).splitlines()[-2:] == ["(b) ties:wrong", note]
+    report = replace(report, results=[found.with_details({"counts": note}) for found in report.results])
+    assert format_report(report).splitlines()[-2:] == ["(b) ties:wrong", note]
 
 
 def test_table_without_results():
-    assert "dataset" in format_table(build_report(model={"name": "m"}, data={}, results=[]))
+    assert "dataset" in format_report(Report(model={"name": "m"}, data={}, results=[]))
 
 
 def test_commit_of_a_checkout(tmp_path, monkeypatch):

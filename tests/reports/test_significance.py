@@ -1,6 +1,7 @@
 """Significance over documents: equal to sacrebleu's paired tests, to slow loops and to hand-computed cases."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,10 +10,11 @@ from sacrebleu.significance import PairedTest
 
 from hf_docmt.evaluation.metrics import score_translations
 from hf_docmt.reports import resampling, significance
-from hf_docmt.reports.report import make_result
 from hf_docmt.reports.resampling import bootstrap_interval
-from hf_docmt.reports.significance import METHODS, compare_systems, confidence_interval
-from hf_docmt.reports.statistics import scorer
+from hf_docmt.reports.result import Result
+from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.significance import METHODS, compare_systems
+from hf_docmt.reports.statistics import Statistics, score_function
 
 WORDS = "der die das ein Hund Katze schläft sitzt sieht auf unter Matte Baum alt neu nie oft gern".split()
 
@@ -30,21 +32,26 @@ def result(rows, metric="accuracy", **changes):
     """A result whose value follows from its rows, as written."""
     sums = np.array(rows, float).sum(0)
     value = 100 * sums[0] / sums[1] if len(sums) == 2 else 200 * sums[0] / (sums[1] + sums[2])
-    made = make_result(
+    made = Result(
         task="contrastive",
         dataset="suite",
         split="test",
         metric=metric,
         value=float(value),
-        signature="logprob:sum|past:1|version:1",
+        signature=Signature.parse("logprob:sum|past:1|version:1"),
         n=len(rows),
-        details={"statistics": {"unit": "document", "ids": [str(n) for n in range(len(rows))], "rows": rows}},
+        details={"statistics": Statistics([str(n) for n in range(len(rows))], rows).to_dict()},
     )
-    return made | changes
+    return replace(made, **changes)
 
 
 def with_statistics(made, **changes):
-    return made | {"details": {"statistics": made["details"]["statistics"] | changes}}
+    return made.with_details({"statistics": made.details["statistics"] | changes})
+
+
+def interval_of(made, samples=1000, seed=1):
+    rows = made.statistics.rows
+    return bootstrap_interval(rows, score_function(made.metric, len(rows[0])), samples, seed)
 
 
 def accuracies(seed, documents=25, share=0.6, size=8):
@@ -87,14 +94,14 @@ def test_equals_sacrebleu(kind, method, monkeypatch):
             (results[name],) = score_translations(*documents, dataset="d", split="s", metrics=[metric])
         found = compare_systems(results, "a", method, samples=300, seed=7)
         with monkeypatch.context() as strict:
-            strict.setattr(significance, "_SLACK", -1e-9)
+            strict.setattr(significance, "_TOLERANCE", -1e-9)
             counted = compare_systems(results, "a", method, samples=300, seed=7)
         expected_p = [outcome.p_value for outcome in told[1:]]
         assert [outcome.p_value for outcome in counted.values()] == expected_p
         if metric != "TER":
             assert [outcome.p_value for outcome in found.values()] == expected_p
         assert 0.01 < found["b"].p_value < 0.9 and found["c"].p_value < 0.05
-        assert results["c"]["value"] == told[2].score
+        assert results["c"].value == told[2].score
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -108,7 +115,7 @@ def test_equals_loops(method, columns):
     (found,) = compare_systems({"x": result(base), "y": result(other)}, "x", method, samples=150, seed=3).values()
     p_value, interval = loop(base, other, score, method, 150, 3)
     assert found.p_value == pytest.approx(p_value) and found.interval == pytest.approx(interval)
-    assert found.delta == pytest.approx(result(other)["value"] - result(base)["value"]) and found.documents == 20
+    assert found.delta == pytest.approx(result(other).value - result(base).value) and found.documents == 20
 
 
 def test_documents_of_several_sentences():
@@ -118,7 +125,7 @@ def test_documents_of_several_sentences():
         name: score_translations(side, sides[3], dataset="d", split="s", metrics=["s-BLEU"])[0]
         for name, side in zip(SYSTEMS, sides)
     }
-    rows = [made["details"]["statistics"]["rows"] for made in results.values()]
+    rows = [made.statistics.rows for made in results.values()]
 
     def bleu(sums):
         return BLEU()._compute_score_from_stats(sums).score
@@ -132,7 +139,7 @@ def test_documents_of_several_sentences():
         texts = [[s for n in chosen for s in side[n]] for side in (sides[0], sides[3])]
         scores.append(BLEU().corpus_score(texts[0], [texts[1]]).score)
     expected = (np.quantile(scores, 0.025), np.quantile(scores, 0.975))
-    assert confidence_interval(results["a"], samples=100, seed=5) == pytest.approx(expected)
+    assert interval_of(results["a"], samples=100, seed=5) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -175,7 +182,7 @@ def test_sentences_of_a_document_are_not_independent():
     """With documents right or wrong as a whole, intervals are as wide as for as many sentences as documents."""
     whole = result([[8, 8]] * 12 + [[0, 8]] * 12)
     apart = result([[1, 1]] * 96 + [[0, 1]] * 96)
-    widths = [high - low for low, high in map(confidence_interval, (whole, apart))]
+    widths = [high - low for low, high in map(interval_of, (whole, apart))]
     assert widths[0] == pytest.approx(39, abs=5) and widths[1] == pytest.approx(14, abs=2)
 
 
@@ -200,16 +207,16 @@ def test_documents_with_nothing_to_score_are_left_out():
     found = compare_systems({"x": result(rows), "y": result(better)}, "x")
     more = compare_systems({"x": result(padded), "y": result([r for p in better for r in (p, [0, 0])])}, "x")
     assert found == more and more["y"].documents == 4
-    assert confidence_interval(result(rows)) == confidence_interval(result(padded))
+    assert interval_of(result(rows)) == interval_of(result(padded))
 
 
 def test_columns_that_are_not_known():
     with pytest.raises(ValueError, match=r"statistics of 'accuracy' have 4 columns, expected 2 \(a ratio"):
-        scorer("accuracy", 4)
+        score_function("accuracy", 4)
 
 
 def test_f1_without_anything_is_zero():
-    score = scorer("pronoun F1", 3)
+    score = score_function("pronoun F1", 3)
     assert score(np.array([[0.0, 0, 0], [0, 3, 0], [2, 3, 5]])).tolist() == [0, 0, 50]
 
 
@@ -225,13 +232,13 @@ def test_plain_ratios():
 
 def test_interval_by_hand():
     """Of two documents, each pair of draws has probability 1/4."""
-    assert confidence_interval(result([[0, 1], [1, 1]]), samples=4000) == (0, 100)
-    assert bootstrap_interval([[3, 4]], scorer("accuracy", 2)) is None
-    assert bootstrap_interval([[3, 4], [0, 0]], scorer("accuracy", 2)) is None
+    assert interval_of(result([[0, 1], [1, 1]]), samples=4000) == (0, 100)
+    assert bootstrap_interval([[3, 4]], score_function("accuracy", 2)) is None
+    assert bootstrap_interval([[3, 4], [0, 0]], score_function("accuracy", 2)) is None
 
 
 def test_what_may_differ():
-    past = result([[3, 4], [1, 4]], signature="logprob:sum|past:0|version:1")
+    past = result([[3, 4], [1, 4]], signature=Signature.parse("logprob:sum|past:0|version:1"))
     results = {"x": result([[1, 4], [1, 4]]), "y": past}
     with pytest.raises(ValueError, match="y and x cannot be compared: different past"):
         compare_systems(results, "x")
@@ -247,15 +254,15 @@ BASE = result([[1, 4], [2, 4], [3, 4]])
         (BASE, {"method": "t-test"}, "unknown method 't-test': expected one of bootstrap, randomisation"),
         (BASE, {"baseline": "z"}, "unknown baseline 'z': the systems are x, y"),
         (BASE, {"samples": 0}, "samples is 0, expected a positive number"),
-        (BASE | {"dataset": "other"}, {}, "y and x cannot be compared: different dataset"),
-        (BASE | {"signature": "logprob:mean|past:1"}, {}, "different logprob, version"),
-        (BASE | {"details": {}}, {}, "y: no statistics in its result for accuracy; evaluate it again"),
+        (replace(BASE, dataset="other"), {}, "y and x cannot be compared: different dataset"),
+        (replace(BASE, signature=Signature.parse("logprob:mean|past:1")), {}, "different logprob, version"),
+        (replace(BASE, details={}), {}, "y: no statistics in its result for accuracy; evaluate it again"),
         (with_statistics(BASE, ids=["0", "b", "2"]), {}, r"different documents, from document 2 on \(3 and 3"),
         (result([[1, 4], [2, 4]]), {}, r"different documents, from document 3 on \(2 and 3 documents\)"),
         (with_statistics(BASE, rows=[[1, 4], [2, 4]]), {}, "y: 2 rows of statistics for 3 documents"),
         (with_statistics(BASE, rows=[[1, 4], [2, 4], [3]]), {}, "y: 3 rows of statistics for 3 documents"),
         (with_statistics(BASE, rows=[]), {}, "y: 0 rows of statistics for 3 documents"),
-        (BASE | {"value": 51.0}, {}, "y: the value of accuracy is 51.0000, which its statistics do not give"),
+        (replace(BASE, value=51.0), {}, "y: the value of accuracy is 51.0000, which its statistics do not give"),
         (result([[1, 2, 3]] * 3), {}, "y and x: 3 and 2 columns of statistics"),
     ],
 )
@@ -266,6 +273,5 @@ def test_bad_input(other, options, message):
 
 def test_one_document_is_not_enough():
     for rows in ([[1, 4]], [[1, 4], [0, 0]]):
-        for test in (confidence_interval, lambda made: compare_systems({"x": made, "y": made}, "x")):
-            with pytest.raises(ValueError, match="1 documents with something to score; chance needs at least 2"):
-                test(result(rows))
+        with pytest.raises(ValueError, match="1 documents with something to score; a test needs at least 2"):
+            compare_systems({"x": result(rows), "y": result(rows)}, "x")

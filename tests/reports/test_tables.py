@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from hf_docmt.reports.comparison import Comparison, Figure, Row
-from hf_docmt.reports.tables import FORMATS, format_comparison
+from hf_docmt.reports.comparison_tables import FORMATS, format_comparison
+from hf_docmt.reports.significance_markers import SignificanceTest
 
-SIGNIFICANT = {"delta": 20.0, "interval": [10.0, 30.0], "p_value": 0.001, "significant": True}
+SIGNIFICANT = SignificanceTest(20.0, (10.0, 30.0), 0.001, documents=8, significant=True)
 NASTY = 'a|b_c & 50% $x$ #1 {y} \\z ~ ^ <i> *[n]* `q` "r" ±'
 
 
@@ -19,7 +20,7 @@ def figure(value, n=90, interval=None, test=None):
 
 def row(part="", figures=None, group=0, **changes):
     given = {"letter": "a", "task": "contrastive", "dataset": "pronoun", "split": "all", "metric": "accuracy"}
-    given |= {"strategy": None, "beams": None, "axis": part.partition("=")[0], "place": part.partition("=")[2]}
+    given |= {"strategy": None, "beams": None, "axis": part.partition("=")[0], "axis_value": part.partition("=")[2]}
     return Row(group=group, part=part, figures=figures or {}, **{**given, **changes})
 
 
@@ -212,7 +213,11 @@ def test_json(comparison):
     assert found["signatures"] == comparison.signatures and found["notes"] == list(comparison.notes)
     assert [one["part"] for one in found["rows"]] == ["", "distance=0", "distance=>3", ""]
     big = found["rows"][0]["figures"]["big"]
-    assert big["interval"] == [98.126, 100.0] and big["test"] == SIGNIFICANT
+    assert (
+        big["interval"] == [98.126, 100.0]
+        and SignificanceTest(**big["test"] | {"interval": (10.0, 30.0)}) == SIGNIFICANT
+    )
+    assert list(found["rows"][1])[-4:] == ["part", "axis", "place", "figures"] and found["rows"][1]["place"] == "0"
     assert big["signature"] == "logprob:sum|ties:wrong"
 
 

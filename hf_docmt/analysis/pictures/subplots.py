@@ -23,7 +23,7 @@ def subplot_rows(comparison, axis: str, datasets: Sequence[str] = (), metric: st
     for row in wanted:
         if not datasets or row.dataset in datasets:
             groups.setdefault(row.group, []).append(row)
-    return [sorted(rows, key=lambda row: _order(row.place)) for rows in groups.values()]
+    return [sorted(rows, key=lambda row: _order(row.axis_value)) for rows in groups.values()]
 
 
 def subplot_titles(subplots: Sequence[Sequence]) -> list[str]:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from hf_docmt import __version__
 from hf_docmt.evaluation.discourse.sides import Documents, check_sides
 from hf_docmt.evaluation.discourse.words import checked_phrases, folded, phrase_pattern
-from hf_docmt.reports.report import make_result
-from hf_docmt.reports.statistics import document_statistics
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.statistics import Statistics
 
 CONJUNCTIONS = ("and", "but", "or", "because", "so", "yet", "then")  # those of the paper
 
@@ -57,7 +58,7 @@ def connective_result(
     doc_ids: Sequence[str] | None = None,
     strategy: str | None = None,
     beams: int | None = None,
-) -> dict:
+) -> Result:
     """Number of connectives in percent of the reference's, as a report result, over all and for each of them.
 
     `n` counts those of the reference; one that it does not have is left out of the breakdown. `details["table"]` has
@@ -83,24 +84,32 @@ def connective_result(
         raise ValueError(
             f"the references have none of the connectives {', '.join(table)}; give those of their language"
         )
-    return make_result(
+    return Result(
         task="discourse",
         dataset=dataset,
         split=split,
         metric="connectives",
         value=100 * found / expected,
-        signature=f"count:{'+'.join(table)}|unit:percent-of-reference|case:folded|match:whole-word,longest-first|version:{__version__}",
+        signature=Signature.of(
+            {
+                "count": "+".join(table),
+                "unit": "percent-of-reference",
+                "case": "folded",
+                "match": "whole-word,longest-first",
+                "version": __version__,
+            }
+        ),
         n=expected,
         strategy=strategy,
         beams=beams,
         breakdown={
-            f"connective={name}": {"value": 100 * counts["hypothesis"] / counts["reference"], "n": counts["reference"]}
+            f"connective={name}": Part(100 * counts["hypothesis"] / counts["reference"], counts["reference"])
             for name, counts in table.items()
             if counts["reference"]
         },
         details={
             "table": table,
             "difference": sum(abs(counts["hypothesis"] - counts["reference"]) for counts in table.values()),
-            "statistics": document_statistics(ids, rows),
+            "statistics": Statistics(ids, rows).to_dict(),
         },
     )

@@ -11,8 +11,9 @@ from hf_docmt import __version__
 from hf_docmt.evaluation.discourse.sides import Documents, check_sides
 from hf_docmt.evaluation.discourse.terms import SHORTEST, Terms, find_terms, listed_terms, stem
 from hf_docmt.evaluation.discourse.words import checked_phrases, folded, phrase_pattern, words
-from hf_docmt.reports.report import make_result
-from hf_docmt.reports.statistics import document_statistics
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.statistics import Statistics
 
 SHOWN = 20  # changed terms in the details
 Translations = list[list[dict[str, set[str]]]]  # [document][sentence]: {term: its translations there}
@@ -32,7 +33,7 @@ def term_consistency(
     doc_ids: Sequence[str] | None = None,
     strategy: str | None = None,
     beams: int | None = None,
-) -> dict:
+) -> Result:
     """Share of repeated source terms that keep their translation, in percent, as a report result.
 
     A term counts once for each document in which two or more sentences have it; it keeps its translation if one
@@ -69,7 +70,7 @@ def term_consistency(
             f"the source, or, for terms found by rule, a larger max_share than {max_share:g}"
         )
     kinds = {kind: [use for use in flat if (use.term in found.names) == (kind == "name")] for kind in ("name", "word")}
-    return make_result(
+    return Result(
         task="discourse",
         dataset=dataset,
         split=split,
@@ -79,7 +80,7 @@ def term_consistency(
         n=len(flat),
         strategy=strategy,
         beams=beams,
-        breakdown={f"kind={kind}": {"value": _share(some), "n": len(some)} for kind, some in kinds.items() if some},
+        breakdown={f"kind={kind}": Part(_share(some), len(some)) for kind, some in kinds.items() if some},
         details={
             "agreement": 100 * sum(use.most for use in flat) / sum(len(use.translations) for use in flat),
             "reference": None if references is None else _share(list(chain(*judge(references)))),
@@ -89,7 +90,7 @@ def term_consistency(
                 for use in document
                 if not use.kept
             ][:SHOWN],
-            "statistics": document_statistics(ids, rows),
+            "statistics": Statistics(ids, rows).to_dict(),
         },
     )
 
@@ -152,11 +153,13 @@ def _share(uses: Sequence[_Use]) -> float:
     return 100 * sum(use.kept for use in uses) / len(uses)
 
 
-def _signature(listed: Sequence[str] | None, glossary: Mapping | None, prefix: int | None, max_share: float) -> str:
+def _signature(
+    listed: Sequence[str] | None, glossary: Mapping | None, prefix: int | None, max_share: float
+) -> Signature:
     told = sorted(listed if glossary is None else ([term, *glossary[term]] for term in glossary)) if listed else None
     digest = hashlib.sha256(json.dumps(told, ensure_ascii=False).encode()).hexdigest()[:8]
     by_rule = f"length>={SHORTEST},sentences<={100 * max_share:g}%"
-    parts = {
+    values = {
         "terms": f"listed-{len(listed)}-{digest}" if listed else by_rule,
         "repeated": "2-sentences-of-a-document",
         "kept": "in-all-sentences",
@@ -164,4 +167,4 @@ def _signature(listed: Sequence[str] | None, glossary: Mapping | None, prefix: i
         "prefix": "none" if glossary or prefix is None else prefix,
         "version": __version__,
     }
-    return "|".join(f"{name}:{value}" for name, value in parts.items())
+    return Signature.of(values)

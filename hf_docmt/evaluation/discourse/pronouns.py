@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from hf_docmt import __version__
 from hf_docmt.evaluation.discourse.sides import Documents, check_sides
 from hf_docmt.evaluation.discourse.tagging import Tagger, Token, load_tagger, tag, tagger_name
-from hf_docmt.reports.report import make_result
-from hf_docmt.reports.statistics import document_statistics
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.statistics import Statistics
 
 SOURCE_TAGS = frozenset("PRP PRP$ WP WP$".split())
 TARGET_TAGS = frozenset("PDAT PDS PIAT PIS PPER PPOSAT PPOSS PRELAT PRELS PRF PWAT PWAV PWS".split())
@@ -73,7 +74,7 @@ def pronoun_f1(
     doc_ids: Sequence[str] | None = None,
     strategy: str | None = None,
     beams: int | None = None,
-) -> dict:
+) -> Result:
     """The F1 of a phenomenon in percent as a report result; Herold and Ney (2023), section 3.5 and appendix A.1.
 
     Words count where their tag is a pronoun's, all of them in a sentence; a match is the smaller count of the two
@@ -101,7 +102,7 @@ def pronoun_f1(
             f"{phenomenon} F1 is undefined: not one word that counts in {sum(map(len, references))} translations and "
             "references; check that the text is English to German and the taggers' tags are those of spaCy's pipelines"
         )
-    return make_result(
+    return Result(
         task="discourse",
         dataset=dataset,
         split=split,
@@ -115,7 +116,7 @@ def pronoun_f1(
         details={
             **_precision_recall(match, found, expected),
             "undefined": [name for name, total in totals.items() if not any(total)],
-            "statistics": document_statistics(ids, rows),
+            "statistics": Statistics(ids, rows).to_dict(),
         },
     )
 
@@ -155,14 +156,9 @@ def _tagged(tagger: Tagger, side: Documents | None, lowercase: bool) -> list[lis
     return tag(tagger, [sentence.lower() if lowercase else sentence for document in side for sentence in document])
 
 
-def _part(match: int, found: int, expected: int) -> dict:
-    return {
-        "value": _f1(match, found, expected),
-        "n": expected,
-        **_precision_recall(match, found, expected),
-        "hypothesis": found,
-        "match": match,
-    }
+def _part(match: int, found: int, expected: int) -> Part:
+    details = {**_precision_recall(match, found, expected), "hypothesis": found, "match": match}
+    return Part(_f1(match, found, expected), expected, details)
 
 
 def _f1(match: float, found: float, expected: float) -> float:
@@ -176,13 +172,19 @@ def _precision_recall(match: float, found: float, expected: float) -> dict[str, 
     }
 
 
-def _signature(rule: Phenomenon, taggers: tuple, weights: str, lowercase: bool, unchecked: bool) -> str:
+def _signature(rule: Phenomenon, taggers: tuple, weights: str, lowercase: bool, unchecked: bool) -> Signature:
     source, target = ("none" if unchecked else tagger_name(taggers[0])), tagger_name(taggers[1])
-    return (
-        f"langs:en-de|classes:{'+'.join(rule.classes)}|weights:{weights}|case:{'lc' if lowercase else 'mixed'}|"
-        f"validity:{'all' if unchecked else 'source'}|source-tagger:{source}|target-tagger:{target}|"
-        f"version:{__version__}"
-    )
+    values = {
+        "langs": "en-de",
+        "classes": "+".join(rule.classes),
+        "weights": weights,
+        "case": "lc" if lowercase else "mixed",
+        "validity": "all" if unchecked else "source",
+        "source-tagger": source,
+        "target-tagger": target,
+        "version": __version__,
+    }
+    return Signature.of(values)
 
 
 def _choice(name: str, known: dict, what: str):

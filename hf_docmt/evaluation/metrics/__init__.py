@@ -8,8 +8,9 @@ import evaluate
 from hf_docmt.evaluation.breakdowns import Domains, break_down, check_axes, document_labels, sentence_labels
 from hf_docmt.evaluation.metrics.segments import check_aligned
 from hf_docmt.messages import closest_hint
-from hf_docmt.reports.report import make_result
 from hf_docmt.reports.resampling import document_details
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import column_sums
 
 METRICS = ("s-BLEU", "d-BLEU", "chrF", "TER")
@@ -44,10 +45,10 @@ def score_translations(
     details: dict | None = None,
     by: Sequence[str] = (),
     domains: Domains | None = None,
-    alignment: str | None = None,
+    alignment: Signature | None = None,
     samples: int = 1000,
     seed: int = 1,
-) -> list[dict]:
+) -> list[Result]:
     """One report result per metric for translated documents, each a list of sentences.
 
     `target_lang` and `tokenize` choose BLEU's tokenizer (None: sacrebleu's for the language, else 13a); `lowercase`
@@ -70,13 +71,13 @@ def score_translations(
         sums = [column_sums(document, len(next(filter(None, rows))[0])) for document in rows]
         labels = (document_labels if name == "d-BLEU" else sentence_labels)(ids, lengths, by, domains)
         results.append(
-            make_result(
+            Result(
                 task="translation",
                 dataset=dataset,
                 split=split,
                 metric=name,
                 value=value,
-                signature=f"{alignment}|{signature}" if alignment else signature,
+                signature=(alignment or Signature()) + Signature.parse(signature),
                 n=n,
                 strategy=strategy,
                 beams=beams,
@@ -87,6 +88,6 @@ def score_translations(
     return results
 
 
-def _parts(name: str, rows: list, labels: list[list[str]], ids: list[str], samples: int, seed: int) -> dict:
+def _parts(name: str, rows: list, labels: list[list[str]], ids: list[str], samples: int, seed: int) -> dict[str, Part]:
     groups = [doc_id for doc_id, document in zip(ids, rows) for _ in document]
     return break_down(name, [row for document in rows for row in document], labels, groups, samples, seed)

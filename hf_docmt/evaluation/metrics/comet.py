@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from hf_docmt import __version__
 from hf_docmt.evaluation.metrics.segments import check_aligned
-from hf_docmt.reports.report import make_result
 from hf_docmt.reports.resampling import document_details
+from hf_docmt.reports.result import Result
+from hf_docmt.reports.signature import Signature
 
 MT_CONTEXTS = ("reference", "hypothesis")
 
@@ -20,7 +21,7 @@ class CometInput:
     ids: tuple[str, ...]
     lengths: tuple[int, ...]  # sentences of each document
     context: int
-    signature: str
+    signature: Signature
 
 
 def comet_input(
@@ -59,8 +60,8 @@ def comet_input(
                     "ref": list(reference[first : place + 1]),
                 }
             )
-    signature = f"context:{context}" + (f"|mt-context:{mt_context}" if context else "")
-    return CometInput(tuple(items), tuple(ids), tuple(map(len, references)), context, signature)
+    signature = {"context": context} | ({"mt-context": mt_context} if context else {})
+    return CometInput(tuple(items), tuple(ids), tuple(map(len, references)), context, Signature.of(signature))
 
 
 def comet_result(
@@ -71,10 +72,10 @@ def comet_result(
     split: str,
     strategy: str | None = None,
     beams: int | None = None,
-    alignment: str | None = None,
+    alignment: Signature | None = None,
     samples: int = 1000,
     seed: int = 1,
-) -> dict:
+) -> Result:
     """The mean score as a report result, times 100: `COMET`, or `doc-COMET` with context.
 
     `alignment` is the signature of an alignment that made the hypotheses. What the program that scored did not tell,
@@ -84,16 +85,17 @@ def comet_result(
     rest, rows = iter(found["scores"]), []
     for length in prepared.lengths:
         rows.append([math.fsum(next(rest) for _ in range(length)), length])
-    told = [f"{key}:{found[key]}" for key in ("separator", "limit") if found[key] is not None]
-    parts = [alignment, f"model:{found['model']}|scale:100", prepared.signature, *told, f"comet:{found['comet']}"]
+    known = {key: found[key] for key in ("separator", "limit") if found[key] is not None}
+    signature = (alignment or Signature()) + Signature.of({"model": found["model"], "scale": 100})
+    signature += prepared.signature + Signature.of({**known, "comet": found["comet"], "version": __version__})
     details = {"shortened": found["shortened"], **document_details(name, prepared.ids, rows, samples, seed)}
-    return make_result(
+    return Result(
         task="translation",
         dataset=dataset,
         split=split,
         metric=name,
         value=100 * math.fsum(found["scores"]) / len(found["scores"]),
-        signature="|".join(filter(None, [*parts, f"version:{__version__}"])),
+        signature=signature,
         n=len(found["scores"]),
         strategy=strategy,
         beams=beams,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hf_docmt.evaluation.metrics.comet import CometInput, comet_input, comet_result
 from hf_docmt.files import DataError, parse_json, read_lines
+from hf_docmt.reports.result import Result
 
 MODEL = "Unbabel/wmt22-comet-da"
 LONG = ("refuse", "chunk")
@@ -28,7 +29,7 @@ def comet_results(
     context: int = 0,
     doc_ids: Sequence[str] | None = None,
     **told,
-) -> list[dict]:
+) -> list[Result]:
     """`COMET` of sources, hypotheses and references, and where `context` is above 0 `doc-COMET` with so many sentences.
 
     Both are made by the Python of an environment with unbabel-comet. Context that is too long is shortened, which is

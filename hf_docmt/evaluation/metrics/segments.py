@@ -1,14 +1,16 @@
 """What the metric modules share: documents become sacrebleu segments, and the signature says how."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
 
 import datasets
 import evaluate
+import numpy as np
 import sacrebleu.metrics
 from sacrebleu.metrics.base import Metric
 
-from hf_docmt.reports.statistics import segment_statistics
+from hf_docmt.reports.statistics import register_score_function
 
 _INPUTS = """
 Args:
@@ -93,3 +95,31 @@ def _score(metric: Metric, predictions: list[list[str]], references: list[list[s
         "statistics": [rows[end - len(document) : end] for end, document in zip(ends, predictions)],
     }
     return found, fields
+
+
+def segment_statistics(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> list[list[float]]:
+    """sacrebleu's statistics of every segment.
+
+    BLEU: [hypothesis length, reference length, 4 numbers of matching n-grams, 4 of n-grams]; chrF: [hypothesis n-grams,
+    reference n-grams, matching] for each of 6 orders; TER: [edits, reference words]. sacrebleu has no public way to
+    them: they come from the method that its own `PairedTest` uses.
+    """
+    return metric._extract_corpus_statistics(hypotheses, [references])
+
+
+def _scores(kind: type[Metric], sums: np.ndarray) -> np.ndarray:
+    """Scores from sums of statistics.
+
+    The options that change scores from given statistics are sacrebleu's defaults everywhere in this package.
+    """
+    metric = kind()
+    return np.array([float(metric._compute_score_from_stats(row).score) for row in sums.tolist()])
+
+
+for _name, _kind in {
+    "s-BLEU": sacrebleu.metrics.BLEU,
+    "d-BLEU": sacrebleu.metrics.BLEU,
+    "chrF": sacrebleu.metrics.CHRF,
+    "TER": sacrebleu.metrics.TER,
+}.items():
+    register_score_function(_name, partial(_scores, _kind))

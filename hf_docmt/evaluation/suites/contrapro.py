@@ -19,6 +19,7 @@ from hf_docmt.evaluation.suites.parallel_text import (
 from hf_docmt.evaluation.suites.replaced_pronouns import replaced_pronouns
 from hf_docmt.evaluation.suites.suite import Suite, read_json
 from hf_docmt.files import DataError
+from hf_docmt.reports.result import Result
 
 LINES = 3  # of an item in the text files: the reference and two errors
 PRONOUNS = ("er", "sie", "es")
@@ -64,7 +65,7 @@ class ContraPro(Suite):
         return cls.published.get("contrapro" if is_contrapro else name)
 
     @classmethod
-    def averages(cls, results: Sequence[dict]) -> list[dict]:
+    def averages(cls, results: Sequence[Result]) -> list[Result]:
         """`CP`, `CP_d>0` and `CP_avg` of Lupo et al. (2023), appendix F, for results with all five distances.
 
         The weights are the published sizes of the subsets whatever their sizes are here, so that on the whole
@@ -72,14 +73,14 @@ class ContraPro(Suite):
         """
         found = []
         for result in results:
-            parts = {distance: result["breakdown"].get(f"distance={distance}") for distance in DISTANCES}
+            parts = {distance: result.breakdown.get(f"distance={distance}") for distance in DISTANCES}
             if not all(parts.values()):
                 continue
             far = {distance: part for distance, part in parts.items() if distance != "0"}
             found += [
-                weighted_average("CP", result["dataset"], result, parts, DISTANCES),
-                weighted_average("CP_d>0", result["dataset"], result, far, DISTANCES),
-                weighted_average("CP_avg", result["dataset"], result, far, dict.fromkeys(far, 1)),
+                weighted_average("CP", result.dataset, result, parts, DISTANCES),
+                weighted_average("CP_d>0", result.dataset, result, far, DISTANCES),
+                weighted_average("CP_avg", result.dataset, result, far, dict.fromkeys(far, 1)),
             ]
         return found
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from hf_docmt.evaluation.suites.items import SuiteItem
 from hf_docmt.files import DataError, file_stem, parse_json, read_lines
+from hf_docmt.reports.result import Result
 
 SUITES: dict[str, type["Suite"]] = {}  # every class by its format, in the order of registration
 
@@ -93,7 +94,7 @@ class Suite(ABC):
         return {}
 
     @classmethod
-    def averages(cls, results: Sequence[dict]) -> list[dict]:
+    def averages(cls, results: Sequence[Result]) -> list[Result]:
         """Results that join parts of this suite, or several sets of this format, as papers report them."""
         return []
 

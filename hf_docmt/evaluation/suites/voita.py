@@ -10,6 +10,7 @@ from hf_docmt.evaluation.suites.json_fields import entries_of, field_of
 from hf_docmt.evaluation.suites.parallel_text import find_records, read_parallel_text
 from hf_docmt.evaluation.suites.suite import Suite, read_json
 from hf_docmt.files import DataError
+from hf_docmt.reports.result import Part, Result
 
 TEXT = re.compile(r".+(?:(?<!\.current)(?<!\.context)\.src|\.dst)")  # the others are Lopes' files
 WEIGHTS = {"deixis": 2500, "lex_cohesion": 1500, "ellipsis_infl": 500, "ellipsis_vp": 500}  # items of the test sets
@@ -51,23 +52,23 @@ class Voita(Suite):
         return self._items(entries, [f"{self.path}, item {number}" for number in range(1, len(entries) + 1)])
 
     @classmethod
-    def averages(cls, results: Sequence[dict]) -> list[dict]:
+    def averages(cls, results: Sequence[Result]) -> list[Result]:
         """`Voita` and `Voita_avg` of Lupo et al. (2023), appendix F, where all four sets have one signature.
 
         The first has the published sizes of the test sets as weights, the second is the plain mean. `deixis` and
         `lex_cohesion` are both of `dev` or both of `test`.
         """
-        groups: dict[tuple, dict[tuple[str, str], dict]] = {}
+        groups: dict[tuple, dict[tuple[str, str], Result]] = {}
         for result in results:
-            name, part = re.fullmatch(r"(.*?)(?:_(dev|test))?", result["details"]["suite"]).groups()
-            groups.setdefault((result["split"], result["signature"]), {})[name, part or ""] = result
+            name, part = re.fullmatch(r"(.*?)(?:_(dev|test))?", result.details["suite"]).groups()
+            groups.setdefault((result.split, result.signature), {})[name, part or ""] = result
         found = []
         for group in groups.values():
             for part in ("dev", "test", ""):
                 names = {name: (name, "" if name.startswith("ellipsis") else part) for name in WEIGHTS}
                 if not all(key in group for key in names.values()):
                     continue
-                parts = {name: {"value": group[key]["value"], "n": group[key]["n"]} for name, key in names.items()}
+                parts = {name: Part(group[key].value, group[key].n) for name, key in names.items()}
                 dataset, first = f"voita_{part}".rstrip("_"), group[names["deixis"]]
                 found.append(weighted_average("Voita", dataset, first, parts, WEIGHTS))
                 found.append(weighted_average("Voita_avg", dataset, first, parts, dict.fromkeys(WEIGHTS, 1)))

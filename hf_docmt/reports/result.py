@@ -1,0 +1,101 @@
+"""One score of a report, with what it takes to get it again, and the parts that it breaks down into."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hf_docmt.reports.schema import check_result
+from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.statistics import Statistics
+
+
+@dataclass(frozen=True)
+class Part:
+    """The score of a part of the items, such as those at one distance, over `n` of them.
+
+    `details` holds what else is known: `interval`, the 95 % interval [low, high]; precision and recall of an F1.
+    """
+
+    value: float
+    n: int
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Part:
+        return cls(found["value"], found["n"], {key: found[key] for key in found if key not in ("value", "n")})
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"value": self.value, "n": self.n, **self.details}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """A score, checked when it is made.
+
+    `task`: one of `schema.TASKS`. `dataset`, `split`: what was scored, `n` of its items. `value`: in percent, or in the
+    unit that the signature names. `strategy`, `beams`: how it was translated, None where that is not known or does not
+    apply. `breakdown`: {label: part}, such as `distance=0`. `details`: anything that JSON can hold; by convention
+    `interval` (95 %, [low, high]), `statistics` (see `Statistics`), `repairs`, `counts`. ValueError names what is
+    wrong: unknown task, wrong type, a number that is not finite.
+    """
+
+    task: str
+    dataset: str
+    split: str
+    metric: str
+    value: float
+    signature: Signature
+    n: int
+    strategy: str | None = None
+    beams: int | None = None
+    breakdown: dict[str, Part] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self):
+        if not isinstance(self.signature, Signature):
+            raise ValueError(f"result.signature: got {self.signature!r}, expected a Signature; see Signature.parse")
+        for label, part in self.breakdown.items():
+            if not isinstance(part, Part):
+                raise ValueError(f"result.breakdown[{label!r}]: got {part!r}, expected a Part; see Part.from_dict")
+        check_result(self.to_dict(), "result")
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any], location: str = "result") -> Result:
+        """The result in a JSON object; ValueError names the location of what is wrong."""
+        check_result(found, location)
+        signature = Signature.parse(found["signature"])
+        breakdown = {label: Part.from_dict(part) for label, part in found["breakdown"].items()}
+        return cls(**{**found, "signature": signature, "breakdown": breakdown})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of the result."""
+        return {
+            "task": self.task,
+            "dataset": self.dataset,
+            "split": self.split,
+            "metric": self.metric,
+            "value": self.value,
+            "signature": str(self.signature),
+            "n": self.n,
+            "strategy": self.strategy,
+            "beams": self.beams,
+            "breakdown": {label: part.to_dict() for label, part in self.breakdown.items()},
+            "details": self.details,
+        }
+
+    @property
+    def name(self) -> str:
+        """What messages call the score."""
+        return f"{self.dataset} {self.metric}"
+
+    @property
+    def statistics(self) -> Statistics | None:
+        """The sufficient statistics in the details, None where there are none."""
+        found = self.details.get("statistics")
+        return Statistics.from_dict(found) if found else None
+
+    def with_details(self, details: Mapping[str, Any]) -> Result:
+        """The result with further details, new values for known names included."""
+        return replace(self, details={**self.details, **details})
