@@ -1,0 +1,122 @@
+"""ContraPro: JSON with its documents, the text made from it, counts."""
+
+import json
+
+import pytest
+from support.suite_files import (
+    CONTRAPRO,
+    changed,
+    contrapro_files,
+    write_lines,
+)
+
+from hf_docmt.evaluation.suites import SuiteItem, counts_note, read_suite
+
+
+def test_contrapro(write):
+    (item,) = read_suite(write(CONTRAPRO))
+    assert item.source == ("Where is the cup?", "", "Here .", "It's red.")
+    assert item.target_context == ("Wo ist die Tasse?", "", "Hier.")
+    assert item.candidates == ("Sie ist rot.", "Er ist rot.", "Es ist rot.") and item.correct == 0
+    assert (item.phenomenon, item.distance, item.labels) == ("it:sie", 3, {"intrasegmental": "no"})
+    assert (item.item_id, item.index) == ("suite:1", 3)
+
+
+def test_contrapro_context(write, tmp_path):
+    path = write(CONTRAPRO, changed(CONTRAPRO, **{"segment id": 1, "src segment": "Where is the cup?"}))
+    near, first = read_suite(path, context=1)
+    assert near.source == ("Here .", "It's red.") and near.target_context == ("Hier.",)
+    assert first.source == ("Where is the cup?",) and first.target_context == () and first.index == 0
+    (tmp_path / "documents.jsonl").rename(tmp_path / "elsewhere.jsonl")
+    assert read_suite(path, documents=tmp_path / "elsewhere.jsonl", context=1) == [near, first]
+    assert read_suite(path, context=0)[0].source == ("It's red.",)
+    with pytest.raises(ValueError, match=r"nowhere\.jsonl is not there"):  # not ignored where no context is read
+        read_suite(path, documents=tmp_path / "nowhere.jsonl", context=0)
+    with pytest.raises(ValueError, match=r"documents\.jsonl is not there; give the documents"):
+        read_suite(path)
+
+
+def test_contrapro_nulls(write):
+    plain = changed(
+        CONTRAPRO, **{"intrasegmental": None, "ante distance": ..., "src pronoun": None, "document id": "1999_1_2"}
+    )
+    (item,) = read_suite(write(plain))
+    assert (item.phenomenon, item.distance, item.labels) == ("suite", None, {})
+
+
+def test_contrapro_future_context(write):
+    path = write(CONTRAPRO, changed(CONTRAPRO, **{"segment id": 1, "src segment": "Where is the cup?"}))
+    last, first = read_suite(path, context=0, future_context=2)
+    assert last.source == ("It's red.",) and (last.source_after, last.target_after) == (("Bye.",), ("Tschüss.",))
+    assert (first.source_after, first.target_after) == (("", "Here ."), ("", "Hier."))
+    assert {item.group for item in (first, last)} == {"1999_1_2.de"}
+    assert read_suite(path)[0].source_after == ()
+
+
+def test_contrapro_text(tmp_path):
+    folder = write_lines(tmp_path / "text", contrapro_files())
+    first, second = read_suite(folder / "contrapro.text.en")
+    assert first.source == ("Where is it?", "Here.", "It's red.") and first.target_context == ("Wo ist sie?", "Hier.")
+    assert second.source == ("It's red.",) and second.target_context == ()
+    assert first.candidates == ("Sie ist rot.", "Er ist rot.", "Es ist rot.")
+    assert (first.phenomenon, first.distance, first.index, first.group) == ("it:sie", None, 2, None)
+    assert (first.languages, first.item_id, second.place) == (
+        ("en", "de"),
+        "contrapro:1",
+        f"{folder / 'contrapro.text.en'}, line 4",
+    )
+    assert read_suite(folder / "contrapro.text.de", context=1)[0].source == ("Here.", "It's red.")
+    records = tmp_path / "contrapro.json"
+    records.write_text(json.dumps([CONTRAPRO, changed(CONTRAPRO, **{"ante distance": 0})]), encoding="utf-8")
+    told = read_suite(folder / "contrapro.text.en")
+    assert [item.distance for item in told] == [3, 0]
+    assert (told[0].labels, told[0].group, told[0].index) == ({"intrasegmental": "no"}, "1999_1_2.de", 3)
+    assert [item.source for item in told] == [first.source, second.source]
+    (folder / "contrapro.text.de").write_text(
+        "Sie &apos; ist ROT .\nEr ist rot .\nEs war rot .\n" * 2, encoding="utf-8"
+    )
+    with pytest.raises(ValueError, match=r"text\.en, line 1: 'Es war rot \.' is not 'Es ist rot\.', .*json, item 1"):
+        read_suite(folder / "contrapro.text.en")
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "message"),
+    [
+        ("text", slice(5), r"contrapro\.text\.en: 5 lines, expected a multiple of 3.* ends in line 3"),
+        ("context", slice(17), r"context\.en: 17 lines, expected 18, 3 for each of the 6 lines"),
+    ],
+)
+def test_bad_contrapro_text(tmp_path, name, lines, message):
+    files = contrapro_files()
+    for lang in ("en", "de"):
+        files[f"contrapro.{name}.{lang}"] = files[f"contrapro.{name}.{lang}"][lines]
+    folder = write_lines(tmp_path / "text", files)
+    with pytest.raises(ValueError, match=message):
+        read_suite(folder / "contrapro.text.en", context=3 if name == "context" else 0)
+
+
+def test_contrapro_text_needs_context_files(tmp_path):
+    files = {name: lines for name, lines in contrapro_files().items() if "text" in name.split(".")}
+    folder = write_lines(tmp_path / "text", files)
+    with pytest.raises(ValueError, match=r"contrapro\.context\.en: the file does not exist"):
+        read_suite(folder / "contrapro.text.en")
+    assert len(read_suite(folder / "contrapro.text.en", context=0)) == 2
+
+
+def made(count, **fields):
+    given = {"item_id": "x:1", "source": ("s",), "target_context": (), "candidates": ("a", "b"), "correct": 0}
+    return [SuiteItem(**{**given, "phenomenon": "p", "distance": None, **fields})] * count
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "is_contrapro"),
+    [
+        ("contrapro", "d1", True),
+        ("my_copy", "1999_1_2.de", True),
+        ("pronoun", "pronoun-1-2-er", False),  # of the built-in corpus
+        ("pronoun", None, False),
+    ],
+)
+def test_suites_in_the_format_of_contrapro_are_others(name, document, is_contrapro):
+    items = made(3, item_id=f"{name}:1", format="contrapro", group=document)
+    assert (counts_note(items) is not None) == is_contrapro
