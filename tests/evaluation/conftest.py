@@ -1,9 +1,13 @@
-"""Suites in temporary folders."""
+"""Suites in temporary folders, tiny models for systems."""
 
 from functools import partial
 
 import pytest
 from support.suite_files import write_json_suite, write_lopes
+from support.systems import SIZES, TOKENS, WORDS, randomised
+from transformers import LlamaConfig, LlamaForCausalLM, MarianConfig, MarianMTModel
+
+from hf_docmt.data.tokenizers import train_tokenizer
 
 
 @pytest.fixture
@@ -16,3 +20,21 @@ def write(tmp_path):
 def lopes(tmp_path):
     """Writes the files of Lopes; see `write_lopes`."""
     return partial(write_lopes, tmp_path / "lopes")
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer([" ".join(WORDS), "English German Translate from to : \n"] * 3, vocab_size=340)
+
+
+@pytest.fixture(scope="module")
+def marian(tokenizer):
+    config = MarianConfig(**SIZES, **TOKENS, vocab_size=len(tokenizer), decoder_vocab_size=len(tokenizer))
+    return randomised(MarianMTModel(config))
+
+
+@pytest.fixture(scope="module")
+def llama(tokenizer):
+    sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2}
+    ends = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "max_position_embeddings": 256}
+    return randomised(LlamaForCausalLM(LlamaConfig(**sizes, **ends, vocab_size=len(tokenizer))))

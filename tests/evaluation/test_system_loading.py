@@ -1,0 +1,59 @@
+"""Systems from folders, of the kind that the configuration has."""
+
+import pytest
+from support.systems import (
+    ITEMS,
+    LANGUAGES,
+    assert_close,
+)
+
+from hf_docmt.evaluation.systems import CausalSystem, DocMTSystem, Seq2SeqSystem, load_system
+from hf_docmt.hub.conversion import convert_sentence_model
+
+
+def saved(folder, model, tokenizer):
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_load_system(tmp_path, marian, llama, tokenizer):
+    converted, adapted = convert_sentence_model(marian, tokenizer=tokenizer, past_context=1)
+    folders = {
+        "seq2seq": saved(tmp_path / "marian", marian, tokenizer),
+        "causal": saved(tmp_path / "llama", llama, tokenizer),
+        "docmt": saved(tmp_path / "ours", converted, adapted),
+    }
+    classes = {"seq2seq": Seq2SeqSystem, "causal": CausalSystem, "docmt": DocMTSystem}
+    for kind, folder in folders.items():
+        options = LANGUAGES if kind == "causal" else {}
+        system = load_system(folder, attn_implementation="eager", **options)
+        assert type(system) is classes[kind] and system.name == str(folder)
+        assert system.model.config._attn_implementation == "eager" and not system.model.training
+        direct = {"seq2seq": marian, "causal": llama, "docmt": converted}[kind]
+        expected = classes[kind](direct, tokenizer, **options).token_log_probabilities(ITEMS[:2])
+        assert_close(system.token_log_probabilities(ITEMS[:2]), expected)
+        facts = load_system(folder, kind, **options).describe()
+        assert facts["name"] == str(folder) and facts["parameters"] == direct.num_parameters()
+        wrong = "causal" if kind != "causal" else "seq2seq"
+        with pytest.raises(ValueError, match=f"a model of kind {kind}, not {wrong}"):
+            load_system(folder, wrong)
+    with pytest.raises(
+        ValueError, match="unknown option 'past_contxt' of a seq2seq system; did you mean 'past_context'"
+    ):
+        load_system(folders["seq2seq"], past_contxt=1)
+
+
+def test_load_system_bad_folders(tmp_path, marian):
+    with pytest.raises(ValueError, match="unknown kind of system 'decoder': expected one of auto, causal, docmt"):
+        load_system(tmp_path, "decoder")
+    with pytest.raises(ValueError, match="unknown dtype 'float8'"):
+        load_system(tmp_path, dtype="float8")
+    with pytest.raises(ValueError, match="holds no model: config.json is missing"):
+        load_system(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "bert", "architectures": ["BertModel"]}')
+    with pytest.raises(ValueError, match="a model of type 'bert' with BertModel, expected an encoder-decoder"):
+        load_system(tmp_path)
+    marian.config.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="cannot load a model from"):
+        load_system(tmp_path)

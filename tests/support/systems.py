@@ -1,0 +1,103 @@
+"""Tiny models, items and a slow definition of scores, for tests of systems."""
+
+import pytest
+import torch
+
+from hf_docmt.evaluation.suites import SuiteItem
+
+WORDS = "der die das Hund Katze Haus schläft sitzt ist rot groß hier dort heute nie immer und oder aber Sie".split()
+
+SIZES = {
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+    "init_std": 0.5,
+    "max_position_embeddings": 128,
+}
+
+TOKENS = {
+    "pad_token_id": 0,
+    "bos_token_id": 2,
+    "eos_token_id": 3,
+    "decoder_start_token_id": 0,
+    "forced_eos_token_id": None,
+}
+
+LANGUAGES = {"source_lang": "English", "target_lang": "German"}
+
+
+def text(seed, words):
+    generator = torch.Generator().manual_seed(seed)
+    return " ".join(WORDS[place] for place in torch.randint(len(WORDS), (words,), generator=generator))
+
+
+def item(number, context=2, candidates=3, **changes):
+    """An item with sentences of many lengths; every third has a blank context sentence."""
+    blank = number % 3 == 0
+    given = {
+        "item_id": f"suite:{number}",
+        "source": tuple(
+            text(10 * number + i, 0 if blank and i == 0 else 1 + (number + 3 * i) % 7) for i in range(context)
+        )
+        + (text(number, 3),),
+        "target_context": tuple(text(50 * number + i, 0 if blank and i == 0 else 2) for i in range(context)),
+        "candidates": tuple(text(90 * number + i, 2 + (number + i) % 4) for i in range(candidates)),
+        "correct": 0,
+        "phenomenon": "p",
+        "distance": None,
+    }
+    return SuiteItem(**{**given, **changes})
+
+
+ITEMS = [item(number, context=number % 4, candidates=2 + number % 2) for number in range(1, 9)]
+
+DOCUMENTS = [[text(1, 3), "", text(2, 5), text(3, 1)], [], ["  "], [text(4, 2), text(5, 6)]]
+
+
+def randomised(model, seed=0):
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.requires_grad:  # not Marian's sines
+                parameter.add_(torch.randn_like(parameter) * 0.3)
+    return model.eval()
+
+
+def pieces(tokenizer, sentence):
+    return tokenizer(sentence, add_special_tokens=False)["input_ids"]
+
+
+def log_probabilities(model, source, labels, scored):
+    """The definition: one row, the model's own shift of the labels, token by token in double precision."""
+    with torch.no_grad():
+        source, target = torch.tensor([source]), torch.tensor([labels])
+        logits = model(input_ids=source, attention_mask=torch.ones_like(source), labels=target).logits[0].double()
+    return [torch.log_softmax(logits[t], 0)[labels[t]].item() for t in scored]
+
+
+def one_at_a_time(model, tokenizer, item, past, sides, separator):
+    past = min(past, len(item.source) - 1)
+    sources, context = (
+        item.source[len(item.source) - 1 - past :],
+        item.target_context[len(item.target_context) - past :],
+    )
+    kept = [i for i in range(past) if sources[i].strip() or (sides == "both" and context[i].strip())]
+    sep, eos = separator, [tokenizer.eos_token_id]
+    source = sum((pieces(tokenizer, sources[i]) + sep for i in kept), []) + pieces(tokenizer, sources[-1]) + eos
+    before = sum((pieces(tokenizer, context[i]) + sep for i in kept), []) if sides == "both" else []
+    rows = []
+    for candidate in item.candidates:
+        labels = before + pieces(tokenizer, candidate) + eos
+        rows.append(log_probabilities(model, source, labels, range(len(before), len(labels))))
+    return rows
+
+
+def assert_close(found, expected):
+    assert [[len(row) for row in rows] for rows in found] == [[len(row) for row in rows] for rows in expected]
+    for rows, others in zip(found, expected):
+        for row, other in zip(rows, others):
+            assert row == pytest.approx(other, abs=1e-5, rel=1e-5)
