@@ -3,15 +3,16 @@
 from functools import partial
 
 import pytest
+from support.pretrained_models import SIZES, randomised
 from support.suite_files import write_json_suite, write_lopes
-from support.systems import SIZES, TOKENS, WORDS, randomised
+from support.systems import TOKENS, WORDS
 from transformers import LlamaConfig, LlamaForCausalLM, MarianConfig, MarianMTModel
 
 from hf_docmt.data.tokenizers import train_tokenizer
 
 
 @pytest.fixture
-def write(tmp_path):
+def write_suite(tmp_path):
     """Writes a suite of JSON items, with the documents beside it; see `write_json_suite`."""
     return partial(write_json_suite, tmp_path)
 

@@ -13,8 +13,8 @@ from support.suite_files import (
 from hf_docmt.evaluation.suites import SuiteItem, counts_note, read_suite
 
 
-def test_contrapro(write):
-    (item,) = read_suite(write(CONTRAPRO))
+def test_contrapro(write_suite):
+    (item,) = read_suite(write_suite(CONTRAPRO))
     assert item.source == ("Where is the cup?", "", "Here .", "It's red.")
     assert item.target_context == ("Wo ist die Tasse?", "", "Hier.")
     assert item.candidates == ("Sie ist rot.", "Er ist rot.", "Es ist rot.") and item.correct == 0
@@ -22,8 +22,8 @@ def test_contrapro(write):
     assert (item.item_id, item.index) == ("suite:1", 3)
 
 
-def test_contrapro_context(write, tmp_path):
-    path = write(CONTRAPRO, changed(CONTRAPRO, **{"segment id": 1, "src segment": "Where is the cup?"}))
+def test_contrapro_context(write_suite, tmp_path):
+    path = write_suite(CONTRAPRO, changed(CONTRAPRO, **{"segment id": 1, "src segment": "Where is the cup?"}))
     near, first = read_suite(path, context=1)
     assert near.source == ("Here .", "It's red.") and near.target_context == ("Hier.",)
     assert first.source == ("Where is the cup?",) and first.target_context == () and first.index == 0
@@ -36,16 +36,16 @@ def test_contrapro_context(write, tmp_path):
         read_suite(path)
 
 
-def test_contrapro_nulls(write):
+def test_contrapro_nulls(write_suite):
     plain = changed(
         CONTRAPRO, **{"intrasegmental": None, "ante distance": ..., "src pronoun": None, "document id": "1999_1_2"}
     )
-    (item,) = read_suite(write(plain))
+    (item,) = read_suite(write_suite(plain))
     assert (item.phenomenon, item.distance, item.labels) == ("suite", None, {})
 
 
-def test_contrapro_future_context(write):
-    path = write(CONTRAPRO, changed(CONTRAPRO, **{"segment id": 1, "src segment": "Where is the cup?"}))
+def test_contrapro_future_context(write_suite):
+    path = write_suite(CONTRAPRO, changed(CONTRAPRO, **{"segment id": 1, "src segment": "Where is the cup?"}))
     last, first = read_suite(path, context=0, future_context=2)
     assert last.source == ("It's red.",) and (last.source_after, last.target_after) == (("Bye.",), ("Tschüss.",))
     assert (first.source_after, first.target_after) == (("", "Here ."), ("", "Hier."))

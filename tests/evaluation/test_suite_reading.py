@@ -45,9 +45,9 @@ def made(count, **fields):
         (VOITA_ITEM, {"dst": ["A _eos B _eos C", "A _eos X _eos C"]}, "item 2: candidate 1 has another context"),
     ],
 )
-def test_bad_items_are_named(write, item, changes, message):
+def test_bad_items_are_named(write_suite, item, changes, message):
     with pytest.raises(ValueError, match=r"suite\.json, " + message):
-        read_suite(write(item, changed(item, **changes)))
+        read_suite(write_suite(item, changed(item, **changes)))
 
 
 @pytest.mark.parametrize(
@@ -71,27 +71,27 @@ def test_bad_files_are_named(tmp_path, content, message):
         read_suite(path)
 
 
-def test_bad_arguments(write):
+def test_bad_arguments(write_suite):
     with pytest.raises(ValueError, match="unknown suite format 'bleu'"):
-        read_suite(write(VOITA_ITEM), "bleu")
+        read_suite(write_suite(VOITA_ITEM), "bleu")
     with pytest.raises(ValueError, match="context is -1"):
-        read_suite(write(VOITA_ITEM), context=-1)
+        read_suite(write_suite(VOITA_ITEM), context=-1)
     with pytest.raises(ValueError, match="future_context -2; expected the number of sentences"):
-        read_suite(write(VOITA_ITEM), future_context=-2)
+        read_suite(write_suite(VOITA_ITEM), future_context=-2)
     with pytest.raises(ValueError, match=r"records is a\.json, but .*suite\.json has no use for it, it is for text"):
-        read_suite(write(VOITA_ITEM), records="a.json")
+        read_suite(write_suite(VOITA_ITEM), records="a.json")
     with pytest.raises(
         ValueError, match=r"context_file is 3, but .*suite\.json has no use for it, .* text files of Lopes"
     ):
-        read_suite(write(VOITA_ITEM), context_file=3)
+        read_suite(write_suite(VOITA_ITEM), context_file=3)
     with pytest.raises(
         ValueError, match=r"documents is a\.jsonl, but .*suite\.json has no use for it, .* JSON of ContraPro"
     ):
-        read_suite(write(VOITA_ITEM), documents="a.jsonl")
+        read_suite(write_suite(VOITA_ITEM), documents="a.jsonl")
     with pytest.raises(ValueError, match="does not exist"):
         read_suite("nowhere.json")
     with pytest.raises(ValueError, match="documents need 'translation'"):
-        read_suite(write(CONTRAPRO, documents=({"doc_id": "1999_1_2", "source": ["a"], "target": ["b"]},)))
+        read_suite(write_suite(CONTRAPRO, documents=({"doc_id": "1999_1_2", "source": ["a"], "target": ["b"]},)))
 
 
 def test_built_in_suites(tmp_path):
@@ -150,7 +150,7 @@ def test_counts_note():
     assert counts_note(pairs[:-4]).count("published") == 5
 
 
-def test_languages(write, lopes):
+def test_languages(write_suite, lopes):
     french = read_suite(lopes())
     check_language(french, "en", "fr")
     check_language(french, "eng_Latn", "fr_XX")
@@ -159,13 +159,13 @@ def test_languages(write, lopes):
         check_language(french, "en", "de")
     with pytest.raises(ValueError, match="source language is 'en', the model's 'de'; take data from de to fr"):
         check_language(french, "de", "fr")
-    german = write(CONTRAPRO)
+    german = write_suite(CONTRAPRO)
     assert read_suite(german)[0].languages == ("en", "de")  # from the documents
     assert read_suite(german, context=0)[0].languages == (None, "de")  # from the document id
     with pytest.raises(ValueError, match="the target language is 'de', the model's 'fr'"):
         check_language(read_suite(german, context=0), "en", "fr")
-    check_language(read_suite(write(VOITA_ITEM, name="deixis_dev.json")), "en", "de")  # others use the format
+    check_language(read_suite(write_suite(VOITA_ITEM, name="deixis_dev.json")), "en", "de")  # others use the format
     russian = changed(VOITA_ITEM, dst=["А _eos Б _eos В", "А _eos Б _eos Г"])
-    assert read_suite(write(russian, name="deixis.json"))[0].languages == (None, None)
+    assert read_suite(write_suite(russian, name="deixis.json"))[0].languages == (None, None)
     with pytest.raises(ValueError, match=r"item 1: the target language is 'ru', the model's 'de'"):
-        check_language(read_suite(write(russian, name="deixis_dev.json")), "en", "de")
+        check_language(read_suite(write_suite(russian, name="deixis_dev.json")), "en", "de")

@@ -17,18 +17,18 @@ from hf_docmt.evaluation.suites import counts_note, read_suite
 real = pytest.mark.skipif(not DATA.is_dir(), reason="the data folder is not there")
 
 
-def test_voita(write):
-    (item,) = read_suite(write(VOITA_ITEM, name="lex_cohesion_dev.json"))
+def test_voita(write_suite):
+    (item,) = read_suite(write_suite(VOITA_ITEM, name="lex_cohesion_dev.json"))
     assert item.source == ("a b", "c", "d") and item.target_context == ("A B", "C")
     assert item.candidates == ("D", "E", "D") and item.correct == 1
     assert (item.phenomenon, item.distance, item.index) == ("lex_cohesion", 2, 2)
-    (near,) = read_suite(write(VOITA_ITEM), context=1)
+    (near,) = read_suite(write_suite(VOITA_ITEM), context=1)
     assert near.source == ("c", "d") and near.target_context == ("C",) and near.index == 2
-    (alone,) = read_suite(write(VOITA_ITEM), context=0)
+    (alone,) = read_suite(write_suite(VOITA_ITEM), context=0)
     assert alone.source == ("d",) and alone.target_context == ()
     others = [changed(VOITA_ITEM, src=source) for source in ("a b _eos c _eos e", "x _eos c _eos d")]
     for context in (0, 1, 3):  # items of one context, however much of it is read
-        found = read_suite(write(VOITA_ITEM, *others, name="deixis_dev.json"), context=context)
+        found = read_suite(write_suite(VOITA_ITEM, *others, name="deixis_dev.json"), context=context)
         assert [item.group for item in found] == ["deixis_dev:1", "deixis_dev:1", "deixis_dev:3"]
 
 

@@ -4,16 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.systems import (
-    DOCUMENTS,
-    ITEMS,
-    LANGUAGES,
-    assert_close,
-    item,
-    pieces,
-    randomised,
-    text,
-)
+from support.pretrained_models import randomised
+from support.systems import DOCUMENTS, ITEMS, LANGUAGES, assert_close, item, pieces, text
 from transformers import (
     GPT2Config,
     GPT2LMHeadModel,

@@ -2,13 +2,8 @@
 
 import pytest
 import torch
-from support.systems import (
-    DOCUMENTS,
-    ITEMS,
-    SIZES,
-    assert_close,
-    item,
-)
+from support.pretrained_models import SIZES
+from support.systems import DOCUMENTS, ITEMS, assert_close, item
 
 from hf_docmt import registry
 from hf_docmt.evaluation.systems import DocMTSystem, Seq2SeqSystem

@@ -6,47 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.systems import (
-    SIZES,
-    WORDS,
-    assert_close,
-    item,
-    log_probabilities,
-    pieces,
-    randomised,
-)
+from support.pretrained_models import SIZES, multilingual, randomised
+from support.systems import WORDS, assert_close, item, log_probabilities, pieces
 from transformers import (
-    M2M100Config,
-    M2M100ForConditionalGeneration,
     M2M100Tokenizer,
     MarianConfig,
     MarianMTModel,
     MarianTokenizer,
-    MBartConfig,
-    MBartForConditionalGeneration,
-    MBartTokenizer,
-    NllbTokenizer,
 )
 
 from hf_docmt.evaluation.systems import Seq2SeqSystem
 from hf_docmt.evaluation.systems.token_texts import piece_spans
-
-LETTERS = ["▁", *"abcdefghij", "▁der", "▁die"]
-
-NLLB_VOCAB = {token: place for place, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", *LETTERS, "▁d", "er"])}
-
-
-def multilingual(family):
-    if family == "mbart":
-        vocab = [(token, -float(place)) for place, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", *LETTERS])]
-        tokenizer = MBartTokenizer(vocab=vocab)
-        config = MBartConfig(**SIZES, vocab_size=len(tokenizer), scale_embedding=True)
-        return randomised(MBartForConditionalGeneration(config)), tokenizer, ("en_XX", "ro_RO")
-    merges = [("▁", "d"), ("e", "r")] if "r" in NLLB_VOCAB else []
-    tokenizer = NllbTokenizer(vocab=dict(NLLB_VOCAB), merges=merges)
-    ends = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
-    config = M2M100Config(**SIZES, **ends, vocab_size=len(tokenizer))
-    return randomised(M2M100ForConditionalGeneration(config)), tokenizer, ("eng_Latn", "fra_Latn")
 
 
 @pytest.mark.filterwarnings("ignore:.*did not end before")

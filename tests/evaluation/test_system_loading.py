@@ -1,20 +1,11 @@
 """Systems from folders, of the kind that the configuration has."""
 
 import pytest
-from support.systems import (
-    ITEMS,
-    LANGUAGES,
-    assert_close,
-)
+from support.pretrained_models import saved
+from support.systems import ITEMS, LANGUAGES, assert_close
 
 from hf_docmt.evaluation.systems import CausalSystem, DocMTSystem, Seq2SeqSystem, load_system
 from hf_docmt.hub.conversion import convert_sentence_model
-
-
-def saved(folder, model, tokenizer):
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
 
 
 def test_load_system(tmp_path, marian, llama, tokenizer):

@@ -1,18 +1,8 @@
 """Encoder-decoder systems: scores equal to one candidate at a time, translation N in N out, bad input."""
 
 import pytest
-from support.systems import (
-    DOCUMENTS,
-    ITEMS,
-    TOKENS,
-    assert_close,
-    item,
-    log_probabilities,
-    one_at_a_time,
-    pieces,
-    randomised,
-    text,
-)
+from support.pretrained_models import randomised
+from support.systems import DOCUMENTS, ITEMS, TOKENS, assert_close, item, log_probabilities, one_at_a_time, pieces, text
 from transformers import (
     T5Config,
     T5ForConditionalGeneration,

@@ -7,17 +7,6 @@ from hf_docmt.evaluation.suites import SuiteItem
 
 WORDS = "der die das Hund Katze Haus schläft sitzt ist rot groß hier dort heute nie immer und oder aber Sie".split()
 
-SIZES = {
-    "d_model": 16,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "encoder_attention_heads": 2,
-    "decoder_attention_heads": 2,
-    "encoder_ffn_dim": 24,
-    "decoder_ffn_dim": 24,
-    "init_std": 0.5,
-    "max_position_embeddings": 128,
-}
 
 TOKENS = {
     "pad_token_id": 0,
@@ -56,15 +45,6 @@ def item(number, context=2, candidates=3, **changes):
 ITEMS = [item(number, context=number % 4, candidates=2 + number % 2) for number in range(1, 9)]
 
 DOCUMENTS = [[text(1, 3), "", text(2, 5), text(3, 1)], [], ["  "], [text(4, 2), text(5, 6)]]
-
-
-def randomised(model, seed=0):
-    torch.manual_seed(seed)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.requires_grad:  # not Marian's sines
-                parameter.add_(torch.randn_like(parameter) * 0.3)
-    return model.eval()
 
 
 def pieces(tokenizer, sentence):

@@ -10,6 +10,7 @@ from hf_docmt.evaluation.suites.items import SuiteItem
 from hf_docmt.evaluation.suites.json_fields import entries_of
 from hf_docmt.evaluation.suites.suite import SUITES, Suite, read_json
 from hf_docmt.files import DataError
+from hf_docmt.messages import closest_hint
 
 
 def read_suite(
@@ -43,7 +44,8 @@ def suite_class(format: str) -> type[Suite]:
     """The class of a format. ValueError: none is registered by this name."""
     known = suite_classes()
     if format not in known:
-        raise ValueError(f"unknown suite format {format!r}: expected auto, {', '.join(known)}")
+        hint = closest_hint(format, known)
+        raise ValueError(f"unknown suite format {format!r}: expected auto, {', '.join(known)}{hint}")
     return known[format]
 
 

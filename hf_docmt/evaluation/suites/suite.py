@@ -118,8 +118,16 @@ class Suite(ABC):
         return read_json(self.path)
 
     def item(self, number: int, **fields) -> SuiteItem:
-        """Item `number` (from 1): its id and format, the first candidate as the right one, and these fields."""
-        return SuiteItem(**{"item_id": f"{self.name}:{number}", "format": self.format, "correct": 0, **fields})
+        """Item `number` (from 1) with these fields, and with no more past context than is asked for.
+
+        Without others its id is made of suite and number, the right candidate is the first, the distance unknown.
+        """
+        given = {"item_id": f"{self.name}:{number}", "format": self.format, "correct": 0, "distance": None, **fields}
+        extra = len(given["source"]) - 1 - self.context
+        if extra > 0:
+            given.setdefault("index", len(given["source"]) - 1)
+            given |= {"source": given["source"][extra:], "target_context": given["target_context"][extra:]}
+        return SuiteItem(**given)
 
 
 def read_json(path: str | Path) -> object:

@@ -44,10 +44,7 @@ def load_system(
     for option in options:
         if hint := "" if option in system.options() else closest_hint(option, system.options()):
             raise ValueError(f"unknown option {option!r} of a {found} system{hint}")
-    model, tokenizer = system.load_model(name, DTYPES[dtype])
-    if attn_implementation is not None:
-        model.set_attn_implementation(attn_implementation)
-    return system(model.to(device), tokenizer, str(name), **options)
+    return system.load(name, dtype=DTYPES[dtype], device=device, attn_implementation=attn_implementation, **options)
 
 
 def kind_of(name: str | Path) -> str:

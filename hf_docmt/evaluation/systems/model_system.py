@@ -1,5 +1,6 @@
 """What systems that hold a model of transformers share: context, languages, search, facts for reports."""
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -49,6 +50,21 @@ class ModelSystem(System):
         self.model, self.tokenizer, self.name = model, tokenizer, name
         self.past_context, self.future_context = past_context, future_context
         self.generate_kwargs = generate_kwargs or {}
+
+    @classmethod
+    def load(
+        cls, name: str, *, dtype: torch.dtype, device: str, attn_implementation: str | None = None, **options
+    ) -> "ModelSystem":
+        """The system of a folder or Hub name, from what `load_model` reads."""
+        model, tokenizer = cls.load_model(name, dtype)
+        if attn_implementation is not None:
+            model.set_attn_implementation(attn_implementation)
+        return cls(model.to(device), tokenizer, str(name), **options)
+
+    @classmethod
+    @abstractmethod
+    def load_model(cls, name: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        """Model and tokenizer of a folder or Hub name. ValueError: they cannot be read."""
 
     @property
     def context(self) -> ContextReach:

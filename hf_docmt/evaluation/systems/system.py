@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.evaluation.suites import SuiteItem
 
@@ -26,9 +25,9 @@ class ContextReach:
 class System(ABC):
     """Gives log-probabilities to translations and translates documents.
 
-    A subclass with a `kind` is registered when it is defined: `load_system` finds it by `matches_config`, loads with
-    `load_model` and calls the class with model, tokenizer, name and options. The keyword-only parameters of its
-    `__init__` are its options. Everything that evaluation needs of a system is here; it looks at nothing else.
+    A subclass with a `kind` is registered when it is defined: `load_system` finds it by `matches_config` and calls its
+    `load`. The keyword-only parameters of its `__init__` are its options. Everything that evaluation needs of a system
+    is here; it looks at nothing else.
     """
 
     kind: ClassVar[str]
@@ -50,9 +49,11 @@ class System(ABC):
         return False
 
     @classmethod
-    def load_model(cls, name: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-        """Model and tokenizer of a folder or Hub name. ValueError: they cannot be read."""
-        raise NotImplementedError(f"{cls.__name__} loads no models")
+    def load(
+        cls, name: str, *, dtype: torch.dtype, device: str, attn_implementation: str | None = None, **options
+    ) -> "System":
+        """The system of a folder or Hub name; `options` are those of the class. ValueError: it cannot be read."""
+        raise ValueError(f"{name}: a system of kind {cls.kind!r} is made in Python, it cannot be loaded")
 
     @classmethod
     def options(cls) -> dict[str, type]:

@@ -1,0 +1,87 @@
+"""The suite and the system of the README: one class each in a file from outside the package, run by the command."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from support.systems import DOCUMENTS
+
+from hf_docmt import evaluation
+from hf_docmt.evaluation.suites import read_suite, suite_classes
+from hf_docmt.evaluation.suites.suite import SUITES
+from hf_docmt.evaluation.systems import load_system, system_classes
+from hf_docmt.evaluation.systems.system import SYSTEMS
+
+README = (Path(evaluation.__file__).parent / "README.md").read_text(encoding="utf-8")
+CODE = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", README, re.DOTALL))
+LINES = (
+    "Der Hund schläft\tDer Hund\tdie Katze\tnie\timmer und nie\n",
+    "Das Haus\tHaus\tdie Katze\thier und dort\there\n",
+)
+
+
+@pytest.fixture(autouse=True)
+def plugins(write, monkeypatch):
+    monkeypatch.setenv("HF_DOCMT_PLUGINS", ",".join(str(write(name, code)) for name, code in CODE.items()))
+    registered = dict(suite_classes()), dict(system_classes())
+    yield
+    for registry, before in zip((SUITES, SYSTEMS), registered):
+        registry.clear()
+        registry.update(before)
+
+
+@pytest.fixture
+def suite(write):
+    return write("mine.tabs", "".join(LINES))
+
+
+@pytest.mark.parametrize("format", ["auto", "tabs"])
+def test_a_file_of_scores(run, write, suite, format):
+    scores = write("scores.txt", "1\n2\n3\n2\n")
+    code, out, err = run("contrast", "other", suite, "--scores", scores, "--format", format, "--json")
+    assert code == 0, err
+    (result,) = json.loads(out)["results"]
+    assert (result["value"], result["n"], result["dataset"]) == (50.0, 2, "mine")
+    assert result["details"]["format"] == "tabs" and "counts" not in result["details"]
+    assert result["breakdown"]["phenomenon=pronoun"]["value"] == 50.0
+    assert "|ties:wrong|" in result["signature"] and result["details"]["statistics"]["unit"] == "item"
+
+
+def test_a_model(run, suite, tmp_path, marian, tokenizer):
+    marian.save_pretrained(tmp_path / "marian")
+    tokenizer.save_pretrained(tmp_path / "marian")
+    code, out, err = run("contrast", tmp_path / "marian", suite, "--context", 1, "--conditions", "true,empty", "--json")
+    assert code == 0, err
+    true, empty = json.loads(out)["results"]
+    assert "past:1" in true["signature"] and "context:empty" in empty["signature"] and true["n"] == 2
+
+
+def test_a_system(run, write, suite, tmp_path):
+    folder = write("config.json", '{"model_type": "shortest"}').parent
+    code, out, err = run("contrast", folder, suite, "--json")
+    assert code == 0, err
+    report = json.loads(out)
+    assert report["results"][0]["value"] == 50.0 and report["model"]["architecture"] == "shortest"
+    system = load_system(folder, "shortest")
+    assert system.translate(DOCUMENTS) == DOCUMENTS
+    assert (system.context.past, system.languages, system.decoding["beams"]) == (0, (None, None), None)
+
+
+def test_messages(run, write, suite):
+    code, _, err = run("contrast", "other", write("bad.tabs", "a\tb\n"), "--scores", suite)
+    assert code == 1 and "bad.tabs, line 1: 2 fields, expected 5; separate them by tabs" in err
+    code, _, err = run("contrast", "other", suite, "--scores", suite, "--format", "tab")
+    assert code == 1 and "expected auto, bawden, contrapro, lopes, voita, tabs; did you mean 'tabs'?" in err
+    code, _, err = run("contrast", "other", suite, "--scores", suite, "--records", "x.json")
+    assert code == 1 and "records is x.json, but" in err and "has no use for it" in err
+
+
+def test_context_and_counts(run, write, suite):
+    run("contrast", "other", suite, "--scores", write("scores.txt", "1\n2\n1\n2\n"))  # imports the plugin
+    with_context, alone = (read_suite(suite, context=context)[0] for context in (3, 0))
+    assert with_context.source == ("Der Hund schläft", "die Katze") and with_context.index is None
+    assert (alone.source, alone.target_context, alone.index) == (("die Katze",), (), 1)
+    shorter = write("mine.tabs", LINES[0])
+    code, out, _ = run("contrast", "other", shorter, "--scores", write("scores.txt", "1\n2\n"))
+    assert code == 0 and "mine: other counts than published: items 1 (published 2)" in out
