@@ -1,4 +1,4 @@
-"""Draws: what changes in an example and what never does; the same draws everywhere, others in every epoch."""
+"""Augmentation: what changes in an example and what never does; the same in every process, another in every epoch."""
 
 from collections import Counter
 
@@ -33,22 +33,22 @@ def examples_of(**settings):
     return Examples(documents_of(*TEXTS), word_tokenizer(), source_lang="en", target_lang="de", **settings)
 
 
-def drawn_of(examples, seed=7, **aids):
+def augmented(examples, seed=7, **aids):
     return AugmentedExamples(examples, word_tokenizer(), seed=seed, **aids)
 
 
-def rows_of(drawn, epoch=0):
-    drawn.set_epoch(epoch)
-    return [drawn[number] for number in range(len(drawn))]
+def rows_of(changing, epoch=0):
+    changing.set_epoch(epoch)
+    return [changing[number] for number in range(len(changing))]
 
 
 @pytest.mark.parametrize("settings", VIEWS)
 def test_coword_dropout(settings):
     """Tokens of current source sentences are masked in the right proportion, everything else is as it was."""
     examples, dropped, tokens = examples_of(**settings), 0, 0
-    drawn = drawn_of(examples, coword_dropout=0.2)
+    changing = augmented(examples, coword_dropout=0.2)
     for epoch in range(60):
-        for row, changed in zip(examples, rows_of(drawn, epoch), strict=True):
+        for row, changed in zip(examples, rows_of(changing, epoch), strict=True):
             assert row | {"source": None} == changed | {"source": None}
             for number, (before, after) in enumerate(zip(row["source"], changed["source"], strict=True)):
                 if row["current"] not in (None, number):
@@ -62,8 +62,8 @@ def test_coword_dropout(settings):
 def test_special_tokens_stay():
     examples = examples_of(past_context=2)
     collate = SegmentCollator(word_tokenizer(), decoder_start_token_id=2, use_bod=True)
-    drawn = drawn_of(examples, coword_dropout=0.99)
-    before, after = collate(list(examples)), collate(rows_of(drawn))
+    changing = augmented(examples, coword_dropout=0.99)
+    before, after = collate(list(examples)), collate(rows_of(changing))
     changed = before["input_ids"] != after["input_ids"]
     assert changed.sum() > 30 and (after["input_ids"][changed] == UNK).all()
     assert not torch.isin(before["input_ids"][changed], torch.tensor([0, 2, EOS, SEP, 5])).any()
@@ -83,9 +83,9 @@ def test_dynamic_context(past, future, sides):
     """An example is the one of a smaller window, with empty sentences for the future that is left out."""
     examples = examples_of(past_context=past, future_context=future, context_sides=sides)
     smaller = {size: list(examples_of(past_context=size, future_context=future)) for size in range(past + 1)}
-    drawn, sizes = drawn_of(examples, dynamic_context=True), Counter()
+    changing, sizes = augmented(examples, dynamic_context=True), Counter()
     for epoch in range(200):
-        for number, (row, changed) in enumerate(zip(examples, rows_of(drawn, epoch), strict=True)):
+        for number, (row, changed) in enumerate(zip(examples, rows_of(changing, epoch), strict=True)):
             kept = max(n for n, side in enumerate(changed["source"]) if side or n == changed["current"])
             kept -= changed["current"]  # future sentences, the ones of these texts are never empty
             expected = smaller[changed["current"]][number]
@@ -100,45 +100,45 @@ def test_dynamic_context(past, future, sides):
     assert all(count / 200 == pytest.approx(1 / len(sizes), abs=0.1) for count in sizes.values())
 
 
-def test_less_context_than_drawn():
-    """At the start of a document, draws beyond what there is give what there is."""
-    drawn = drawn_of(examples_of(past_context=3), dynamic_context=True)
-    sizes = Counter(rows_of(drawn, epoch)[1]["current"] for epoch in range(200))  # the second sentence
+def test_less_context_than_chosen():
+    """At the start of a document, numbers beyond the context that there is give all of it."""
+    changing = augmented(examples_of(past_context=3), dynamic_context=True)
+    sizes = Counter(rows_of(changing, epoch)[1]["current"] for epoch in range(200))  # the second sentence
     assert sizes[0] / 200 == pytest.approx(1 / 4, abs=0.1) and sizes[0] + sizes[1] == 200
 
 
 def test_lengths_are_upper_bounds():
     examples = examples_of(past_context=2, future_context=1)
-    drawn = drawn_of(examples, **BOTH)
-    assert len(drawn) == len(examples)
-    assert (drawn.lengths == examples.lengths).all() and (drawn.side_lengths == examples.side_lengths).all()
-    assert drawn.mean_source_length == examples.mean_source_length
-    assert drawn.mean_length_ratio == examples.mean_length_ratio
-    for row, longest in zip(rows_of(drawn, 5), drawn.side_lengths.tolist(), strict=True):
+    changing = augmented(examples, **BOTH)
+    assert len(changing) == len(examples)
+    assert (changing.lengths == examples.lengths).all() and (changing.side_lengths == examples.side_lengths).all()
+    assert changing.mean_source_length == examples.mean_source_length
+    assert changing.mean_length_ratio == examples.mean_length_ratio
+    for row, longest in zip(rows_of(changing, 5), changing.side_lengths.tolist(), strict=True):
         for side, length in zip(("source", "target"), longest):
             assert sum(len(sentence) + 1 for sentence in row[side]) <= length
 
 
 def test_off_is_identical():
     examples = examples_of(past_context=2, future_context=1)
-    assert rows_of(drawn_of(examples), epoch=3) == list(examples)
+    assert rows_of(augmented(examples), epoch=3) == list(examples)
 
 
 def test_draws_follow_seed_epoch_and_number_only():
     examples = examples_of(past_context=2, future_context=1)
-    one, other = drawn_of(examples, **BOTH), drawn_of(examples, **BOTH)
+    one, other = augmented(examples, **BOTH), augmented(examples, **BOTH)
     first, second = rows_of(one, 0), rows_of(one, 1)
     assert first != second and rows_of(one, 0) == first
-    assert rows_of(drawn_of(examples, seed=8, **BOTH)) != first
+    assert rows_of(augmented(examples, seed=8, **BOTH)) != first
     other.set_epoch(1)
     assert [other[number] for number in reversed(range(len(other)))] == second[::-1]
 
 
 def test_workers():
-    drawn = drawn_of(examples_of(past_context=2), **BOTH)
-    loader = DataLoader(drawn, batch_size=3, collate_fn=list, num_workers=2)
+    changing = augmented(examples_of(past_context=2), **BOTH)
+    loader = DataLoader(changing, batch_size=3, collate_fn=list, num_workers=2)
     for epoch in (0, 1):
-        expected = rows_of(drawn, epoch)
+        expected = rows_of(changing, epoch)
         assert [row for batch in loader for row in batch] == expected
 
 
@@ -153,7 +153,7 @@ def test_workers():
 )
 def test_bad_values(view, aids, message):
     with pytest.raises(ValueError, match=message):
-        drawn_of(examples_of(**view), **aids)
+        augmented(examples_of(**view), **aids)
 
 
 def test_no_token_for_what_is_dropped():
@@ -171,8 +171,8 @@ def data(tmp_path_factory):
 @pytest.mark.parametrize("workers", [0, 2])
 def test_resume_inside_the_second_epoch(data, tmp_path, workers):
     def start(folder, callbacks=None):
-        drawn = (AugmentedExamples(data[0], data[2], seed=1, **BOTH), *data[1:])
-        return make_trainer(drawn, folder, callbacks, dataloader_num_workers=workers, **steps)
+        changing = (AugmentedExamples(data[0], data[2], seed=1, **BOTH), *data[1:])
+        return make_trainer(changing, folder, callbacks, dataloader_num_workers=workers, **steps)
 
     batches = len(make_trainer(data, tmp_path / "none").get_train_dataloader())
     steps = {"max_steps": batches + 4, "eval_steps": batches + 2, "save_steps": batches + 2}
@@ -190,15 +190,15 @@ def test_resume_inside_the_second_epoch(data, tmp_path, workers):
 
 
 def test_epochs_reach_the_examples(data, tmp_path):
-    """Each batch of a training run holds what its epoch draws."""
-    drawn = AugmentedExamples(data[0], data[2], seed=1, **BOTH)
-    trainer = make_trainer((drawn, *data[1:]), tmp_path, max_steps=1)
+    """Each batch of a training run holds what its epoch makes of the examples."""
+    changing = AugmentedExamples(data[0], data[2], seed=1, **BOTH)
+    trainer = make_trainer((changing, *data[1:]), tmp_path, max_steps=1)
     loader, seen = trainer.get_train_dataloader(), []
     for epoch in (0, 1):
         loader.set_epoch(epoch)
         numbers = list(loader.batch_sampler)
         found = [batch["input_ids"] for batch in loader]
-        rows = rows_of(drawn, epoch)
+        rows = rows_of(changing, epoch)
         expected = [trainer.data_collator([rows[n] for n in batch])["input_ids"] for batch in numbers]
         assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
         seen.append(sorted(batch.sum().item() for batch in found))

@@ -1,6 +1,6 @@
 """The built-in discourse corpus: English-German documents that cannot be translated one sentence at a time.
 
-A grammar (`discourse_scene.py`) and a lexicon of our own write the documents, deterministic by seed and of any size:
+A grammar (`scene.py`) and a lexicon of our own write the documents, deterministic by seed and of any size:
 about 200 English and 220 German word types, five words a sentence. Four phenomena need context. What a model gets that
 sees the current sentence only is known (`CHANCE`), because suite items come in groups with the same current sentence
 and the same candidates, each candidate being the right one in one item of the group:
