@@ -1,0 +1,164 @@
+"""`docmt evaluate` and `docmt compare`: reports from files of translations."""
+
+import json
+import sys
+
+import pytest
+from support.command_documents import DOCUMENTS
+
+
+def test_evaluate_writes_a_report(run, documents, tmp_path):
+    rows = [{"doc_id": row["doc_id"], "translation": [pair["de"] for pair in row["translation"]]} for row in DOCUMENTS]
+    (tmp_path / "out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)))
+    languages = ("--source-lang", "en", "--target-lang", "de")
+    code, out, _ = run(
+        "evaluate", tmp_path / "out.jsonl", documents, *languages, "-o", tmp_path / "report.json", "--json"
+    )
+    assert code == 0
+    report = json.loads(out)
+    assert report == json.loads((tmp_path / "report.json").read_text())
+    chrf = [result for result in report["results"] if result["metric"] == "chrF"]
+    assert chrf[0]["value"] == pytest.approx(100) and "version:" in chrf[0]["signature"]
+
+
+def test_evaluate_names_documents_that_are_missing(run, documents, tmp_path):
+    (tmp_path / "out.jsonl").write_text(json.dumps({"doc_id": "a", "translation": ["x", ""]}) + "\n")
+    languages = ("--source-lang", "en", "--target-lang", "de")
+    code, _, err = run("evaluate", tmp_path / "out.jsonl", documents, *languages)
+    assert code == 1 and "1 documents" in err and "not translated: b" in err
+    code, _, err = run("evaluate", tmp_path / "out.jsonl", documents)
+    assert code == 1 and "--target-lang" in err
+
+
+def test_evaluate_plain_lines_of_different_number(run, tmp_path):
+    (tmp_path / "a.txt").write_text("eins\nzwei\n")
+    (tmp_path / "b.txt").write_text("eins\n")
+    code, _, err = run("evaluate", tmp_path / "a.txt", tmp_path / "b.txt")
+    assert code == 1 and "2" in err and "1" in err
+
+
+def test_evaluate_formats_of_two_files(run, model, tmp_path):
+    """Documents without ids are matched by their order."""
+    (tmp_path / "t.en").write_text("<d>\nThe lamp is old.\nIt is new.\n<d>\nIt is old.\n")
+    (tmp_path / "t.de").write_text("<d>\nDie Lampe ist alt.\nSie ist neu.\n<d>\nSie ist alt.\n")
+    assert run("translate", model, tmp_path / "t.en", "--format", "dtag", "-o", tmp_path / "t.out")[0] == 0
+    arguments = ("evaluate", tmp_path / "t.out", tmp_path / "t.de", "--format", "dtag", "--target-lang", "de")
+    code, out, _ = run(*arguments, "--name", "tiny", "--strategy", "sliding", "--beams", 1, "--json")
+    report = json.loads(out)
+    assert code == 0 and report["model"]["name"] == "tiny" and report["results"][0]["n"] == 3
+    assert {(result["strategy"], result["beams"]) for result in report["results"]} == {("sliding", 1)}
+    assert "repairs" in report["results"][0]["details"]
+    (tmp_path / "t.de").write_text("<d>\nDie Lampe ist alt.\nSie ist neu.\n")
+    code, _, err = run(*arguments)
+    assert code == 1 and "2 documents" in err and "translate them all" in err
+
+
+def test_compare_two_systems(run, model, documents, tmp_path):
+    """Reports of two systems in one table, tested against each other, as text, Markdown and picture."""
+    run("corpus", tmp_path / "c", "--train", 2, "--validation", 1, "--test", 1, "--suite-items", 2)
+    suite = tmp_path / "c" / "deixis.json"
+    for name, context in (("without", 0), ("with", 1)):
+        run("contrast", model, suite, "--context", context, "-o", tmp_path / f"{name}.json")
+    reports = (tmp_path / "without.json", tmp_path / "with.json", "--name", "without", "--name", "with")
+    options = ("--may-differ", "past", "--breakdown", "distance", "--baseline", "without")
+    code, out, _ = run("compare", *reports, *options, "--picture", tmp_path / "distance.png")
+    assert code == 0 and "distance=1" in out and "past:0/1" in out
+    assert (tmp_path / "distance.png").read_bytes()[:4] == b"\x89PNG"
+    code, out, _ = run("compare", *reports, "--format", "markdown")
+    assert code == 0 and out.startswith("|")
+    code, _, err = run("compare", tmp_path / "with.json", documents)
+    assert code == 1 and "documents.jsonl" in err
+
+
+def test_evaluate_parts_alignment_and_discourse(run, documents, tmp_path):
+    rows = [{"doc_id": row["doc_id"], "translation": [pair["de"] for pair in row["translation"]]} for row in DOCUMENTS]
+    for row, document in zip(rows, DOCUMENTS):
+        row["source"] = [pair["en"] for pair in document["translation"]]
+        row["translation"] = [" ".join(row["translation"])]  # free text, not a sentence for each
+    (tmp_path / "out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    languages = ("--source-lang", "en", "--target-lang", "de", "--json")
+    code, _, err = run("evaluate", tmp_path / "out.jsonl", documents, *languages)
+    assert code == 1 and "document 'a': 1 translated sentences for 2" in err
+    options = ("--align", "--by", "index,domain", "--domains", "[ab]")
+    code, out, _ = run("evaluate", tmp_path / "out.jsonl", documents, *languages, *options)
+    found = {result["metric"]: result for result in json.loads(out)["results"]}
+    assert code == 0 and found["under-translation"]["value"] == 0 and found["chrF"]["value"] == pytest.approx(100)
+    assert {"index=1", "domain=a", "domain=b"} <= set(found["chrF"]["breakdown"])
+    for measure, words in (("connectives", "counted in English, got 'de'"), ("pronouns", "from English to German")):
+        other = ("--source-lang", "de", "--target-lang", "de") if measure == "pronouns" else languages
+        code, _, err = run("evaluate", tmp_path / "out.jsonl", documents, *other, "--discourse", measure)
+        assert code == 1 and words in err
+    code, _, err = run("evaluate", tmp_path / "out.jsonl", documents, *languages, "--discourse", "metaphors")
+    assert code == 1 and "unknown discourse measure 'metaphors'" in err
+
+
+@pytest.fixture
+def comet_python(tmp_path):
+    """In the place of a Python with unbabel-comet: the score is the length of the source, context included."""
+    path = tmp_path / "python"
+    path.write_text(
+        f"#!{sys.executable}\nimport json, sys\nfile, output, _, model = sys.argv[4:8]\n"
+        "rows = [json.loads(line) for line in open(file, encoding='utf-8')]\n"
+        "scores = [len(''.join(row['src'])) for row in rows]\n"
+        "json.dump({'model': model, 'scores': scores, 'context': '--context' in sys.argv}, open(output, 'w'))\n"
+    )
+    path.chmod(0o755)
+    return path
+
+
+def test_evaluate_with_comet(run, documents, comet_python, tmp_path):
+    """Sources beside the translations are scored, alone and in context, into the same report."""
+    rows = [{"doc_id": row["doc_id"], "translation": [pair["de"] for pair in row["translation"]]} for row in DOCUMENTS]
+    output = tmp_path / "out.jsonl"
+    output.write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)))
+    arguments = ("evaluate", output, documents, "--source-lang", "en", "--target-lang", "de", "--comet", comet_python)
+    code, _, err = run(*arguments)
+    assert code == 1 and "'a' has no 'source' beside its translation, needed for COMET; give the JSON lines" in err
+    for row, document in zip(rows, DOCUMENTS):
+        row["source"] = [pair["en"] for pair in document["translation"]]
+    output.write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)))
+    code, out, _ = run(*arguments, "--json")
+    found = {result["metric"]: result for result in json.loads(out)["results"]}
+    assert code == 0 and {"s-BLEU", "COMET"} <= set(found) and "doc-COMET" not in found
+    assert found["COMET"]["value"] == pytest.approx(100 * (16 + 0 + 10) / 3)
+    assert "model:Unbabel/wmt22-comet-da" in found["COMET"]["signature"]
+    options = ("--comet-context", 1, "--comet-model", "org/metric", "--strategy", "full", "--json")
+    code, out, _ = run(*arguments, *options)
+    found = {result["metric"]: result for result in json.loads(out)["results"]}
+    assert code == 0 and found["COMET"]["value"] == pytest.approx(100 * 26 / 3)
+    assert found["doc-COMET"]["value"] == pytest.approx(100 * (16 + 16 + 10) / 3)
+    assert "model:org/metric|scale:100|context:1" in found["doc-COMET"]["signature"]
+    assert found["doc-COMET"]["strategy"] == "full" and found["doc-COMET"]["details"]["statistics"]["ids"] == ["a", "b"]
+
+
+def test_evaluate_without_what_comet_needs(run, documents, comet_python, tmp_path):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("eins\n")
+    plain = ("evaluate", tmp_path / "a.txt", tmp_path / "b.txt")
+    code, _, err = run(*plain, "--comet", comet_python)
+    assert code == 1 and "has no 'source' beside its translation, needed for COMET; give the JSON lines that" in err
+    for option in (("--comet-context", 2), ("--comet-model", "org/metric")):
+        code, _, err = run(*plain, *option)
+        assert code == 1 and "give the Python of an environment with unbabel-comet (--comet)" in err
+    row = {"doc_id": "a", "source": ["x"], "translation": ["y"]}
+    (tmp_path / "one.jsonl").write_text(json.dumps(row) + "\n")
+    (tmp_path / "reference.jsonl").write_text(json.dumps({"doc_id": "a", "translation": [{"en": "x", "de": "y"}]}))
+    arguments = (tmp_path / "one.jsonl", tmp_path / "reference.jsonl", "--source-lang", "en", "--target-lang", "de")
+    code, out, err = run("evaluate", *arguments, "--comet", tmp_path / "no-python", "-o", tmp_path / "report.json")
+    assert code == 1 and out == "" and "pip install unbabel-comet 'setuptools<81'" in err
+    assert not (tmp_path / "report.json").exists()
+
+
+def test_discourse_of_aligned_translations_says_so(run, tmp_path):
+    sentences = ["Er schläft.", "Aber sie liest."], ["He sleeps.", "But she reads."]
+    pairs = [{"de": source, "en": target} for source, target in zip(*sentences)]
+    (tmp_path / "reference.jsonl").write_text(json.dumps({"doc_id": "a", "translation": pairs}) + "\n")
+    row = {"doc_id": "a", "source": sentences[0], "translation": sentences[1]}
+    (tmp_path / "out.jsonl").write_text(json.dumps(row) + "\n")
+    files = (tmp_path / "out.jsonl", tmp_path / "reference.jsonl", "--source-lang", "de", "--target-lang", "en")
+    signatures = []
+    for options in ((), ("--align",)):
+        code, out, err = run("evaluate", *files, "--discourse", "connectives", *options, "--json")
+        assert code == 0, err
+        signatures += [one["signature"] for one in json.loads(out)["results"] if one["metric"] == "connectives"]
+    assert signatures[1].startswith("aligned:mweralign-") and signatures[1].endswith(f"|{signatures[0]}")

@@ -1,0 +1,92 @@
+"""The command `docmt` as a whole: help, version, completion; clear errors with exit code 1."""
+
+import json
+import resource
+import subprocess
+import sys
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from hf_docmt import __version__
+
+
+def test_help_answers_quickly():
+    """`docmt --help` takes well under a second of processor time: heavy libraries stay out of it."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([sys.executable, "-m", "hf_docmt", "--help"], capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0 and "translate" in done.stdout
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1.0
+
+
+def test_commands_are_grouped_and_in_order(run, monkeypatch):
+    monkeypatch.setenv("TERMINAL_WIDTH", "100")
+    code, out, _ = run("--help")
+    panels = ["Start", "Data", "Models", "Evaluation", "Publication", "Analysis and speed"]
+    found = [out.find(f" {panel} ──") for panel in panels]
+    assert code == 0 and -1 not in found and found == sorted(found)
+    assert "segment" in out and "│ words" not in out and "--show-completion" in out
+
+
+def test_version(run):
+    assert run("--version") == (0, f"docmt {__version__}\n", "")
+
+
+def test_completion_offers_commands(monkeypatch):
+    asked = {"_DOCMT_COMPLETE": "complete_bash", "COMP_WORDS": "docmt ev", "COMP_CWORD": "1"}
+    for name, value in asked.items():
+        monkeypatch.setenv(name, value)
+    done = subprocess.run([sys.executable, "-m", "hf_docmt"], capture_output=True, text=True)
+    assert done.stdout.split() == ["evaluate"]
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (("translate", "nowhere", "-"), ("nowhere",)),
+        (("translate", "{model}", "absent.jsonl"), ("absent.jsonl",)),
+        (("translate", "{model}", "{documents}", "--strategy", "slidng"), ("slidng", "sliding")),
+        (("translate", "{model}", "{documents}", "--format", "jsnl"), ("jsnl", "jsonl")),
+        (("translate", "{model}", "{documents}", "-o", "no/such/folder/out"), ("no/such/folder",)),
+        (("contrast", "{model}", "absent.json"), ("absent.json",)),
+        (("train", "absent.yaml"), ("absent.yaml",)),
+        (("corpus", "{model}"), ("not an empty folder",)),
+        (("export", "{model}", "{model}"), ("not an empty folder",)),
+        (("translate", "{model}", "{documents}", "-o", "{model}"), ("it is a folder",)),
+        (("contrast", "{model}", "absent.json", "-o", "no/such/folder/out"), ("no/such/folder",)),
+        (("evaluate", "{documents}", "{documents}", "-o", "no/such/folder/out"), ("no/such/folder",)),
+    ],
+)
+def test_errors_are_one_line_and_exit_code_one(run, model, documents, arguments, words):
+    filled = [str(argument).format(model=model, documents=documents) for argument in arguments]
+    code, out, err = run(*filled)
+    assert code == 1 and out == ""
+    assert err.startswith("docmt: ") and "Traceback" not in err
+    for word in words:
+        assert word in err
+
+
+def test_broken_weights_are_told(run, model, documents, tmp_path):
+    for file in model.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:200])
+    code, _, err = run("translate", tmp_path, documents)
+    assert code == 1 and "cannot load" in err
+
+
+@pytest.mark.parametrize("change", ["a weight less", "a table more", "other sizes"])
+def test_checkpoint_that_is_not_that_of_its_config(run, model, documents, tmp_path, change):
+    for file in model.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    if change == "a weight less":
+        weights = load_file(tmp_path / "model.safetensors")
+        weights.pop("model.decoder.layers.0.encoder_attn.q_proj.weight")
+        save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    else:
+        config = json.loads((tmp_path / "config.json").read_text())
+        config |= {"segment_encoding": "learned"} if change == "a table more" else {"d_model": 32}
+        (tmp_path / "config.json").write_text(json.dumps(config))
+    code, out, err = run("translate", tmp_path, documents)
+    assert code == 1 and out == "" and "cannot load a model" in err and "train the checkpoint again" in err

@@ -1,0 +1,124 @@
+"""Commands that score or analyse a model: contrast, ctxpro, cxmi, rationales, attention shares."""
+
+import json
+
+
+def test_contrast_scores_go_out_and_come_back(run, model, tmp_path):
+    """Scores written in the published order are judged to the same accuracy; conditions of context side by side."""
+    run("corpus", tmp_path / "c", "--train", 2, "--validation", 1, "--test", 1, "--suite-items", 2)
+    suite = tmp_path / "c" / "ellipsis.json"
+    options = ("--conditions", "true,empty", "--write-scores", tmp_path / "scores", "--json")
+    code, out, _ = run("contrast", model, suite, *options)
+    results = json.loads(out)["results"]
+    assert code == 0 and len(results) == 2 and "context:empty" in results[1]["signature"]
+    file = tmp_path / "scores" / "ellipsis.true.scores"
+    code, out, _ = run("contrast", "theirs", suite, "--scores", file, "--json")
+    (judged,) = json.loads(out)["results"]
+    assert code == 0 and judged["value"] == results[0]["value"] and judged["signature"].startswith("scores:file")
+    again = tmp_path / "again" / "ellipsis.json"
+    again.parent.mkdir()
+    again.write_text(suite.read_text())
+    before = file.read_text()
+    code, _, err = run("contrast", model, suite, again, "--items", "1-1", "--write-scores", tmp_path / "scores")
+    assert code == 1 and f"{suite} and {again} are both called 'ellipsis'" in err and file.read_text() == before
+    for option in ("--conditions", "--normalization", "--context", "--write-scores", "--option"):
+        code, out, err = run("contrast", "theirs", suite, "--scores", file, option, 0)
+        assert code == 1 and out == "" and f"{option} is for a model that is scored, but --scores" in err
+    code, out, err = run("contrast", model, suite, "--better", "higher")
+    assert code == 1 and out == "" and "--better is for a file of scores, but --scores is not given" in err
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+    code, _, err = run("contrast", "theirs", suite, "--scores", file)
+    assert code == 1 and "ellipsis.true.scores" in err
+
+
+def test_contrast_of_some_items(run, model, tmp_path):
+    """What is left out by --items is neither scored nor judged."""
+    run("corpus", tmp_path / "c", "--train", 2, "--validation", 1, "--test", 1, "--suite-items", 2)
+    suite, scores = tmp_path / "c" / "ellipsis.json", tmp_path / "scores"
+    code, out, _ = run("contrast", model, suite, "--items", "3-5", "--write-scores", scores, "--json")
+    (part,) = json.loads(out)["results"]
+    assert code == 0 and (part["n"], part["split"]) == (3, "items 3-5")
+    options = ("--scores", scores / "ellipsis.true.scores", "--json")
+    code, out, _ = run("contrast", "theirs", suite, *options, "--items", "3-5")
+    (judged,) = json.loads(out)["results"]
+    assert code == 0 and (judged["value"], judged["split"]) == (part["value"], "items 3-5")
+    code, _, err = run("contrast", "theirs", suite, *options)
+    assert code == 1 and "ellipsis.true.scores" in err
+    folder = tmp_path / "unused"
+    code, _, err = run("contrast", model, suite, tmp_path / "nowhere.json", "--write-scores", folder)
+    assert code == 1 and "nowhere.json" in err and not folder.exists()  # the first suite was not scored
+    published = suite.rename(suite.with_name("ellipsis_vp.json"))  # what is counted is the whole file, not the part
+    note = f"ellipsis_vp: other counts than published: items {len(json.loads(published.read_text()))} (published 500)"
+    for arguments in ((model, published), ("theirs", published, "--scores", scores / "ellipsis.true.scores")):
+        code, out, _ = run("contrast", *arguments, "--items", "3-5")
+        assert code == 0 and out.splitlines()[-1].startswith(note)
+    suite = published.rename(suite)
+    for items, words in (("0-2", "items 0-2 of ellipsis"), ("3-900", "give a part of 1-"), ("3", "FIRST-LAST")):
+        code, _, err = run("contrast", model, suite, "--items", items)
+        assert code == 1 and words in err and len(err.splitlines()) == 1
+
+
+def test_ctxpro_of_a_model(run, model, tmp_path):
+    for folder in ("evalsets", "inputs"):
+        (tmp_path / folder).mkdir()
+    item = {"expected": "sie", "rule": "ACC", "src segment": "It is old.", "ref segment": "Sie.", "document id": "a"}
+    suite = tmp_path / "evalsets" / "formality.en-de.json"
+    suite.write_text(json.dumps([item, item | {"document id": "b"}]))
+    (tmp_path / "inputs" / "formality.en-de").write_text("The lamp.<eos> It is old.\nHi.<eos> It is old.\n")
+    options = ("--conditions", "true,empty", "--strategy", "sequential", "--beams", 2)
+    code, out, _ = run("ctxpro", model, suite, *options, "-o", tmp_path / "report.json", "--json")
+    true, empty = json.loads(out)["results"]
+    assert code == 0 and (true["n"], true["strategy"], true["beams"]) == (2, "sequential", 2)
+    assert "past:1|future:0|context:true" in true["signature"] and "difference" in empty["details"]
+    assert json.loads((tmp_path / "report.json").read_text())["model"]["name"] == model.name
+    (result,) = json.loads(run("ctxpro", model, suite, "--json")[1])["results"]
+    assert (result["strategy"], result["beams"]) == ("sliding", 1)  # what the model takes
+    (tmp_path / "inputs" / "formality.en-de").write_text("It is old.\n")
+    code, _, err = run("ctxpro", model, suite)
+    assert code == 1 and "1 lines for 2 items" in err
+
+
+def test_cxmi_of_a_model(run, model, documents):
+    code, out, _ = run("cxmi", model, documents, "--json")
+    (result,) = json.loads(out)["results"]
+    assert code == 0 and (result["metric"], result["n"]) == ("CXMI", 2) and "past:1" in result["signature"]
+    code, out, err = run("cxmi", model, documents, "--source-lang", "de", "--target-lang", "en")
+    assert code == 1 and out == "" and "item a:1: the source language is 'de', the model's 'en'" in err
+
+
+def test_rationales_of_a_model(run, model, tmp_path):
+    texts = {
+        "context.en": ["The lamp."] * 2,
+        "en": ["<p>It</p> is old.", "<p>It</p> is new."],
+        "context.de": ["Die  <hon>Lampe<hoff> ."] * 2,
+        "de": ["<p>Sie</p> ist alt.", "<p>Sie</p> ist <hon>neu."],
+    }
+    for name, lines in texts.items():
+        (tmp_path / f"highlighted.train.{name}").write_text("".join(f"{line}\n" for line in lines))
+    code, out, _ = run("analyze", "rationales", model, tmp_path, "--json")
+    report = json.loads(out)
+    assert code == 0 and report["data"] == {"lines": 2, "examples": 1, "skipped": {"unclear word border": 1}}
+    share = report["results"][0]
+    assert share["metric"] == "attention on marked words" and 0 < share["value"] < 100 and share["n"] == 1
+    code, out, _ = run("analyze", "rationales", model, tmp_path, "--items", "1-1", "--attention", "decoder", "--json")
+    assert json.loads(out)["results"][0]["split"] == "train, lines 1-1"
+    code, _, err = run("analyze", "rationales", model, tmp_path, "--items", "2-2")
+    assert code == 1 and "no example can be read in lines 2-2" in err
+    code, _, err = run("analyze", "rationales", model, tmp_path, "--target-lang", "fr")
+    assert code == 1 and "highlighted.train.context.fr" in err
+    code, _, err = run("analyze", "rationales", model, tmp_path, "--source-lang", "de", "--target-lang", "en")
+    assert code == 1 and "the source language is 'de', the model's 'en'" in err
+    code, _, err = run("analyze", "rationales", model, tmp_path, "--attention", "all")
+    assert code == 1 and "attention" in err
+
+
+def test_attention_share(run, model, documents, tmp_path):
+    picture, output = tmp_path / "share.svg", tmp_path / "share.json"
+    code, out, err = run("analyze", "attention-share", model, documents, "--picture", picture, "-o", output)
+    assert (code, err) == (0, "") and "attention share" in out and "  sentence=1" in out and picture.exists()
+    (result,) = json.loads(output.read_text())["results"]
+    assert 0 < result["value"] <= 100 and result["dataset"] == "documents"
+    code, out, err = run("analyze", "attention-share", model, tmp_path / "missing.jsonl", "--json")
+    assert code == 1 and err.startswith("docmt: ") and out == ""
+    code, out, err = run("analyze", "attention-share", "nowhere", documents, "--picture", tmp_path / "share.pdf")
+    assert code == 1 and "ends in .png or .svg" in err

@@ -1,0 +1,53 @@
+"""`docmt translate`: documents and plain lines, devices, output that appears whole."""
+
+import json
+
+import torch
+
+from hf_docmt.cli import loading
+
+
+def test_translate_keeps_documents_and_sentences(run, model, documents, tmp_path):
+    output = tmp_path / "out.jsonl"
+    code, out, err = run("translate", model, documents, "-o", output, "--strategy", "sequential", "--beams", 2)
+    assert (code, out) == (0, "") and "2 documents, 3 sentences" in err
+    rows = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    assert [row["doc_id"] for row in rows] == ["a", "b"]
+    assert [len(row["translation"]) for row in rows] == [len(row["source"]) for row in rows] == [2, 1]
+    assert rows[0]["translation"][1] == ""
+
+
+def test_models_run_on_the_accelerator(run, model, documents, monkeypatch):
+    for found, name in ((None, "cpu"), (torch.device("cuda"), "cuda")):
+        with monkeypatch.context() as patch:
+            patch.setattr(torch.accelerator, "current_accelerator", lambda check_available, found=found: found)
+            assert loading.default_device() == name
+    devices = []
+    translate = "hf_docmt.translation.corpus.translate_corpus"
+    monkeypatch.setattr(translate, lambda loaded, *_, **__: devices.append(loaded.device.type) or [])
+    monkeypatch.setattr(loading, "default_device", lambda: "meta")  # a device without numbers
+    code, _, err = run("translate", model, documents)
+    assert code == 0, err
+    devices.append(loading.load_system(str(model)).model.device.type)
+    assert devices == ["meta", "meta"]
+
+
+def test_translate_plain_lines_in_a_pipe(run, model):
+    code, out, _ = run("translate", model, "-", "--strategy", "sentence", stdin="The lamp is old.\n\nIt is new.\n")
+    assert code == 0
+    lines = out.split("\n")
+    assert len(lines) == 4 and lines[1] == "" and lines[3] == ""
+
+
+def test_a_failed_write_keeps_the_old_file(run, model, documents, tmp_path, monkeypatch):
+    output = tmp_path / "out.jsonl"
+    output.write_text("precious\n")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("hf_docmt.files.os.replace", full)
+    code, _, err = run("translate", model, documents, "-o", output)
+    assert code == 1 and "No space left" in err
+    assert output.read_text() == "precious\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["documents.jsonl", "out.jsonl"]
