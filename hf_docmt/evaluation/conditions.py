@@ -1,4 +1,4 @@
-"""Other contexts in the place of the true one: none, random sentences, those of another document."""
+"""Contexts in place of the true one: none, random sentences, those of another document."""
 
 import random
 from collections import defaultdict
@@ -13,7 +13,7 @@ CONDITIONS = ("true", "empty", "random", "wrong-document")
 def with_context(items: Sequence[SuiteItem], condition: str, seed: int = 0) -> list[SuiteItem]:
     """The items with their context replaced on both sides, source and translation; all else stays.
 
-    `true`: as they are. `empty`: without past and future sentences; the current one keeps its place in the document.
+    `true`: as they are. `empty`: without past and future sentences; the current one keeps its index in the document.
     `random`: every context sentence is drawn, with its translation, from all context sentences of other documents.
     `wrong-document`: the whole context of an item of another document with as many sentences before and after, by a
     random derangement: every context is used once, but for rare sizes, see `_wrong`. A document is the item's `group`;
@@ -58,14 +58,14 @@ def _endless(pool: list, draw: random.Random) -> Iterator:
 
 
 def _wrong(items: Sequence[SuiteItem], draw: random.Random) -> list[SuiteItem]:
-    """Items of one size in order of their documents, each getting the context some places further on.
+    """Items of one size in order of their documents, each getting the context of another item, a fixed step further on.
 
     With a step from the size of the largest document to the number of items less that size nobody gets its own. Where
     there is no such step, an item gets the nearest sentences of the context of any item that has as many or more.
     """
     sizes: dict[tuple[int, int], dict[Hashable, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for place, item in enumerate(items):
-        sizes[len(_before(item)), len(_after(item))][_document(item)].append(place)
+    for index, item in enumerate(items):
+        sizes[len(_before(item)), len(_after(item))][_document(item)].append(index)
     found = list(items)
     for size, documents in sizes.items():
         if size == (0, 0):
@@ -74,20 +74,20 @@ def _wrong(items: Sequence[SuiteItem], draw: random.Random) -> list[SuiteItem]:
         draw.shuffle(groups)
         for group in groups:
             draw.shuffle(group)
-        order, largest = [place for group in groups for place in group], max(map(len, groups))
+        order, largest = [index for group in groups for index in group], max(map(len, groups))
         if 2 * largest > len(order):  # one document has most of them
-            for place in order:
-                found[place] = _of_a_longer(items, place, size, draw)
+            for index in order:
+                found[index] = _of_a_longer(items, index, size, draw)
             continue
         step = draw.randint(largest, len(order) - largest)
-        for number, place in enumerate(order):
+        for number, index in enumerate(order):
             other = items[order[(number + step) % len(order)]]
-            found[place] = _with(items[place], _before(other), _after(other))
+            found[index] = _with(items[index], _before(other), _after(other))
     return found
 
 
-def _of_a_longer(items: Sequence[SuiteItem], place: int, size: tuple[int, int], draw: random.Random) -> SuiteItem:
-    item, (past, future) = items[place], size
+def _of_a_longer(items: Sequence[SuiteItem], index: int, size: tuple[int, int], draw: random.Random) -> SuiteItem:
+    item, (past, future) = items[index], size
     own = _document(item)
     others = [
         (_before(other)[len(_before(other)) - past :], _after(other)[:future])

@@ -28,7 +28,7 @@ class PointwiseCXMI:
     """What context adds to the log-probability of each token of a reference translation, in nats."""
 
     item_id: str
-    tokens: tuple[str, ...]  # of the current sentence, its end mark last
+    tokens: tuple[str, ...]  # of the current sentence, its end token last
     with_context: tuple[float, ...]
     without_context: tuple[float, ...]
     group: str | None = None
@@ -125,19 +125,19 @@ def word_gains(found: Sequence[PointwiseCXMI], least: int = 5) -> list[tuple[str
     """(word, mean P-CXMI, how often) of words seen at least so often, those that profit most first.
 
     The gain of a word, or of a run of punctuation, is the sum over its tokens; a token counts for the word in which it
-    begins, one that adds no text for the word before it. The end mark is a word of its own.
+    begins, one that adds no text for the word before it. The end token is a word of its own.
     """
     gains: dict[str, list[float]] = defaultdict(list)
     for one in found:
         *tokens, end = (token.replace("\ufffd", "") for token in one.tokens)
         text = "".join(tokens)
         words = word_spans(text)
-        sums, place, number = [0.0] * len(words), 0, 0
+        sums, position, number = [0.0] * len(words), 0, 0
         for token, gain in zip(tokens, one.gains):
-            begin = place + len(token) - len(token.lstrip())
+            begin = position + len(token) - len(token.lstrip())
             while token.strip() and number + 1 < len(words) and words[number + 1][0] <= begin:
                 number += 1
-            place += len(token)
+            position += len(token)
             if words:
                 sums[number] += gain
         for (start, stop), gain in zip(words, sums):

@@ -61,13 +61,13 @@ def read_scores(path: str | Path, items: Sequence[SuiteItem], better: str = "low
     return scores
 
 
-def _number(line: str, place: str) -> float:
+def _number(line: str, where: str) -> float:
     try:
         number = float(line) if "_" not in line else math.nan
     except ValueError:
-        raise DataError(f"{place}: {line!r} is not a number; expected one score a line and nothing else") from None
+        raise DataError(f"{where}: {line!r} is not a number; expected one score a line and nothing else") from None
     if math.isnan(number):
-        raise DataError(f"{place}: {line.strip()!r} is not a score; check what the other system wrote for it")
+        raise DataError(f"{where}: {line.strip()!r} is not a score; check what the other system wrote for it")
     return number
 
 
