@@ -7,11 +7,11 @@ from torch import nn
 
 from .configuration_caching import CachingConfig
 from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel
+from .context_cache import SharedEncoderTranslator
 from .context_inputs import check_context, sentences_to_read
 from .context_weights import move_rows
 from .modeling_docmt import Encoder
 from .segments import is_right_padded
-from .sentence_cache import CachedTranslation
 from .shortening import new_shortener, sentence_mean
 
 
@@ -106,7 +106,7 @@ class CachingModel(ContextModel):
     encoder_class = CachingEncoder
 
 
-class CachingForConditionalGeneration(CachedTranslation, ContextForConditionalGeneration):
+class CachingForConditionalGeneration(ContextForConditionalGeneration):
     """Caching of context sentences, with sequence shortening (Maka et al. 2024); see `CachingConfig`.
 
     Segment embeddings number the places that the model knows (the released code has a table of 1025), a missing
@@ -116,6 +116,7 @@ class CachingForConditionalGeneration(CachedTranslation, ContextForConditionalGe
 
     config_class = CachingConfig
     model_class = CachingModel
+    translator_class = SharedEncoderTranslator
 
     def adapt_state_dict(self, state_dict, source_config):
         """Rows of the segment embedding go with their sentences."""

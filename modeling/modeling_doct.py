@@ -8,15 +8,15 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from .configuration_doct import DocTConfig
 from .context_attention import ContextForConditionalGeneration
+from .context_cache import ContextLayersTranslator
 from .context_inputs import CONTEXT_INPUTS, by_offset, check_context, joined, read_present
 from .context_layers import ContextLayers
 from .context_selection import SelectedAttention, selectable
-from .context_translation import ContextTranslator
+from .context_strategies import ContextTranslator
 from .context_weights import adapt_selection
 from .cpu_inference import Linear
 from .layers import DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTModel, Encoder
-from .sentence_cache import SelectedTranslation
 
 
 class GatedContext(nn.Module):
@@ -184,7 +184,7 @@ class DocTModel(DocMTModel):
         return {"context_states": states, "context_mask": mask}
 
 
-class DocTForConditionalGeneration(SelectedTranslation, ContextForConditionalGeneration):
+class DocTForConditionalGeneration(ContextForConditionalGeneration):
     """Document Transformer (Zhang et al. 2018), with auto-selection as in Fei et al. (2022); see `DocTConfig`.
 
     The second of its two training steps updates what is new alone: `training.freeze` in a recipe. Departures from the
@@ -194,15 +194,15 @@ class DocTForConditionalGeneration(SelectedTranslation, ContextForConditionalGen
 
     config_class = DocTConfig
     model_class = DocTModel
+    translator_class = ContextTranslator  # a joined context is another one for every sentence: nothing to cache
+
+    def __init__(self, config: DocTConfig):
+        super().__init__(config)
+        if config.selection == "routing":
+            self.translator_class = ContextLayersTranslator
 
     def adapt_state_dict(self, state_dict, source_config):
         return adapt_selection(self, *super().adapt_state_dict(state_dict, source_config), source_config)
-
-    def translator(self, tokenizer, batch_size: int, generate_kwargs: dict) -> ContextTranslator:
-        """A joined context is another one for every sentence, so that there is nothing to keep."""
-        if self.config.selection == "routing":
-            return super().translator(tokenizer, batch_size, generate_kwargs)
-        return ContextTranslator(self, tokenizer, batch_size, generate_kwargs)
 
 
 DocTForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")

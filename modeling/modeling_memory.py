@@ -14,7 +14,7 @@ from .configuration_memory import MemoryConfig
 from .layers import DecoderLayer, EncoderLayer
 from .memory_unit import MemoryLayer, MemoryStack
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder
-from .streaming import StreamTranslation
+from .stream_strategies import STATE, StreamTranslator
 
 
 class MemoryEncoderLayer(MemoryLayer, EncoderLayer):
@@ -171,7 +171,7 @@ class MemoryModel(DocMTModel):
         )
 
 
-class MemoryForConditionalGeneration(StreamTranslation, DocMTForConditionalGeneration):
+class MemoryForConditionalGeneration(DocMTForConditionalGeneration):
     """Transformer with recurrent memory (Feng et al. 2022).
 
     A sentence at a time; the state goes in and comes out. `encoder_memory` and `decoder_memory` (B, slots, D) are what
@@ -185,6 +185,7 @@ class MemoryForConditionalGeneration(StreamTranslation, DocMTForConditionalGener
     config_class = MemoryConfig
     model_class = MemoryModel
     output_class = MemoryLMOutput
+    translator_class = StreamTranslator
     per_source_inputs = ("attention_mask", "encoder_memory", "decoder_memory", "document_start")
 
     def forward(
@@ -220,6 +221,19 @@ class MemoryForConditionalGeneration(StreamTranslation, DocMTForConditionalGener
             document_start=document_start,
             **kwargs,
         )
+
+    @staticmethod
+    def memory_after(outputs) -> dict[str, torch.Tensor]:
+        """The state (B, slots, D) that a pass over whole sentences gave out, as `forward` takes it for the next."""
+        return {name: outputs[name] for name in STATE if outputs.get(name) is not None}
+
+    @staticmethod
+    def memory_with_rows(memory: dict[str, torch.Tensor], rows: int) -> dict[str, torch.Tensor]:
+        """A state (fewer rows, slots, D) with empty rows behind it for documents that start, (rows, slots, D)."""
+        return {
+            name: torch.cat([state, state.new_zeros(rows - state.shape[0], *state.shape[1:])])
+            for name, state in memory.items()
+        }
 
 
 MemoryForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")

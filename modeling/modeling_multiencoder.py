@@ -6,7 +6,7 @@ from .configuration_multiencoder import MultiEncoderConfig
 from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel
 from .context_inputs import check_context, joined
 from .context_layers import ContextLayers
-from .context_translation import ContextTranslation
+from .context_strategies import ContextTranslator
 from .modeling_docmt import Encoder
 
 
@@ -46,7 +46,7 @@ class MultiEncoderModel(ContextModel):
     encoder_class = MultiEncoder
 
 
-class MultiEncoderForConditionalGeneration(ContextTranslation, ContextForConditionalGeneration):
+class MultiEncoderForConditionalGeneration(ContextForConditionalGeneration):
     """Multi-encoder translation: the context has an encoder of its own (Jean et al. 2017); see `MultiEncoderConfig`.
 
     As in the baseline of Maka et al. (2024), section 5.2, the context sentences are joined by separators to one
@@ -55,6 +55,7 @@ class MultiEncoderForConditionalGeneration(ContextTranslation, ContextForConditi
 
     config_class = MultiEncoderConfig
     model_class = MultiEncoderModel
+    translator_class = ContextTranslator
 
 
 MultiEncoderForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")

@@ -5,13 +5,13 @@ from torch import nn
 
 from .configuration_routing import RoutingConfig
 from .context_attention import ContextForConditionalGeneration
+from .context_cache import ContextLayersTranslator
 from .context_inputs import CONTEXT_INPUTS, by_offset, read_present
 from .context_layers import ContextLayers
 from .context_selection import SelectedAttention, selectable
 from .context_weights import adapt_selection
 from .layers import EncoderLayer
 from .modeling_docmt import DocMTModel, Encoder
-from .sentence_cache import SelectedTranslation
 
 PREVIOUS, CURRENT, NEXT = range(3)  # rows of the segment embedding
 
@@ -109,7 +109,7 @@ class RoutingModel(DocMTModel):
     encoder_input_names = CONTEXT_INPUTS
 
 
-class RoutingForConditionalGeneration(SelectedTranslation, ContextForConditionalGeneration):
+class RoutingForConditionalGeneration(ContextForConditionalGeneration):
     """Routing of context from the sentences before and after, word by word (Fei et al. 2022); see `RoutingConfig`.
 
     The parts are `RoutingEncoder`, `Selection` and `SelectedAttention`. A neighbour that the document has not gives
@@ -118,6 +118,7 @@ class RoutingForConditionalGeneration(SelectedTranslation, ContextForConditional
 
     config_class = RoutingConfig
     model_class = RoutingModel
+    translator_class = ContextLayersTranslator
 
     def adapt_state_dict(self, state_dict, source_config):
         return adapt_selection(self, *super().adapt_state_dict(state_dict, source_config), source_config)

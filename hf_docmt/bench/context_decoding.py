@@ -1,5 +1,6 @@
 """What one process of the cost bench by context measures: a case as JSON to seconds and memory of sentences as JSON."""
 
+import copy
 import json
 import sys
 from collections.abc import Callable, Mapping
@@ -8,11 +9,12 @@ import torch
 
 from hf_docmt import registry
 from hf_docmt.bench.attention_step import SEP
-from hf_docmt.bench.document_decoding import SPECIAL, WARM_UP, random_model, random_walk
+from hf_docmt.bench.document_decoding import SPECIAL, WARM_UP, random_document, random_model
 from hf_docmt.bench.memory import gauged, prepare, release_at_once, timed, trim_memory
-from hf_docmt.modeling.context_translation import ContextTranslator
-from hf_docmt.modeling.generation_docmt import Translator, Walk
-from hf_docmt.modeling.sentence_cache import KeepingTranslator
+from hf_docmt.modeling.context_cache import CachedContextTranslator
+from hf_docmt.modeling.context_strategies import ContextTranslator
+from hf_docmt.modeling.document_state import CurrentSentence, DocumentState
+from hf_docmt.modeling.strategies import SegmentTranslator
 
 STEPS = 3  # training steps of a measurement
 
@@ -45,13 +47,13 @@ def translation(case: Mapping, device: torch.device) -> Callable[[int, int], Cal
     size, future = case["sentence_tokens"], case["fields"].get("future_context", 0)
 
     def begin(past: int, sentences: int) -> Callable[[], list[list[int]]]:
-        walk = random_walk(past + sentences + future, size, case["vocab_size"])
-        translator = model.translator(None, 1, {"max_new_tokens": size, "num_beams": 1, "do_sample": False})
-        pass_by(translator, walk, past)
+        document = random_document(past + sentences + future, size, case["vocab_size"])
+        translator = model.translator_class(model, 1, {"max_new_tokens": size, "num_beams": 1, "do_sample": False})
+        pass_by(translator, document, past)
 
         def translate() -> list[list[int]]:
-            slide(translator, walk, past, past + sentences)
-            targets = [unit.target for unit in walk.units[past : past + sentences]]
+            slide(translator, document, past, past + sentences)
+            targets = [part.target for part in document.parts[past : past + sentences]]
             wrong = {len(ids) for ids in targets} - {size}
             if wrong:
                 raise RuntimeError(f"expected {size} target tokens a sentence, got {sorted(wrong)}")
@@ -92,24 +94,22 @@ def training_step(case: Mapping, device: torch.device) -> Callable[[], object]:
     return step
 
 
-def pass_by(translator: Translator, walk: Walk, end: int) -> None:
-    """Bring a translator past the first sentences of a document: of these it keeps what it would have kept.
+def pass_by(translator: SegmentTranslator | ContextTranslator, document: DocumentState, end: int) -> None:
+    """Bring a translator past the first sentences of a document: of these its cache holds what it would have kept.
 
     One token each is written, as context of the source needs no more.
     """
-    if isinstance(translator, KeepingTranslator):  # others keep nothing
-        asked, translator.settings.max_new_tokens = translator.settings.max_new_tokens, 1
-        slide(translator, walk, 0, end)
-        translator.settings.max_new_tokens = asked
+    if isinstance(translator, CachedContextTranslator):
+        short = copy.copy(translator)  # of the same cache
+        short.settings = copy.deepcopy(translator.settings)
+        short.settings.max_new_tokens = 1
+        slide(short, document, 0, end)
 
 
-def slide(translator: Translator, walk: Walk, first: int, end: int) -> None:
+def slide(translator: SegmentTranslator | ContextTranslator, document: DocumentState, first: int, end: int) -> None:
     """Strategy `sliding` from one sentence of a document to another, as it goes on from those before."""
-    places = [(walk, place) for place in range(first, end)]
-    if isinstance(translator, ContextTranslator):
-        translator.in_runs(places)
-    else:
-        translator.windows(places, translator.past, translator.future)
+    with translator.model.prepacked_weights():
+        translator.slide([CurrentSentence(document, index) for index in range(first, end)])
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from hf_docmt import registry
 from hf_docmt.bench.memory import gauge, trim_memory
-from hf_docmt.modeling.generation_docmt import Unit, Walk
+from hf_docmt.modeling.document_state import DocumentState, SentencePart
 
 SPECIAL = 6  # number of special tokens, which are the first ones
 NEVER = -1e9  # logit bias
@@ -35,13 +35,13 @@ def translation(case: Mapping, device: torch.device) -> Callable[[], list[list[i
     model = random_model(case["architecture"], case["fields"], case["sizes"], case["vocab_size"]).to(device)
 
     def translate(units: int, size: int) -> list[list[int]]:
-        walk = random_walk(units, size, case["vocab_size"])
-        translator = model.translator(None, 1, {"max_new_tokens": size, "num_beams": 1, "do_sample": False})
-        getattr(translator, case["strategy"])([walk])
-        wrong = {len(unit.target) for unit in walk.units} - {size}
+        document = random_document(units, size, case["vocab_size"])
+        translator = model.translator_class(model, 1, {"max_new_tokens": size, "num_beams": 1, "do_sample": False})
+        translator.translate([document], case["strategy"])
+        wrong = {len(part.target) for part in document.parts} - {size}
         if wrong:
             raise RuntimeError(f"expected {size} target tokens a unit, got {sorted(wrong)}")
-        return [unit.target for unit in walk.units]
+        return [part.target for part in document.parts]
 
     translate(WARM_UP, case["chunk"])
     trim_memory()
@@ -60,10 +60,10 @@ def random_model(architecture: str, fields: Mapping, sizes: Mapping, vocab_size:
     return model
 
 
-def random_walk(units: int, size: int, vocab_size: int) -> Walk:
+def random_document(units: int, size: int, vocab_size: int) -> DocumentState:
     """A document of so many units of `size` random tokens each, without special ones."""
     ids = torch.randint(SPECIAL, vocab_size, (units, size)).tolist()
-    return Walk(units, [Unit(number, unit) for number, unit in enumerate(ids)], [])
+    return DocumentState(units, [SentencePart(number, unit) for number, unit in enumerate(ids)])
 
 
 if __name__ == "__main__":

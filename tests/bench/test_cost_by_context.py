@@ -13,7 +13,7 @@ from hf_docmt.bench import rounds as turns
 from hf_docmt.bench import subprocesses as apart
 from hf_docmt.bench.context_decoding import measure
 from hf_docmt.bench.cost_by_context import NEEDS_CONTEXT, PEER, ROUTING, SINGLE, SYSTEMS, bench_contexts, reach_of
-from hf_docmt.bench.document_decoding import NEVER, SPECIAL, random_model, random_walk
+from hf_docmt.bench.document_decoding import NEVER, SPECIAL, random_document, random_model
 from hf_docmt.bench.marian import TRANSFORMER_BASE
 from hf_docmt.bench.timing import format_bench
 
@@ -135,9 +135,10 @@ def test_what_follows_the_lead_is_translated_as_by_sliding(name, monkeypatch):
     written.clear()
     found = translate()
     torch.manual_seed(5)
-    walk = random_walk(CONTEXT + SENTENCES + case["fields"].get("future_context", 0), SIZE, TOKENS)
-    model.translator(None, 1, {"max_new_tokens": SIZE, "num_beams": 1, "do_sample": False}).sliding([walk])
-    assert found == [unit.target for unit in walk.units[CONTEXT : CONTEXT + SENTENCES]]
+    document = random_document(CONTEXT + SENTENCES + case["fields"].get("future_context", 0), SIZE, TOKENS)
+    settings = {"max_new_tokens": SIZE, "num_beams": 1, "do_sample": False}
+    model.translator_class(model, 1, settings).translate([document], "sliding")
+    assert found == [part.target for part in document.parts[CONTEXT : CONTEXT + SENTENCES]]
     for inputs in written[:SENTENCES] if name != ROUTING else ():  # it has read its context before
         assert context_sentences(case, inputs) == (0 if name == PEER else CONTEXT)
 

@@ -13,7 +13,8 @@ from torch.nn import functional as F
 from hf_docmt import registry
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.modeling.configuration_caching import CachingConfig
-from hf_docmt.modeling.context_translation import ContextTranslator
+from hf_docmt.modeling.context_cache import SharedEncoderTranslator
+from hf_docmt.modeling.context_strategies import ContextTranslator
 from hf_docmt.modeling.shortening import sparsemax
 
 SHORT = {"max_new_tokens": 6, "no_repeat_ngram_size": 2}
@@ -155,11 +156,11 @@ def translators(model, document_batches: list[list[list[str]]], strategy: str | 
     cached = [
         model.translate_documents(documents, word_tokenizer(), strategy, 3, **SHORT) for documents in document_batches
     ]
-    model.translator = lambda tokenizer, size, settings: ContextTranslator(model, tokenizer, size, settings)
+    model.translator_class = ContextTranslator
     anew = [
         model.translate_documents(documents, word_tokenizer(), strategy, 3, **SHORT) for documents in document_batches
     ]
-    del model.translator
+    del model.translator_class
     return [cached, anew]
 
 
@@ -181,30 +182,33 @@ def test_every_sentence_is_encoded_once(case, monkeypatch):
     monkeypatch.setattr(
         type(encoder), "read", lambda self, **inputs: rows.append(len(inputs["input_ids"])) or read(self, **inputs)
     )
-    translator = model.translator
 
-    def watched(*arguments):
-        kept.append(translator(*arguments))
-        return kept[-1]
+    class Watched(SharedEncoderTranslator):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            kept.append(self)
 
-    model.translator = watched
+    model.translator_class = Watched
     written = {"max_new_tokens": 3, "min_new_tokens": 2, "suppress_tokens": [SEP]}  # empty ones are no context
     model.translate_documents(DOCUMENTS, word_tokenizer(), batch_size=2, **written)
     lengths = [len(document) for document in DOCUMENTS if document]
     translations = sum(length - 1 for length in lengths) if model.config.context_sides != "source" else 0
     assert sum(rows) == sum(lengths) + translations
-    assert not kept[0].states and not kept[0].vectors
+    assert not kept[0].states and not kept[0].cache
 
 
 def test_the_newest_are_kept():
     model = build("caching", past_context=2)
-    translator = model.translator(word_tokenizer(), 1, {"max_new_tokens": 3})
     seen = []
-    forget = translator.forget
-    translator.forget = lambda walk, place: (forget(walk, place), seen.append({key[1] for key in translator.vectors}))
-    documents = model.translate_documents
-    model.translator = lambda *arguments: translator
-    documents([random_text([2] * 5, seed=3)], word_tokenizer(), "sequential")
+
+    class Watched(SharedEncoderTranslator):
+        def forget(self, *arguments):
+            super().forget(*arguments)
+            seen.append({context.index for context in self.cache})
+
+    model.translator_class = Watched
+    document = random_text([2] * 5, seed=3)
+    model.translate_documents([document], word_tokenizer(), "sequential", batch_size=1, max_new_tokens=3)
     assert seen == [{0}, {0, 1}, {1, 2}, {2, 3}, set()]
 
 
@@ -541,7 +545,7 @@ def test_training_and_translation_see_the_same_context():
     architecture = registry.get("routing")
     examples = architecture.examples(documents_of((document, ["w9"] * 6)), word_tokenizer(), model.config)
     collate, seen = architecture.collator(model.config, word_tokenizer()), []
-    model.translator = lambda *arguments: ContextTranslator(model, *arguments)
+    model.translator_class = ContextTranslator
     generate = model.generate
     model.generate = lambda **inputs: seen.append(inputs) or generate(**inputs)
     model.translate_documents([document], word_tokenizer(), "sequential", max_new_tokens=2)

@@ -12,9 +12,9 @@ from support.tiny_models import EOS, SEP, build, plain_model, word_tokenizer
 
 from hf_docmt.modeling.configuration_doct import DocTConfig
 from hf_docmt.modeling.configuration_routing import RoutingConfig
+from hf_docmt.modeling.context_cache import ContextLayersTranslator
 from hf_docmt.modeling.context_selection import Selection
-from hf_docmt.modeling.context_translation import ContextTranslator
-from hf_docmt.modeling.sentence_cache import SelectedTranslator
+from hf_docmt.modeling.context_strategies import ContextTranslator
 from hf_docmt.training.initialization import build_model
 
 SHORT = {"max_new_tokens": 6, "no_repeat_ngram_size": 2}
@@ -240,17 +240,22 @@ def test_context_beyond_the_model(architecture):
         ("doct", {"selection": "routing", "past_context": 1, "future_context": 2}),
     ],
 )
-def test_every_context_sentence_is_read_once(architecture, fields, monkeypatch):
+def test_every_context_sentence_is_read_once(architecture, fields):
     """In routing once as previous and once as next one; translations are those of reading it anew every time."""
     model, read, translators = build(architecture, **fields), [], []
-    keep = SelectedTranslator.keep
-    monkeypatch.setattr(
-        SelectedTranslator, "keep", lambda self, keys, source: read.extend(keys) or keep(self, keys, source)
-    )
-    new = model.translator
-    model.translator = lambda *arguments: translators.append(new(*arguments)) or translators[-1]
+
+    class Recorded(ContextLayersTranslator):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            translators.append(self)
+
+        def store(self, contexts, *inputs):
+            read.extend(contexts)
+            super().store(contexts, *inputs)
+
+    model.translator_class = Recorded
     kept = model.translate_documents(DOCUMENTS, word_tokenizer(), "sequential", 2, **SHORT)
-    model.translator = lambda *arguments: ContextTranslator(model, *arguments)
+    model.translator_class = ContextTranslator
     assert model.translate_documents(DOCUMENTS, word_tokenizer(), "sequential", 2, **SHORT) == kept
     past, future = model.config.past_context, model.config.future_context
     needed = {
@@ -261,7 +266,7 @@ def test_every_context_sentence_is_read_once(architecture, fields, monkeypatch):
         if other != place
     }
     assert len(read) == len(set(read)) == len(needed)
-    assert not translators[0].vectors
+    assert not translators[0].cache
 
 
 # Starting from a model with other context

@@ -7,7 +7,8 @@ from support.slow_translation import Slow, settings
 from support.tiny_models import EOS, build, random_text, word_tokenizer
 from transformers import GenerationConfig
 
-from hf_docmt.modeling.generation_docmt import Translator, Unit, Walk
+from hf_docmt.modeling.document_state import DocumentState, SentencePart
+from hf_docmt.modeling.strategies import SegmentTranslator
 
 DOCUMENTS = [random_text(lengths, seed) for seed, lengths in enumerate([[3, 1, 2, 4, 2], [1, 2], [4, 3, 2], [2]])]
 WINDOW = {"past_context": 2, "segment_encoding": "learned", "persistent": True}
@@ -145,9 +146,10 @@ def test_length_of_a_sentence_does_not_depend_on_the_batch():
 
 def test_no_part_of_a_document_passes_the_limit():
     model = build(view="chunk", chunk_tokens=12)
-    translator = Translator(model, word_tokenizer(), 4, {})
+    translator = SegmentTranslator(model, 4, {})
     for lengths in ([5, 5, 5], [1, 9, 1, 9, 1], [11] * 4, [20, 1, 1], [3]):
-        parts = translator.parts(Walk(len(lengths), [Unit(i, [7] * n) for i, n in enumerate(lengths)], []))
+        parts = [SentencePart(index, [7] * length) for index, length in enumerate(lengths)]
+        parts = translator.segments(DocumentState(len(parts), parts))
         assert [place for first, end in parts for place in range(first, end)] == list(range(len(lengths)))
         limit = max(12, max(lengths) + 1)
         assert all(sum(lengths[first:end]) + end - first <= limit for first, end in parts)

@@ -1,0 +1,188 @@
+"""Decoding of translation jobs in batches: padding, limits of tokens for each row, a target prefix that grows."""
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from transformers import StoppingCriteria, StoppingCriteriaList
+
+from .document_state import DocumentState
+
+
+@dataclass
+class Job:
+    """Source segment, forced target prefix, sentences in the source, and source tokens of what is to be generated."""
+
+    source: list[int]
+    prefix: list[int]
+    sentences: int
+    length: int
+
+
+@dataclass
+class Output:
+    """Generated ids without the end token, and whether one was generated."""
+
+    ids: list[int]
+    finished: bool
+
+
+class BatchDecoder:
+    """Runs `model.generate` on jobs, with generation settings as `generate` takes them.
+
+    `generate_kwargs` may hold a `generation_config`; other settings in it come before those of the configuration.
+    """
+
+    def __init__(self, model, batch_size: int, generate_kwargs: dict):
+        self.model, self.config, self.batch_size = model, model.config, batch_size
+        generate_kwargs = dict(generate_kwargs)
+        self.settings = copy.deepcopy(generate_kwargs.pop("generation_config", None) or model.generation_config)
+        self.generate_kwargs = self.settings.update(**generate_kwargs)  # what no configuration holds
+        self.settings.update(return_dict_in_generate=False, num_return_sequences=1)
+        self.sep, self.pad = getattr(self.config, "sep_token_id", None), self.config.pad_token_id
+        eos, start = model.generation_config.eos_token_id, self.settings.decoder_start_token_id
+        self.eos = eos[0] if isinstance(eos, list) else eos
+        self.start = self.config.decoder_start_token_id if start is None else start
+
+    def segment_job(self, document: DocumentState, first: int, end: int, padding: int = 0) -> Job:
+        """Source segment of the parts first..end, and behind it `padding` empty sentences."""
+        source: list[int] = []
+        for part in document.parts[first:end]:
+            source += [*part.ids, self.sep]
+        source = source[:-1] + [self.sep] * padding + [self.eos]
+        prefix = [self.config.bod_token_id] if getattr(self.config, "use_bod", False) and first == 0 else []
+        return Job(prefix + source, list(prefix), end - first + padding, len(source))
+
+    def decode(self, jobs: list[Job], stop_at_sep: bool = False) -> list[Output]:
+        """Outputs of independent jobs, in their order; longest together, in batches."""
+        outputs: list[Output] = [Output([], True)] * len(jobs)
+        order = sorted(range(len(jobs)), key=lambda row: -len(jobs[row].source))
+        for start in range(0, len(order), self.batch_size):
+            rows = order[start : start + self.batch_size]
+            batch = [jobs[row] for row in rows]
+            inputs = self.source_inputs(batch) | self.prefix_inputs(batch)
+            for row, output in zip(rows, self.generate(inputs, [job.length for job in batch], stop_at_sep)):
+                outputs[row] = output
+        return outputs
+
+    def source_inputs(self, jobs: list[Job]) -> dict[str, torch.Tensor]:
+        """`input_ids` and `attention_mask` (B, S) of the jobs' sources."""
+        ids, mask = pad_rows([job.source for job in jobs], self.pad, self.model.device)
+        return {"input_ids": ids, "attention_mask": mask}
+
+    def prefix_inputs(self, jobs: list[Job]) -> dict[str, torch.Tensor]:
+        """`decoder_input_ids` and `decoder_attention_mask` (B, T) of the jobs' prefixes, padded on the left, if any."""
+        if not any(job.prefix for job in jobs):
+            return {}
+        prompts = [[self.start, *job.prefix] for job in jobs]
+        ids, mask = pad_rows(prompts, self.pad, self.model.device, side="left")
+        return {"decoder_input_ids": ids, "decoder_attention_mask": mask}
+
+    def generate(self, inputs: dict, lengths: list[int], stop_at_sep: bool = False, **settings) -> list[Output]:
+        """Outputs of one batch of `generate` inputs whose rows have so many source tokens to translate."""
+        ends = [self.eos, self.sep] if stop_at_sep else [self.eos]
+        prompt = inputs["decoder_input_ids"].shape[1] if "decoder_input_ids" in inputs else 1
+        limits = self.token_limits(lengths, prompt)
+        config = copy.deepcopy(self.settings)
+        # one token more than any row gets: an end that settings force at the last one would hide what is cut off
+        config.update(eos_token_id=ends, max_new_tokens=max(limits) + 1, **settings)
+        others = dict(self.generate_kwargs)
+        criteria = StoppingCriteriaList([*(others.pop("stopping_criteria", None) or []), RowLimits(limits, prompt)])
+        sequences = self.model.generate(**inputs, **others, generation_config=config, stopping_criteria=criteria)
+        outputs = []
+        for ids, limit in zip(sequences[:, prompt:].tolist(), limits):
+            ids = ids[:limit]  # behind it is padding, for which beam search may take the end token
+            end = next((index for index, token in enumerate(ids) if token in ends), None)
+            outputs.append(Output(ids[:end], end is not None))
+        return outputs
+
+    def token_limits(self, lengths: list[int], prompt: int) -> list[int]:
+        """New tokens that each row may get: `max_new_tokens`, or twice its source tokens and 32 more."""
+        asked = self.settings.max_new_tokens
+        limits = [2 * length + 32 if asked is None else asked for length in lengths]
+        if getattr(self.config, "position_type", None) == "learned":
+            limits = [max(1, min(limit, self.config.max_position_embeddings - prompt)) for limit in limits]
+        return limits
+
+
+class RowLimits(StoppingCriteria):
+    """Ends each row (and all its beams) after its own number of new tokens, so that no other row changes it."""
+
+    def __init__(self, limits: list[int], prompt: int):
+        self.ends = torch.tensor(limits) + prompt
+
+    def __call__(self, input_ids: torch.Tensor, scores, **kwargs) -> torch.Tensor:
+        ends = self.ends.to(input_ids.device).repeat_interleave(input_ids.shape[0] // len(self.ends))
+        return input_ids.shape[1] >= ends
+
+
+class PrefixState:
+    """Encoder states and the decoder's cache of a growing target prefix, rows = parts of documents.
+
+    New prefix tokens are appended as columns, padded on the left inside their columns; the mask leaves the holes out,
+    and positions count tokens only, so rows of different length keep their cache without being moved.
+    """
+
+    def __init__(self, decoder: BatchDecoder, jobs: list[Job]):
+        self.model, self.pad = decoder.model, decoder.pad
+        source = decoder.source_inputs(jobs)
+        with torch.no_grad():
+            self.encoder_outputs = self.model.get_encoder()(**source, return_dict=True)
+        self.source_mask = source["attention_mask"]
+        prompts = [[decoder.start, *job.prefix] for job in jobs]
+        # padded by the start token, or generate puts one more in front
+        self.ids, self.mask = pad_rows(prompts, decoder.start, self.model.device, side="left")
+        self.cache = None
+
+    def inputs(self) -> dict:
+        """What `generate` takes to go on."""
+        self.cache = self.cache if self.cache is not None else self.model.new_cache()
+        return {
+            "encoder_outputs": self.encoder_outputs,
+            "attention_mask": self.source_mask,
+            "decoder_input_ids": self.ids,
+            "decoder_attention_mask": self.mask,
+            "past_key_values": self.cache,
+        }
+
+    def extend(self, tokens: list[list[int]]) -> None:
+        """Append the chosen sentences; of the cache only the prompt stays, which all beams of a row share."""
+        self.cache.keep(self.ids.shape[0], self.ids.shape[1])
+        ids, mask = pad_rows(tokens, self.pad, self.ids.device, side="left")
+        self.ids, self.mask = torch.cat([self.ids, ids], dim=1), torch.cat([self.mask, mask], dim=1)
+
+    def select(self, rows: list[int]) -> None:
+        """Keep these rows."""
+        if len(rows) == self.ids.shape[0]:
+            return
+        index = torch.tensor(rows, device=self.ids.device)
+        self.ids, self.mask, self.source_mask = self.ids[index], self.mask[index], self.source_mask[index]
+        for name, value in self.encoder_outputs.items():
+            if torch.is_tensor(value):
+                self.encoder_outputs[name] = value[index]
+        self.cache.batch_select_indices(index)
+
+
+def pad_rows(rows: list[list[int]], pad: int, device, side: str = "right") -> tuple[torch.Tensor, torch.Tensor]:
+    """Token ids of each row -> ids (B, longest), padded on the `right` or `left`, and their mask, 1 = token."""
+    width, ids, mask = max(map(len, rows)), [], []
+    for row in rows:
+        padding, absent = [pad] * (width - len(row)), [0] * (width - len(row))
+        present = [1] * len(row)
+        ids.append([*row, *padding] if side == "right" else [*padding, *row])
+        mask.append([*present, *absent] if side == "right" else [*absent, *present])
+    return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
+
+
+@contextmanager
+def inference(model) -> Iterator[None]:
+    """Evaluation mode, and weights that do not change; the mode before comes back at the end."""
+    was_training = model.training
+    model.eval()
+    try:
+        with model.prepacked_weights():
+            yield
+    finally:
+        model.train(was_training)

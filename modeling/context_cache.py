@@ -1,0 +1,145 @@
+"""Strategies with a cache: what is computed of a context sentence is computed once, for all whose context it is."""
+
+from collections.abc import Sequence
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from .batch_decoding import pad_rows
+from .context_attention import ContextEncoderOutput
+from .context_strategies import ContextSentence, ContextTranslator, Reach
+from .document_state import CurrentSentence
+
+
+class CachedContextTranslator(ContextTranslator):
+    """Base class: the strategies of `ContextTranslator` with the vectors of context sentences in `cache`."""
+
+    def __init__(self, model, batch_size: int, generate_kwargs: dict):
+        super().__init__(model, batch_size, generate_kwargs)
+        self.cache: dict[ContextSentence, torch.Tensor] = {}
+
+    def translate_known(self, sentences: Sequence[CurrentSentence], reach: Reach) -> None:
+        needed = dict.fromkeys(context for sentence in sentences for context in self.needed_for(sentence, reach))
+        self.encode([context for context in needed if context not in self.cache])
+        super().translate_known(sentences, reach)
+        for sentence in sentences:
+            self.forget(sentence, reach)
+
+    def needed_for(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:
+        """What has to be in the cache before a sentence is translated."""
+        return self.context_of(sentence, reach)
+
+    @torch.no_grad()
+    def encode(self, contexts: Sequence[ContextSentence]) -> None:
+        """Read sentences into the cache, longest together."""
+        ids = {context: self.context_ids(context) for context in contexts}
+        order = sorted(contexts, key=lambda context: -len(ids[context]))
+        for start in range(0, len(order), self.batch_size):
+            batch = order[start : start + self.batch_size]
+            self.store(batch, *pad_rows([ids[context] for context in batch], self.pad, self.model.device))
+
+    def store(self, contexts: Sequence[ContextSentence], input_ids: torch.Tensor, mask: torch.Tensor) -> None:
+        """Put what the model reads of these sentences, ids and mask (P, L), into the cache."""
+        raise NotImplementedError
+
+    def forget(self, sentence: CurrentSentence, reach: Reach) -> None:
+        """Drop what no sentence after this one reads: the newest `past` sentences stay.
+
+        In `sliding` that is done after several batches, whose sentences are translated in the order of their length.
+        """
+        document, index = sentence
+        ended = index == len(document.parts) - 1
+        for old in range(index + 1) if ended else [index - reach.past]:
+            for kind in ({}, {"is_target": True}, {"is_next": True}):
+                self.cache.pop(ContextSentence(document, old, **kind), None)
+
+
+class SharedEncoderTranslator(CachedContextTranslator):
+    """For a model whose context goes through the encoder of current sentences.
+
+    Each sentence is encoded and shortened once, for itself and for those whose context it is.
+    """
+
+    def __init__(self, model, batch_size: int, generate_kwargs: dict):
+        super().__init__(model, batch_size, generate_kwargs)
+        self.states: dict[ContextSentence, torch.Tensor] = {}  # encoder states (L, D) of sentences still to translate
+
+    def needed_for(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:
+        return [ContextSentence(*sentence), *super().needed_for(sentence, reach)]
+
+    def store(self, contexts: Sequence[ContextSentence], input_ids: torch.Tensor, mask: torch.Tensor) -> None:
+        states, vectors, kept = self.model.get_encoder().read(input_ids=input_ids, attention_mask=mask)
+        for row, (context, length) in enumerate(zip(contexts, mask.sum(dim=1).tolist())):
+            self.cache[context] = vectors[row, kept[row]]  # (K, D)
+            if not context.is_target:
+                self.states[context] = states[row, :length]
+
+    def forget(self, sentence: CurrentSentence, reach: Reach) -> None:
+        del self.states[ContextSentence(*sentence)]
+        super().forget(sentence, reach)
+
+    @torch.no_grad()
+    def context_inputs(self, batch: Sequence[CurrentSentence], reach: Reach, source: dict) -> dict:
+        encoder = self.model.get_encoder()
+        current = [ContextSentence(*sentence) for sentence in batch]
+        states = pad_sequence([self.states[sentence] for sentence in current], batch_first=True)  # (B, S, D)
+        grid, offsets, is_target = self.context_grid(batch, reach)
+        absent = states.new_zeros(0, states.shape[2])
+        rows = [self.cache[context] if context else absent for context in grid]
+        parts = []
+        if any(len(row) for row in rows):
+            vectors, kept = (part.unflatten(0, offsets.shape) for part in pad_vectors(rows))  # (B, C, K, D), (B, C, K)
+            parts.append(encoder.placed(vectors, kept, offsets, is_target))
+        if self.config.include_current:
+            parts.append(encoder.placed_current(*pad_vectors([self.cache[sentence] for sentence in current])))
+        context, mask = (torch.cat(part, dim=1) for part in zip(*parts)) if parts else (None, None)
+        outputs = ContextEncoderOutput(last_hidden_state=states, context_states=context, context_mask=mask)
+        return {"encoder_outputs": outputs, "attention_mask": source["attention_mask"]}
+
+
+class ContextLayersTranslator(CachedContextTranslator):
+    """For a model that reads each context sentence by layers of their own.
+
+    A sentence goes through them once, or once as a sentence before and once as one after, where the model knows these
+    apart.
+    """
+
+    def context_of(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:
+        tells_next = self.model.get_encoder().tells_next
+        return [
+            context._replace(is_target=False, is_next=tells_next and context.index > sentence.index)
+            for context in super().context_of(sentence, reach)
+        ]
+
+    def store(self, contexts: Sequence[ContextSentence], input_ids: torch.Tensor, mask: torch.Tensor) -> None:
+        is_next = torch.tensor([context.is_next for context in contexts], device=self.model.device)
+        read = self.model.get_encoder().read_context(input_ids=input_ids, attention_mask=mask, is_next=is_next)
+        outputs = torch.stack(read, dim=2)  # (P, L, layers, D)
+        for row, (context, length) in enumerate(zip(contexts, mask.sum(dim=1).tolist())):
+            self.cache[context] = outputs[row, :length]  # (L, layers, D)
+
+    @torch.no_grad()
+    def context_inputs(self, batch: Sequence[CurrentSentence], reach: Reach, source: dict) -> dict:
+        """Encoder outputs of the sentences, each context sentence in the column of its offset, past ones first."""
+        encoder, columns = self.model.get_encoder(), self.config.context_places
+        by_offset = [
+            {context.index - sentence.index: context for context in self.context_of(sentence, reach)}
+            for sentence in batch
+        ]
+        rows = [self.cache.get(found.get(offset)) for found in by_offset for offset in columns]
+        context = None
+        if any(row is not None for row in rows):
+            absent = next(row for row in rows if row is not None)[:0]
+            outputs, mask = pad_vectors([absent if row is None else row for row in rows])  # (B*C, L, layers, D)
+            shape = (len(batch), len(columns))
+            layers = [layer.unflatten(0, shape) for layer in outputs.unbind(dim=2)]  # (B, C, L, D) each
+            context = layers, mask.unflatten(0, shape)
+        outputs = encoder(**source, context=context, return_dict=True)
+        return {"encoder_outputs": outputs, "attention_mask": source["attention_mask"]}
+
+
+def pad_vectors(rows: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Vectors of some sentences, (K, ..., D) each -> (P, longest K, ..., D) and which are there, (P, K) bool."""
+    lengths = torch.tensor([len(row) for row in rows], device=rows[0].device)
+    vectors = pad_sequence(rows, batch_first=True)
+    return vectors, torch.arange(vectors.shape[1], device=vectors.device) < lengths[:, None]

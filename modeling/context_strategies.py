@@ -1,0 +1,145 @@
+"""Strategies for models that read context sentences as inputs of their own and write the current sentence alone."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+from .batch_decoding import pad_rows
+from .document_state import CurrentSentence, DocumentState, all_sentences
+from .strategies import Translator
+
+SORTED_BATCHES = 16  # batches whose sentences are sorted by length together
+
+
+class Reach(NamedTuple):
+    """How many sentences before and after the current one are its context."""
+
+    past: int
+    future: int
+
+
+class ContextSentence(NamedTuple):
+    """A part of a document as context: its source, or its translation; read as a sentence before or after."""
+
+    document: DocumentState
+    index: int
+    is_target: bool = False
+    is_next: bool = False
+
+
+class ContextTranslator(Translator):
+    """`sentence`, `sliding` where the context is of the source, and `sequential` for context of the target.
+
+    `sliding`: sentences with their context, in any order; `sequential`: the n-th sentences of `batch_size` documents
+    together, for earlier translations as context; `sentence`: without context. Blank sentences are no context, nor are
+    empty translations; a part of an over-long sentence counts as a sentence.
+    """
+
+    @classmethod
+    def default_strategy(cls, config) -> str:
+        if not config.past_context and not config.future_context:
+            return "sentence"
+        return "sliding" if config.context_sides == "source" else "sequential"
+
+    @classmethod
+    def check_strategy(cls, config, strategy: str) -> None:
+        if strategy == "full":
+            raise ValueError(
+                "strategy 'full' needs a model that writes all sentences; this one writes the current sentence alone: "
+                f"use {cls.default_strategy(config)!r} or 'sentence'."
+            )
+        if strategy == "sliding" and config.context_sides != "source":
+            raise ValueError(
+                "strategy 'sliding' translates sentences in any order, but this model's context are the translations "
+                f"before (context_sides={config.context_sides!r}): use 'sequential' or 'sentence'."
+            )
+        super().check_strategy(config, strategy)
+
+    def sentence(self, documents: list[DocumentState]) -> None:
+        """Every sentence without context."""
+        self.in_order(all_sentences(documents), Reach(0, 0))
+
+    def sliding(self, documents: list[DocumentState]) -> None:
+        """Every sentence with its context, which is of the source alone."""
+        self.slide(all_sentences(documents))
+
+    def slide(self, sentences: Sequence[CurrentSentence]) -> None:
+        """Strategy `sliding` for these sentences."""
+        self.in_order(sentences, Reach(self.past, self.future))
+
+    def in_order(self, sentences: Sequence[CurrentSentence], reach: Reach) -> None:
+        """Translate sentences in order, so many at a time that sorting them by length pays."""
+        size = SORTED_BATCHES * self.batch_size
+        for start in range(0, len(sentences), size):
+            self.translate_known(sentences[start : start + size], reach)
+
+    def sequential(self, documents: list[DocumentState]) -> None:
+        """The n-th sentences of `batch_size` documents together."""
+        documents = sorted(documents, key=lambda document: -len(document.parts))
+        for start in range(0, len(documents), self.batch_size):
+            group = documents[start : start + self.batch_size]
+            for index in range(len(group[0].parts)):
+                sentences = [CurrentSentence(document, index) for document in group if index < len(document.parts)]
+                self.translate_known(sentences, Reach(self.past, self.future))
+
+    def translate_known(self, sentences: Sequence[CurrentSentence], reach: Reach) -> None:
+        """Translate sentences whose context is known, longest together."""
+        order = sorted(sentences, key=lambda sentence: -len(sentence.part.ids))
+        for start in range(0, len(order), self.batch_size):
+            batch = order[start : start + self.batch_size]
+            jobs = [self.sentence_job(*sentence) for sentence in batch]
+            inputs = self.context_inputs(batch, reach, self.source_inputs(jobs)) | self.prefix_inputs(jobs)
+            for sentence, output in zip(batch, self.generate(inputs, [job.length for job in jobs])):
+                self.take_sentence(sentence, output)
+
+    def sentence_job(self, document: DocumentState, index: int):
+        return self.segment_job(document, index, index + 1)
+
+    def context_of(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:
+        """The context of a sentence: sources before and after it, then translations before it."""
+        document, index = sentence
+        past = range(max(0, index - reach.past), index)
+        future = range(index + 1, min(len(document.parts), index + 1 + reach.future))
+        sources = (*past, *future) if self.sides != "target" else ()
+        targets = [other for other in past if self.sides != "source" and document.parts[other].target]
+        return [ContextSentence(document, other) for other in sources] + [
+            ContextSentence(document, other, is_target=True) for other in targets
+        ]
+
+    def context_ids(self, context: ContextSentence) -> list[int]:
+        """A context sentence as the encoder reads it."""
+        job = self.sentence_job(context.document, context.index)
+        if context.is_target:
+            return [*job.prefix, *context.document.parts[context.index].target, self.eos]
+        return job.source
+
+    def context_grid(
+        self, batch: Sequence[CurrentSentence], reach: Reach
+    ) -> tuple[list[ContextSentence | None], torch.Tensor, torch.Tensor]:
+        """B times C context sentences, None where others have more; `context_offsets`, `context_is_target` (B, C)."""
+        found = [self.context_of(sentence, reach) for sentence in batch]
+        width = max(1, *map(len, found))
+        grid = [context + [None] * (width - len(context)) for context in found]
+        offsets = [
+            [other.index - sentence.index if other else 0 for other in context]
+            for sentence, context in zip(batch, grid)
+        ]
+        is_target = [[other.is_target if other else False for other in context] for context in grid]
+        device = self.model.device
+        flat = [other for context in grid for other in context]
+        return flat, torch.tensor(offsets, device=device), torch.tensor(is_target, device=device)
+
+    def context_inputs(self, batch: Sequence[CurrentSentence], reach: Reach, source: dict) -> dict:
+        """What `generate` takes for a batch of sentences: `source`, and their context where any has one."""
+        grid, offsets, is_target = self.context_grid(batch, reach)
+        rows = [self.context_ids(context) if context else [] for context in grid]
+        if not any(rows):
+            return source
+        ids, mask = pad_rows(rows, self.pad, self.model.device)  # (B*C, L)
+        return source | {
+            "context_input_ids": ids.unflatten(0, offsets.shape),  # (B, C, L)
+            "context_attention_mask": mask.unflatten(0, offsets.shape),
+            "context_offsets": offsets,
+            "context_is_target": is_target,
+        }

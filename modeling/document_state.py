@@ -1,0 +1,94 @@
+"""A document while it is translated: its sentences as token ids, their translations, and what was repaired."""
+
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
+
+from .sentence_splitting import split_sentence
+
+
+@dataclass
+class SentencePart:
+    """What is translated as one sentence: a sentence of the document, or a part of an over-long one.
+
+    `sentence` is its index in the document, `ids` are the source tokens, `target` those of the translation.
+    """
+
+    sentence: int
+    ids: list[int]
+    target: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A sentence (index in the document) that was translated in parts, again, or not to its end; see `kind`.
+
+    `split` - over-long, translated in parts; `separators` - its translation had another number of sentences than its
+    source; `length` - stopped at `max_new_tokens`.
+    """
+
+    sentence: int
+    kind: str
+    detail: str
+
+
+@dataclass(eq=False)
+class DocumentState:
+    """A document of `size` sentences: the parts of those that are not blank, in order. Equal to itself only."""
+
+    size: int
+    parts: list[SentencePart]
+    repairs: list[Repair] = field(default_factory=list)
+
+    def report_separators(self, index: int, expected: int, got: int, remedy: str) -> None:
+        """Note that the translation of the part at `index` came in `got` sentences."""
+        self._report(index, "separators", f"{got} sentences for {expected}: {remedy}")
+
+    def report_length(self, index: int, tokens: int, remedy: str = "raise max_new_tokens if more is right") -> None:
+        """Note that the translation of the part at `index` stopped after so many tokens."""
+        self._report(index, "length", f"stopped after {tokens} tokens without an end: {remedy}")
+
+    def _report(self, index: int, kind: str, detail: str) -> None:
+        self.repairs.append(Repair(self.parts[index].sentence, kind, detail))
+
+    def report(self) -> list[dict]:
+        """The repairs as dicts, in the order of the sentences."""
+        return [asdict(repair) for repair in sorted(self.repairs, key=lambda repair: repair.sentence)]
+
+
+class CurrentSentence(NamedTuple):
+    """A part of a document that is to be translated."""
+
+    document: DocumentState
+    index: int
+
+    @property
+    def part(self) -> SentencePart:
+        return self.document.parts[self.index]
+
+
+def all_sentences(documents: list[DocumentState]) -> list[CurrentSentence]:
+    """All parts of the documents, in order."""
+    return [CurrentSentence(document, index) for document in documents for index in range(len(document.parts))]
+
+
+def read_document(sentences: list[str], tokenizer, max_sentence_tokens: int) -> DocumentState:
+    """Token ids of what is not blank, over-long sentences in parts."""
+    document = DocumentState(len(sentences), [])
+    for index, sentence in enumerate(sentences):
+        if not sentence.strip():
+            continue
+        parts = split_sentence(sentence, tokenizer, max_sentence_tokens)
+        if len(parts) > 1:
+            tokens = sum(map(len, parts))
+            detail = f"{tokens} tokens, limit {max_sentence_tokens}: translated in {len(parts)} parts"
+            document.repairs.append(Repair(index, "split", detail))
+        document.parts.extend(SentencePart(index, ids) for ids in parts)
+    return document
+
+
+def translated_sentences(document: DocumentState, tokenizer) -> list[str]:
+    """Texts of all sentences, as many as were read; the parts of a split one are joined by a blank."""
+    texts: list[list[str]] = [[] for _ in range(document.size)]
+    for part in document.parts:
+        texts[part.sentence].append(tokenizer.decode(part.target, skip_special_tokens=True).strip())
+    return [" ".join(text for text in parts if text) for parts in texts]

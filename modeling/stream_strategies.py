@@ -1,0 +1,126 @@
+"""Strategies with a state: sentence by sentence, what was read and written before carried along in a memory."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+import torch
+
+from .batch_decoding import Job, inference, pad_rows
+from .document_state import CurrentSentence, DocumentState, read_document, translated_sentences
+from .strategies import Translator
+
+STATE = ("encoder_memory", "decoder_memory")
+
+
+class StreamTranslator(Translator):
+    """`stream` for a model whose forward takes and returns a memory.
+
+    `sequential`, sentence by sentence with what was translated before, is the same here; `sentence` starts every
+    sentence with the initial memory.
+    """
+
+    def __init__(self, model, batch_size: int, generate_kwargs: dict):
+        if given := [name for name in (*STATE, "document_start") if name in generate_kwargs]:
+            raise ValueError(
+                f"{given[0]} is kept by the strategies themselves: leave it out, or give translate_stream a memory."
+            )
+        super().__init__(model, batch_size, generate_kwargs)
+
+    @classmethod
+    def default_strategy(cls, config) -> str:
+        return "stream"
+
+    @classmethod
+    def check_strategy(cls, config, strategy: str) -> None:
+        if strategy in ("sliding", "full"):
+            raise ValueError(
+                f"strategy {strategy!r} translates several sentences as one sequence, but this model reads one at a "
+                "time and carries the others in its memory: use 'stream', or 'sentence' for none of them."
+            )
+
+    def sequential(self, documents: list[DocumentState]) -> None:
+        self.stream(documents)
+
+    def stream(self, documents: list[DocumentState]) -> None:
+        """The n-th sentences of `batch_size` documents together; a document that ends makes room for the next one."""
+        waiting = (document for document in documents if document.parts)
+        rows: list[CurrentSentence] = []  # the next sentence of each document
+        memory: dict[str, torch.Tensor] = {}
+        while rows := rows + [CurrentSentence(new, 0) for new in islice(waiting, self.batch_size - len(rows))]:
+            memory = self.step(rows, memory, starts=[sentence.index == 0 for sentence in rows])
+            going_on = [row for row, (document, index) in enumerate(rows) if index + 1 < len(document.parts)]
+            memory = {name: state[going_on] for name, state in memory.items()}
+            rows = [CurrentSentence(rows[row].document, rows[row].index + 1) for row in going_on]
+
+    @torch.no_grad()
+    def step(self, rows: Sequence[CurrentSentence], memory: dict, starts: list[bool]) -> dict[str, torch.Tensor]:
+        """Translate one sentence of each document; takes and returns the memory of all of them, (B, slots, D) a side.
+
+        A new document, which has no row in `memory` yet, has `starts` true; new documents are the last ones.
+        """
+        jobs = [self.next_job(sentence, begins) for sentence, begins in zip(rows, starts)]
+        source, start = self.source_inputs(jobs), torch.tensor(starts, device=self.model.device)
+        memory = self.model.memory_with_rows(memory, len(rows))
+        encoder_memory = memory.get("encoder_memory")
+        encoder_outputs = self.model.get_encoder()(
+            **source, encoder_memory=encoder_memory, document_start=start, return_dict=True
+        )
+        inputs = {"encoder_outputs": encoder_outputs, "attention_mask": source["attention_mask"]}
+        inputs |= {name: state for name, state in memory.items() if name != "encoder_memory"}
+        inputs["document_start"] = start
+        outputs = self.generate(inputs | self.prefix_inputs(jobs), [job.length for job in jobs])
+        for sentence, output in zip(rows, outputs):
+            self.take_sentence(sentence, output)
+        written = [[self.start, *job.prefix, *sentence.part.target] for job, sentence in zip(jobs, rows)]
+        ids, mask = pad_rows(written, self.pad, self.model.device)
+        after = self.model.model(**inputs, decoder_input_ids=ids, decoder_attention_mask=mask, use_cache=False)
+        return self.model.memory_after(after)
+
+    def next_job(self, sentence: CurrentSentence, begins: bool) -> Job:
+        """A sentence as its own segment; only where its document begins the mark of the beginning stays."""
+        document, index = sentence
+        job = self.segment_job(document, index, index + 1)
+        return job if begins or not job.prefix else Job(job.source[1:], [], 1, job.length)
+
+    def checked_memory(self, memory: Mapping[str, torch.Tensor] | None) -> dict[str, torch.Tensor]:
+        """The state of one document, or none yet ({}). `ValueError`: not of all sides that have one, other shapes."""
+        model = self.model
+        stacks = zip(STATE, (model.get_encoder(), model.get_decoder()))
+        expected = {name: (1, *stack.initial_memory.weight.shape) for name, stack in stacks if stack.memory_layers}
+        memory = {} if memory is None else memory
+        found = type(memory).__name__
+        if isinstance(memory, Mapping):
+            found = {name: tuple(getattr(state, "shape", ())) for name, state in memory.items()}
+        if found not in ({}, expected):
+            raise ValueError(
+                f"memory must be that of one document, as SentenceStream.memory has it, {expected}; got {found}."
+            )
+        return {name: state.to(model.device, model.dtype) for name, state in memory.items()}
+
+
+class SentenceStream(Iterator[str]):
+    """The iterator of `translate_stream`.
+
+    `memory` is the state after the last sentence (empty = a document starts), as `forward` takes it; `repairs` is what
+    was repaired in that sentence, as `translate_documents` reports it.
+    """
+
+    def __init__(self, translator: StreamTranslator, tokenizer, sentences: Iterator[str], memory: dict, limit: int):
+        self.translator, self.tokenizer, self.sentences = translator, tokenizer, sentences
+        self.memory, self.limit = memory, limit
+        self.repairs: list[dict] = []
+        self.waiting: str | None = None  # taken from `sentences` and not translated yet
+
+    def __next__(self) -> str:
+        if self.waiting is None:
+            sentence = next(self.sentences)
+            if not isinstance(sentence, str):
+                raise ValueError(f"a stream must give strings, got {type(sentence).__name__}.")
+            self.waiting = sentence
+        document = read_document([self.waiting], self.tokenizer, self.limit)
+        memory = self.memory
+        with inference(self.translator.model):
+            for index in range(len(document.parts)):
+                memory = self.translator.step([CurrentSentence(document, index)], memory, starts=[not memory])
+        self.memory, self.repairs, self.waiting = memory, document.report(), None
+        return translated_sentences(document, self.tokenizer)[0]
