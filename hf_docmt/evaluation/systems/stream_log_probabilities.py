@@ -6,7 +6,13 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.evaluation.suites import SuiteItem
-from hf_docmt.evaluation.systems.log_probabilities import Choice, check_lengths, log_probabilities, suite_choices
+from hf_docmt.evaluation.systems.log_probabilities import (
+    Choice,
+    check_lengths,
+    log_probabilities,
+    suite_choices,
+    unchanged_weights,
+)
 
 
 def stream_log_probabilities(
@@ -33,13 +39,14 @@ def stream_log_probabilities(
     check_lengths(model, collate, [all_sentences(choice) for choice in choices])
     order = sorted(range(len(items)), key=lambda item: -choices[item].examples[0]["current"])
     scores: list[list[list[float]]] = [[] for _ in items]
-    while order:
-        size = rows_within(batch_tokens, [choices[item] for item in order])
-        batch, order = order[:size], order[size:]
-        found = score_batch(model, [choices[item] for item in batch], collate)
-        for item in batch:
-            values = [found.pop(0) for _ in choices[item].examples]
-            scores[item] = [values[row] for row in choices[item].rows]
+    with unchanged_weights(model):
+        while order:
+            size = rows_within(batch_tokens, [choices[item] for item in order])
+            batch, order = order[:size], order[size:]
+            found = score_batch(model, [choices[item] for item in batch], collate)
+            for item in batch:
+                values = [found.pop(0) for _ in choices[item].examples]
+                scores[item] = [values[row] for row in choices[item].rows]
     return scores
 
 
