@@ -1,4 +1,4 @@
-"""Translation of files: documents in, JSON lines or plain lines out."""
+"""Translation of corpora: documents in, rows out, which are written as JSON lines or plain lines."""
 
 import json
 import sys
@@ -21,10 +21,18 @@ def translate_corpus(
     batch_size: int = 16,
     **generate_kwargs,
 ) -> list[dict]:
-    """Rows `{"doc_id", "source", "translation", "repairs"}`, in the order of the documents.
+    """Translate all documents of a corpus: rows `{"doc_id", "source", "translation", "repairs"}`, in their order.
 
-    `source` and `translation` are lists of equal length; `repairs` says what had to be translated again or in parts,
-    see `translate_documents`. Further arguments go to `generate`.
+    `source` and `translation` are lists of sentences of equal length. `repairs` is a list of dicts `{"sentence",
+    "kind", "detail"}`: sentences (by index) that were translated in parts, again, or not to their end. `strategy`,
+    `batch_size` and further arguments are those of `model.translate_documents`; None is the model's own strategy.
+
+    `documents` are what the readers of `hf_docmt.data.readers` give; only their source side is read. Raises
+    `DataError` for other datasets, and `ValueError` for a strategy that the model does not have.
+
+    >>> rows = translate_corpus(model, tokenizer, documents, num_beams=4)
+    >>> rows[0]["translation"]
+    ['Hallo .', 'Sie schläft .']
     """
     lang, _ = check_documents(documents)
     sources = [sentences(row, lang) for row in documents]
@@ -38,9 +46,12 @@ def translate_corpus(
 
 
 def write_translations(rows: list[dict], path: str | Path, plain: bool = False) -> None:
-    """Write JSON lines, or with `plain` the translations one a line, to a file or `-` (standard output).
+    """Write rows of `translate_corpus` as JSON lines, or with `plain` their translations, a sentence on each line.
 
-    A file appears when it is complete; one that was there before stays until then. Raises `OSError`.
+    `path` is a file or `-` (standard output). A file appears when it is complete; one that was there before stays
+    until then. Raises `OSError` if it cannot be written.
+
+    >>> write_translations(rows, "translations.jsonl")
     """
     lines = plain_lines(rows) if plain else (json.dumps(row, ensure_ascii=False) for row in rows)
     if str(path) == "-":
@@ -52,7 +63,7 @@ def write_translations(rows: list[dict], path: str | Path, plain: bool = False) 
 
 
 def plain_lines(rows: list[dict]) -> Iterator[str]:
-    """One line a sentence; a line break inside a translation becomes a blank, so that lines keep their number."""
+    """A line for each sentence; a line break inside a translation becomes a blank, so that N lines stay N lines."""
     for row in rows:
         for sentence in row["translation"]:
             yield " ".join(sentence.splitlines())

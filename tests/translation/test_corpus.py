@@ -1,0 +1,40 @@
+"""Translation of corpora with a scripted model, and the files that are written of it."""
+
+import json
+
+import pytest
+from support.scripted_model import DOCUMENT, TRANSLATION, WINDOW, Scripted, segment
+from support.tiny_models import documents_of, word_tokenizer
+
+from hf_docmt.translation.corpus import translate_corpus, write_translations
+
+
+@pytest.fixture
+def rows():
+    """Those of the examples in the docstrings: a document with blank lines, and one that is repaired."""
+    corpus = documents_of((DOCUMENT, DOCUMENT), (["w6", "w7"], ["", ""]))
+    model = Scripted({tuple(segment("w6", "w7")): segment("w18 w19")}, **WINDOW)
+    return translate_corpus(model, word_tokenizer(), corpus, batch_size=2)
+
+
+def test_rows(rows):
+    assert [row["source"] for row in rows] == [DOCUMENT, ["w6", "w7"]]
+    assert [row["translation"] for row in rows] == [TRANSLATION, ["w18", "w19"]]
+    assert [list(row) for row in rows] == [["doc_id", "source", "translation", "repairs"]] * 2
+    assert rows[0]["repairs"] == []
+    assert rows[1]["repairs"] == [
+        {"sentence": 1, "kind": "separators", "detail": "1 sentences for 2: translated again by strategy sentence"}
+    ]
+
+
+def test_json_lines(rows, tmp_path, capsys):
+    write_translations(rows, tmp_path / "rows.jsonl")
+    assert [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()] == rows
+    write_translations(rows, "-")
+    assert capsys.readouterr().out == (tmp_path / "rows.jsonl").read_text()
+
+
+def test_plain_lines_are_as_many_as_sentences(rows, tmp_path):
+    rows[1]["translation"][0] = "two\nlines"
+    write_translations(rows, tmp_path / "rows.txt", plain=True)
+    assert (tmp_path / "rows.txt").read_text().split("\n") == [*TRANSLATION, "two lines", "w19", ""]
