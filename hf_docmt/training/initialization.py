@@ -80,10 +80,10 @@ def model_config(
 def build_model(
     config: PreTrainedConfig, origin: PreTrainedModel | None = None
 ) -> tuple[PreTrainedModel, frozenset[str]]:
-    """A model of this config, with the weights of `origin` where they have the same name, and the names of the others.
+    """A model of this config with the weights of `origin` that have the same names, and the names of the other ones.
 
-    What has to change in the weights of `origin` for this config, `model.adapt_state_dict` does. Raises `ValueError`
-    for a weight of `origin` that the model has not.
+    `model.adapt_state_dict` changes what differs in the weights of `origin` for this config. Raises `ValueError` for a
+    weight of `origin` that the model does not have, and for one of another size.
     """
     model = registry.for_config(config).model_class(config)
     if origin is None:
@@ -134,8 +134,10 @@ def _differences(before: PreTrainedConfig, now: PreTrainedConfig) -> str:
     fields = {"architecture": architectures} if architectures[0] != architectures[1] else {}
     for name in config_fields(architectures[0]).keys() & config_fields(architectures[1]).keys() - SET_ELSEWHERE.keys():
         fields[name] = [getattr(config, name) for config in (before, now)]
-    told = [f"{name} {there!r} there, {here!r} here" for name, (there, here) in sorted(fields.items()) if there != here]
-    return "; ".join(told) or "its settings are the same"
+    found = [
+        f"{name} {there!r} there, {here!r} here" for name, (there, here) in sorted(fields.items()) if there != here
+    ]
+    return "; ".join(found) or "its settings are the same"
 
 
 def _size(shape: torch.Size) -> str:
