@@ -26,7 +26,7 @@ class AttentionShare:
 
     `shares` (N, N): while sentence n of the target is written, to sentence m of the source, over layers and heads; a
     row sums to 100, or is zero where no segment has that target sentence. `heads` (layers, heads): to the source
-    sentence of the same place, over all target tokens. `tokens` (N,): target tokens of each sentence n.
+    sentence of the same number, over all target tokens. `tokens` (N,): target tokens of each sentence n.
     """
 
     shares: np.ndarray

@@ -43,9 +43,9 @@ def rationale_agreement(
     """Attention from marked pronouns to marked words, with forced references.
 
     `attention` is that of the `encoder` (source pronoun to source), `cross` (target pronoun to source) or of the
-    `decoder` (target pronoun to the target before it); in the published files nearly all marks are on the target side.
-    In the decoder `step` is the step that `writes` the pronoun, or the one that `reads` it. A whole context line is one
-    context sentence, since its sentence borders are lost; a system without past context gets none.
+    `decoder` (target pronoun to the target before it); in the published files nearly all marked words are on the target
+    side. In the decoder `step` is the step that `writes` the pronoun, or the one that `reads` it. A whole context line
+    is one context sentence, since its sentence borders are lost; a system without past context gets none.
 
     For every marked pronoun the weights of its tokens are averaged. The share is of all weight, special tokens
     included; for the precision words are ranked by the sum of their tokens' weights. The pronoun's own word is neither

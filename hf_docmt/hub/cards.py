@@ -25,7 +25,7 @@ def make_card(
 ) -> ModelCard:
     """The card of a model: numbers and facts of its report, sizes of its config, nothing else.
 
-    A pure function of its arguments: no network, no clock. What is missing reads "not recorded"; the header has
+    A pure function of its arguments: no network, no clock. Missing facts read "not recorded"; the header has
     `license: unknown` where none is given. `repo_id` is the name in the usage example (without it there is a
     placeholder), `datasets` are names of training data on the Hub. Header: language, license, library_name,
     pipeline_tag, tags, datasets, metrics, model-index, each result with its signature.
@@ -66,7 +66,7 @@ def _header(
 
 
 def _eval_result(result: Result) -> EvalResult:
-    """One number of the report; the Hub groups them by task, data set and split."""
+    """A result of the report as the Hub groups them, by task, dataset and split."""
     contrastive = result.task == "contrastive"
     arguments = {"signature": str(result.signature), "n": result.n, "strategy": result.strategy, "beams": result.beams}
     return EvalResult(
@@ -83,7 +83,7 @@ def _eval_result(result: Result) -> EvalResult:
 
 
 class NotRecorded(jinja2.ChainableUndefined):
-    """What a template gets for a fact that is missing, at any depth."""
+    """The value of a missing fact in a template, at any depth."""
 
     def __str__(self) -> str:
         return NOT_RECORDED
@@ -103,7 +103,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _cell(value: object) -> str:
-    """A value inside a table: numbers with at most four decimals, lists by commas, no table marks."""
+    """A value as a Markdown table cell: numbers with at most four decimals, lists with commas, `|` escaped."""
     if value is None or isinstance(value, jinja2.Undefined):
         return NOT_RECORDED
     if isinstance(value, bool):
@@ -118,7 +118,7 @@ def _cell(value: object) -> str:
 def _facts(section: dict) -> Iterator[tuple[str, object]]:
     """Nested facts as pairs of (name in words, value): {"train": {"documents": 3}} -> "train documents", 3.
 
-    Curves, lists of points, are left to the report.
+    Curves, which are lists of points, are left out.
     """
     for name, value in dict(section or {}).items():
         words = str(name).replace("_", " ")

@@ -1,4 +1,4 @@
-"""From a model to a folder for the Hub, and from there to the Hub."""
+"""Export of a model to a folder for the Hub, and its upload."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def export_model(
 ) -> Path:
     """Write code, weights, tokenizer, generation config and card into a new folder, whole or not at all.
 
-    What is written loads with `trust_remote_code=True` on machines without this package. `card` holds further
+    The folder loads with `trust_remote_code=True` on machines without this package. `card` holds further
     arguments of `make_card`. Raises ValueError where the folder has something in it, or where the tokenizer's tokens
     are not those of the model.
     """
@@ -46,8 +46,7 @@ def export_model(
 def collect_reports(paths: Sequence[str | os.PathLike], model: str | os.PathLike, name: str | None) -> Report | None:
     """The reports of one model as one, with the facts of its training, under `name` or the name of its folder.
 
-    Results under another context than the true one are left out: they tell what the model does with context, and on
-    a card would stand among its scores.
+    Results with other contexts than the true one are left out, since a card lists them among the model's scores.
     """
     reports = []
     for report in map(Report.read, paths):
@@ -63,7 +62,7 @@ def collect_reports(paths: Sequence[str | os.PathLike], model: str | os.PathLike
 
 
 def push(folder: str | os.PathLike, repo_id: str, private: bool = False, revision: str | None = None) -> str:
-    """Upload an exported folder to the Hub, where the repository is made if need be; returns the commit's address.
+    """Upload an exported folder to the Hub, creating the repository if needed; returns the URL of the commit.
 
     Raises ValueError for a folder that is not complete, and for a name that the Hub does not allow.
     """

@@ -48,7 +48,7 @@ def distances(systems, datasets=("pronoun",)):
 
 
 def indices(systems, metrics=("s-BLEU",)):
-    parts = {f"index={place}": 30.0 for place in BUCKETS}
+    parts = {f"index={bucket}": 30.0 for bucket in BUCKETS}
     reports = [
         report(name, *(result(parts=shifted(parts, number), metric=metric, signature=metric) for metric in metrics))
         for number, name in enumerate(systems)
@@ -57,7 +57,7 @@ def indices(systems, metrics=("s-BLEU",)):
 
 
 def measure(figure):
-    """Boxes, in pixels, of what stands beside each other, and of the labels of the places of each panel."""
+    """Boxes, in pixels, of the parts of the figure, and of the tick labels of each subplot."""
     outer = [figure.legends[0].get_window_extent(), figure._supxlabel.get_window_extent()]
     outer += [axes.get_tightbbox() for axes in figure.axes]
     return outer, [[label.get_window_extent() for label in axes.get_xticklabels()] for axes in figure.axes]
@@ -98,7 +98,7 @@ def test_what_is_drawn(drawn, tmp_path):
     for number, (x, y, low, high) in enumerate(found.values()):
         expected = [value + number for value in (90.0, 80.0, 60.0, 40.0, 20.0)]
         assert y == expected and low == [v - 6 for v in expected] and high == [v + 3 for v in expected]
-        assert [round(place) for place in x] == [0, 1, 2, 3, 4]
+        assert [round(position) for position in x] == [0, 1, 2, 3, 4]
     assert [line.get_ydata()[0] for line in axes.lines if line.get_label() == "chance"] == [100 / 3]
     assert axes.get_ylim()[0] < 0 and axes.get_ylim()[1] > 100
     (legend,) = drawn[0].legends
@@ -132,8 +132,8 @@ def test_chance_by_dataset(drawn, tmp_path):
     assert lines == {"pronoun": [33.0], "deixis": [50.0], "ellipsis": []}
 
 
-def test_missing_places_and_intervals(drawn, tmp_path):
-    """A system without a place has no point there; a part without an interval no bar."""
+def test_missing_values_and_intervals(drawn, tmp_path):
+    """A system without a value has no point there; a part without an interval no bar."""
     few = result(parts={"distance=3": 70.0})
     del few.breakdown["distance=3"].details["interval"]
     found = compare_reports([report("a", result(parts=DISTANCES)), report("b", few)], breakdown="distance")
@@ -150,7 +150,7 @@ def test_scores(drawn, tmp_path):
     assert one == [("pronoun", "chrF")]
     axes = drawn[1].axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == list(BUCKETS)
-    assert axes.get_xlabel() == "place of the sentence in its document"
+    assert axes.get_xlabel() == "index of the sentence in its document"
     assert [y for _, y, _, _ in series(axes).values()] == [[30.0] * 8, [31.0] * 8]
 
 

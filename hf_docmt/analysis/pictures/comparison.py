@@ -15,7 +15,7 @@ from hf_docmt.analysis.pictures.figures import (
 )
 from hf_docmt.analysis.pictures.subplots import footnotes, subplot_rows, subplot_titles
 
-AXES = {"index": "place of the sentence in its document", "length": "sentences in the document"}
+AXES = {"index": "index of the sentence in its document", "length": "sentences in the document"}
 SUBPLOT = (3.1, 2.2)  # inches, one of several
 
 
