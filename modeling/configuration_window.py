@@ -4,7 +4,7 @@ from .configuration_segment import SegmentConfig
 
 
 class WindowConfig(SegmentConfig):
-    """Attention to the tokens around one place (Herold and Ney 2023, section 3.3).
+    """Attention to the tokens around one position (Herold and Ney 2023, section 3.3).
 
     `window` is w: a token sees w tokens before it and, in the encoder, w after it; of the source a target token sees
     the one it is aligned to and w on either side. `position` is `relative` (learned vectors r_{i-j} in self-attention,

@@ -1,7 +1,5 @@
 """Context sentences as the forward takes them: checks, one sequence of several sentences, which of them are read."""
 
-from collections.abc import Callable
-
 import torch
 
 from .segments import tokens_first
@@ -73,8 +71,8 @@ def check_context(
             "translations being true and at offsets below 0; got others."
         )
     rows = torch.arange(len(there), device=there.device)[:, None].expand_as(there)
-    places = torch.stack([rows[there], context_offsets[there], is_target[there].long()], dim=1)
-    if len(places.unique(dim=0)) != len(places):
+    sentences = torch.stack([rows[there], context_offsets[there], is_target[there].long()], dim=1)
+    if len(sentences.unique(dim=0)) != len(sentences):
         raise ValueError("context_offsets: a row has two context sentences of one offset; give each sentence once.")
 
 
@@ -94,21 +92,6 @@ def by_offset(config, input_ids, ids, mask, offsets, is_target) -> tuple[torch.T
     offset = offsets[rows, given]
     column = offset + config.past_context - (offset > 0).long()
     shape = (ids.shape[0], columns, ids.shape[2])
-    sorted_ids, seen = ids.new_full(shape, config.pad_token_id), mask.new_zeros(shape)
-    sorted_ids[rows, column], seen[rows, column] = ids[rows, given], mask[rows, given]
-    return sorted_ids, seen
-
-
-def read_present(read: Callable, ids, mask, is_next) -> tuple[list[torch.Tensor], torch.Tensor]:
-    """What `read` gives for the sentences that are there, (P, L, D) each, with zeros for others: (B, C, L, D), mask.
-
-    `ids`, `mask` (B, C, L), `is_next` (C,), as `by_offset` has them.
-    """
-    present = sentences_to_read(mask)
-    seen = mask[present] | ~mask[present].any(dim=1, keepdim=True)
-    outputs = []
-    for states in read(ids[present], seen, is_next.expand_as(present)[present]):
-        output = states.new_zeros(*ids.shape, states.shape[2])
-        output[present] = states
-        outputs.append(output)
-    return outputs, mask
+    sorted_ids, sorted_mask = ids.new_full(shape, config.pad_token_id), mask.new_zeros(shape)
+    sorted_ids[rows, column], sorted_mask[rows, column] = ids[rows, given], mask[rows, given]
+    return sorted_ids, sorted_mask

@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+from .context_inputs import sentences_to_read
 from .layers import EncoderLayer
 
 
@@ -23,3 +24,26 @@ class ContextLayers:
         for layer in self.context_layers:
             hidden_states = layer(hidden_states, mask)
         return self.context_layer_norm(hidden_states) if self.config.normalize_before else hidden_states
+
+    def read_context(self, input_ids, attention_mask, is_next: torch.Tensor) -> list[torch.Tensor]:
+        """Sentences (P, L), which of them stand after the current one (P,) -> what layers read of them, (P, L, D) each.
+
+        To be defined by encoders that read each context sentence for itself.
+        """
+        raise NotImplementedError
+
+    def read_present(
+        self, ids: torch.Tensor, mask: torch.Tensor, is_next: torch.Tensor
+    ) -> tuple[list[torch.Tensor], torch.Tensor]:
+        """`read_context` of the sentences that are there: (B, C, L, D) each, zeros for the others, and the mask.
+
+        `ids`, `mask` (B, C, L), a column for every offset, see `by_offset`; `is_next` (C,).
+        """
+        present = sentences_to_read(mask)  # (B, C), P of them true
+        present_mask = mask[present] | ~mask[present].any(dim=1, keepdim=True)  # (P, L); a softmax needs a key
+        outputs = []
+        for states in self.read_context(ids[present], present_mask, is_next.expand_as(present)[present]):
+            output = states.new_zeros(*ids.shape, states.shape[2])
+            output[present] = states
+            outputs.append(output)
+        return outputs, mask

@@ -87,7 +87,7 @@ class CachingEncoder(Encoder):
         return (hidden_states, mask) if self.config.shortening == "none" else sentence_mean(hidden_states, mask)
 
     def placed(self, vectors, kept, offsets, is_target=None) -> tuple[torch.Tensor, torch.Tensor]:
-        """Vectors (B, C, K, D) with the segment embedding of their sentence's place, as (B, C*K, D), (B, C*K)."""
+        """Vectors (B, C, K, D) with the segment embedding of their sentence's offset, as (B, C*K, D), (B, C*K)."""
         slots = offsets + self.config.past_context
         if is_target is not None and self.config.context_sides != "source":
             after = self.config.past_context + 1 + self.config.future_context
@@ -96,7 +96,7 @@ class CachingEncoder(Encoder):
         return (vectors + self.segment_embedding(slots)[:, :, None]).flatten(1, 2), kept.flatten(1, 2)
 
     def placed_current(self, vectors, kept) -> tuple[torch.Tensor, torch.Tensor]:
-        """The current sentence's vectors (B, K, D) with the segment embedding of its place."""
+        """The current sentence's vectors (B, K, D) with the segment embedding of its offset."""
         return vectors + self.segment_embedding.weight[self.config.past_context], kept
 
 
@@ -109,7 +109,7 @@ class CachingModel(ContextModel):
 class CachingForConditionalGeneration(ContextForConditionalGeneration):
     """Caching of context sentences, with sequence shortening (Maka et al. 2024); see `CachingConfig`.
 
-    Segment embeddings number the places that the model knows (the released code has a table of 1025), a missing
+    Segment embeddings number the offsets that the model knows (the released code has a table of 1025), a missing
     context sentence is none (there it is a lone `</s>`), and context of the target side, which the paper leaves to
     future work, is read by the same encoder. `translate_documents` encodes and shortens each sentence once.
     """

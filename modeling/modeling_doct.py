@@ -9,7 +9,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from .configuration_doct import DocTConfig
 from .context_attention import ContextForConditionalGeneration
 from .context_cache import ContextLayersTranslator
-from .context_inputs import CONTEXT_INPUTS, by_offset, check_context, joined, read_present
+from .context_inputs import CONTEXT_INPUTS, by_offset, check_context, joined
 from .context_layers import ContextLayers
 from .context_selection import SelectedAttention, selectable
 from .context_strategies import ContextTranslator
@@ -140,7 +140,7 @@ class DocTEncoder(ContextLayers, Encoder):
     def selected(self, *inputs) -> tuple[list[torch.Tensor], torch.Tensor]:
         """Each context sentence for itself, in its column: states (B, C, L, D) in a list, mask (B, C, L)."""
         ids, mask = by_offset(self.config, *inputs)
-        return read_present(self.read_context, ids, mask, torch.zeros_like(mask[0, :, 0]))
+        return self.read_present(ids, mask, torch.zeros_like(mask[0, :, 0]))
 
     def read_context(self, input_ids, attention_mask, is_next=None) -> list[torch.Tensor]:
         """Sentences (P, L) -> states (P, L, D), in a list."""

@@ -6,7 +6,7 @@ from torch import nn
 from .configuration_routing import RoutingConfig
 from .context_attention import ContextForConditionalGeneration
 from .context_cache import ContextLayersTranslator
-from .context_inputs import CONTEXT_INPUTS, by_offset, read_present
+from .context_inputs import CONTEXT_INPUTS, by_offset
 from .context_layers import ContextLayers
 from .context_selection import SelectedAttention, selectable
 from .context_weights import adapt_selection
@@ -89,7 +89,7 @@ class RoutingEncoder(ContextLayers, Encoder):
     def context_outputs(self, ids: torch.Tensor, mask: torch.Tensor) -> tuple[list[torch.Tensor], torch.Tensor]:
         """Outputs of all context layers for sentences (B, C, L) in order, (B, C, L, D) each, and the mask."""
         is_next = torch.arange(ids.shape[1], device=ids.device) >= self.config.past_context
-        return read_present(self.read_context, ids, mask, is_next)
+        return self.read_present(ids, mask, is_next)
 
     def read_context(self, input_ids, attention_mask, is_next: torch.Tensor) -> list[torch.Tensor]:
         """Sentences (P, L), which of them are next ones (P,) -> outputs of all context layers, (P, L, D) each."""

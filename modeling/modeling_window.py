@@ -1,20 +1,18 @@
-"""Window attention: every token sees the tokens around its own place, of the source those around an aligned one."""
+"""Window attention: every token sees the tokens around its own position, of the source those around an aligned one."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import nn
-from transformers.cache_utils import DynamicLayer
 from transformers.modeling_outputs import BaseModelOutput
 
-from .cache import DecodingCache
 from .configuration_window import WindowConfig
 from .layers import Attention, DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
 from .segments import token_positions
 from .token_alignment import by_sentence, linear, one_to_one, proportional, source_borders
 from .window_attention import Windows, dense_attention, window_attention, windows_around, windows_of
+from .window_cache import WindowCache, in_order
 
 
 class WindowAttention(Attention):
@@ -83,11 +81,6 @@ class WindowAttention(Attention):
         if self.config._attn_implementation == "eager":
             return dense_attention(query * self.scaling, key, value, windows, relative, dropout)
         return window_attention(query, key, value, windows, relative, dropout), None
-
-
-def in_order(states: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
-    """Columns of states (B, H, T, Dh) in the order (B, T)."""
-    return states.gather(2, order[:, None, :, None].expand_as(states))
 
 
 def token_windows(
@@ -175,7 +168,7 @@ class WindowEncoder(WindowStack, Encoder):
 class WindowDecoder(WindowStack, Decoder):
     layer_class = WindowDecoderLayer
 
-    def new_cache(self) -> "WindowCache":
+    def new_cache(self) -> WindowCache:
         return WindowCache(self.config.window)
 
     def layer_inputs(
@@ -210,60 +203,6 @@ class WindowDecoder(WindowStack, Decoder):
 
     def source_mask(self, *args, **kwargs) -> None:
         return None
-
-
-class WindowLayer(DynamicLayer):
-    """Self-attention keys and values of one layer: those of the last w tokens, padding in front of them."""
-
-    is_croppable = False
-
-    def __init__(self, window: int):
-        super().__init__()
-        self.window, self.length = window, 0
-
-    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, order=None, *args, **kwargs):
-        """Append (B, H, T_new, Dh) keys and values; returns them behind those that were kept, in the order given."""
-        keys, values = key_states, value_states
-        if self.length:
-            keys, values = torch.cat([self.keys, keys], dim=2), torch.cat([self.values, values], dim=2)
-        if order is not None:
-            keys, values = in_order(keys, order), in_order(values, order)
-        self.dtype, self.device, self.is_initialized = keys.dtype, keys.device, True
-        self.keys, self.values = keys[:, :, -self.window :], values[:, :, -self.window :]
-        self.length += key_states.shape[2]
-        return keys, values
-
-    def get_seq_length(self) -> int:
-        """Number of tokens that were seen, padding included."""
-        return self.length
-
-    def crop(self, tokens_to_remove: int) -> None:
-        raise ValueError(f"cannot take back {abs(tokens_to_remove)} tokens: the cache keeps the window only.")
-
-    def reset(self) -> None:
-        super().reset()
-        self.length = 0
-
-
-class WindowCache(DecodingCache):
-    """Cache that keeps what a window of self-attention can still see, and a copy of that at the end of the prompt."""
-
-    def __init__(self, window: int) -> None:
-        super().__init__()
-        self.self_attention_cache.layer_class_to_replicate = partial(WindowLayer, window)
-        self.prompt: list[tuple] = []
-
-    def prompt_was_read(self) -> None:
-        """Remember the present state as the end of the prompt."""
-        self.prompt = [(layer.keys, layer.values, layer.length) for layer in self.self_attention_cache.layers]
-
-    def keep(self, sources: int, length: int) -> None:
-        """Go back to the end of the prompt, of `length` tokens, with the first beam of every source."""
-        if not self.prompt or self.prompt[0][2] != length:
-            raise ValueError(f"cannot go back to {length} tokens: the prompt was not read with this cache.")
-        for layer, (keys, values, _) in zip(self.self_attention_cache.layers, self.prompt):
-            rows = torch.arange(0, keys.shape[0], keys.shape[0] // sources, device=keys.device)
-            layer.keys, layer.values, layer.length = keys[rows], values[rows], length
 
 
 class WindowModel(DocMTModel):

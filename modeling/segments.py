@@ -70,7 +70,7 @@ def is_right_padded(attention_mask: torch.Tensor) -> bool:
 
 
 def tokens_first(mask: torch.Tensor) -> torch.Tensor:
-    """Places of every row, those of tokens in front and all in their order: mask (B, T) bool -> (B, T) int64."""
+    """Columns of every row, those of tokens in front and all in their order: mask (B, T) bool -> (B, T) int64."""
     return (~mask).long().sort(dim=1, stable=True).indices
 
 

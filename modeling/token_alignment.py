@@ -50,8 +50,8 @@ def one_to_one(positions: torch.Tensor, borders: torch.Tensor) -> torch.Tensor:
 def linear(positions: torch.Tensor, length_ratio: float, borders: torch.Tensor) -> torch.Tensor:
     """b_i = round(train_ratio * i), halves up."""
     precise = torch.float32 if positions.device.type == "mps" else torch.float64
-    place = (length_ratio * (positions + 1).to(precise) + 0.5).floor().long() - 1
-    return in_source(place, borders)
+    aligned = (length_ratio * (positions + 1).to(precise) + 0.5).floor().long() - 1
+    return in_source(aligned, borders)
 
 
 def by_sentence(
@@ -68,7 +68,7 @@ def by_sentence(
     return in_source(first + positions - begin, borders)
 
 
-def in_source(places: torch.Tensor, borders: torch.Tensor) -> torch.Tensor:
-    """Places of source tokens (B or 1, T), from 0, as columns (B, T) of those that there are."""
+def in_source(positions: torch.Tensor, borders: torch.Tensor) -> torch.Tensor:
+    """Positions of source tokens (B or 1, T), from 0, as columns (B, T) of those that there are."""
     first, end = borders[:, :1], borders[:, -1:]
-    return (first + places.clamp(min=0)).clamp(max=end - 1).clamp(min=first)
+    return (first + positions.clamp(min=0)).clamp(max=end - 1).clamp(min=first)

@@ -17,7 +17,8 @@ from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.configuration_window import WindowConfig
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 from hf_docmt.modeling.token_alignment import source_borders
-from hf_docmt.modeling.window_attention import BlockedAttention, Blocks, window_attention, windows_around
+from hf_docmt.modeling.window_attention import window_attention, windows_around
+from hf_docmt.modeling.window_blocks import BlockedAttention, Blocks
 
 ALIGNMENTS = {
     "one_to_one": {"alignment": "one_to_one"},
@@ -268,7 +269,9 @@ def in_blocks(query, key, value, windows, relative=None, dropout=0.0):
 def test_relative_vectors_beyond_the_window():
     query, key = torch.randn(1, 2, 9, 4), torch.randn(1, 2, 9, 4)
     windows = windows_around(torch.arange(9)[None], 2, 2, 9, None, None)
-    with pytest.raises(ValueError, match="vectors for 7 places, expected one for each of the 5 places of a window"):
+    with pytest.raises(
+        ValueError, match="vectors for 7 positions, expected one for each of the 5 positions of a window"
+    ):
         window_attention(query, key, key, windows, torch.randn(2, 7, 4))
 
 
