@@ -16,9 +16,9 @@ from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import read_documents
 from hf_docmt.data.synthetic.corpus import CHANCE, write_corpus
 from hf_docmt.evaluation.contrast import contrast
-from hf_docmt.evaluation.metrics import score_translations
 from hf_docmt.evaluation.systems import DocMTSystem
-from hf_docmt.evaluation.translation_scores import count_repairs
+from hf_docmt.evaluation.translation_files import count_repairs
+from hf_docmt.evaluation.translation_scores import score_translations
 from hf_docmt.files import check_new_folder
 from hf_docmt.hub.export import export_model
 from hf_docmt.reports.report import Report

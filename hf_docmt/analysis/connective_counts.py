@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hf_docmt.evaluation.discourse import connective_result, connectives_of
-from hf_docmt.evaluation.discourse.sides import check_sides
-from hf_docmt.evaluation.translation_scores import matched, read_translations
+from hf_docmt.evaluation.metrics.connectives import Connectives, connectives_of
+from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments, check_sides
+from hf_docmt.evaluation.translation_files import match_documents, read_translations
 from hf_docmt.reports.report import Report
 
 REFERENCE = "reference"  # name of its column
@@ -54,15 +54,15 @@ def connective_files(
     words = connectives_of(target_lang) if words is None and target_lang else words
     counts, reports = ConnectiveCounts({}, {}), {}
     for name, path in by_name(systems).items():
-        hypotheses, references, ids = matched(
+        hypotheses, references, ids = match_documents(
             read_translations(path), path, reference, format, source_lang, target_lang
         )
         try:
             check_sides(hypotheses, references, doc_ids=ids)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
-        facts = {"dataset": Path(reference).stem, "split": "all", "doc_ids": ids}
-        result = connective_result(hypotheses, references, connectives=words, **facts)
+        documents = TranslatedDocuments(hypotheses, references, doc_ids=ids, dataset=Path(reference).stem)
+        (result,) = Connectives(words).score(documents)
         table = result.details["table"]
         counts.systems[name] = {word: found["hypothesis"] for word, found in table.items()}
         counts.reference.update({word: found["reference"] for word, found in table.items()})

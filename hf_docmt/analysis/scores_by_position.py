@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from hf_docmt.evaluation.metrics.segments import bleu, check_aligned, segment_statistics
-from hf_docmt.evaluation.translation_scores import matched, read_translations
+from hf_docmt.evaluation.metrics.corpus_scores import SentenceBleu
+from hf_docmt.evaluation.metrics.segments import bleu, segment_statistics
+from hf_docmt.evaluation.metrics.translated_documents import check_aligned
+from hf_docmt.evaluation.translation_files import match_documents, read_translations
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
-from hf_docmt.reports.statistics import score_function
 
 REFERENCE_LENGTH = 1  # column of BLEU's statistics, see segments.segment_statistics
 
@@ -63,7 +64,7 @@ def by_index(
     if every < 1:
         raise ValueError(f"a range has at least 1 index, got every={every}")
     rows = [document_rows(side, references, target_lang) for side in (system, baseline)]
-    score, found = score_function("s-BLEU", rows[0].shape[2]), []
+    score, found = SentenceBleu.score_from_sums, []
     for first in range(0, rows[0].shape[1], every):
         last = min(first + every, rows[0].shape[1])
         parts = [side[:, first:last] for side in rows]  # (documents, indices, columns)
@@ -120,7 +121,7 @@ def by_index_files(
     """
     sides = []
     for path in (system, baseline):
-        hypotheses, references, ids = matched(
+        hypotheses, references, ids = match_documents(
             read_translations(path), path, reference, format, source_lang, target_lang
         )
         sides.append(hypotheses)

@@ -45,7 +45,8 @@ def evaluate(
     ] = None,
     align: Annotated[bool, typer.Option("--align", help="Align the text to the reference's sentences.")] = False,
     discourse: Annotated[
-        str, typer.Option(help="Also score pronouns, formality, connectives, terms; separated by commas.")
+        str,
+        typer.Option(help="Also score pronouns, formality, connectives, terms, a plugin's; separated by commas."),
     ] = "",
     comet: Annotated[str | None, typer.Option(help="Also score COMET: path of a Python with unbabel-comet.")] = None,
     comet_model: Annotated[
@@ -192,11 +193,12 @@ def compare(
     picture_of: Annotated[str, typer.Option(help="distance (accuracies), index or length (scores).")] = "distance",
 ) -> None:
     """Compare several systems in one table, with signatures, intervals and significant differences."""
-    import hf_docmt.evaluation.metrics  # noqa: F401, says how scores follow from the statistics of reports
     from hf_docmt.analysis.pictures.comparison import draw_accuracy_by_distance, draw_scores
+    from hf_docmt.evaluation.metrics import metric_classes
     from hf_docmt.reports.comparison import compare_reports
     from hf_docmt.reports.comparison_tables import format_comparison
 
+    metric_classes()  # they say how scores follow from the statistics in reports
     options = {"names": name, "may_differ": tuple(may_differ or ())}
     test = {"baseline": baseline, "method": method, "samples": samples, "seed": seed}
     print(format_comparison(compare_reports(reports, breakdown=breakdown, **options, **test), format))

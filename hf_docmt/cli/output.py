@@ -11,11 +11,9 @@ if TYPE_CHECKING:
 
 def print_report(report: Report, as_json: bool, output: str | None) -> None:
     """Print the report as a table or as JSON; write it to a file where one is given."""
-    from hf_docmt.reports.tables import format_report
-
     if output:
         report.write(output)
-    print(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else format_report(report))
+    print(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else str(report))
 
 
 def print_table(cells: list[list[str]], facts: dict | list, as_json: bool) -> None:

@@ -24,7 +24,7 @@ def translate(
 ) -> None:
     """Translate documents, N sentences in, N out: JSON lines, or plain lines where the input is plain text."""
     from hf_docmt.data.readers import detect_format, get_reader, input_argument, read_documents
-    from hf_docmt.evaluation.translation_scores import count_repairs
+    from hf_docmt.evaluation.translation_files import count_repairs
     from hf_docmt.files import check_writable_file
     from hf_docmt.translation.corpus import translate_corpus, write_translations
 

@@ -1,22 +1,69 @@
-"""From files of translated documents to a report of their scores."""
+"""From translated documents, in files or in memory, to a report of their scores."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
 
 from hf_docmt.data.documents import sentences
-from hf_docmt.data.readers import detect_format, get_reader, input_argument, read_documents
+from hf_docmt.data.readers import detect_format, get_reader
 from hf_docmt.evaluation.alignment import align_documents, alignment_results
-from hf_docmt.evaluation.discourse import connective_result, connectives_of, pronoun_f1, term_consistency
-from hf_docmt.evaluation.metrics import score_translations
-from hf_docmt.evaluation.metrics.comet_files import MODEL, comet_results
-from hf_docmt.files import DataError, parse_json, read_lines
+from hf_docmt.evaluation.breakdowns import Domains
+from hf_docmt.evaluation.metrics.comet import Comet, DocumentComet
+from hf_docmt.evaluation.metrics.comet_program import MODEL
+from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
+from hf_docmt.evaluation.metrics.registry import default_metrics, metric_choices, metric_class
+from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments
+from hf_docmt.evaluation.translation_files import count_repairs, match_documents, plain_sentences, read_translations
+from hf_docmt.files import DataError
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
 
-UNSPACED = ("zh", "ja", "th", "lo", "km", "my")
-DISCOURSE = {"pronouns": "pronoun", "formality": "formality", "connectives": None, "terms": None}
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What is scored besides the default metrics, and how.
+
+    `by` and `domains` ask for parts of the scores (see `breakdowns`), `align` cuts translations with other sentences
+    than the reference (see `alignment`), `discourse` names further metrics by their `choice`, those of plugins
+    included. `comet`, the Python of an environment with unbabel-comet, adds COMET by `comet_model`, with
+    `comet_context` sentences of context document-level COMET, too. ValueError: an unknown metric, or options of COMET
+    without `comet`.
+    """
+
+    by: Sequence[str] = ()
+    domains: Domains | None = None
+    align: bool = False
+    discourse: Sequence[str] = ()
+    comet: str | None = None
+    comet_model: str | None = None
+    comet_context: int = 0
+
+    def __post_init__(self):
+        if self.comet is None and (self.comet_model is not None or self.comet_context):
+            raise ValueError(
+                "a model or context for COMET, but no COMET: give the Python of an environment with unbabel-comet "
+                "(--comet)"
+            )
+
+    def discourse_metrics(self, source_lang: str | None, target_lang: str | None) -> list[Metric]:
+        """The metrics of `discourse`; ValueError for one that is not made for these languages, where they are known."""
+        known, found = metric_choices(), []
+        for choice in self.discourse:
+            if choice not in known:
+                raise ValueError(f"unknown discourse measure {choice!r}: expected some of {', '.join(known)}")
+            known[choice].check_languages(source_lang, target_lang)
+            found.append(known[choice]())
+        return found
+
+    def comet_metrics(self) -> list[Metric]:
+        if self.comet is None:
+            return []
+        options = {"python": self.comet, "model": self.comet_model or MODEL}
+        return [Comet(**options)] + ([DocumentComet(**options, context=self.comet_context)] * bool(self.comet_context))
 
 
 def evaluate_files(
@@ -29,160 +76,160 @@ def evaluate_files(
     name: str | None = None,
     strategy: str | None = None,
     beams: int | None = None,
-    by: Sequence[str] = (),
-    domains: str | None = None,
-    align: bool = False,
-    discourse: Sequence[str] = (),
-    comet: str | None = None,
-    comet_model: str | None = None,
-    comet_context: int = 0,
+    **options,
 ) -> Report:
     """The report of translated documents against reference documents with the same ids in any order.
 
     Plain lines are compared with plain lines, as one document. Formats with a file a side (dtag, blank, voita, sgm,
     iwslt) are given the target file as reference; in the first three, which have no ids, documents are matched by their
-    order. `name` (of the system), `strategy` and `beams` are written down. `by` and `domains` ask for parts of the
-    scores (see `breakdowns`), `align` cuts translations with other sentences than the reference (see `alignment`),
-    `discourse` names measures of `DISCOURSE`, and `comet`, the Python of an environment with unbabel-comet, adds COMET
-    by `comet_model`, with `comet_context` sentences of context document-level COMET, too. Both need the `source` that
-    JSON lines of `docmt translate` hold. `DataError` where documents, sentences or sources are missing, or the
-    languages of the reference are not told; `ValueError` for an unknown measure, or options of COMET without `comet`.
+    order. `name` (of the system), `strategy` and `beams` are written down. `options` are those of `Evaluation`; COMET
+    and some metrics need the `source` that JSON lines of `docmt translate` hold. `DataError` where documents, sentences
+    or sources are missing, or the languages of the reference are not given; `ValueError` as for `Evaluation`.
     """
-    check_discourse(discourse, source_lang, target_lang)
-    if comet is None and (comet_model is not None or comet_context):
-        raise ValueError(
-            "a model or context for COMET, but no COMET: give the Python of an environment with unbabel-comet (--comet)"
-        )
+    evaluation = Evaluation(**options)
+    evaluation.discourse_metrics(source_lang, target_lang)  # unknown ones, before files are read
     reader = get_reader(format if format != "auto" else detect_format({"path": reference}))
+    known = {"dataset": Path(reference).stem, "strategy": strategy, "beams": beams}
+    known |= {"source_lang": source_lang, "target_lang": target_lang}
     if reader.plain:
         if detect_format({"path": translations}) == "jsonl":
             raise DataError(f"{translations} holds JSON lines, {reference} plain lines; give the reference documents")
         sides = [plain_sentences(path) for path in (translations, reference)]
-        hypotheses, references, ids, details, found = [sides[0]], [sides[1]], [Path(reference).stem], {}, {}
+        ids = [Path(reference).stem]
+        documents = TranslatedDocuments([sides[0]], [sides[1]], [None], ids, **known)
     else:
         found = read_translations(translations)
+        hypotheses, references, ids = match_documents(found, translations, reference, format, source_lang, target_lang)
+        sources = [found.get(doc_id, {}).get("source") for doc_id in ids]
         details = {"repairs": count_repairs(found.values())}
-        hypotheses, references, ids = matched(found, translations, reference, format, source_lang, target_lang)
-    sources = [found.get(doc_id, {}).get("source") for doc_id in ids]
-    needing = [measure for measure in discourse if measure != "connectives"]
-    check_sources(sources, ids, needing if comet is None else [*needing, "COMET"])
-    told = {"dataset": Path(reference).stem, "split": "all", "strategy": strategy, "beams": beams}
-    results, signature = [], None
-    if align:
-        alignment = align_documents(hypotheses, references, doc_ids=ids, target_lang=target_lang)
-        hypotheses, signature = alignment.documents, alignment.signature
-        results = alignment_results(alignment, **told)
-    measured = discourse_results(discourse, sources, hypotheses, references, ids, told)  # fails early, if at all
-    results += score_translations(
-        hypotheses,
-        references,
-        target_lang=target_lang,
-        doc_ids=ids,
-        details=details,
-        by=by,
-        domains=domains,
-        alignment=signature,
-        **told,
-    )
-    results += [replace(one, signature=(signature or Signature()) + one.signature) for one in measured]
-    if comet is not None:
-        options = {"python": comet, "model": comet_model or MODEL, "context": comet_context, "alignment": signature}
-        results += comet_results(sources, hypotheses, references, doc_ids=ids, **options, **told)
+        documents = TranslatedDocuments(hypotheses, references, sources, ids, details=details, **known)
     data = {"reference": Path(reference).name, "documents": len(ids)}
-    return Report(model={"name": name or Path(translations).stem}, data=data, results=results)
+    return Report(
+        model={"name": name or Path(translations).stem}, data=data, results=evaluation_results(documents, evaluation)
+    )
 
 
-def check_discourse(measures: Sequence[str], source_lang: str | None, target_lang: str | None) -> None:
-    """ValueError for an unknown measure, or one that is not made for these languages, where they are told."""
-    source, target = (lang and lang.lower().replace("-", "_").split("_")[0] for lang in (source_lang, target_lang))
-    for measure in measures:
-        if measure not in DISCOURSE:
-            raise ValueError(f"unknown discourse measure {measure!r}: expected some of {', '.join(DISCOURSE)}")
-        if DISCOURSE[measure] and (source or "en", target or "de") != ("en", "de"):
-            raise ValueError(f"{measure} are counted from English to German, got {source_lang} to {target_lang}")
-        if measure == "connectives" and target_lang:
-            connectives_of(target_lang)
-        if measure == "terms" and target in UNSPACED:
-            raise ValueError(f"terms need a language that parts words by blanks, got {target_lang!r}; leave them out")
+def evaluate(
+    translations: Iterable[Mapping[str, Any]],
+    documents: Dataset,
+    *,
+    target_lang: str,
+    source_lang: str | None = None,
+    name: str = "system",
+    dataset: str = "documents",
+    strategy: str | None = None,
+    beams: int | None = None,
+    **options,
+) -> Report:
+    """The report of translations in memory against the documents that were translated, which have the references.
+
+    `translations`: rows of `translate_corpus`, each with `doc_id`, `translation` (a list of sentences) and maybe
+    `source` and `repairs`, in any order. `name` of the system, `dataset`, `strategy` and `beams` are written down.
+    `options` are those of `Evaluation`. ValueError: not one translation for each document; as for `Evaluation`.
+    """
+    rows = {row["doc_id"]: row for row in translations}
+    ids = list(documents["doc_id"])
+    if missing := [doc_id for doc_id in ids if doc_id not in rows]:
+        raise ValueError(f"no translation of document {missing[0]!r}; translate all {len(ids)} documents")
+    if len(rows) > len(ids):
+        raise ValueError(f"{len(rows)} translations for {len(ids)} documents; give those of these documents only")
+    sources = [rows[doc_id].get("source") for doc_id in ids]
+    if source_lang is not None:
+        sources = [own or sentences(row, source_lang) for own, row in zip(sources, documents)]
+    scored = TranslatedDocuments(
+        [rows[doc_id]["translation"] for doc_id in ids],
+        [sentences(row, target_lang) for row in documents],
+        sources,
+        ids,
+        dataset=dataset,
+        source_lang=source_lang,
+        target_lang=target_lang,
+        strategy=strategy,
+        beams=beams,
+        details={"repairs": count_repairs(rows.values())},
+    )
+    results = evaluation_results(scored, Evaluation(**options))
+    return Report(model={"name": name}, data={"documents": len(ids)}, results=results)
 
 
-def check_sources(sources: list, ids: list[str], measures: Sequence[str]) -> None:
-    """DataError where a document has no source that one of these measures needs."""
-    lost = [name for name, source in zip(ids, sources) if not isinstance(source, list)]
-    if measures and lost:
-        raise DataError(
-            f"document {lost[0]!r} has no 'source' beside its translation, needed for {', '.join(measures)}; give the "
-            "JSON lines that docmt translate writes"
-        )
-
-
-def discourse_results(
-    measures: Sequence[str], sources: list, hypotheses, references, ids: list[str], told: dict
-) -> list[Result]:
-    """One result for each of these measures of `DISCOURSE`."""
+def evaluation_results(documents: TranslatedDocuments, evaluation: Evaluation) -> list[Result]:
+    """Results of an alignment, of the default metrics, of further ones and of COMET, in this order."""
+    further = evaluation.discourse_metrics(documents.source_lang, documents.target_lang)
+    comet, settings = evaluation.comet_metrics(), ScoreSettings(evaluation.by, evaluation.domains)
+    _check_sources(documents, [metric for metric in (*further, *comet[:1]) if metric.needs_sources])
     results = []
-    for measure in measures:
-        if measure == "connectives":
-            results.append(connective_result(hypotheses, references, doc_ids=ids, **told))
-        elif measure == "terms":
-            results.append(term_consistency(sources, hypotheses, references, doc_ids=ids, **told))
-        else:
-            sides = (sources, hypotheses, references)
-            results.append(pronoun_f1(*sides, phenomenon=DISCOURSE[measure], doc_ids=ids, **told))
+    if evaluation.align:
+        sides = (documents.hypotheses, documents.references)
+        alignment = align_documents(*sides, doc_ids=documents.ids, target_lang=documents.target_lang)
+        documents = replace(documents, hypotheses=alignment.documents, alignment=alignment.signature)
+        labels = {name: getattr(documents, name) for name in ("dataset", "split", "strategy", "beams")}
+        results = alignment_results(alignment, **labels)
+    measured = [result for metric in further for result in metric.score(documents, settings)]  # fails early, if at all
+    for name in default_metrics():
+        results += metric_class(name)().score(documents, settings)
+    results += measured
+    for metric in comet:
+        results += metric.score(documents, settings)
     return results
 
 
-def plain_sentences(path: str | Path) -> list[str]:
-    return sentences(read_documents("lines", source_lang="text", path=path)[0], "text")
+def score_translations(
+    hypotheses: Documents,
+    references: Documents,
+    *,
+    dataset: str,
+    split: str,
+    metrics: Sequence[str] | None = None,
+    target_lang: str | None = None,
+    lowercase: bool = False,
+    tokenize: str | None = None,
+    strategy: str | None = None,
+    beams: int | None = None,
+    doc_ids: Sequence[str] = (),
+    details: dict | None = None,
+    by: Sequence[str] = (),
+    domains: Domains | None = None,
+    alignment: Signature | None = None,
+    samples: int = 1000,
+    seed: int = 1,
+) -> list[Result]:
+    """One report result for each corpus score (s-BLEU, d-BLEU, chrF, TER) of documents, each a list of sentences.
+
+    `target_lang` and `tokenize` choose BLEU's tokenizer (None: sacrebleu's for the language, else 13a); `lowercase`
+    is for BLEU and chrF, TER is always sacrebleu's case-insensitive one. `details` are added to every result, with
+    `statistics` of each document, from which significance tests are made, and the 95 % `interval` from `samples` draws
+    of documents (none for 0 samples, or one document). `by` asks for a breakdown by `index`, `length` or `domain` (see
+    `breakdowns`); d-BLEU has none by index. `alignment` is the signature of an alignment that made the hypotheses.
+    ValueError: another number of documents, or of sentences in a document, on the two sides; an unknown axis.
+    """
+    documents = TranslatedDocuments(
+        hypotheses,
+        references,
+        doc_ids=doc_ids,
+        dataset=dataset,
+        split=split,
+        target_lang=target_lang,
+        strategy=strategy,
+        beams=beams,
+        alignment=alignment or Signature(),
+        details=details or {},
+    )
+    settings = ScoreSettings(by, domains, samples, seed)
+    bleu = {"lowercase": lowercase, "tokenize": tokenize}
+    accepted = {"s-BLEU": bleu, "d-BLEU": bleu, "chrF": {"lowercase": lowercase}}
+    results = []
+    for name in default_metrics() if metrics is None else metrics:
+        results += metric_class(name)(**accepted.get(name, {})).score(documents, settings)
+    return results
 
 
-def matched(
-    found: dict[str, dict], translations, reference, format, source_lang, target_lang
-) -> tuple[list, list, list[str]]:
-    """Hypotheses and references of the same documents, in the order of the reference, and their ids."""
-    one_file_a_side = input_argument(format) == "source"
-    if not target_lang or not (source_lang or one_file_a_side):
-        raise DataError("the languages of the reference are needed: give --source-lang and --target-lang")
-    reader = get_reader(format if format != "auto" else detect_format({"path": reference}))
-    if one_file_a_side:
-        documents = read_documents(reader.name, source_lang=target_lang, source=reference)
-    else:
-        documents = read_documents(reader.name, source_lang=source_lang, target_lang=target_lang, path=reference)
-    if not reader.document_ids and len(found) != len(documents):
-        raise DataError(f"{translations} has {len(found)} documents, {reference} {len(documents)}; translate them all")
-    ids = list(documents["doc_id"]) if reader.document_ids else list(found)
-    lost, other = [name for name in ids if name not in found], [name for name in found if name not in set(ids)]
-    if lost or other:
+def _check_sources(documents: TranslatedDocuments, metrics: Sequence[Metric]) -> None:
+    """DataError where a document has no source that one of these metrics needs."""
+    sources = documents.sources or [None] * len(documents.hypotheses)
+    lost = [name for name, source in zip(documents.ids, sources) if not isinstance(source, list)]
+    if metrics and lost:
+        names = [metric.choice or metric.name for metric in metrics]
         raise DataError(
-            f"{translations} has {len(found)} documents, {reference} {len(ids)}; not translated: "
-            f"{', '.join(lost[:3]) or 'none'}; not in the reference: {', '.join(other[:3]) or 'none'}: translate the "
-            "whole reference and nothing else"
+            f"document {lost[0]!r} has no 'source' beside its translation, needed for {', '.join(names)}; give the "
+            "JSON lines that docmt translate writes"
         )
-    hypotheses = [found[doc_id]["translation"] for doc_id in ids]
-    return hypotheses, [sentences(row, target_lang) for row in documents], ids
-
-
-def read_translations(path: str | Path) -> dict[str, dict]:
-    """Rows by document, from the JSON lines that `docmt translate` writes."""
-    found: dict[str, dict] = {}
-    for number, line in read_lines(path):
-        row = parse_json(line, path, number)
-        doc_id, translation = (row.get("doc_id"), row.get("translation")) if isinstance(row, dict) else (None, None)
-        if not isinstance(translation, list) or not all(isinstance(sentence, str) for sentence in translation):
-            raise DataError(
-                f"{path}, line {number}: expected a document with `doc_id` and a list of sentences `translation`, as "
-                "docmt translate writes it"
-            )
-        if doc_id in found:
-            raise DataError(f"{path}, line {number}: document {doc_id!r} is there twice; remove one")
-        found[doc_id] = row
-    return found
-
-
-def count_repairs(rows: Iterable[dict]) -> dict[str, int]:
-    """Number of repairs of each kind, in rows as `docmt translate` writes them."""
-    counts: dict[str, int] = {}
-    for row in rows:
-        for repair in row.get("repairs") or []:
-            counts[repair["kind"]] = counts.get(repair["kind"], 0) + 1
-    return counts

@@ -14,6 +14,7 @@ from hf_docmt import __version__
 from hf_docmt.files import write_lines
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.schema import FORMAT, validate_report
+from hf_docmt.reports.tables import result_table
 
 _SAME = ("task", "dataset", "split", "metric", "signature", "strategy", "beams")  # what measures the same
 
@@ -105,6 +106,14 @@ class Report:
     def name(self) -> str:
         """The name of the model."""
         return self.model["name"]
+
+    def __str__(self) -> str:
+        """The report as plain text for a terminal: the model, the package, and the table of results."""
+        parameters = self.model.get("parameters")
+        facts = [self.model.get("architecture"), f"{parameters:,} parameters" if parameters else None]
+        title = self.name + "".join(f", {fact}" for fact in facts if fact)
+        commit = f" ({self.commit[:12]}{self.commit[40:]})" if self.commit else ""
+        return "\n".join([title, f"{self.package} {self.version}{commit}", "", result_table(self.results)])
 
 
 def merge_reports(*reports: Report) -> Report:

@@ -1,30 +1,25 @@
-"""A report as plain text, and aligned columns and letters for all tables."""
+"""Results as plain text, and aligned columns and letters for all tables."""
 
 from collections.abc import Sequence
 from string import ascii_lowercase
 
-from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Part, Result
 
 
-def format_report(report: Report) -> str:
-    """Report as plain text for a terminal: one line per result and part, signatures, other counts than published."""
+def result_table(results: Sequence[Result]) -> str:
+    """Results as plain text: one line for each and each part of it, signatures, other counts than published."""
     header = ["dataset", "split", "strategy", "beams", "metric", "value", "n"]
-    different = dict.fromkeys(result.signature for result in report.results)
+    different = dict.fromkeys(result.signature for result in results)
     letters = {signature: letter_of(number) for number, signature in enumerate(different)}
     rows = []
-    for result in report.results:
+    for result in results:
         cells = ["-" if getattr(result, name) is None else str(getattr(result, name)) for name in header[:5]]
         cells[-1] += f" ({letters[result.signature]})"
         rows.append(cells + _numbers(result))
         rows += [["", "", "", "", f"  {label}", *_numbers(part)] for label, part in result.breakdown.items()]
     signatures = [f"({letter}) {signature}" for signature, letter in letters.items()]
-    notes = dict.fromkeys(result.details["counts"] for result in report.results if "counts" in result.details)
-    model, commit = report.model, report.commit
-    facts = [model.get("architecture"), f"{model['parameters']:,} parameters" if model.get("parameters") else None]
-    title = report.name + "".join(f", {fact}" for fact in facts if fact)
-    origin = f"{report.package} {report.version}" + (f" ({commit[:12]}{commit[40:]})" if commit else "")
-    return "\n".join([title, origin, "", align_columns([header, *rows]), "", *signatures, *notes])
+    notes = dict.fromkeys(result.details["counts"] for result in results if "counts" in result.details)
+    return "\n".join([align_columns([header, *rows]), "", *signatures, *notes])
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> str:

@@ -10,8 +10,8 @@ import sacrebleu
 
 from hf_docmt.evaluation import mwer_segmentation as mwer
 from hf_docmt.evaluation.alignment import align_documents, alignment_results
-from hf_docmt.evaluation.metrics import score_translations
 from hf_docmt.evaluation.mwer_segmentation import cut
+from hf_docmt.evaluation.translation_scores import score_translations
 
 REFERENCE = [
     "Der Hund schläft.",

@@ -11,15 +11,17 @@ from types import SimpleNamespace
 import pytest
 
 from hf_docmt import __version__
-from hf_docmt.evaluation.metrics.comet import comet_input, comet_result
-from hf_docmt.evaluation.metrics.comet_files import (
+from hf_docmt.evaluation.metrics.comet import Comet, DocumentComet
+from hf_docmt.evaluation.metrics.comet_input import comet_input
+from hf_docmt.evaluation.metrics.comet_program import (
     comet_command,
-    comet_results,
     read_comet_scores,
     run_comet,
     write_comet_input,
 )
 from hf_docmt.evaluation.metrics.comet_scorer import fit
+from hf_docmt.evaluation.metrics.metric import ScoreSettings
+from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.reports.signature import Signature
 
 SOURCES = [["One.", "Two.", "Three."], ["Four."]]
@@ -178,8 +180,9 @@ def test_input_file(tmp_path):
 def test_result():
     prepared = comet_input(*SIDES, context=1, doc_ids=["a", "b"])
     found = SCORES | {"comet": "2.2.7", "separator": "</s>", "limit": 510, "shortened": 1}
-    told = {"dataset": "talks", "split": "test", "strategy": "full", "beams": 4}
-    result = comet_result(prepared, found, **told, alignment=Signature.parse("alignment:x"))
+    aligned = {"strategy": "full", "beams": 4, "alignment": Signature.parse("alignment:x")}
+    documents = TranslatedDocuments(SIDES[1], SIDES[2], SIDES[0], ["a", "b"], "talks", "test", **aligned)
+    result = DocumentComet(context=1).result_of(prepared, found, documents)
     assert (result.metric, result.value, result.n) == ("doc-COMET", 62.5, 4)
     assert str(result.signature) == (
         "alignment:x|model:fake|scale:100|context:1|mt-context:reference|separator:</s>|limit:510|comet:2.2.7|"
@@ -193,7 +196,8 @@ def test_result_of_a_program_that_tells_nothing(tmp_path):
     (tmp_path / "scores.json").write_text(json.dumps(SCORES))
     prepared = comet_input(*SIDES)
     found = read_comet_scores(tmp_path / "scores.json", prepared)
-    result = comet_result(prepared, found, dataset="d", split="s", samples=0)
+    documents = TranslatedDocuments(SIDES[1], SIDES[2], SIDES[0])
+    result = Comet().result_of(prepared, found, documents, ScoreSettings(samples=0))
     assert str(result.signature) == f"model:fake|scale:100|context:0|comet:None|version:{__version__}"
     assert result.metric == "COMET" and "interval" not in result.details
 
@@ -245,14 +249,14 @@ def test_a_model_that_cannot_use_context(environment):
 
 def test_both_results(environment):
     environment()
-    told = {"dataset": "d", "split": "s", "samples": 0}
-    options = {"python": sys.executable, "model": "some/model", "doc_ids": ["a", "b"]}
-    (plain,) = comet_results(*SIDES, **options, **told)
-    again, context = comet_results(*SIDES, context=1, **options, **told)
-    assert plain == again and plain.metric == "COMET" and plain.value == pytest.approx(3.5)
+    options, settings = {"python": sys.executable, "model": "some/model"}, ScoreSettings(samples=0)
+    documents = TranslatedDocuments(SIDES[1], SIDES[2], SIDES[0], ["a", "b"])
+    (plain,) = Comet(**options).score(documents, settings)
+    (context,) = DocumentComet(**options, context=1).score(documents, settings)
+    assert plain.metric == "COMET" and plain.value == pytest.approx(3.5)
     assert context.metric == "doc-COMET" and "separator:</s>|limit:8|" in str(context.signature)
     with pytest.raises(ValueError, match="context is -1"):
-        comet_results(*SIDES, context=-1, **options, **told)
+        DocumentComet(**options, context=-1).score(documents, settings)
 
 
 def test_scores_of_another_input(environment, tmp_path):

@@ -6,14 +6,21 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from hf_docmt.evaluation.discourse.connectives import (
+from hf_docmt.evaluation.metrics.connectives import (
     CONJUNCTIONS,
-    connective_result,
+    Connectives,
     connective_table,
     count_connectives,
 )
+from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.reports.result import Part
 from hf_docmt.reports.statistics import score_function
+
+
+def connective_result(hypotheses, references, *, dataset, split, doc_ids=(), beams=None, **options):
+    documents = TranslatedDocuments(hypotheses, references, None, doc_ids, dataset, split, beams=beams)
+    (result,) = Connectives(**options).score(documents)
+    return result
 
 
 def count(text, *connectives):

@@ -5,12 +5,22 @@ import random
 import numpy as np
 import pytest
 
-from hf_docmt.evaluation.discourse.consistency import term_consistency
-from hf_docmt.evaluation.discourse.terms import find_terms, listed_terms
+from hf_docmt.evaluation.metrics.term_consistency import TermConsistency
+from hf_docmt.evaluation.metrics.terms import find_terms, listed_terms
+from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.reports.result import Part
 from hf_docmt.reports.statistics import score_function
 
 WHERE = {"dataset": "d", "split": "s"}
+
+
+def term_consistency(sources, hypotheses, references=None, *, dataset, split, doc_ids=(), **options):
+    made = {name: options.pop(name) for name in ("strategy", "beams") if name in options}
+    documents = TranslatedDocuments(hypotheses, references, sources, doc_ids, dataset, split, **made)
+    (result,) = TermConsistency(**options).score(documents)
+    return result
+
+
 SOURCES = [
     ["The bank is old .", "He sees the bank .", "Anna sleeps .", "I know Anna ."],
     ["A bank here .", "No bank there .", "Only Peter ."],

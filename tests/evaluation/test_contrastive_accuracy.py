@@ -19,7 +19,6 @@ from hf_docmt.evaluation.suites import SuiteItem, average_results
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
-from hf_docmt.reports.tables import format_report
 
 
 def made(number, correct=0, size=3, phenomenon="p", distance=None, **fields):
@@ -281,7 +280,7 @@ def test_result_of_the_report():
     assert (details["format"], details["suite"]) == ("voita", "deixis_dev")
     assert details["context"] == {"past": 0, "future": 0, "items without past": 2}
     report = Report(model={"name": "m"}, data={}, results=[result])
-    assert Report.from_dict(json.loads(json.dumps(report.to_dict()))) == report and "50.00" in format_report(report)
+    assert Report.from_dict(json.loads(json.dumps(report.to_dict()))) == report and "50.00" in str(report)
 
 
 def test_result_of_other_scores():

@@ -7,11 +7,14 @@ import pytest
 import sacrebleu
 from sacrebleu.metrics import BLEU, CHRF, TER
 
-from hf_docmt.evaluation.metrics import METRICS, load_metric, score_translations
+from hf_docmt.evaluation.metrics import default_metrics, load_metric
 from hf_docmt.evaluation.metrics.segments import segment_statistics
+from hf_docmt.evaluation.translation_scores import score_translations
 from hf_docmt.reports.result import Part
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import column_sums, score_function
+
+METRICS = default_metrics()
 
 HYPOTHESES = [
     ["Der Hund schläft .", "Er träumt von einem Knochen", ""],

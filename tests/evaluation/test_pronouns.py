@@ -8,8 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hf_docmt.evaluation.discourse.pronouns import count_words, pronoun_f1
-from hf_docmt.evaluation.discourse.tagging import MODELS, SpacyTagger, load_tagger
+from hf_docmt.evaluation.metrics.pronoun_counts import count_words
+from hf_docmt.evaluation.metrics.pronoun_f1 import FormalityF1, PronounF1
+from hf_docmt.evaluation.metrics.tagging import MODELS, SpacyTagger, load_tagger
+from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.reports.result import Part
 from hf_docmt.reports.statistics import score_function
 
@@ -35,6 +37,15 @@ def tagger(lexicon):
 
 TAGGERS = (tagger(ENGLISH), tagger(GERMAN))
 WHERE = {"dataset": "talks", "split": "test", "taggers": TAGGERS}
+
+
+def pronoun_f1(sources, hypotheses, references, *, phenomenon="pronoun", taggers=None, doc_ids=(), **options):
+    count_words(phenomenon, None, [])  # refuses an unknown one
+    metric = {"pronoun": PronounF1, "formality": FormalityF1}[phenomenon]
+    made = {name: options.pop(name) for name in ("weights", "lowercase") if name in options}
+    documents = TranslatedDocuments(hypotheses, references, sources, doc_ids, **options)
+    (result,) = metric(taggers, **made).score(documents)
+    return result
 
 
 def count(phenomenon, source, target):

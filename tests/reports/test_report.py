@@ -14,7 +14,6 @@ from hf_docmt.reports.report import Report, merge_reports, package_commit
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.schema import validate_report
 from hf_docmt.reports.signature import Signature
-from hf_docmt.reports.tables import format_report
 
 MODEL = {"name": "tiny", "architecture": "concat", "parameters": 1234567, "config": {"past_context": 3}}
 
@@ -183,7 +182,7 @@ def test_merge_refuses_different_models(report):
 
 def test_table(report):
     report = replace(report, commit="0123456789abcdef0123456789abcdef01234567-dirty")
-    lines = format_report(report).splitlines()
+    lines = str(report).splitlines()
     assert lines[:2] == ["tiny, concat, 1,234,567 parameters", f"hf-docmt {__version__} (0123456789ab-dirty)"]
     assert lines[3].split() == ["dataset", "split", "strategy", "beams", "metric", "value", "n"]
     assert lines[5].split() == ["talks", "test", "sliding", "4", "s-BLEU", "(a)", "23.46", "20"]
@@ -198,7 +197,7 @@ def test_table_tells_conditions_apart():
     results = [
         result("accuracy", value, signature=signature) for value, signature in zip((60.0, 50.0, 70.0), signatures)
     ]
-    lines = format_report(Report(model=MODEL, data={}, results=results)).splitlines()
+    lines = str(Report(model=MODEL, data={}, results=results)).splitlines()
     letters = [next(cell for cell in line.split() if cell.startswith("(")) for line in lines[5:8]]
     assert letters == ["(a)", "(b)", "(a)"]
     assert lines[-2:] == ["(a) context:true", "(b) context:empty"]
@@ -207,11 +206,11 @@ def test_table_tells_conditions_apart():
 def test_table_tells_other_counts_than_published(report):
     note = "deixis_dev: other counts than published: items 2 (published 500)"
     report = replace(report, results=[found.with_details({"counts": note}) for found in report.results])
-    assert format_report(report).splitlines()[-2:] == ["(b) ties:wrong", note]
+    assert str(report).splitlines()[-2:] == ["(b) ties:wrong", note]
 
 
 def test_table_without_results():
-    assert "dataset" in format_report(Report(model={"name": "m"}, data={}, results=[]))
+    assert "dataset" in str(Report(model={"name": "m"}, data={}, results=[]))
 
 
 def test_commit_of_a_checkout(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest
 
-from hf_docmt.evaluation.metrics import score_translations
+from hf_docmt.evaluation.translation_scores import score_translations
 from hf_docmt.reports import resampling, significance
 from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.result import Result

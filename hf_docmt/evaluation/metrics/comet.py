@@ -1,114 +1,69 @@
-"""COMET and document-level COMET: what is scored, and the result from the scores (`comet_files` has the way there)."""
+"""COMET and document-level COMET, the mean over sentences times 100; unbabel-comet runs in its own environment."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hf_docmt import __version__
-from hf_docmt.evaluation.metrics.segments import check_aligned
+from hf_docmt.evaluation.metrics.comet_input import CometInput, comet_input
+from hf_docmt.evaluation.metrics.comet_program import MODEL, comet_command, run_comet
+from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
+from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.reports.resampling import document_details
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
 
-MT_CONTEXTS = ("reference", "hypothesis")
 
+class Comet(Metric):
+    """COMET (Rei et al. 2020), scored by `python`, that of an environment with unbabel-comet.
 
-@dataclass(frozen=True)
-class CometInput:
-    """What COMET is to score, {"doc_id", "sentence", "src", "mt", "ref"} for every sentence, and how it was made."""
-
-    items: tuple[dict, ...]  # each side is a list of sentences, the context in order and at last the current one
-    ids: tuple[str, ...]
-    lengths: tuple[int, ...]  # sentences of each document
-    context: int
-    signature: Signature
-
-
-def comet_input(
-    sources: Sequence[Sequence[str]],
-    hypotheses: Sequence[Sequence[str]],
-    references: Sequence[Sequence[str]],
-    *,
-    doc_ids: Sequence[str] | None = None,
-    context: int = 0,
-    mt_context: str = "reference",
-) -> CometInput:
-    """The items of all documents, each side with up to `context` sentences before the current one.
-
-    Document-level COMET is that of Vernikos et al. (2022): the same number of sentences on each side, all read and only
-    the current one pooled; before a hypothesis stands the context of the `reference`, as there, or of the `hypothesis`
-    itself. ValueError: sides that do not line up, an unknown choice.
+    `model`: name on the Hub or checkpoint file. With `context`, sentences before the current one, see `DocumentComet`.
     """
-    if mt_context not in MT_CONTEXTS:
-        raise ValueError(f"unknown mt_context {mt_context!r}: expected {' or '.join(MT_CONTEXTS)}")
-    if context < 0:
-        raise ValueError(f"context is {context}: expected 0 or more sentences")
-    check_aligned(hypotheses, references, doc_ids)
-    ids = [str(number) for number in range(1, len(references) + 1)] if doc_ids is None else list(doc_ids)
-    _check_sources(sources, references, ids)
-    items = []
-    for doc_id, source, hypothesis, reference in zip(ids, sources, hypotheses, references):
-        before = reference if mt_context == "reference" else hypothesis
-        for place in range(len(source)):
-            first = max(0, place - context)
-            items.append(
-                {
-                    "doc_id": doc_id,
-                    "sentence": place + 1,
-                    "src": list(source[first : place + 1]),
-                    "mt": [*before[first:place], hypothesis[place]],
-                    "ref": list(reference[first : place + 1]),
-                }
-            )
-    signature = {"context": context} | ({"mt-context": mt_context} if context else {})
-    return CometInput(tuple(items), tuple(ids), tuple(map(len, references)), context, Signature.of(signature))
+
+    name = "COMET"
+    needs_sources = True
+
+    def __init__(self, python: str = "comet-env/bin/python", model: str = MODEL, context: int = 0):
+        self.python, self.model, self.context = python, model, context
+
+    def score(self, documents: TranslatedDocuments, settings: ScoreSettings | None = None) -> list[Result]:
+        """One result; context that is too long is shortened, which is logged and reported. ValueError: `run_comet`."""
+        sides = (documents.sources, documents.hypotheses, documents.references)
+        prepared = comet_input(*sides, doc_ids=documents.doc_ids or None, context=self.context)
+        found = run_comet(prepared, comet_command(prepared, self.python, self.model, "chunk"))
+        return [self.result_of(prepared, found, documents, settings)]
+
+    def result_of(
+        self,
+        prepared: CometInput,
+        found: dict,
+        documents: TranslatedDocuments,
+        settings: ScoreSettings | None = None,
+    ) -> Result:
+        """The result from the scores of the program, which may have run elsewhere (see `comet_program`).
+
+        What the program did not report, such as the separator and the limit in subwords, is not in the signature.
+        """
+        settings = settings or ScoreSettings()
+        remaining, rows = iter(found["scores"]), []
+        for length in prepared.lengths:
+            rows.append([math.fsum(next(remaining) for _ in range(length)), length])
+        known = {key: found[key] for key in ("separator", "limit") if found[key] is not None}
+        signature = Signature.of({"model": found["model"], "scale": 100}) + prepared.signature
+        signature += Signature.of({**known, "comet": found["comet"], "version": __version__})
+        statistics = document_details(self.name, prepared.ids, rows, settings.samples, settings.seed)
+        return self.result(
+            documents,
+            value=100 * math.fsum(found["scores"]) / len(found["scores"]),
+            signature=signature,
+            n=len(found["scores"]),
+            breakdown={},
+            details={"shortened": found["shortened"], **statistics},
+        )
 
 
-def comet_result(
-    prepared: CometInput,
-    found: dict,
-    *,
-    dataset: str,
-    split: str,
-    strategy: str | None = None,
-    beams: int | None = None,
-    alignment: Signature | None = None,
-    samples: int = 1000,
-    seed: int = 1,
-) -> Result:
-    """The mean score as a report result, times 100: `COMET`, or `doc-COMET` with context.
+class DocumentComet(Comet):
+    """Document-level COMET (Vernikos et al. 2022) with up to `context` sentences before the current one."""
 
-    `alignment` is the signature of an alignment that made the hypotheses. What the program that scored did not tell,
-    such as the separator and the limit in subwords, is not in the signature.
-    """
-    name = "doc-COMET" if prepared.context else "COMET"
-    rest, rows = iter(found["scores"]), []
-    for length in prepared.lengths:
-        rows.append([math.fsum(next(rest) for _ in range(length)), length])
-    known = {key: found[key] for key in ("separator", "limit") if found[key] is not None}
-    signature = (alignment or Signature()) + Signature.of({"model": found["model"], "scale": 100})
-    signature += prepared.signature + Signature.of({**known, "comet": found["comet"], "version": __version__})
-    details = {"shortened": found["shortened"], **document_details(name, prepared.ids, rows, samples, seed)}
-    return Result(
-        task="translation",
-        dataset=dataset,
-        split=split,
-        metric=name,
-        value=100 * math.fsum(found["scores"]) / len(found["scores"]),
-        signature=signature,
-        n=len(found["scores"]),
-        strategy=strategy,
-        beams=beams,
-        details=details,
-    )
+    name = "doc-COMET"
 
-
-def _check_sources(sources: Sequence[Sequence[str]], references: Sequence[Sequence[str]], ids: Sequence[str]) -> None:
-    if len(sources) != len(references):
-        raise ValueError(f"{len(sources)} source documents for {len(references)} references; give the same documents")
-    for doc_id, source, reference in zip(ids, sources, references):
-        if len(source) != len(reference):
-            raise ValueError(
-                f"document {doc_id!r}: {len(source)} source sentences for {len(reference)} reference sentences; give "
-                "one for each"
-            )
+    def __init__(self, python: str = "comet-env/bin/python", model: str = MODEL, context: int = 2):
+        super().__init__(python, model, context)

@@ -3,7 +3,8 @@
 import evaluate
 from sacrebleu.metrics import TER
 
-from hf_docmt.evaluation.metrics.segments import metric_info, score_sentences
+from hf_docmt.evaluation.metrics.evaluate_modules import metric_info
+from hf_docmt.evaluation.metrics.segments import score_sentences
 
 _CITATION = "Snover et al. (2006), A Study of Translation Edit Rate with Targeted Human Annotation, AMTA."
 

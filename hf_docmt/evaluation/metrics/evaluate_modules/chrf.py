@@ -3,7 +3,8 @@
 import evaluate
 from sacrebleu.metrics import CHRF
 
-from hf_docmt.evaluation.metrics.segments import metric_info, score_sentences
+from hf_docmt.evaluation.metrics.evaluate_modules import metric_info
+from hf_docmt.evaluation.metrics.segments import score_sentences
 
 _CITATION = "Maja Popović (2015), chrF: character n-gram F-score for automatic MT evaluation, WMT."
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from hf_docmt.evaluation.discourse.sides import Documents
-from hf_docmt.evaluation.discourse.words import checked_phrases, folded, phrase_pattern, words
+from hf_docmt.evaluation.metrics.phrases import checked_phrases, folded, phrase_pattern, words
+from hf_docmt.evaluation.metrics.translated_documents import Documents
 
 SHORTEST = 4  # letters of a word that is a term by rule
 

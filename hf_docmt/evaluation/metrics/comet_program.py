@@ -10,9 +10,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from hf_docmt.evaluation.metrics.comet import CometInput, comet_input, comet_result
+from hf_docmt.evaluation.metrics.comet_input import CometInput
 from hf_docmt.files import DataError, parse_json, read_lines
-from hf_docmt.reports.result import Result
 
 MODEL = "Unbabel/wmt22-comet-da"
 LONG = ("refuse", "chunk")
@@ -20,23 +19,6 @@ INSTALL = "comet-env/bin/pip install unbabel-comet 'setuptools<81'"  # its torch
 
 _PROGRAM = Path(__file__).with_name("comet_scorer.py")
 _logger = logging.getLogger(__name__)
-
-
-def comet_results(
-    *sides: Sequence[Sequence[str]],
-    python: str,
-    model: str = MODEL,
-    context: int = 0,
-    doc_ids: Sequence[str] | None = None,
-    **told,
-) -> list[Result]:
-    """`COMET` of sources, hypotheses and references, and where `context` is above 0 `doc-COMET` with so many sentences.
-
-    Both are made by the Python of an environment with unbabel-comet. Context that is too long is shortened, which is
-    logged and reported; `told` goes to `comet_result`. ValueError: see `comet_input` and `run_comet`.
-    """
-    inputs = [comet_input(*sides, doc_ids=doc_ids, context=size) for size in sorted({0, context})]
-    return [comet_result(one, run_comet(one, comet_command(one, python, model, "chunk")), **told) for one in inputs]
 
 
 def write_comet_input(prepared: CometInput, path: str | Path) -> None:

@@ -2,7 +2,8 @@
 
 import evaluate
 
-from hf_docmt.evaluation.metrics.segments import bleu, metric_info, score_sentences
+from hf_docmt.evaluation.metrics.evaluate_modules import metric_info
+from hf_docmt.evaluation.metrics.segments import bleu, score_sentences
 
 _CITATION = "Matt Post (2018), A Call for Clarity in Reporting BLEU Scores, WMT."
 

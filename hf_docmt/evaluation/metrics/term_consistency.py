@@ -8,33 +8,21 @@ from dataclasses import dataclass
 from itertools import chain
 
 from hf_docmt import __version__
-from hf_docmt.evaluation.discourse.sides import Documents, check_sides
-from hf_docmt.evaluation.discourse.terms import SHORTEST, Terms, find_terms, listed_terms, stem
-from hf_docmt.evaluation.discourse.words import checked_phrases, folded, phrase_pattern, words
+from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
+from hf_docmt.evaluation.metrics.phrases import checked_phrases, folded, phrase_pattern, words
+from hf_docmt.evaluation.metrics.terms import SHORTEST, Terms, find_terms, listed_terms, stem
+from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics
 
+UNSPACED = ("zh", "ja", "th", "lo", "km", "my")  # languages written without blanks between words
 SHOWN = 20  # changed terms in the details
 Translations = list[list[dict[str, set[str]]]]  # [document][sentence]: {term: its translations there}
 
 
-def term_consistency(
-    sources: Documents,
-    hypotheses: Documents,
-    references: Documents | None = None,
-    *,
-    dataset: str,
-    split: str,
-    terms: Sequence[str] | None = None,
-    glossary: Mapping[str, Sequence[str]] | None = None,
-    prefix: int | None = 6,
-    max_share: float = 0.02,
-    doc_ids: Sequence[str] | None = None,
-    strategy: str | None = None,
-    beams: int | None = None,
-) -> Result:
-    """Share of repeated source terms that keep their translation, in percent, as a report result.
+class TermConsistency(Metric):
+    """Share of repeated source terms that keep their translation, in percent.
 
     A term counts once for each document in which two or more sentences have it; it keeps its translation if one
     translation stands in all of them. Terms are found by rule (`terms.find_terms`), or those of the list `terms`, or
@@ -50,49 +38,73 @@ def term_consistency(
     `details` further has `agreement`, the share of sentences with the most frequent translation of their term in the
     document, and the first `changed` terms. Statistics: [kept, terms] of each document. ValueError: nothing repeated.
     """
-    ids = check_sides(hypotheses, hypotheses if references is None else references, sources, doc_ids)
-    if terms is not None and glossary is not None:
-        raise ValueError("terms and a glossary are given; the glossary has terms already, leave one of the two out")
-    if prefix is not None and prefix < 1:
-        raise ValueError(f"prefix is {prefix}, expected a number of characters, 1 or more, or None for whole words")
-    listed = list(glossary) if glossary is not None else terms
-    found = find_terms(sources, max_share, prefix) if listed is None else listed_terms(sources, listed)
 
-    def judge(documents: Documents) -> list[list[_Use]]:
-        return _judge(found, _look_up(found, documents, glossary) if glossary else _associate(found, documents, prefix))
+    name = "term consistency"
+    choice = "terms"
+    task = "discourse"
+    needs_sources = True
 
-    uses = judge(hypotheses)
-    rows = [[sum(use.kept for use in document), len(document)] for document in uses]
-    flat = [use for document in uses for use in document]
-    if not flat:
-        raise ValueError(
-            f"no term stands in two sentences of one of the {len(ids)} documents; give terms or a glossary that fit "
-            f"the source, or, for terms found by rule, a larger max_share than {max_share:g}"
+    def __init__(
+        self,
+        terms: Sequence[str] | None = None,
+        glossary: Mapping[str, Sequence[str]] | None = None,
+        prefix: int | None = 6,
+        max_share: float = 0.02,
+    ):
+        if terms is not None and glossary is not None:
+            raise ValueError("terms and a glossary are given; the glossary has terms already, leave one of the two out")
+        if prefix is not None and prefix < 1:
+            raise ValueError(f"prefix is {prefix}, expected a number of characters, 1 or more, or None for whole words")
+        self.terms, self.glossary, self.prefix, self.max_share = terms, glossary, prefix, max_share
+
+    @classmethod
+    def check_languages(cls, source_lang, target_lang):
+        if target_lang and target_lang.lower().replace("-", "_").split("_")[0] in UNSPACED:
+            raise ValueError(f"terms need a language that parts words by blanks, got {target_lang!r}; leave them out")
+
+    def score(self, documents: TranslatedDocuments, settings: ScoreSettings | None = None) -> list[Result]:
+        """One result, whose breakdown is by kind of term, name or word."""
+        sources, hypotheses, references = documents.sources, documents.hypotheses, documents.references
+        ids = check_sides(
+            hypotheses, hypotheses if references is None else references, sources, documents.doc_ids or None
         )
-    kinds = {kind: [use for use in flat if (use.term in found.names) == (kind == "name")] for kind in ("name", "word")}
-    return Result(
-        task="discourse",
-        dataset=dataset,
-        split=split,
-        metric="term consistency",
-        value=_share(flat),
-        signature=_signature(listed, glossary, prefix, max_share),
-        n=len(flat),
-        strategy=strategy,
-        beams=beams,
-        breakdown={f"kind={kind}": Part(_share(some), len(some)) for kind, some in kinds.items() if some},
-        details={
-            "agreement": 100 * sum(use.most for use in flat) / sum(len(use.translations) for use in flat),
-            "reference": None if references is None else _share(list(chain(*judge(references)))),
-            "changed": [
-                {"document": name, "term": use.term, "translations": [sorted(some) for some in use.translations]}
-                for name, document in zip(ids, uses)
-                for use in document
-                if not use.kept
-            ][:SHOWN],
-            "statistics": Statistics(ids, rows).to_dict(),
-        },
-    )
+        glossary, prefix, max_share = self.glossary, self.prefix, self.max_share
+        listed = list(glossary) if glossary is not None else self.terms
+        found = find_terms(sources, max_share, prefix) if listed is None else listed_terms(sources, listed)
+
+        def uses_of(side: Documents) -> list[list[_Use]]:
+            return _uses(found, _look_up(found, side, glossary) if glossary else _associate(found, side, prefix))
+
+        uses = uses_of(hypotheses)
+        rows = [[sum(use.kept for use in document), len(document)] for document in uses]
+        flat = [use for document in uses for use in document]
+        if not flat:
+            raise ValueError(
+                f"no term stands in two sentences of one of the {len(ids)} documents; give terms or a glossary that "
+                f"fit the source, or, for terms found by rule, a larger max_share than {max_share:g}"
+            )
+        kinds = {
+            kind: [use for use in flat if (use.term in found.names) == (kind == "name")] for kind in ("name", "word")
+        }
+        result = self.result(
+            documents,
+            value=_share(flat),
+            signature=_signature(listed, glossary, prefix, max_share),
+            n=len(flat),
+            breakdown={f"kind={kind}": Part(_share(some), len(some)) for kind, some in kinds.items() if some},
+            details={
+                "agreement": 100 * sum(use.most for use in flat) / sum(len(use.translations) for use in flat),
+                "reference": None if references is None else _share(list(chain(*uses_of(references)))),
+                "changed": [
+                    {"document": name, "term": use.term, "translations": [sorted(some) for some in use.translations]}
+                    for name, document in zip(ids, uses)
+                    for use in document
+                    if not use.kept
+                ][:SHOWN],
+                "statistics": Statistics(ids, rows).to_dict(),
+            },
+        )
+        return [result]
 
 
 @dataclass(frozen=True)
@@ -112,7 +124,7 @@ class _Use:
         return self.most == len(self.translations)
 
 
-def _judge(found: Terms, translations: Translations) -> list[list[_Use]]:
+def _uses(found: Terms, translations: Translations) -> list[list[_Use]]:
     return [
         [_Use(term, [document[place][term] for place in places]) for term, places in found.repeated(number).items()]
         for number, document in enumerate(translations)

@@ -1,0 +1,117 @@
+"""Counts of connectives: does a system write as many as the reference? (Fei et al. 2022, Table 4)"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from hf_docmt import __version__
+from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
+from hf_docmt.evaluation.metrics.phrases import checked_phrases, folded, phrase_pattern
+from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.statistics import Statistics
+
+CONJUNCTIONS = ("and", "but", "or", "because", "so", "yet", "then")  # those of the paper
+
+
+def connectives_of(target_lang: str) -> tuple[str, ...]:
+    """The connectives of a language that are counted where no others are given. ValueError: it has no list."""
+    if target_lang.lower().replace("-", "_").split("_")[0] != "en":
+        raise ValueError(
+            f"without a list of words connectives are counted in English, got {target_lang!r}; give those of that "
+            "language to docmt analyze connectives (--words), or from Python to Connectives"
+        )
+    return CONJUNCTIONS
+
+
+def count_connectives(documents: Documents, connectives: Sequence[str] = CONJUNCTIONS) -> dict[str, int]:
+    """How often each connective, a word or phrase, stands in the documents.
+
+    Case is folded, and only whole words count, but for scripts without blanks. What is found first from the left is
+    counted, of two at one place the longer one: with `so` and `so that` in the list, *so that* is no *so*. A phrase
+    does not reach over the end of a sentence. ValueError: no connectives, or two that are the same but for case.
+    """
+    names = checked_phrases(connectives, "connectives")
+    pattern = phrase_pattern(names)
+    found = Counter(hit for document in documents for sentence in document for hit in pattern.findall(folded(sentence)))
+    return {name: found[name] for name in names}
+
+
+def connective_table(
+    systems: Mapping[str, Documents], connectives: Sequence[str] = CONJUNCTIONS
+) -> dict[str, dict[str, int]]:
+    """{connective: {system: count}}, the table of the paper; `systems` may have the reference among them."""
+    counts = {name: count_connectives(documents, connectives) for name, documents in systems.items()}
+    return {
+        name: {system: found[name] for system, found in counts.items()}
+        for name in checked_phrases(connectives, "connectives")
+    }
+
+
+class Connectives(Metric):
+    """Number of connectives in percent of the reference's, over all and for each of them (Fei et al. 2022).
+
+    `n` counts those of the reference; one that it does not have is left out of the breakdown. `details["table"]` has
+    the counts side by side, with those of further `systems`, `details["difference"]` sums up how far each of the
+    translation's counts is from the reference's. Statistics: [translation, reference] of each document.
+    ValueError: no connective in the reference.
+    """
+
+    name = "connectives"
+    choice = "connectives"
+    task = "discourse"
+
+    def __init__(self, connectives: Sequence[str] = CONJUNCTIONS, systems: Mapping[str, Documents] | None = None):
+        self.connectives, self.systems = connectives, dict(systems or {})
+
+    @classmethod
+    def check_languages(cls, source_lang, target_lang):
+        if target_lang:
+            connectives_of(target_lang)
+
+    def score(self, documents: TranslatedDocuments, settings: ScoreSettings | None = None) -> list[Result]:
+        """One result, whose breakdown is by connective."""
+        hypotheses, references = documents.hypotheses, documents.references
+        ids = check_sides(hypotheses, references, doc_ids=documents.doc_ids or None)
+        for name, others in self.systems.items():
+            if name in ("reference", "hypothesis"):
+                raise ValueError(f"a further system is called {name!r}, which names the other columns; rename it")
+            try:
+                check_sides(others, references, doc_ids=ids)
+            except ValueError as error:
+                raise ValueError(f"system {name!r}: {error}") from error
+        table = connective_table({"reference": references, "hypothesis": hypotheses, **self.systems}, self.connectives)
+        rows = [
+            [sum(count_connectives([document], self.connectives).values()) for document in pair]
+            for pair in zip(hypotheses, references)
+        ]
+        found, expected = (sum(column) for column in zip(*rows))
+        if not expected:
+            raise ValueError(
+                f"the references have none of the connectives {', '.join(table)}; give those of their language"
+            )
+        result = self.result(
+            documents,
+            value=100 * found / expected,
+            signature=Signature.of(
+                {
+                    "count": "+".join(table),
+                    "unit": "percent-of-reference",
+                    "case": "folded",
+                    "match": "whole-word,longest-first",
+                    "version": __version__,
+                }
+            ),
+            n=expected,
+            breakdown={
+                f"connective={name}": Part(100 * counts["hypothesis"] / counts["reference"], counts["reference"])
+                for name, counts in table.items()
+                if counts["reference"]
+            },
+            details={
+                "table": table,
+                "difference": sum(abs(counts["hypothesis"] - counts["reference"]) for counts in table.values()),
+                "statistics": Statistics(ids, rows).to_dict(),
+            },
+        )
+        return [result]

@@ -1,0 +1,153 @@
+"""A metric of translated documents: a class that registers itself by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hf_docmt import __version__
+from hf_docmt.evaluation.breakdowns import Domains, break_down, check_axes, document_labels, sentence_labels
+from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments, check_aligned
+from hf_docmt.reports.resampling import document_details
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.statistics import column_sums, register_score_function, score_function
+
+METRICS: dict[str, type[Metric]] = {}  # every class by its name, in the order of registration
+
+
+@dataclass(frozen=True)
+class ScoreSettings:
+    """Breakdowns of scores (see `breakdowns`), and the bootstrap samples of documents of their intervals (0: none)."""
+
+    by: Sequence[str] = ()
+    domains: Domains | None = None
+    samples: int = 1000
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Statistics of each segment of each document, and what else is known of a score.
+
+    `statistics`: [document][segment][column]; `n` defaults to the number of segments, `value` to the score of the sums.
+    """
+
+    statistics: Sequence[Sequence[Sequence[float]]]
+    signature: Signature
+    n: int | None = None
+    value: float | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Metric:
+    """One way to score translated documents; a subclass with a `name` registers itself.
+
+    The least that a subclass has is a `name` and `segment_statistics`, rows of numbers for every sentence from whose
+    sums the score follows: by `score_from_sums`, or as `reports.statistics.score_function` has it for 2 columns (a
+    ratio in percent) and 3 (an F1). Intervals, breakdowns and significance tests follow from them. One whose results
+    are made in another way overrides `measure` or `score`. Options of a metric are arguments of its constructor, all
+    with defaults.
+
+        class LengthRatio(Metric):
+            name = "length ratio"
+            choice = "length"
+
+            def segment_statistics(self, documents):
+                pairs = zip(documents.hypotheses, documents.references)
+                return [[[len(h.split()), len(r.split())] for h, r in zip(*pair)] for pair in pairs]
+    """
+
+    name: ClassVar[str] = ""  # in reports
+    choice: ClassVar[str | None] = None  # name for `docmt evaluate --discourse`; None: no choice there
+    default: ClassVar[bool] = False  # scored by `docmt evaluate` in any case
+    task: ClassVar[str] = "translation"  # in reports
+    segment: ClassVar[str] = "sentence"  # what the rows of statistics are of, or "document"
+    needs_sources: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if "name" in vars(cls):
+            METRICS[cls.name] = cls
+            if cls.score_from_sums is not Metric.score_from_sums:
+                register_score_function(cls.name, cls.score_from_sums)
+
+    @classmethod
+    def check_languages(cls, source_lang: str | None, target_lang: str | None) -> None:
+        """ValueError where the metric is not made for these languages; None: not known."""
+
+    @staticmethod
+    def score_from_sums(sums: np.ndarray) -> np.ndarray:
+        """Scores from summed statistics, (samples, columns) -> (samples,)."""
+        raise NotImplementedError
+
+    def segment_statistics(self, documents: TranslatedDocuments) -> Sequence[Sequence[Sequence[float]]]:
+        """[document][segment][column], a segment being a sentence, or the document (see `segment`)."""
+        raise NotImplementedError
+
+    def signature(self, documents: TranslatedDocuments) -> Signature:
+        """What has to be known to measure the same again."""
+        return Signature.of({"segments": self.segment, "version": __version__})
+
+    def measure(self, documents: TranslatedDocuments) -> Measurement:
+        """Statistics, signature and details of the score."""
+        return Measurement(self.segment_statistics(documents), self.signature(documents))
+
+    def score(self, documents: TranslatedDocuments, settings: ScoreSettings | None = None) -> list[Result]:
+        """The results of a report, one for most metrics.
+
+        ValueError: another number of documents, or of sentences in a document, on the two sides; an unknown axis.
+        """
+        settings = settings or ScoreSettings()
+        ids = documents.ids
+        check_aligned(documents.hypotheses, documents.references, documents.doc_ids or None)
+        check_axes(settings.by, settings.domains)
+        found = self.measure(documents)
+        segments = [row for document in found.statistics for row in document]
+        sums = [column_sums(document, len(segments[0])) for document in found.statistics]
+        value = found.value
+        if value is None:
+            total = np.array([column_sums(sums)], float)
+            value = float(score_function(self.name, len(segments[0]))(total)[0])
+        lengths = [len(document) for document in documents.references]
+        label = document_labels if self.segment == "document" else sentence_labels
+        labels = label(ids, lengths, settings.by, settings.domains)
+        groups = [doc_id for doc_id, document in zip(ids, found.statistics) for _ in document]
+        resampling = (settings.samples, settings.seed)
+        result = self.result(
+            documents,
+            value=value,
+            signature=found.signature,
+            n=len(segments) if found.n is None else found.n,
+            breakdown=break_down(self.name, segments, labels, groups, *resampling),
+            details={**documents.details, **found.details, **document_details(self.name, ids, sums, *resampling)},
+        )
+        return [result]
+
+    def result(
+        self,
+        documents: TranslatedDocuments,
+        *,
+        value: float,
+        signature: Signature,
+        n: int,
+        breakdown: Mapping[str, Part],
+        details: Mapping[str, Any],
+    ) -> Result:
+        """A result of this metric; the signature of an alignment stands before its own."""
+        return Result(
+            task=self.task,
+            dataset=documents.dataset,
+            split=documents.split,
+            metric=self.name,
+            value=value,
+            signature=documents.alignment + signature,
+            n=n,
+            strategy=documents.strategy,
+            beams=documents.beams,
+            breakdown=dict(breakdown),
+            details=dict(details),
+        )

@@ -1,0 +1,142 @@
+"""Pronoun and formality F1, English to German: is *it* given the right gender, *you* the right form of address?"""
+
+from typing import ClassVar
+
+from hf_docmt import __version__
+from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
+from hf_docmt.evaluation.metrics.pronoun_counts import PHENOMENA, Phenomenon, choice_of, count_words
+from hf_docmt.evaluation.metrics.tagging import Tagger, Token, load_tagger, tag, tagger_name
+from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.statistics import Statistics
+
+WEIGHTS = {
+    "paper": {"masculine": 1, "feminine": 1, "neuter": 1, "formal": 1, "informal": 1},
+    "released": {"masculine": 0.5, "feminine": 0.5, "neuter": 0, "formal": 0.5, "informal": 0.5},
+}
+
+
+class PronounF1(Metric):
+    """F1 of pronouns by gender, in percent, from English to German; Herold and Ney (2023), section 3.5 and A.1.
+
+    Words count where their tag is a pronoun's, all of them in a sentence; a match is the smaller count of the two
+    sides, and the sums go over the corpus. The source alone says which sentences and classes count (see `PHENOMENA`);
+    without sources all do. `taggers`: English and German, by default the spaCy pipelines of the paper. `weights`:
+    `paper` sums the classes, `released` is the default of the authors' code, in which *es* has no weight in any of the
+    sums. `lowercase` is what that code's command does to all sides before tagging.
+
+    F1 is 2·match / (hypothesis + reference): the harmonic mean of precision and recall, and 0 where the authors' code
+    gives NaN but one side has words that count. Without any it is undefined: a ValueError for the corpus; a class is
+    left out of the breakdown and named in `details["undefined"]`. Precision or recall without words is null. `n` is the
+    number of words in the reference. Statistics: [match, hypothesis, reference], weighted.
+    """
+
+    name = "pronoun F1"
+    choice = "pronouns"
+    task = "discourse"
+    needs_sources = True
+    phenomenon: ClassVar[str] = "pronoun"
+
+    def __init__(self, taggers: tuple[Tagger, Tagger] | None = None, weights: str = "paper", lowercase: bool = False):
+        choice_of(weights, WEIGHTS, "weights")
+        self.taggers, self.weights, self.lowercase = taggers, weights, lowercase
+
+    @classmethod
+    def check_languages(cls, source_lang, target_lang):
+        source, target = (lang and lang.lower().replace("-", "_").split("_")[0] for lang in (source_lang, target_lang))
+        if (source or "en", target or "de") != ("en", "de"):
+            raise ValueError(f"{cls.choice} are counted from English to German, got {source_lang} to {target_lang}")
+
+    def score(self, documents: TranslatedDocuments, settings: ScoreSettings | None = None) -> list[Result]:
+        """One result, whose breakdown is by class."""
+        sources, hypotheses, references = documents.sources, documents.hypotheses, documents.references
+        rule, weight = PHENOMENA[self.phenomenon], WEIGHTS[self.weights]
+        ids = check_sides(hypotheses, references, sources, documents.doc_ids or None)
+        taggers = self.taggers or (load_tagger("en"), load_tagger("de"))
+        source = _tagged(taggers[0], sources, self.lowercase)
+        hypothesis, reference = (_tagged(taggers[1], side, self.lowercase) for side in (hypotheses, references))
+        lengths = [len(document) for document in references]
+        counts = _document_counts(self.phenomenon, source, hypothesis, reference, lengths)
+        totals = {name: [sum(part[name][i] for part in counts) for i in range(3)] for name in rule.classes}
+        rows = [[sum(weight[name] * part[name][i] for name in rule.classes) for i in range(3)] for part in counts]
+        match, found, expected = (sum(column) for column in zip(*rows))
+        if not found + expected:
+            raise ValueError(
+                f"{self.name} is undefined: not one word that counts in {sum(lengths)} translations and references; "
+                "check that the text is English to German and the taggers' tags are those of spaCy's pipelines"
+            )
+        result = self.result(
+            documents,
+            value=_f1(match, found, expected),
+            signature=_signature(rule, taggers, self.weights, self.lowercase, sources is None),
+            n=sum(total[2] for name, total in totals.items() if weight[name]),
+            breakdown={f"class={name}": _part(*total) for name, total in totals.items() if any(total)},
+            details={
+                **_precision_recall(match, found, expected),
+                "undefined": [name for name, total in totals.items() if not any(total)],
+                "statistics": Statistics(ids, rows).to_dict(),
+            },
+        )
+        return [result]
+
+
+class FormalityF1(PronounF1):
+    """F1 of formal and informal address, as `PronounF1`."""
+
+    name = "formality F1"
+    choice = "formality"
+    phenomenon = "formality"
+
+
+def _document_counts(phenomenon: str, source, hypothesis, reference, lengths) -> list[dict[str, list[int]]]:
+    """{class: [match, hypothesis, reference]} of every document, from the tagged sentences of all."""
+    sentences = iter(zip(source or [None] * sum(lengths), hypothesis, reference))
+    documents = []
+    for length in lengths:
+        counts = {name: [0, 0, 0] for name in PHENOMENA[phenomenon].classes}
+        for _ in range(length):
+            words, *sides = next(sentences)
+            pair = [count_words(phenomenon, words, side) for side in sides]
+            for name, sums in counts.items():
+                found, expected = (side[name] for side in pair)
+                counts[name] = [a + b for a, b in zip(sums, (min(found, expected), found, expected))]
+        documents.append(counts)
+    return documents
+
+
+def _tagged(tagger: Tagger, side: Documents | None, lowercase: bool) -> list[list[Token]] | None:
+    if side is None:
+        return None
+    return tag(tagger, [sentence.lower() if lowercase else sentence for document in side for sentence in document])
+
+
+def _part(match: int, found: int, expected: int) -> Part:
+    details = {**_precision_recall(match, found, expected), "hypothesis": found, "match": match}
+    return Part(_f1(match, found, expected), expected, details)
+
+
+def _f1(match: float, found: float, expected: float) -> float:
+    return 200 * match / (found + expected)
+
+
+def _precision_recall(match: float, found: float, expected: float) -> dict[str, float | None]:
+    return {
+        "precision": 100 * match / found if found else None,
+        "recall": 100 * match / expected if expected else None,
+    }
+
+
+def _signature(rule: Phenomenon, taggers: tuple, weights: str, lowercase: bool, unchecked: bool) -> Signature:
+    source, target = ("none" if unchecked else tagger_name(taggers[0])), tagger_name(taggers[1])
+    values = {
+        "langs": "en-de",
+        "classes": "+".join(rule.classes),
+        "weights": weights,
+        "case": "lc" if lowercase else "mixed",
+        "validity": "all" if unchecked else "source",
+        "source-tagger": source,
+        "target-tagger": target,
+        "version": __version__,
+    }
+    return Signature.of(values)
