@@ -1,41 +1,41 @@
-"""What one process of the attention bench measures: reads a case as JSON, prints seconds and memory as JSON."""
+"""Seconds and memory of a training step or of attention alone, measured in a subprocess of the attention benchmark."""
 
-import json
-import sys
 from collections.abc import Callable, Mapping
 
 import torch
 from torch.nn import functional as F
 
 from hf_docmt import registry
-from hf_docmt.bench.memory import gauge
+from hf_docmt.bench.benchmark import SPECIAL_TOKENS
+from hf_docmt.bench.memory import measure_work
+from hf_docmt.bench.subprocesses import answer_case
 
-SPECIAL, EOS, SEP = 6, 3, 4  # number of special tokens, ids
-SENTENCE = 25  # tokens of a sentence, with its separator
+EOS, SEP = 3, 4  # token ids
+SENTENCE_TOKENS = 25  # with the separator
 HEADS, HEAD_DIM = 8, 64  # of attention alone
 WINDOWS = "hf_docmt.modeling.window_attention"
 
 
 def measure(case: Mapping) -> dict:
-    """`seconds` and `memory_mib` of a step of a case, see `gauge`.
+    """`seconds` and `memory_mib` of a step of a case, see `measure_work`.
 
-    Before it stand weights, inputs, and what a step on a short document has made, such as gradients.
+    Weights, inputs and what a step on a short document has made, such as gradients, are in memory before.
     """
-    return gauge(WORK[case["work"]], case)
+    return measure_work(WORK[case["work"]], case)
 
 
 def training_step(case: Mapping, device: torch.device) -> Callable[[], object]:
-    """Forward and backward pass of a new model on one document; the update, which no length changes, is left out."""
+    """Forward and backward pass of a new model on one document, without the update."""
     architecture = registry.get(case["architecture"])
     config = architecture.config_class(vocab_size=case["vocab_size"], **case["sizes"], **case["fields"])
     model = architecture.model_class(config).train().to(device)
     model.set_attn_implementation(case["implementation"])
 
     def step(tokens: int) -> None:
-        source, target = (document(tokens, case["vocab_size"]).to(device) for _ in range(2))
+        source, target = (random_document(tokens, case["vocab_size"]).to(device) for _ in range(2))
         model(input_ids=source, attention_mask=torch.ones_like(source), labels=target).loss.backward()
 
-    step(min(2 * SENTENCE, case["tokens"]))
+    step(min(2 * SENTENCE_TOKENS, case["tokens"]))
     return lambda: step(case["tokens"])
 
 
@@ -47,8 +47,8 @@ def attention_alone(case: Mapping, device: torch.device) -> Callable[[], object]
         windows_around = registry.load(f"{WINDOWS}:windows_around")
 
         def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-            places, width = torch.arange(key.shape[2], device=device)[None], case["fields"]["window"]
-            windows = windows_around(places, width, width, key.shape[2], None, None)
+            positions, width = torch.arange(key.shape[2], device=device)[None], case["fields"]["window"]
+            windows = windows_around(positions, width, width, key.shape[2], None, None)
             return window_attention(query, key, value, windows)
 
     def step_for(tokens: int) -> Callable[[], object]:
@@ -57,7 +57,7 @@ def attention_alone(case: Mapping, device: torch.device) -> Callable[[], object]
         gradient = torch.randn(shape, device=device)
         return lambda: torch.autograd.grad(attend(*inputs), inputs, gradient)
 
-    step_for(min(2 * SENTENCE, case["tokens"]))()
+    step_for(min(2 * SENTENCE_TOKENS, case["tokens"]))()
     return step_for(case["tokens"])
 
 
@@ -66,10 +66,10 @@ def plain_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor)
     return F.softmax(query @ key.transpose(2, 3) * HEAD_DIM**-0.5, dim=-1) @ value
 
 
-def document(tokens: int, vocab_size: int) -> torch.Tensor:
+def random_document(tokens: int, vocab_size: int) -> torch.Tensor:
     """A document of random sentences, (1, tokens)."""
-    ids = torch.randint(SPECIAL, vocab_size, (1, tokens))
-    ids[:, SENTENCE - 1 :: SENTENCE] = SEP
+    ids = torch.randint(SPECIAL_TOKENS, vocab_size, (1, tokens))
+    ids[:, SENTENCE_TOKENS - 1 :: SENTENCE_TOKENS] = SEP
     ids[:, -1] = EOS
     return ids
 
@@ -77,4 +77,4 @@ def document(tokens: int, vocab_size: int) -> torch.Tensor:
 WORK = {"training step": training_step, "attention alone": attention_alone}
 
 if __name__ == "__main__":
-    print(json.dumps(measure(json.load(sys.stdin))))
+    answer_case(measure)

@@ -1,47 +1,55 @@
-"""What one process of the cost bench by context measures: a case as JSON to seconds and memory of sentences as JSON."""
+"""Seconds and memory of translating with context, or of training, measured in a subprocess of the cost benchmark."""
 
 import copy
-import json
-import sys
 from collections.abc import Callable, Mapping
 
 import torch
 
 from hf_docmt import registry
 from hf_docmt.bench.attention_step import SEP
-from hf_docmt.bench.document_decoding import SPECIAL, WARM_UP, random_document, random_model
-from hf_docmt.bench.memory import gauged, prepare, release_at_once, timed, trim_memory
+from hf_docmt.bench.benchmark import SPECIAL_TOKENS
+from hf_docmt.bench.document_decoding import WARM_UP, random_document, random_model
+from hf_docmt.bench.memory import (
+    measure_repeats,
+    prepare_process,
+    return_freed_blocks,
+    synchronized_seconds,
+    trim_memory,
+)
+from hf_docmt.bench.subprocesses import answer_case
 from hf_docmt.modeling.context_cache import CachedContextTranslator
 from hf_docmt.modeling.context_strategies import ContextTranslator
 from hf_docmt.modeling.document_state import CurrentSentence, DocumentState
 from hf_docmt.modeling.strategies import SegmentTranslator
 
-STEPS = 3  # training steps of a measurement
+TRAINING_STEPS = 3  # of a measurement
 
 
 def measure(case: Mapping) -> dict:
-    """`seconds` of translating the `sentences` that follow as many as are `context`, `memory_mib` at the peak of one.
+    """`seconds` of translating `sentences` sentences after `context` others, and `memory_mib` at the peak of one.
 
-    Each has a pass of its own: so that memory is what is in use, it is released at once, which takes time. What is kept
-    of the sentences before counts as memory; weights, and what stays of a first translation such as packed weights, are
-    there before. For `work` training it is a step on as many sentences at once.
+    Time and memory are measured in two passes: in the second one freed memory returns to the system at once, which
+    takes time. The cache of the context counts as memory. The weights and what is left by a first translation, such as
+    prepacked weights, are in memory before. For `work` training it is a step on as many sentences at once.
     """
-    device = prepare(case)
+    device = prepare_process(case)
     if case["work"] == "training":
         step = training_step(case, device)
-        return gauged(lambda: timed(step, device), STEPS, device)
+        return measure_repeats(lambda: synchronized_seconds(step, device), TRAINING_STEPS, device)
     begin = translation(case, device)
-    seconds = timed(begin(case["context"], case["sentences"]), device)
+    seconds = synchronized_seconds(begin(case["context"], case["sentences"]), device)
     trim_memory()
-    release_at_once()
-    return gauged(lambda: timed(begin(case["context"], 1), device), 1, device) | {"seconds": seconds}
+    return_freed_blocks()
+    numbers = measure_repeats(lambda: synchronized_seconds(begin(case["context"], 1), device), 1, device)
+    return numbers | {"seconds": seconds}
 
 
 def translation(case: Mapping, device: torch.device) -> Callable[[int, int], Callable[[], list[list[int]]]]:
-    """What begins a random document: it comes past so many sentences, and returns what translates those that follow.
+    """A function (past, sentences) that begins a random document and returns the translation of `sentences` of it.
 
-    The decoder writes as many tokens for a sentence as that has, since no special token is ever chosen. What is
-    returned gives the ids of each; `RuntimeError` for other numbers.
+    The document begins with `past` sentences, of which the model caches its context. The decoder writes as many tokens
+    for a sentence as the sentence has, since no special token is ever chosen. The translation returns the ids of each
+    sentence and raises `RuntimeError` for other numbers of tokens.
     """
     model = random_model(case["architecture"], case["fields"], case["sizes"], case["vocab_size"]).to(device)
     size, future = case["sentence_tokens"], case["fields"].get("future_context", 0)
@@ -49,7 +57,7 @@ def translation(case: Mapping, device: torch.device) -> Callable[[int, int], Cal
     def begin(past: int, sentences: int) -> Callable[[], list[list[int]]]:
         document = random_document(past + sentences + future, size, case["vocab_size"])
         translator = model.translator_class(model, 1, {"max_new_tokens": size, "num_beams": 1, "do_sample": False})
-        pass_by(translator, document, past)
+        cache_context(translator, document, past)
 
         def translate() -> list[list[int]]:
             slide(translator, document, past, past + sentences)
@@ -71,7 +79,7 @@ def training_step(case: Mapping, device: torch.device) -> Callable[[], object]:
     rows, size, context = case["sentences"], case["sentence_tokens"], case["context"]
 
     def random_ids(*shape: int) -> torch.Tensor:
-        return torch.randint(SPECIAL, case["vocab_size"], shape, device=device)
+        return torch.randint(SPECIAL_TOKENS, case["vocab_size"], shape, device=device)
 
     batch = {"labels": random_ids(rows, size)}
     if registry.get(case["architecture"]).separate_context:
@@ -90,14 +98,14 @@ def training_step(case: Mapping, device: torch.device) -> Callable[[], object]:
     def step() -> None:
         model(**batch).loss.backward()
 
-    step()  # gradients are there
+    step()  # allocates the gradients
     return step
 
 
-def pass_by(translator: SegmentTranslator | ContextTranslator, document: DocumentState, end: int) -> None:
-    """Bring a translator past the first sentences of a document: of these its cache holds what it would have kept.
+def cache_context(translator: SegmentTranslator | ContextTranslator, document: DocumentState, end: int) -> None:
+    """Let a translator cache the first sentences of a document, as it would after translating them.
 
-    One token each is written, as context of the source needs no more.
+    It writes one token each: the context is that of the source.
     """
     if isinstance(translator, CachedContextTranslator):
         short = copy.copy(translator)  # of the same cache
@@ -107,10 +115,10 @@ def pass_by(translator: SegmentTranslator | ContextTranslator, document: Documen
 
 
 def slide(translator: SegmentTranslator | ContextTranslator, document: DocumentState, first: int, end: int) -> None:
-    """Strategy `sliding` from one sentence of a document to another, as it goes on from those before."""
+    """Translate the sentences from `first` to before `end` by strategy `sliding`."""
     with translator.model.prepacked_weights():
         translator.slide([CurrentSentence(document, index) for index in range(first, end)])
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(json.load(sys.stdin))))
+    answer_case(measure)

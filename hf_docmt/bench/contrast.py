@@ -1,12 +1,14 @@
 """Speed of contrastive scoring: batches that encode each source once, against one candidate at a time."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-from hf_docmt.bench.marian import build_pair
-from hf_docmt.bench.timing import alternate, bench_result, check_at_least, check_positive, make_row, seconds_of
-from hf_docmt.bench.train import SMALL, bench_documents
+from hf_docmt.bench.benchmark import Benchmark, OnRow, check_positive, ignore_row, option
+from hf_docmt.bench.documents import load_documents
+from hf_docmt.bench.marian import SMALL, build_pair
+from hf_docmt.bench.results import BenchResult, Check, SpeedRow
+from hf_docmt.bench.timing import elapsed_seconds, median_seconds
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.synthetic.suites import make_suites
 from hf_docmt.data.tokenizers import train_tokenizer
@@ -15,55 +17,65 @@ from hf_docmt.evaluation.suites.voita import Voita
 from hf_docmt.evaluation.systems import DocMTSystem, System
 
 SUITES = ("deixis", "ellipsis")  # of two and of four candidates
-TARGET = 5.0  # ratio that every case has to reach
-CLOSE = 1e-5  # most that a token's log-probability may differ, relative to its size
+MIN_RATIO = 5.0  # target of every case
+MAX_DIFFERENCE = 1e-5  # of a token's log-probability, relative to its size
 
 
-def bench_contrast(
-    repeats: int = 5,
-    *,
-    items: int = 60,
-    sizes: Mapping[str, int] = SMALL,
-    vocab_size: int = 8000,
-    seed: int = 1,
-) -> dict:
+@dataclass(kw_only=True)
+class ContrastBenchmark(Benchmark):
     """Items a second on the CPU with windows of four sentences: ours, and the same model scoring row by row.
 
     The suites are those of the built-in corpus, the tokenizer is trained on it, the weights are random. `difference`
-    is the largest one between the two scores of a token, relative to 1 or the score, whichever is larger. Returns
-    `rows`, `checks`, `setting`. Raises `ValueError` for bad arguments.
+    is the largest one between the two scores of a token, see `largest_difference`.
     """
-    check_positive(repeats=repeats, items=items)
-    documents = bench_documents(200, "en", "de")
-    texts = [text for row in documents for lang in ("en", "de") for text in sentences(row, lang)]
-    tokenizer = train_tokenizer(texts, "bpe", min(vocab_size, 2000))
-    model, _ = build_pair(sizes, vocab_size, seed, past_context=3)
-    system = DocMTSystem(model.eval(), tokenizer, "ours")
-    suites = make_suites(seed, -(-items // 4))
-    rows = [
-        compare(system, Voita(name, context=3, content=suites[name]).read()[:items], name, repeats) for name in SUITES
-    ]
-    checks = [check_at_least(f"{row['case']}: ratio", row["ratio"], TARGET) for row in rows]
-    largest = max(row["difference"] for row in rows)
-    checks.append(check_at_least("scores: minus the largest difference", -largest, -CLOSE))
-    return bench_result(rows, checks, items=items, repeats=repeats, seed=seed, sizes=dict(sizes))
+
+    name = "contrast"
+    help = "Items per second of contrastive scoring, against scoring one candidate at a time."
+
+    repeats: int = option(5, "Measurements of each case, the median is reported.")
+    items: int = 60
+    sizes: Mapping[str, int] = field(default_factory=lambda: SMALL)
+    vocab_size: int = 8000
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        check_positive(repeats=self.repeats, items=self.items)
+
+    def run(self, on_row: OnRow = ignore_row) -> BenchResult:
+        documents = load_documents(200, "en", "de")
+        texts = [text for row in documents for lang in ("en", "de") for text in sentences(row, lang)]
+        tokenizer = train_tokenizer(texts, "bpe", min(self.vocab_size, 2000))
+        model, _ = build_pair(self.sizes, self.vocab_size, self.seed, past_context=3)
+        system = DocMTSystem(model.eval(), tokenizer, "ours")
+        suites = make_suites(self.seed, -(-self.items // 4))
+        rows = []
+        for name in SUITES:
+            items = Voita(name, context=3, content=suites[name]).read()[: self.items]
+            rows.append(compare(system, items, name, self.repeats))
+            on_row(rows[-1])
+        checks = [Check.at_least(f"{row.case}: ratio", row.ratio, MIN_RATIO) for row in rows]
+        largest = max(row.more["difference"] for row in rows)
+        checks.append(Check.at_least("scores: minus the largest difference", -largest, -MAX_DIFFERENCE))
+        setting = {"items": self.items, "repeats": self.repeats, "seed": self.seed, "sizes": dict(self.sizes)}
+        return BenchResult.of(rows, checks, **setting)
 
 
-def compare(system: System, items: Sequence[SuiteItem], name: str, repeats: int) -> dict:
+def compare(system: System, items: Sequence[SuiteItem], name: str, repeats: int) -> SpeedRow:
     """One row: the items of one suite, scored both ways."""
-    ways, found = {"ours": system.token_log_probabilities, "peer": partial(one_by_one, system)}, {}
+    scorers = {"ours": system.token_log_probabilities, "peer": partial(score_one_by_one, system)}
+    scores: dict[str, list[list[list[float]]]] = {}
 
-    def side(way: str) -> Callable[[], float]:
-        return lambda: seconds_of(lambda: found.update({way: ways[way](items)}))
+    def side(name: str) -> Callable[[], float]:
+        return lambda: elapsed_seconds(lambda: scores.update({name: scorers[name](items)}))
 
-    seconds = alternate({way: side(way) for way in ways}, repeats)
+    seconds = median_seconds({name: side(name) for name in scorers}, repeats)
     case = f"{name}, {len(items[0].candidates)} candidates"
-    difference = largest_difference(found["ours"], found["peer"])
-    return make_row(case, "items/s", dict.fromkeys(ways, len(items)), seconds, difference=difference)
+    difference = largest_difference(scores["ours"], scores["peer"])
+    return SpeedRow.of(case, "items/s", dict.fromkeys(scorers, len(items)), seconds, difference=difference)
 
 
-def one_by_one(system: System, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
-    """What `token_log_probabilities` gives, from a batch for every candidate."""
+def score_one_by_one(system: System, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
+    """The result of `token_log_probabilities`, with a batch for every candidate."""
     return [
         [
             system.token_log_probabilities([replace(item, candidates=(candidate,), correct=0)])[0][0]
@@ -74,6 +86,6 @@ def one_by_one(system: System, items: Sequence[SuiteItem]) -> list[list[list[flo
 
 
 def largest_difference(ours: list, peer: list) -> float:
-    """Of two nested lists [item][candidate][token] of scores."""
+    """The largest difference between scores [item][candidate][token], relative to 1 or the score if that is larger."""
     pairs = [pair for one, two in zip(ours, peer, strict=True) for pair in zip(one, two, strict=True)]
     return max(abs(a - b) / max(1, abs(b)) for one, two in pairs for a, b in zip(one, two, strict=True))

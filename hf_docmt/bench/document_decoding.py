@@ -1,7 +1,5 @@
-"""What one process of the cost bench measures: reads a case as JSON, prints seconds and memory of decoding as JSON."""
+"""Seconds and memory of decoding a document, measured in a subprocess of the cost benchmark by length."""
 
-import json
-import sys
 from collections.abc import Callable, Mapping
 from zlib import crc32
 
@@ -10,27 +8,29 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from hf_docmt import registry
-from hf_docmt.bench.memory import gauge, trim_memory
+from hf_docmt.bench.benchmark import SPECIAL_TOKENS
+from hf_docmt.bench.memory import measure_work, trim_memory
+from hf_docmt.bench.subprocesses import answer_case
 from hf_docmt.modeling.document_state import DocumentState, SentencePart
 
-SPECIAL = 6  # number of special tokens, which are the first ones
-NEVER = -1e9  # logit bias
-WARM_UP = 2  # units of a chunk's size that are translated first: a stream's second one has a memory before it
+NEVER = -1e9  # logit bias of a token that is never chosen
+WARM_UP = 2  # chunks translated before the measurement; the second one of a stream reads a memory
 
 
 def measure(case: Mapping) -> dict:
-    """`seconds` and `memory_mib` of the translation of a case, see `gauge`.
+    """`seconds` and `memory_mib` of the translation of a case, see `measure_work`.
 
-    Before it stand the weights and what stays of the translation of `WARM_UP` chunks, such as packed weights.
+    The weights and what is left by a translation of `WARM_UP` chunks, such as prepacked weights, are in memory before.
     """
-    return gauge(translation, case)
+    return measure_work(translation, case)
 
 
 def translation(case: Mapping, device: torch.device) -> Callable[[], list[list[int]]]:
     """The translation of `tokens` random tokens in units of `unit` tokens, by a strategy of the model's translator.
 
-    It is what `translate_documents` does, but for texts. The decoder writes as many tokens for a unit as the unit has,
-    since no special token is ever chosen. Returns what gives the ids of every unit; `RuntimeError` for other numbers.
+    It is `translate_documents` without texts. The decoder writes as many tokens for a unit as the unit has,
+    since no special token is ever chosen. The function returned gives the ids of every unit and raises `RuntimeError`
+    for other numbers of tokens.
     """
     model = random_model(case["architecture"], case["fields"], case["sizes"], case["vocab_size"]).to(device)
 
@@ -56,15 +56,15 @@ def random_model(architecture: str, fields: Mapping, sizes: Mapping, vocab_size:
         if parameter.dim() > 1:
             generator = torch.Generator().manual_seed(crc32(name.encode()))
             nn.init.normal_(parameter, std=model.config.init_std, generator=generator)
-    model.final_logits_bias[:, :SPECIAL] = NEVER
+    model.final_logits_bias[:, :SPECIAL_TOKENS] = NEVER
     return model
 
 
 def random_document(units: int, size: int, vocab_size: int) -> DocumentState:
-    """A document of so many units of `size` random tokens each, without special ones."""
-    ids = torch.randint(SPECIAL, vocab_size, (units, size)).tolist()
+    """A document of so many units of `size` random tokens each, without special tokens."""
+    ids = torch.randint(SPECIAL_TOKENS, vocab_size, (units, size)).tolist()
     return DocumentState(units, [SentencePart(number, unit) for number, unit in enumerate(ids)])
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(json.load(sys.stdin))))
+    answer_case(measure)

@@ -17,6 +17,15 @@ TRANSFORMER_BASE = {
     "encoder_ffn_dim": 2048,
     "decoder_ffn_dim": 2048,
 }
+SMALL = {
+    "d_model": 256,
+    "encoder_layers": 3,
+    "decoder_layers": 3,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 1024,
+    "decoder_ffn_dim": 1024,
+}
 # Post-norm layers and scaled embeddings with sinusoidal positions, as in the paper; token ids of our tokenizers.
 COMMON = {
     "activation_function": "relu",
@@ -45,7 +54,7 @@ def build_pair(
     architecture = registry.get("concat")
     ours = architecture.model_class(architecture.config_class(vocab_size=vocab_size, **sizes, **COMMON, **ours_fields))
     found = ours.load_state_dict(peer.state_dict(), strict=False)
-    strange = [name for name in found.unexpected_keys if not name.endswith("embed_positions.weight")]
-    if found.missing_keys or strange:
-        raise RuntimeError(f"the models do not have the same weights: {found.missing_keys + strange}")
+    unexpected = [name for name in found.unexpected_keys if not name.endswith("embed_positions.weight")]
+    if found.missing_keys or unexpected:
+        raise RuntimeError(f"the models do not have the same weights: {found.missing_keys + unexpected}")
     return ours, peer

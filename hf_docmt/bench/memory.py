@@ -1,4 +1,4 @@
-"""Seconds and peak memory of one piece of work, measured inside the process that does it."""
+"""Seconds and peak memory of one piece of work, measured inside the process that does it; memory that is available."""
 
 import ctypes
 import sys
@@ -9,40 +9,41 @@ from statistics import median
 
 import torch
 
-Build = Callable[[Mapping, torch.device], Callable[[], object]]
+BuildWork = Callable[[Mapping, torch.device], Callable[[], object]]
 
 
-def gauge(build: Build, case: Mapping) -> dict:
-    """Median seconds of `repeats` times the work of a case, and MiB that it needs at its peak beyond what was there.
+def measure_work(build: BuildWork, case: Mapping) -> dict:
+    """Median `seconds` of a case over its `repeats`, and `memory_mib` at the peak beyond what was in use before.
 
-    `build` takes the case and the device, makes what stands before the work, and returns the work.
+    `build` gets the case and the device, makes what has to exist before the work, and returns the work.
     """
-    device = prepare(case)
+    device = prepare_process(case)
     work = build(case, device)
-    return gauged(lambda: timed(work, device), case["repeats"], device)
+    return measure_repeats(lambda: synchronized_seconds(work, device), case["repeats"], device)
 
 
-def prepare(case: Mapping) -> torch.device:
-    """The device of a case, after threads and seed are set."""
+def prepare_process(case: Mapping) -> torch.device:
+    """Set threads and seed; returns the device of the case."""
     torch.set_num_threads(case["threads"])
     torch.manual_seed(1)
     return torch.device(case["device"])
 
 
-def gauged(run: Callable[[], float], repeats: int, device: torch.device) -> dict:
-    """Median of the `seconds` that `run` tells of itself, and `memory_mib` that it needs at its peak.
+def measure_repeats(run: Callable[[], float], repeats: int, device: torch.device) -> dict:
+    """Median of the `seconds` that `run` returns, and `memory_mib` at the peak beyond what was in use before.
 
-    Memory is what comes on top of what was there. On a CPU it is the resident memory of the process, as Linux tells it
-    (null elsewhere), on a GPU what torch has allocated.
+    On a CPU memory is the resident memory of the process, as Linux reports it (None elsewhere), on a GPU what torch has
+    allocated.
     """
-    before, _ = memory_of(device, reset=True)
+    before, _ = memory_in_use(device, reset_peak=True)
     seconds = [run() for _ in range(repeats)]
-    _, peak = memory_of(device)
-    return {"seconds": median(seconds), "memory_mib": None if peak is None else (peak - before) / 2**20}
+    _, peak = memory_in_use(device)
+    mib = None if before is None or peak is None else (peak - before) / 2**20
+    return {"seconds": median(seconds), "memory_mib": mib}
 
 
-def timed(work: Callable[[], object], device: torch.device) -> float:
-    """Seconds of some work, to the end of what it has asked a GPU for."""
+def synchronized_seconds(work: Callable[[], object], device: torch.device) -> float:
+    """Seconds of some work until the GPU, where there is one, has done its part."""
     wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
     wait()
     started = time.perf_counter()
@@ -51,37 +52,54 @@ def timed(work: Callable[[], object], device: torch.device) -> float:
     return time.perf_counter() - started
 
 
-def memory_of(device: torch.device, reset: bool = False) -> tuple[int | None, int | None]:
-    """Bytes that are taken now, and at the peak since the last `reset`; None where the system does not tell."""
+def memory_in_use(device: torch.device, reset_peak: bool = False) -> tuple[int | None, int | None]:
+    """Bytes in use now, and at the peak since the last `reset_peak`; None where the system does not report them."""
     if device.type == "cuda":
-        if reset:
+        if reset_peak:
             torch.cuda.reset_peak_memory_stats(device)
         return torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device)
     status = Path("/proc/self/status")
     if not status.is_file():
         return None, None
-    if reset:
-        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # the peak begins at what is taken now
+    if reset_peak:
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # sets the peak to what is in use
     lines = dict(line.split(":", 1) for line in status.read_text(encoding="utf-8").splitlines())
-    return tuple(int(lines[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
+    resident, peak = (int(lines[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
+    return resident, peak
 
 
 def trim_memory() -> None:
-    """Return memory that is free inside the process to the system, where the C library can.
+    """Return the free memory of the process to the system, where the C library can.
 
-    Without it, work that needs no more than what ran before it would seem to need nothing.
+    Without it, work that needs no more memory than the work before it would seem to need none.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)
 
 
-def release_at_once(least: int = 2**14) -> None:
-    """From now on memory blocks of at least so many bytes go back to the system when they are freed (GNU C library).
+def return_freed_blocks(min_bytes: int = 2**14) -> None:
+    """From now on return memory blocks of at least so many bytes to the system when they are freed (GNU C library).
 
-    What is resident is then what is in use. Without it blocks of growing size leave holes that no later one fits, which
-    can be several times what is in use; with it work is slower.
+    Resident memory is then memory in use. Without it, blocks of growing size leave holes that no later block fits,
+    which can add up to several times the memory in use. With it the work is slower.
     """
     set_option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if set_option is not None:
-        set_option(-3, least)  # M_MMAP_THRESHOLD
+        set_option(-3, min_bytes)  # M_MMAP_THRESHOLD
+
+
+def available_memory(device: str) -> float:
+    """Bytes that a new process may still allocate on a device; infinite where the system does not report them."""
+    if torch.device(device).type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    available, info, group = float("inf"), Path("/proc/meminfo"), Path("/sys/fs/cgroup")
+    if info.is_file():
+        lines = dict(line.split(":") for line in info.read_text(encoding="utf-8").splitlines())
+        available = int(lines["MemAvailable"].split()[0]) * 1024
+    limit_file, used_file = group / "memory.max", group / "memory.current"
+    if limit_file.is_file() and used_file.is_file():
+        limit = limit_file.read_text(encoding="utf-8").strip()
+        if limit != "max":
+            available = min(available, int(limit) - int(used_file.read_text(encoding="utf-8")))
+    return available

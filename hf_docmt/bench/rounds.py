@@ -1,17 +1,20 @@
-"""Ways to translate that take turns: each measurement in a process of its own."""
+"""Systems that are measured in alternating rounds, each measurement in a process of its own."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from hf_docmt.bench.subprocesses import free_memory, measure_in_subprocess, reason_to_skip
+from hf_docmt.bench.memory import available_memory
+from hf_docmt.bench.results import ScalingRow
+from hf_docmt.bench.scaling import reason_to_skip
+from hf_docmt.bench.subprocesses import measure_in_subprocess
 
 
 @dataclass(frozen=True)
-class System:
+class BenchSystem:
     """One way to translate: an architecture with fields of its configuration, and a strategy.
 
-    `whole`: all tokens are one source; otherwise they come in chunks of equal length.
+    `whole`: the document is one source of all tokens; otherwise it comes in chunks of equal length.
     """
 
     architecture: str
@@ -21,33 +24,33 @@ class System:
 
 
 def alternate_rounds(
-    process: str, cases: Mapping[str, Mapping], before: Sequence[Mapping], repeats: int, time_limit: float
+    module: str, cases: Mapping[str, Mapping], shorter: Sequence[ScalingRow], repeats: int, time_limit: float
 ) -> Iterator[tuple[str, dict]]:
     """After each measurement the system's name and its medians of `seconds` and `memory_mib`, or why it is `skipped`.
 
-    The medians are over the rounds so far, in which the systems take turns: the last ones count. Every other round
-    begins with the last system, so that what slows the machine for a while slows all of them. `process` is the module
-    that measures a case.
+    The medians are over the rounds so far; the last ones are the result. Every round measures each system once, every
+    other round in reverse order, so that what slows the machine for a while slows all of them. `module` measures a
+    case in a subprocess. `shorter` are rows at shorter lengths, see `reason_to_skip`.
     """
     runs: dict[str, list[dict]] = {}
     for name, case in cases.items():
-        shorter = [row for row in before if row["name"] == name]
-        reason = reason_to_skip(shorter, case["tokens"], 1, time_limit, free_memory(case["device"]))
+        rows = [row for row in shorter if row.name == name]
+        reason = reason_to_skip(rows, case["tokens"], 1, time_limit, available_memory(case["device"]))
         if reason:
             yield name, {"skipped": reason}
         else:
             runs[name] = []
     for number in range(repeats):
         for name in list(runs)[:: -1 if number % 2 else 1]:
-            found = measure_in_subprocess(process, cases[name], time_limit)
-            if "skipped" in found:
+            numbers = measure_in_subprocess(module, cases[name], time_limit)
+            if "skipped" in numbers:
                 del runs[name]
-                yield name, found
+                yield name, numbers
             else:
-                runs[name].append(found)
+                runs[name].append(numbers)
                 yield name, medians(runs[name])
 
 
 def medians(runs: Sequence[Mapping]) -> dict:
-    """The median of each number; null where the system tells none."""
+    """The median of each number; None where the system reports none."""
     return {name: None if value is None else median(run[name] for run in runs) for name, value in runs[0].items()}

@@ -1,78 +1,99 @@
-"""What the benches over growing lengths share: a row for each length, exponents of growth, arguments."""
+"""Growth of cost with length: rows by length, exponents of growth, and what would cost too much to measure."""
 
 from collections.abc import Mapping, Sequence
+from math import log
+from typing import Any
 
-import torch
+from hf_docmt.bench.results import ScalingRow
 
-from hf_docmt.bench.marian import TRANSFORMER_BASE
-from hf_docmt.bench.subprocesses import growth_exponent
-from hf_docmt.bench.timing import check_positive
-
-COLUMNS = ("case", "ours", "peer", "ratio", "unit", "seconds", "memory_mib", "skipped", "name", "tokens")
-
-
-def make_row(name: str, tokens: int, found: Mapping, peer: Mapping | None) -> dict:
-    """One row; speeds and ratio are null where a side was not measured. `peer` null: the row is its own."""
-    row = dict.fromkeys(COLUMNS) | {"case": f"{name}, {tokens} tokens", "unit": "target tokens/s"}
-    row |= {"name": name, "tokens": tokens, **found}
-    row["ours"] = tokens / row["seconds"] if row["seconds"] else None
-    row["peer"] = row["ours"] if peer is None else peer["ours"]
-    row["ratio"] = row["ours"] / row["peer"] if row["ours"] and row["peer"] else None
-    return row
+GIB = 2**30
+RESERVED = GIB  # bytes that are left to weights and to the machine
 
 
-def row_line(row: Mapping) -> str:
-    """A row as one line, to be read while others are still measured; lines stand below each other."""
-    case = f"{row['case']:<40}"
-    if row["skipped"]:
-        return f"{case}  skipped: {row['skipped']}"
-    mib, ratio = (" " * 10 + "-" if row[name] is None else f"{row[name]:11.2f}" for name in ("memory_mib", "ratio"))
-    return f"{case} {row['seconds']:11.2f} s {mib} MiB {ratio} ratio"
+def scaling_row(name: str, tokens: int, numbers: Mapping[str, Any], peer: ScalingRow | None) -> ScalingRow:
+    """The row of a system at one length. `numbers` are `seconds` and `memory_mib`, or the reason it is `skipped`.
+
+    Speeds and ratio are None where a side was not measured. The row is its own peer where `peer` is None.
+    """
+    seconds = numbers.get("seconds")
+    ours = tokens / seconds if seconds else None
+    theirs = ours if peer is None else peer.ours
+    speeds = {"ours": ours, "peer": theirs, "ratio": ours / theirs if ours and theirs else None}
+    return ScalingRow(
+        case=f"{name}, {tokens} tokens", unit="target tokens/s", name=name, tokens=tokens, **speeds, **numbers
+    )
 
 
-def peer_of(rows: Sequence[Mapping], tokens: int, name: str) -> Mapping | None:
-    return next((row for row in rows if (row["name"], row["tokens"]) == (name, tokens)), None)
+def find_row(rows: Sequence[ScalingRow], tokens: int, name: str) -> ScalingRow | None:
+    """The row of a system at a length."""
+    return next((row for row in rows if (row.name, row.tokens) == (name, tokens)), None)
 
 
-def growth_rows(name: str, peer: str, rows: Sequence[Mapping], lengths: Sequence[int]) -> list[dict]:
-    """Exponents of time and memory of a case and of its peer, each over what was measured from the second length on."""
+def growth_rows(name: str, peer: str, rows: Sequence[ScalingRow], lengths: Sequence[int]) -> list[ScalingRow]:
+    """Exponents of time and memory of a system and of its peer, each fitted from the second length on.
+
+    `tokens` of a row is the last length at which the system was measured.
+    """
     found = []
     for unit, column in (("exponent of time", "seconds"), ("exponent of memory", "memory_mib")):
-        exponents = []
-        for one in (name, peer):
-            fitted = [row for row in rows if row["name"] == one and row["tokens"] >= lengths[1] and row[column]]
-            exponents.append(growth_exponent(fitted, column))
-            if one == name:
-                reach = f"{fitted[0]['tokens']} to {fitted[-1]['tokens']} tokens" if fitted else "not measured"
-        ours, theirs = exponents
-        row = {"case": f"{name}, {reach}", "ours": ours, "peer": theirs, "unit": unit, "name": f"{name}, {unit}"}
-        row["ratio"] = ours / theirs if ours is not None and theirs else None
-        found.append(dict.fromkeys(COLUMNS) | row | {"tokens": fitted_to(rows, name, column)})
+        measured = [row for row in rows if row.name == name and getattr(row, column)]
+        fitted, peers = (
+            [row for row in rows if row.name == one and row.tokens >= lengths[1] and getattr(row, column)]
+            for one in (name, peer)
+        )
+        ours, theirs = growth_exponent(fitted, column), growth_exponent(peers, column)
+        span = f"{fitted[0].tokens} to {fitted[-1].tokens} tokens" if fitted else "not measured"
+        found.append(
+            ScalingRow(
+                case=f"{name}, {span}",
+                ours=ours,
+                peer=theirs,
+                ratio=ours / theirs if ours is not None and theirs else None,
+                unit=unit,
+                name=f"{name}, {unit}",
+                tokens=max((row.tokens for row in measured), default=None),
+            )
+        )
     return found
 
 
-def fitted_to(rows: Sequence[Mapping], name: str, column: str) -> int | None:
-    """The last length at which a case was measured."""
-    return max((row["tokens"] for row in rows if row["name"] == name and row[column]), default=None)
+def growth_exponent(rows: Sequence[ScalingRow], column: str) -> float | None:
+    """The e of value ~ tokens^e, by least squares on logarithms; None for fewer than two rows with a value."""
+    values = [(row.tokens, getattr(row, column)) for row in rows]
+    return least_squares_slope([(log(tokens), log(value)) for tokens, value in values if value])
 
 
-def check_arguments(repeats, lengths, sizes, vocab_size, device, time_limit) -> None:
-    """Raise `ValueError` for what cannot be measured."""
-    for length in lengths:
-        check_positive(lengths=length)
-    if len(lengths) < 3 or list(lengths) != sorted(set(lengths)):
-        raise ValueError(f"lengths: expected at least three, from the shortest to the longest, got {list(lengths)}")
-    check_setting(repeats, sizes, vocab_size, device, time_limit)
+def least_squares_slope(points: Sequence[tuple[float, float]]) -> float | None:
+    """The slope of the line through points (x, y), by least squares; None for fewer than two points."""
+    if len(points) < 2:
+        return None
+    mean_x, mean_y = (sum(values) / len(points) for values in zip(*points))
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread
 
 
-def check_setting(repeats, sizes, vocab_size, device, time_limit) -> None:
-    """Raise `ValueError` for what cannot be measured at any length."""
-    check_positive(repeats=repeats)
-    if sizes.keys() != TRANSFORMER_BASE.keys():
-        raise ValueError(f"sizes: got {sorted(sizes)}, expected {sorted(TRANSFORMER_BASE)}")
-    if vocab_size < 7:
-        raise ValueError(f"vocab_size: expected at least 7 (6 special tokens), got {vocab_size}")
-    if device != "cpu" and not (device.split(":")[0] == "cuda" and torch.cuda.is_available()):
-        raise ValueError(f"device: expected cpu, or cuda where there is one, got {device!r}")
-    if not time_limit > 0:
-        raise ValueError(f"time_limit: expected more than 0 seconds, got {time_limit!r}")
+def reason_to_skip(
+    shorter: Sequence[ScalingRow], tokens: int, repeats: int, time_limit: float, available: float
+) -> str | None:
+    """Why so many tokens would exceed `time_limit` seconds or the `available` bytes of memory; None where they fit.
+
+    `shorter` are the system's rows at shorter lengths, in order. Growth goes on as between the last two, at least
+    linear and at most quadratic; with one row it is quadratic.
+    """
+    seconds, mib = (extrapolate(shorter, tokens, column) for column in ("seconds", "memory_mib"))
+    if mib is not None and mib * 2**20 + RESERVED > available:
+        return f"would need about {mib / 1024:.1f} GiB more memory, {available / GIB:.1f} GiB are free"
+    if seconds is not None and seconds * repeats > time_limit:
+        return f"would take about {seconds * repeats:.0f} s, the limit is {time_limit:g} s"
+    return None
+
+
+def extrapolate(shorter: Sequence[ScalingRow], tokens: int, column: str) -> float | None:
+    """The value of a column at a greater length, see `reason_to_skip`; None where no row has one."""
+    rows = [row for row in shorter if getattr(row, column)]
+    if not rows:
+        return None
+    last = rows[-1]
+    exponent = growth_exponent(rows[-2:], column)
+    exponent = 2.0 if exponent is None else min(max(exponent, 1.0), 2.0)
+    return getattr(last, column) * (tokens / last.tokens) ** exponent

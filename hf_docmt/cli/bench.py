@@ -1,121 +1,113 @@
-"""`docmt bench`: speed and memory, measured side by side."""
+"""`docmt bench`: a command for each registered benchmark."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
-from typing import Annotated
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from hf_docmt.cli.options import AsJson, refuse, whole_numbers
 
-bench_app = typer.Typer(help="Speed and memory, measured side by side.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from hf_docmt.bench.benchmark import Benchmark
+    from hf_docmt.bench.results import BenchResult, Row
 
 
-@bench_app.command("decode")
-def decode_bench(
-    repeats: Annotated[int, typer.Option(help="Measurements of each case, the median is reported.")] = 5,
-    as_json: AsJson = False,
-) -> None:
-    """Sentences per second of generate(), against MarianMT with the same weights (Transformer-base)."""
-    from hf_docmt.bench.decode import bench_decode
+class BenchmarkGroup(TyperGroup):
+    """The commands of all registered benchmarks, built when they are asked for: benchmarks import torch."""
 
-    print_bench(bench_decode(repeats=repeats), as_json)
+    @property
+    def commands(self) -> dict[str, TyperCommand]:  # type: ignore[override]
+        """Every command by its name."""
+        from hf_docmt.bench.benchmark import load_benchmarks
 
+        benchmarks: dict[str, list[type[Benchmark]]] = {}
+        for benchmark in load_benchmarks().values():
+            benchmarks.setdefault(benchmark.command, []).append(benchmark)
+        for found in benchmarks.values():
+            found.sort(key=lambda benchmark: not benchmark.default_by)
+        return {name: build_command(name, found) for name, found in benchmarks.items()}
 
-@bench_app.command("train")
-def train_bench(
-    repeats: Annotated[int, typer.Option(help="Rounds, the median is reported.")] = 5,
-    as_json: AsJson = False,
-) -> None:
-    """Target tokens per second in training, against fixed-size random batches in Seq2SeqTrainer."""
-    from hf_docmt.bench.train import bench_train
-
-    print_bench(bench_train(repeats=repeats), as_json)
+    @commands.setter
+    def commands(self, commands: dict) -> None:
+        """Ignored: click sets the commands that were declared, which are none."""
 
 
-@bench_app.command("contrast")
-def contrast_bench(
-    repeats: Annotated[int, typer.Option(help="Measurements of each case, the median is reported.")] = 5,
-    as_json: AsJson = False,
-) -> None:
-    """Items per second of contrastive scoring, against scoring one candidate at a time."""
-    from hf_docmt.bench.contrast import bench_contrast
-
-    print_bench(bench_contrast(repeats=repeats), as_json)
+bench_app = typer.Typer(cls=BenchmarkGroup, help="Speed and memory, measured side by side.", no_args_is_help=True)
 
 
-@bench_app.command("attention")
-def attention_bench(
-    repeats: Annotated[int, typer.Option(help="Steps of each case, the median is reported.")] = 3,
-    lengths: Annotated[
-        str, typer.Option(help="Tokens of the documents, separated by commas.")
-    ] = "736,1472,2208,4096,8192",
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    time_limit: Annotated[float, typer.Option(help="Longest time of a case at one length, in seconds.")] = 600,
-    as_json: AsJson = False,
-) -> None:
-    """Time and memory of a training step by length: concat, lst and window attention.
+def build_command(name: str, benchmarks: list[type[Benchmark]]) -> TyperCommand:
+    """The command of one benchmark, or of several among which `--by` chooses, the first one by default."""
 
-    Every row is printed on standard error as soon as it is measured.
-    """
-    from hf_docmt.bench.attention import bench_attention
+    def run(**arguments: Any) -> None:
+        chosen = choose_benchmark(benchmarks, arguments)
+        result = chosen(**benchmark_options(chosen, benchmarks, arguments)).run(on_row=print_row)
+        print_result(result, arguments["as_json"])
 
-    options = {"lengths": whole_numbers("lengths", lengths), "device": device, "time_limit": time_limit}
-    print_bench(bench_attention(repeats, **options, tell=print_row), as_json)
-
-
-@bench_app.command("cost")
-def cost_bench(
-    call: typer.Context,
-    by: Annotated[str, typer.Option(help="length (tokens per document) or context (context sentences).")] = "length",
-    repeats: Annotated[int, typer.Option(help="Measurements of each system, the median is reported.")] = 3,
-    lengths: Annotated[
-        str, typer.Option(help="Tokens of the documents, separated by commas.")
-    ] = "500,1000,2000,4000,8000",
-    contexts: Annotated[str, typer.Option(help="Numbers of context sentences, separated by commas.")] = "0,1,2,5,10,20",
-    work: Annotated[str, typer.Option(help="By context: translation or training.")] = "translation",
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    time_limit: Annotated[float, typer.Option(help="Longest time of one measurement, in seconds.")] = 600,
-    stream_sentences: Annotated[
-        int, typer.Option(help="Sentences of a stream whose memory is measured; 0 = none.")
-    ] = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Time and memory of translating, or of training: by length of documents, or by sentences of context.
-
-    By length: sentences alone, with recurrent memory, whole documents. By context: one encoder, two, caching with
-    sequence shortening, the Document Transformer, routing. Every row is printed on standard error as soon as
-    it is measured. On one core (25 ms per token), one repeat over the lengths 500,1000,4000 or the contexts 0,1,2,10
-    took eleven minutes; the defaults take longer.
-    """
-    from hf_docmt.bench.cost_by_context import bench_contexts
-    from hf_docmt.bench.cost_by_length import bench_cost
-
-    options = {"device": device, "time_limit": time_limit, "tell": print_row}
-    if by == "length":
-        refuse(call, ("contexts", "work"), "is for --by context")
-        options |= {"lengths": whole_numbers("lengths", lengths), "stream_sentences": stream_sentences}
-        print_bench(bench_cost(repeats, **options), as_json)
-    elif by == "context":
-        refuse(call, ("lengths", "stream_sentences"), "is for --by length")
-        options |= {"contexts": whole_numbers("contexts", contexts), "work": work}
-        print_bench(bench_contexts(repeats, **options), as_json)
-    else:
-        raise ValueError(f"--by is {by!r}, expected length or context")
+    parameters: dict[str, Parameter] = {"call": Parameter("call", Parameter.KEYWORD_ONLY, annotation=typer.Context)}
+    if len(benchmarks) > 1:
+        text = f"{' or '.join(str(one.by) for one in benchmarks)}."
+        parameters["by"] = option_parameter("by", str, benchmarks[0].by, text)
+    for benchmark in benchmarks:
+        for option, one in option_fields(benchmark).items():
+            kind = get_type_hints(benchmark)[option]
+            parameters.setdefault(option, option_parameter(option, kind, one.default, one.metadata["help"]))
+    parameters["as_json"] = Parameter("as_json", Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)
+    run.__signature__ = Signature(list(parameters.values()))  # type: ignore[attr-defined]
+    run.__annotations__ = {option: one.annotation for option, one in parameters.items()}
+    app = typer.Typer(add_completion=False)
+    app.command(name, help="\n\n".join(one.help for one in benchmarks))(run)
+    return typer.main.get_command(app)
 
 
-def print_row(row: Mapping) -> None:
-    """Print a measured row on standard error at once, so that an interrupted benchmark keeps it."""
-    from hf_docmt.bench.scaling import row_line
+def option_fields(benchmark: type[Benchmark]) -> dict:
+    """The fields of a benchmark that are options of its command."""
+    from dataclasses import fields
 
-    print(row_line(row), file=sys.stderr, flush=True)
+    return {one.name: one for one in fields(benchmark) if "help" in one.metadata}
 
 
-def print_bench(result: dict, as_json: bool) -> None:
+def option_parameter(name: str, kind: type, default: Any, text: str) -> Parameter:
+    """A parameter from which typer makes an option; whole numbers come as text with commas."""
+    if kind not in (int, float, str):
+        kind, default = str, ",".join(map(str, default))
+    annotation = Annotated[kind, typer.Option(help=text)]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def choose_benchmark(benchmarks: list[type[Benchmark]], arguments: dict[str, Any]) -> type[Benchmark]:
+    """The benchmark that `--by` names; ValueError for another value."""
+    by = arguments.get("by", benchmarks[0].by)
+    for benchmark in benchmarks:
+        if benchmark.by == by:
+            return benchmark
+    raise ValueError(f"--by is {by!r}, expected {' or '.join(str(one.by) for one in benchmarks)}")
+
+
+def benchmark_options(chosen: type[Benchmark], benchmarks: list[type[Benchmark]], arguments: dict) -> dict[str, Any]:
+    """The options of the chosen benchmark; ValueError where one of another benchmark was given."""
+    own = option_fields(chosen)
+    for benchmark in benchmarks:
+        foreign = tuple(name for name in option_fields(benchmark) if name not in own)
+        refuse(arguments["call"], foreign, f"is for --by {benchmark.by}")
+    return {
+        name: whole_numbers(name, arguments[name]) if isinstance(one.default, tuple) else arguments[name]
+        for name, one in own.items()
+    }
+
+
+def print_row(row: Row) -> None:
+    """Print a row of a long benchmark on standard error at once, so that an interrupted one keeps it."""
+    from hf_docmt.bench.results import ScalingRow
+
+    if isinstance(row, ScalingRow):
+        print(row.to_line(), file=sys.stderr, flush=True)
+
+
+def print_result(result: BenchResult, as_json: bool) -> None:
     """Print the result of a benchmark as text or JSON."""
-    from hf_docmt.bench.timing import format_bench
-
-    print(json.dumps(result) if as_json else format_bench(result))
+    print(json.dumps(result.to_json()) if as_json else result.to_text())

@@ -1,4 +1,4 @@
-"""The cost bench by context: rows, growth and checks by numbers that are known; tiny walks of the real thing."""
+"""The cost bench by context: rows, growth and checks by numbers that are known; tiny documents."""
 
 import json
 from dataclasses import asdict
@@ -7,15 +7,13 @@ import pytest
 import torch
 from torch import nn
 
-from hf_docmt.bench import context_decoding as sliding
-from hf_docmt.bench import cost_by_context as contexts
-from hf_docmt.bench import rounds as turns
-from hf_docmt.bench import subprocesses as apart
+from hf_docmt.bench import context_decoding, cost_by_context, rounds
+from hf_docmt.bench.benchmark import SPECIAL_TOKENS
 from hf_docmt.bench.context_decoding import measure
-from hf_docmt.bench.cost_by_context import NEEDS_CONTEXT, PEER, ROUTING, SINGLE, SYSTEMS, bench_contexts, reach_of
-from hf_docmt.bench.document_decoding import NEVER, SPECIAL, random_document, random_model
+from hf_docmt.bench.cost_by_context import NEEDS_CONTEXT, PEER, ROUTING, SINGLE, SYSTEMS, CostByContext, context_fields
+from hf_docmt.bench.document_decoding import NEVER, random_document, random_model
 from hf_docmt.bench.marian import TRANSFORMER_BASE
-from hf_docmt.bench.timing import format_bench
+from hf_docmt.bench.subprocesses import measure_in_subprocess
 
 TINY = {name: 1 if name.endswith("layers") else 2 if name.endswith("heads") else 16 for name in TRANSFORMER_BASE}
 CONTEXT, SENTENCES, SIZE, TOKENS = 3, 2, 5, 20  # context, sentences that follow it, their tokens, the vocabulary
@@ -31,7 +29,7 @@ def known_cost(process, case, time_limit):
 
 
 def case_of(name, **more):
-    fields = dict(SYSTEMS[name].fields) | reach_of(name, CONTEXT)
+    fields = dict(SYSTEMS[name].fields) | context_fields(name, CONTEXT)
     case = asdict(SYSTEMS[name]) | {"fields": fields, "sizes": TINY, "vocab_size": TOKENS, "context": CONTEXT}
     case |= {"sentences": SENTENCES, "sentence_tokens": SIZE, "device": "cpu", "threads": 1, "work": "translation"}
     return case | more
@@ -42,14 +40,15 @@ def verdicts(found):
 
 
 def test_rows_growth_and_checks(monkeypatch):
-    monkeypatch.setattr(turns, "measure_in_subprocess", known_cost)
-    told = []
-    found = bench_contexts(1, sizes=TINY, tell=told.append)
-    assert json.loads(json.dumps(found)) == found and format_bench(found)
+    monkeypatch.setattr(rounds, "measure_in_subprocess", known_cost)
+    reported = []
+    result = CostByContext(repeats=1, sizes=TINY).run(reported.append)
+    found = result.to_json()
+    assert json.loads(json.dumps(found)) == found and result.to_text()
     rows = {row["case"]: row for row in found["rows"]}
     measured = len(SYSTEMS) * 6 - len(NEEDS_CONTEXT)
     assert len(rows) == len(found["rows"]) == measured + len(SYSTEMS) - 1
-    assert told == found["rows"][:measured]
+    assert reported == result.rows[:measured]
     row = rows["grouping, 10 context sentences"]
     assert (row["ours"], row["peer"], row["ratio"]) == pytest.approx((1 / 0.55, 2, 1 / 1.1))
     assert (row["seconds"], row["memory_mib"], row["tokens"]) == (pytest.approx(0.55), 13, 275)
@@ -64,7 +63,7 @@ def test_rows_growth_and_checks(monkeypatch):
         "grouping: memory growth over single-encoder's": (pytest.approx(0.15), True),
     }
     assert found["setting"]["contexts"] == [0, 1, 2, 5, 10, 20] and found["setting"]["sentences"] == 8
-    trained = bench_contexts(1, work="training", sizes=TINY)
+    trained = CostByContext(repeats=1, work="training", sizes=TINY).run().to_json()
     assert verdicts(trained) == {"routing, 2 context sentences: time over sentence's": (pytest.approx(1), True)}
 
 
@@ -77,8 +76,9 @@ def test_what_was_not_measured_is_missed(monkeypatch):
         slow = "context_sides" in case["fields"] and case["context"] == 10
         return known_cost(process, case, time_limit) | ({"seconds": 70.0} if slow else {})
 
-    monkeypatch.setattr(turns, "measure_in_subprocess", costly)
-    found = bench_contexts(1, sizes=TINY, time_limit=100)
+    monkeypatch.setattr(rounds, "measure_in_subprocess", costly)
+    result = CostByContext(repeats=1, sizes=TINY, time_limit=100).run()
+    found = result.to_json()
     rows = {row["case"]: row for row in found["rows"]}
     row = rows["single-encoder, 20 context sentences"]
     assert row["skipped"] == "would take about 255 s, the limit is 100 s" and row["ours"] is row["ratio"] is None
@@ -87,27 +87,29 @@ def test_what_was_not_measured_is_missed(monkeypatch):
     shown = verdicts(found)
     assert shown.pop("routing, 2 context sentences: time over sentence's")[1]
     assert all(value is None and not ok for value, ok in shown.values())
-    assert "it failed" in format_bench(found)
+    assert "it failed" in result.to_text()
 
 
 def test_single_encoder_that_does_not_grow(monkeypatch):
-    monkeypatch.setattr(turns, "measure_in_subprocess", lambda *_: {"seconds": 1.0, "memory_mib": None})
-    rows = {row["case"]: row for row in bench_contexts(1, contexts=(1, 2), sizes=TINY)["rows"]}
+    monkeypatch.setattr(rounds, "measure_in_subprocess", lambda *_: {"seconds": 1.0, "memory_mib": None})
+    rows = {row["case"]: row for row in CostByContext(repeats=1, contexts=(1, 2), sizes=TINY).run().to_json()["rows"]}
     assert rows["grouping, not measured"]["ours"] is None
-    monkeypatch.setattr(turns, "measure_in_subprocess", lambda *_: {"seconds": 1.0, "memory_mib": 3.0})
-    found = bench_contexts(1, contexts=(1, 2), sizes=TINY)
+    monkeypatch.setattr(rounds, "measure_in_subprocess", lambda *_: {"seconds": 1.0, "memory_mib": 3.0})
+    found = CostByContext(repeats=1, contexts=(1, 2), sizes=TINY).run().to_json()
     rows = {row["case"]: row for row in found["rows"]}
     assert rows["grouping, 1 to 2 context sentences"]["ours"] == 0
     assert rows["grouping, 1 to 2 context sentences"]["ratio"] is None
     assert verdicts(found)["grouping: memory growth over single-encoder's"] == (None, False)
 
 
-@pytest.mark.parametrize("work", contexts.WORKS)
+@pytest.mark.parametrize("work", cost_by_context.WORKS)
 def test_tiny_run(monkeypatch, work):
     """All systems, in this process, whose memory stays as it is."""
-    monkeypatch.setattr(sliding, "release_at_once", lambda: None)
-    monkeypatch.setattr(turns, "measure_in_subprocess", lambda process, case, time_limit: measure(case))
-    found = bench_contexts(1, contexts=(0, 1, 3), work=work, sentences=1, sizes=TINY, vocab_size=TOKENS)
+    monkeypatch.setattr(context_decoding, "return_freed_blocks", lambda: None)
+    monkeypatch.setattr(cost_by_context, "SENTENCE_TOKENS", 5)
+    monkeypatch.setattr(rounds, "measure_in_subprocess", lambda process, case, time_limit: measure(case))
+    options = {"contexts": (0, 1, 3), "sentences": 1, "sizes": TINY, "vocab_size": TOKENS}
+    found = CostByContext(repeats=1, work=work, **options).run().to_json()
     rows = [row for row in found["rows"] if row["unit"] == "sentences/s"]
     without = [name for name in SYSTEMS if name not in NEEDS_CONTEXT]
     assert [row["name"] for row in rows] == without + list(SYSTEMS) * 2
@@ -122,11 +124,11 @@ def test_what_follows_the_lead_is_translated_as_by_sliding(name, monkeypatch):
     model = random_model(case["architecture"], case["fields"], TINY, TOKENS)
     for parameter in model.parameters():
         nn.init.normal_(parameter)
-    model.final_logits_bias[:, :SPECIAL] = NEVER
-    monkeypatch.setattr(sliding, "random_model", lambda *arguments: model)
+    model.final_logits_bias[:, :SPECIAL_TOKENS] = NEVER
+    monkeypatch.setattr(context_decoding, "random_model", lambda *arguments: model)
     written, generate = [], model.generate
     monkeypatch.setattr(model, "generate", lambda **inputs: written.append(inputs) or generate(**inputs))
-    begin = sliding.translation(case, torch.device("cpu"))
+    begin = context_decoding.translation(case, torch.device("cpu"))
     written.clear()
     torch.manual_seed(5)
     translate = begin(CONTEXT, SENTENCES)
@@ -161,8 +163,8 @@ def test_each_sentence_is_encoded_once(name, monkeypatch):
     model, seen = random_model(case["architecture"], case["fields"], TINY, TOKENS), []
     read = model.get_encoder().read
     monkeypatch.setattr(model.get_encoder(), "read", lambda **source: seen.append(source) or read(**source))
-    monkeypatch.setattr(sliding, "random_model", lambda *arguments: model)
-    begin = sliding.translation(case, torch.device("cpu"))
+    monkeypatch.setattr(context_decoding, "random_model", lambda *arguments: model)
+    begin = context_decoding.translation(case, torch.device("cpu"))
     seen.clear()
     translate = begin(CONTEXT, SENTENCES)
     assert len(seen) == CONTEXT
@@ -173,18 +175,18 @@ def test_each_sentence_is_encoded_once(name, monkeypatch):
 def test_an_end_that_was_written_is_an_error(monkeypatch):
     model = random_model("concat", {}, TINY, TOKENS)
     model.final_logits_bias[:, model.config.eos_token_id] = 1e9
-    monkeypatch.setattr(sliding, "random_model", lambda *arguments: model)
+    monkeypatch.setattr(context_decoding, "random_model", lambda *arguments: model)
     with pytest.raises(RuntimeError, match=r"expected 5 target tokens a sentence, got \[0\]"):
-        sliding.translation(case_of(PEER), torch.device("cpu"))
+        context_decoding.translation(case_of(PEER), torch.device("cpu"))
 
 
 def test_a_process():
-    found = apart.measure_in_subprocess(contexts.PROCESS, case_of("grouping"), 500)
+    found = measure_in_subprocess(cost_by_context.PROCESS, case_of("grouping"), 500)
     assert found.keys() == {"seconds", "memory_mib"} and found["seconds"] > 0
 
 
 def test_command(monkeypatch, run):
-    monkeypatch.setattr(turns, "measure_in_subprocess", known_cost)
+    monkeypatch.setattr(rounds, "measure_in_subprocess", known_cost)
     code, out, err = run("bench", "cost", "--by", "context", "--repeats", 1, "--json")
     assert code == 0 and json.loads(out)["setting"]["contexts"] == [0, 1, 2, 5, 10, 20]
     assert len(err.splitlines()) == 6 * len(SYSTEMS) - len(NEEDS_CONTEXT) and err.startswith(
@@ -231,15 +233,15 @@ def test_bad_options(run, options, message):
 )
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
-        bench_contexts(**arguments)
+        CostByContext(**arguments)
 
 
 def test_systems_are_named():
     assert {
         PEER,
         SINGLE,
-        *(name for most in contexts.MOST_TIME.values() for name, _ in most),
-        *contexts.MOST_GROWTH,
+        *(name for most in cost_by_context.MAX_TIME.values() for name, _ in most),
+        *cost_by_context.MAX_MEMORY_GROWTH,
     } <= SYSTEMS.keys()
 
 
@@ -247,5 +249,5 @@ def test_systems_are_named():
 def test_on_a_gpu(monkeypatch):
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
-    monkeypatch.setattr(sliding, "release_at_once", lambda: None)
+    monkeypatch.setattr(context_decoding, "return_freed_blocks", lambda: None)
     assert measure(case_of("grouping", device="cuda"))["memory_mib"] > 0

@@ -1,20 +1,19 @@
-"""The cost bench: rows and checks by numbers that are known; tiny translations of the real thing; a stream."""
+"""The cost benchmark by length: rows and checks by numbers that are known; tiny translations; a stream."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 
-from hf_docmt.bench import document_decoding as translation
-from hf_docmt.bench import rounds as turns
-from hf_docmt.bench import stream_memory as stream
-from hf_docmt.bench import subprocesses as apart
-from hf_docmt.bench.cost_by_length import SYSTEMS, bench_cost
+from hf_docmt.bench import document_decoding, rounds, stream_memory
+from hf_docmt.bench.benchmark import SPECIAL_TOKENS
+from hf_docmt.bench.cost_by_length import SYSTEMS, CostByLength
 from hf_docmt.bench.document_decoding import measure, random_model
 from hf_docmt.bench.marian import TRANSFORMER_BASE
+from hf_docmt.bench.results import ScalingRow
 from hf_docmt.bench.rounds import alternate_rounds
-from hf_docmt.bench.scaling import row_line
-from hf_docmt.bench.timing import format_bench
+from hf_docmt.bench.subprocesses import measure_in_subprocess
 
 TINY = {name: 1 if name.endswith("layers") else 2 if name.endswith("heads") else 16 for name in TRANSFORMER_BASE}
 SMALL = {"lengths": (4, 8, 12), "chunk": 4, "sizes": TINY, "vocab_size": 20}
@@ -31,7 +30,9 @@ def known_cost(process, case, time_limit):
 
 
 def in_this_process(module, case, time_limit):
-    return {"hf_docmt.bench.document_decoding": measure, "hf_docmt.bench.stream_memory": stream.measure}[module](case)
+    return {"hf_docmt.bench.document_decoding": measure, "hf_docmt.bench.stream_memory": stream_memory.measure}[module](
+        case
+    )
 
 
 def verdicts(found):
@@ -39,8 +40,8 @@ def verdicts(found):
 
 
 def test_rows_growth_and_checks(monkeypatch):
-    monkeypatch.setattr(turns, "measure_in_subprocess", known_cost)
-    found = bench_cost(lengths=(100, 200, 400), sizes=TINY)
+    monkeypatch.setattr(rounds, "measure_in_subprocess", known_cost)
+    found = CostByLength(lengths=(100, 200, 400), sizes=TINY).run().to_json()
     assert json.loads(json.dumps(found)) == found
     by_case = {(row["case"], row["unit"]): row for row in found["rows"]}
     assert len(by_case) == len(found["rows"]) == 3 * 3 + 3 * 2
@@ -66,8 +67,8 @@ def test_what_costs_too_much_is_missed(monkeypatch):
             found = {"seconds": 1.2 * case["tokens"], "memory_mib": case["tokens"] ** 0.2}
         return found
 
-    monkeypatch.setattr(turns, "measure_in_subprocess", dear)
-    found = verdicts(bench_cost(lengths=(100, 200, 400), sizes=TINY))
+    monkeypatch.setattr(rounds, "measure_in_subprocess", dear)
+    found = verdicts(CostByLength(lengths=(100, 200, 400), sizes=TINY).run().to_json())
     assert found["memory: largest time over sentence's"] == (pytest.approx(120), False)
     assert found["memory, exponent of memory"] == (pytest.approx(0.2), False)
 
@@ -79,8 +80,9 @@ def test_skipped_cases(monkeypatch):
         failed = case["architecture"] == "memory" and case["tokens"] == 400
         return {"skipped": "it failed"} if failed else known_cost(process, case, time_limit)
 
-    monkeypatch.setattr(turns, "measure_in_subprocess", failing)
-    found = bench_cost(lengths=(100, 200, 400), sizes=TINY, time_limit=15)
+    monkeypatch.setattr(rounds, "measure_in_subprocess", failing)
+    result = CostByLength(lengths=(100, 200, 400), sizes=TINY, time_limit=15).run()
+    found = result.to_json()
     rows = {row["case"]: row for row in found["rows"]}
     row = rows["document, 400 tokens"]
     assert row["skipped"] == "would take about 16 s, the limit is 15 s" and row["ours"] is row["ratio"] is None
@@ -88,10 +90,10 @@ def test_skipped_cases(monkeypatch):
     assert rows["memory, 400 tokens"]["skipped"] == "it failed"
     assert rows["document, 200 to 200 tokens"]["ours"] is None
     assert all(value is None and not ok for value, ok in verdicts(found).values())
-    assert "it failed" in format_bench(found)
+    assert "it failed" in result.to_text()
 
 
-def test_systems_take_turns(monkeypatch):
+def test_systems_alternate(monkeypatch):
     calls = []
     times = {"a": iter([3.0, 1.0, 2.0]), "b": iter([5.0, None])}
 
@@ -100,7 +102,7 @@ def test_systems_take_turns(monkeypatch):
         seconds = next(times[case["name"]])
         return {"seconds": seconds, "memory_mib": None} if seconds else {"skipped": "killed"}
 
-    monkeypatch.setattr(turns, "measure_in_subprocess", next_time)
+    monkeypatch.setattr(rounds, "measure_in_subprocess", next_time)
     cases = {name: {"name": name, "tokens": 10, "device": "cpu"} for name in times}
     found = list(alternate_rounds("any", cases, (), 3, 60))
     assert [(name, numbers.get("seconds")) for name, numbers in found] == [
@@ -114,31 +116,32 @@ def test_systems_take_turns(monkeypatch):
     assert calls == ["a", "b", "b", "a", "a"]
 
 
-def test_rows_are_told_when_they_are_measured(monkeypatch):
+def test_rows_are_reported_when_they_are_measured(monkeypatch):
     """After each measurement, with what is known then; at last they are those of the result."""
-    told, measured = [], []
+    reported, measured = [], []
 
     def watched(process, case, time_limit):
-        assert len(told) == len(measured)
+        assert len(reported) == len(measured)
         measured.append(case)
         return {"skipped": "no"} if len(measured) == 14 else known_cost(process, case, time_limit)
 
-    monkeypatch.setattr(turns, "measure_in_subprocess", watched)
-    found = bench_cost(2, lengths=(100, 200, 400), sizes=TINY, tell=told.append)
-    assert len(told) == len(measured) == 3 * 2 * 3 - 1
-    assert told[0] == found["rows"][0] and {row["case"]: row for row in told} == {
-        row["case"]: row for row in found["rows"] if row["unit"] == "target tokens/s"
+    monkeypatch.setattr(rounds, "measure_in_subprocess", watched)
+    result = CostByLength(repeats=2, lengths=(100, 200, 400), sizes=TINY).run(reported.append)
+    assert len(reported) == len(measured) == 3 * 2 * 3 - 1
+    assert reported[0] == result.rows[0] and {row.case: row for row in reported} == {
+        row.case: row for row in result.rows if row.unit == "target tokens/s"
     }
-    assert row_line(told[7]) == "memory, 200 tokens" + " " * 30 + "2.20 s        8.00 MiB        0.91 ratio"
-    assert row_line(told[13]) == "memory, 400 tokens" + " " * 24 + "skipped: no"
-    assert row_line(told[0] | {"memory_mib": None})[40:] == "        1.00 s           - MiB        1.00 ratio"
+    assert reported[7].to_line() == "memory, 200 tokens" + " " * 30 + "2.20 s        8.00 MiB        0.91 ratio"
+    assert reported[13].to_line() == "memory, 400 tokens" + " " * 24 + "skipped: no"
+    assert replace(reported[0], memory_mib=None).to_line()[40:] == "        1.00 s           - MiB        1.00 ratio"
 
 
 def test_tiny_run(monkeypatch):
     """All systems and a stream, in this process."""
-    for module in (turns, stream):
+    for module in (rounds, stream_memory):
         monkeypatch.setattr(module, "measure_in_subprocess", in_this_process)
-    found = bench_cost(1, **SMALL, stream_sentences=10)
+    result = CostByLength(repeats=1, **SMALL, stream_sentences=10).run()
+    found = result.to_json()
     speeds = [row for row in found["rows"] if row["unit"] == "target tokens/s"]
     assert [row["name"] for row in speeds] == list(SYSTEMS) * 3
     for row in speeds:
@@ -148,7 +151,7 @@ def test_tiny_run(monkeypatch):
     assert row["case"] == "stream, 10 sentences" and row["memory_mib"] == row["ours"] - row["peer"]
     assert row["ratio"] == pytest.approx(1, abs=0.5) and row["seconds"] > 0
     assert found["checks"][-1]["name"] == "stream: MiB added after a tenth"
-    assert format_bench(found)
+    assert result.to_text()
 
 
 @pytest.mark.parametrize(
@@ -157,17 +160,17 @@ def test_tiny_run(monkeypatch):
 )
 def test_as_many_target_tokens_as_source_tokens(architecture, strategy, unit):
     case = CASE | {"architecture": architecture, "strategy": strategy, "unit": unit}
-    written = translation.translation(case, torch.device("cpu"))()
+    written = document_decoding.translation(case, torch.device("cpu"))()
     assert [len(ids) for ids in written] == [unit] * (12 // unit)
-    assert min(token for ids in written for token in ids) >= translation.SPECIAL
+    assert min(token for ids in written for token in ids) >= SPECIAL_TOKENS
 
 
 def test_an_end_that_was_written_is_an_error(monkeypatch):
     model = random_model("memory", {}, TINY, 20)
     model.final_logits_bias[:, model.config.eos_token_id] = 1e9
-    monkeypatch.setattr(translation, "random_model", lambda *arguments: model)
+    monkeypatch.setattr(document_decoding, "random_model", lambda *arguments: model)
     with pytest.raises(RuntimeError, match=r"expected 4 target tokens a unit, got \[0\]"):
-        translation.translation(CASE, torch.device("cpu"))
+        document_decoding.translation(CASE, torch.device("cpu"))
 
 
 def test_equal_names_have_equal_weights():
@@ -186,8 +189,8 @@ def test_memory_goes_from_chunk_to_chunk(monkeypatch):
     encoder.register_forward_hook(
         lambda module, args, kwargs, out: seen.append((kwargs["encoder_memory"], out.encoder_memory)), with_kwargs=True
     )
-    monkeypatch.setattr(translation, "random_model", lambda *arguments: model)
-    translate = translation.translation(CASE, torch.device("cpu"))
+    monkeypatch.setattr(document_decoding, "random_model", lambda *arguments: model)
+    translate = document_decoding.translation(CASE, torch.device("cpu"))
     seen.clear()
     translate()
     assert [given is None for given, _ in seen] == [True, False, False]
@@ -195,37 +198,42 @@ def test_memory_goes_from_chunk_to_chunk(monkeypatch):
 
 
 def test_a_process():
-    found = apart.measure_in_subprocess("hf_docmt.bench.document_decoding", CASE, 500)
+    found = measure_in_subprocess("hf_docmt.bench.document_decoding", CASE, 500)
     assert found.keys() == {"seconds", "memory_mib"} and found["seconds"] > 0
 
 
 def test_stream_that_was_not_measured(monkeypatch):
-    monkeypatch.setattr(stream, "measure_in_subprocess", lambda *arguments: {"skipped": "not done after 1 s"})
-    row = stream.measure_stream(10, "cpu", 1)
-    assert row["skipped"] == "not done after 1 s" and row["ours"] is row["ratio"] is None
-    assert not stream.stream_checks(row)[0]["ok"]
+    monkeypatch.setattr(stream_memory, "measure_in_subprocess", lambda *arguments: {"skipped": "not done after 1 s"})
+    row = stream_memory.measure_stream(10, "cpu", 1)
+    assert row.skipped == "not done after 1 s" and row.ours is row.ratio is None
+    assert not stream_memory.stream_checks(row)[0].ok
 
 
 def test_stream_check():
-    assert stream.stream_checks({"memory_mib": stream.MOST_GROWTH})[0]["ok"]
-    assert not stream.stream_checks({"memory_mib": stream.MOST_GROWTH + 0.1})[0]["ok"]
+    def check(mib):
+        row = ScalingRow(case="stream", unit="MiB resident", name="stream", tokens=None, memory_mib=mib)
+        return stream_memory.stream_checks(row)[0]
+
+    assert check(stream_memory.MAX_GROWTH).ok and not check(stream_memory.MAX_GROWTH + 0.1).ok
 
 
-def test_random_sentences_are_drawn_one_by_one():
-    sentences = stream.random_sentences(10**12, seed=1)
+def test_random_sentences_are_generated_lazily():
+    sentences = stream_memory.random_sentences(10**12, seed=1)
     drawn = [next(sentences) for _ in range(50)]
     assert len(set(drawn)) == 50 and all(2 <= len(sentence.split()) <= 6 for sentence in drawn)
-    assert drawn[0] == next(stream.random_sentences(1, seed=1)) != next(stream.random_sentences(1, seed=2))
+    assert (
+        drawn[0] == next(stream_memory.random_sentences(1, seed=1)) != next(stream_memory.random_sentences(1, seed=2))
+    )
 
 
 def test_command(monkeypatch, run):
-    monkeypatch.setattr(turns, "measure_in_subprocess", known_cost)
+    monkeypatch.setattr(rounds, "measure_in_subprocess", known_cost)
     code, out, err = run("bench", "cost", "--repeats", 1)
     assert code == 0 and "memory, 8000 tokens" in out and "memory: largest time over sentence's" in out
     assert "lengths: [500, 1000, 2000, 4000, 8000]" in out
     assert len(err.splitlines()) == 15 and err.startswith("sentence, 500 tokens ")
     monkeypatch.setattr(
-        stream, "measure_in_subprocess", lambda *arguments: {"seconds": 9.0, "tenth": 400.0, "end": 401.0}
+        stream_memory, "measure_in_subprocess", lambda *arguments: {"seconds": 9.0, "tenth": 400.0, "end": 401.0}
     )
     code, out, _ = run("bench", "cost", "--stream-sentences", 50, "--time-limit", 5000, "--json")
     found = json.loads(out)
@@ -242,7 +250,7 @@ def test_on_a_gpu():
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
     assert measure(CASE | {"device": "cuda"})["memory_mib"] > 0
-    assert stream.measure({"sentences": 10, "device": "cuda", "threads": 1})["end"] > 0
+    assert stream_memory.measure({"sentences": 10, "device": "cuda", "threads": 1})["end"] > 0
 
 
 @pytest.mark.parametrize(
@@ -265,4 +273,4 @@ def test_on_a_gpu():
 )
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
-        bench_cost(**arguments)
+        CostByLength(**arguments)

@@ -7,14 +7,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from hf_docmt.bench import attention
-from hf_docmt.bench import attention_step as step
-from hf_docmt.bench import subprocesses as apart
-from hf_docmt.bench.attention import CASES, bench_attention
-from hf_docmt.bench.attention_step import document, measure
+from hf_docmt.bench import attention, attention_step
+from hf_docmt.bench.attention import CASES, AttentionBenchmark
+from hf_docmt.bench.attention_step import measure, random_document
 from hf_docmt.bench.marian import TRANSFORMER_BASE
-from hf_docmt.bench.subprocesses import free_memory, growth_exponent, measure_in_subprocess, reason_to_skip
-from hf_docmt.bench.timing import format_bench
+from hf_docmt.bench.memory import available_memory
+from hf_docmt.bench.results import ScalingRow
+from hf_docmt.bench.scaling import GIB, growth_exponent, reason_to_skip
+from hf_docmt.bench.subprocesses import measure_in_subprocess
 
 TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in TRANSFORMER_BASE}
 SHARED = {"repeats": 1, "device": "cpu", "threads": 1}
@@ -22,10 +22,11 @@ ALONE = SHARED | {"work": "attention alone", "tokens": 1024, "fields": {}}
 
 
 def rows(*costs):
-    return [{"tokens": tokens, "seconds": seconds, "memory_mib": mib} for tokens, seconds, mib in costs]
+    shared = {"case": "a case", "unit": "tokens/s", "name": "a system"}
+    return [ScalingRow(**shared, tokens=tokens, seconds=seconds, memory_mib=mib) for tokens, seconds, mib in costs]
 
 
-def known_cost(case, before, time_limit):
+def known_cost(case, shorter, time_limit):
     """Time and memory that grow with the length for window, with its square for others; eager is skipped at last."""
     tokens = case["tokens"]
     if case["implementation"] == "eager" and tokens == 400 and "sizes" in case:
@@ -45,23 +46,20 @@ def test_growth():
 
 def test_what_would_be_too_much():
     before = rows((10, 1.0, 2048.0), (20, 4.0, 4096.0))
-    assert reason_to_skip(before, 40, 3, 100, 64 * apart.GIB) is None
-    assert reason_to_skip(before, 40, 3, 40, 64 * apart.GIB) == "would take about 48 s, the limit is 40 s"
-    assert (
-        reason_to_skip(before, 40, 3, 100, 8.5 * apart.GIB) == "would need about 8.0 GiB more memory, 8.5 GiB are free"
-    )
-    assert (
-        reason_to_skip(before[:1], 20, 1, 3.9, 64 * apart.GIB) == "would take about 4 s, the limit is 3.9 s"
-    )  # the square
+    assert reason_to_skip(before, 40, 3, 100, 64 * GIB) is None
+    assert reason_to_skip(before, 40, 3, 40, 64 * GIB) == "would take about 48 s, the limit is 40 s"
+    assert reason_to_skip(before, 40, 3, 100, 8.5 * GIB) == "would need about 8.0 GiB more memory, 8.5 GiB are free"
+    assert reason_to_skip(before[:1], 20, 1, 3.9, 64 * GIB) == "would take about 4 s, the limit is 3.9 s"  # the square
     assert reason_to_skip((), 40, 3, 1e-9, 0) is None  # nothing is known yet
 
 
 def test_rows_growth_and_checks(monkeypatch):
-    monkeypatch.setattr(attention, "measure_case", known_cost)
-    told = []
-    found = bench_attention(lengths=(100, 200, 400), sizes=TINY, tell=told.append)
-    assert told == found["rows"][: 5 * 3 + 3]
-    assert json.loads(json.dumps(found)) == found and "too much" in format_bench(found)
+    monkeypatch.setattr(attention, "measure_or_skip", known_cost)
+    reported = []
+    result = AttentionBenchmark(lengths=(100, 200, 400), sizes=TINY).run(reported.append)
+    assert reported == result.rows[: 5 * 3 + 3] and "too much" in result.to_text()
+    found = result.to_json()
+    assert json.loads(json.dumps(found)) == found
     by_case = {(row["case"], row["unit"]): row for row in found["rows"]}
     assert len(by_case) == len(found["rows"]) == 5 * 3 + 3 + 5 * 2
     row = by_case["window w=10, 400 tokens", "target tokens/s"]
@@ -84,7 +82,7 @@ def test_rows_growth_and_checks(monkeypatch):
 
 def test_command(monkeypatch, run):
     """Rows on standard error as they come, all at the end on standard output."""
-    monkeypatch.setattr(attention, "measure_case", known_cost)
+    monkeypatch.setattr(attention, "measure_or_skip", known_cost)
     code, out, err = run("bench", "attention", "--repeats", 1, "--json")
     assert code == 0 and len(json.loads(out)["rows"]) == 5 * 5 + 3 + 5 * 2
     assert len(err.splitlines()) == 5 * 5 + 3 and err.startswith("concat sdpa, 736 tokens ")
@@ -93,23 +91,24 @@ def test_command(monkeypatch, run):
 def test_what_was_not_measured_is_missed(monkeypatch):
     """Exponents of window that do not reach the last length do not count."""
 
-    def unfinished(case, before, time_limit):
+    def unfinished(case, shorter, time_limit):
         window = "window" in case["fields"]
-        return {"skipped": "late"} if window and case["tokens"] == 400 else known_cost(case, before, time_limit)
+        return {"skipped": "late"} if window and case["tokens"] == 400 else known_cost(case, shorter, time_limit)
 
-    monkeypatch.setattr(attention, "measure_case", unfinished)
-    checks = {check["name"]: check for check in bench_attention(lengths=(50, 100, 200, 400), sizes=TINY)["checks"]}
+    monkeypatch.setattr(attention, "measure_or_skip", unfinished)
+    result = AttentionBenchmark(lengths=(50, 100, 200, 400), sizes=TINY).run()
+    checks = {check.name: check for check in result.checks}
     for name in ("window w=10, exponent of time", "attention alone: ratio to sdpa"):
-        assert checks[name]["value"] is None and not checks[name]["ok"]
+        assert checks[name].value is None and not checks[name].ok
 
 
 def test_tiny_run(monkeypatch):
     """Every case that this version has, in this process."""
     monkeypatch.setattr(attention, "measure_in_subprocess", lambda module, case, limit: measure(case))
     monkeypatch.setattr(attention, "ALONE", {"sdpa": {}, "eager": {}, "window": {}})
-    monkeypatch.setitem(step.WORK, "attention alone", lambda case, device: lambda: None)
+    monkeypatch.setitem(attention_step.WORK, "attention alone", lambda case, device: lambda: None)
     monkeypatch.setattr(attention, "CASES", {name: CASES[name] for name in ("concat sdpa", "concat eager", "lst")})
-    found = bench_attention(1, lengths=(20, 60, 110), sizes=TINY, vocab_size=40)
+    found = AttentionBenchmark(repeats=1, lengths=(20, 60, 110), sizes=TINY, vocab_size=40).run().to_json()
     steps = [row for row in found["rows"] if row["unit"] == "target tokens/s" and "alone" not in row["name"]]
     assert len(steps) == 9
     for row in steps:
@@ -118,14 +117,14 @@ def test_tiny_run(monkeypatch):
 
 
 def test_architecture_that_is_not_there():
-    found = attention.measure_case({"architecture": "none"} | SHARED | {"tokens": 5}, (), 1)
+    found = attention.measure_or_skip({"architecture": "none"} | SHARED | {"tokens": 5}, (), 1)
     assert found == {"skipped": "this version has no architecture 'none'"}
 
 
 def test_document():
-    ids = document(60, 100)[0]
-    assert ids.shape == (60,) and ids[-1] == step.EOS and ids.max() < 100
-    assert (ids == step.SEP).nonzero().flatten().tolist() == [24, 49] and (ids[:24] >= 6).all()
+    ids = random_document(60, 100)[0]
+    assert ids.shape == (60,) and ids[-1] == attention_step.EOS and ids.max() < 100
+    assert (ids == attention_step.SEP).nonzero().flatten().tolist() == [24, 49] and (ids[:24] >= 6).all()
 
 
 def test_memory_of_maps_is_seen():
@@ -149,8 +148,8 @@ def test_a_process_that_was_killed(monkeypatch):
     assert measure_in_subprocess("any", {}, 1) == {"skipped": "its process was ended by SIGKILL"}
 
 
-def test_free_memory():
-    assert free_memory("cpu") > 2**20
+def test_available_memory():
+    assert available_memory("cpu") > 2**20
 
 
 @pytest.mark.gpu
@@ -158,7 +157,7 @@ def test_on_a_gpu():
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
     eager, sdpa = (measure(ALONE | {"implementation": name, "device": "cuda"}) for name in ("eager", "sdpa"))
-    assert eager["memory_mib"] > 64 > sdpa["memory_mib"] > 0 and free_memory("cuda") > 2**20
+    assert eager["memory_mib"] > 64 > sdpa["memory_mib"] > 0 and available_memory("cuda") > 2**20
 
 
 @pytest.mark.parametrize(
@@ -176,4 +175,4 @@ def test_on_a_gpu():
 )
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
-        bench_attention(**arguments)
+        AttentionBenchmark(**arguments)

@@ -1,0 +1,104 @@
+"""Rounds, medians, ratios, checks and text of results, by numbers that are known; a benchmark from outside."""
+
+import json
+from dataclasses import dataclass
+from itertools import count
+
+import pytest
+import torch
+
+from hf_docmt.bench.benchmark import BENCHMARKS, Benchmark, ignore_row, load_benchmarks, option
+from hf_docmt.bench.epoch import Watch
+from hf_docmt.bench.results import BenchResult, Check, SpeedRow
+from hf_docmt.bench.timing import elapsed_seconds, median_seconds
+
+
+def test_sides_alternate_and_the_median_counts():
+    calls = []
+    times = {"ours": iter([90.0, 1.0, 2.0, 60.0]), "peer": iter([90.0, 3.0, 50.0, 5.0])}
+
+    def side(name):
+        return lambda: calls.append(name) or next(times[name])
+
+    assert median_seconds({name: side(name) for name in times}, repeats=3) == {"ours": 2.0, "peer": 5.0}
+    assert calls == ["ours", "peer", "peer", "ours", "ours", "peer", "peer", "ours"]  # the first round does not count
+
+
+def test_seconds_by_a_clock():
+    ticks, calls = iter([10.0, 12.5]), []
+    assert elapsed_seconds(lambda: calls.append(1), clock=lambda: next(ticks)) == 2.5
+    assert calls == [1]
+    numbers = count()
+    watch = Watch(clock=lambda: float(next(numbers)))
+    watch.on_train_begin(None, None, None)
+    watch.on_train_end(None, None, None)
+    assert watch.seconds == 1.0
+
+
+def test_ratio_is_the_time_of_the_peer_over_ours():
+    row = SpeedRow.of("a case", "sentences/s", {"ours": 8, "peer": 8}, {"ours": 2.0, "peer": 5.0}, more=1)
+    assert (row.ours, row.peer, row.ratio) == (4.0, 1.6, 2.5) and row.to_json()["more"] == 1
+    row = SpeedRow.of("a case", "tokens/s", {"ours": 30, "peer": 10}, {"ours": 1.0, "peer": 1.0})
+    assert row.ratio == 3.0  # other amounts: speeds are compared, not times
+
+
+def test_check_and_text():
+    assert Check.at_least("x", 2.0, 2.0).ok and not Check.at_least("x", 1.99, 2.0).ok
+    row = SpeedRow.of("a case", "sentences/s", {"ours": 1, "peer": 1}, {"ours": 2.0, "peer": 5.0})
+    text = BenchResult.of([row], [Check.at_least("fast", 2.5, 1.5), Check.at_least("faster", 2.5, 3)]).to_text()
+    assert "a case" in text and "seconds" not in text and f"threads: {torch.get_num_threads()}" in text
+    verdicts = {line.split()[0]: line.split()[-1] for line in text.splitlines() if line.startswith("fast")}
+    assert verdicts == {"fast": "ok", "faster": "missed"}
+
+
+def test_all_benchmarks_are_registered():
+    found = load_benchmarks()
+    assert {"decode", "train", "contrast", "attention", "cost-by-length", "cost-by-context"} <= found.keys()
+    assert found["cost-by-length"].command == found["cost-by-context"].command == "cost"
+
+
+@pytest.fixture
+def toy():
+    """A benchmark from outside the package."""
+    before = dict(load_benchmarks())
+
+    @dataclass(kw_only=True)
+    class Addition(Benchmark):
+        name = "addition"
+        help = "Sums a second."
+
+        repeats: int = option(2, "Sums.")
+        numbers: tuple[int, ...] = option((1, 2), "What is added, separated by commas.")
+
+        def __post_init__(self):
+            if self.repeats < 1:
+                raise ValueError(f"repeats: got {self.repeats}")
+
+        def run(self, on_row=ignore_row):
+            row = SpeedRow.of(
+                "a sum", "sums/s", {"ours": 1, "peer": 1}, {"ours": 1.0, "peer": 1.5}, numbers=self.numbers
+            )
+            on_row(row)
+            return BenchResult.of([row], [Check.at_least("ratio", row.ratio, 1.0)], repeats=self.repeats)
+
+    yield Addition
+    BENCHMARKS.clear()
+    BENCHMARKS.update(before)
+
+
+def test_a_class_is_a_command(toy, run):
+    code, out, err = run("bench", "addition", "--repeats", 3, "--numbers", "4,5", "--json")
+    found = json.loads(out)
+    assert code == 0 and err == "" and found["setting"]["repeats"] == 3
+    assert found["rows"][0]["numbers"] == [4, 5] and found["checks"] == [
+        {"name": "ratio", "value": 1.5, "target": 1.0, "ok": True}
+    ]
+    code, out, err = run("bench", "addition", "--repeats", 0)
+    assert code == 1 and out == "" and "repeats: got 0" in err
+    code, out, _ = run("bench", "addition")
+    assert code == 0 and "a sum" in out and "repeats: 2" in out
+
+
+def test_two_benchmarks_of_one_name(toy):
+    with pytest.raises(ValueError, match="two benchmarks have the name 'decode'"):
+        type("Other", (Benchmark,), {"name": "decode"})

@@ -1,0 +1,107 @@
+"""The benchmark of decoding: targets by numbers that are known, tiny runs."""
+
+import json
+
+import pytest
+import torch
+
+from hf_docmt.bench import decode
+from hf_docmt.bench.decode import DecodeBenchmark, diversify_translations, target_checks
+from hf_docmt.bench.marian import TRANSFORMER_BASE, build_pair
+from hf_docmt.bench.results import SpeedRow
+
+TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in TRANSFORMER_BASE}
+
+
+@pytest.fixture(scope="module")
+def decoded():
+    return DecodeBenchmark(repeats=1, batch_sizes=(1, 3), tokens=8, sizes=TINY, vocab_size=100).run().to_json()
+
+
+def test_decode_targets():
+    def row(precision, mode, ratio, equal=1.0):
+        case = f"{precision} {mode}"
+        more = {"precision": precision, "mode": mode, "equal_tokens": equal}
+        return SpeedRow.of(case, "sentences/s", {"ours": ratio, "peer": 1}, {"ours": 1, "peer": 1}, **more)
+
+    def verdicts(*rows):
+        return {check.name: check.ok for check in target_checks(rows)}
+
+    good = verdicts(row("fp32", "greedy", 1.8), row("fp32", "beam 4", 2.0), row("bf16", "beam 4", 1.0, 0.9))
+    assert len(good) == 5 and all(good.values())  # the same tokens are not asked for in bf16
+    bad = verdicts(row("fp32", "greedy", 1.79), row("fp32", "beam 4", 1.99, 0.99), row("bf16", "greedy", 0.99))
+    assert bad.pop("fp32: smallest ratio") and len(bad) == 4 and not any(bad.values())
+
+
+def test_decode_rows(decoded):
+    assert json.loads(json.dumps(decoded)) == decoded
+    assert [row["case"] for row in decoded["rows"]] == [
+        f"{precision} {mode} batch {size}"
+        for precision in ("fp32", "bf16")
+        for mode in ("greedy", "beam 4")
+        for size in (1, 3)
+    ]
+    for row in decoded["rows"]:
+        assert row["ours"] == pytest.approx(row["batch"] / row["ours_seconds"]) and row["unit"] == "sentences/s"
+        assert row["ratio"] == pytest.approx(row["peer_seconds"] / row["ours_seconds"])
+    exact = [row for row in decoded["rows"] if row["precision"] == "fp32"]
+    assert all(row["equal_tokens"] == 1.0 for row in exact)
+    assert all(row["different_tokens"] > 3 for row in exact if row["batch"] == 3)  # not one token all the time
+    assert {"threads", "torch", "transformers", "vocab_size", "sizes"} <= decoded["setting"].keys()
+    names = [check["name"] for check in decoded["checks"]]
+    assert names[:4] == [f"{row['case']}: ratio" for row in exact]
+    assert names[4:] == ["fp32: smallest ratio", "bf16: smallest ratio", "fp32: equal tokens"]
+    assert decoded["checks"][-1]["ok"]
+
+
+def test_decode_ratio_from_known_times(monkeypatch):
+    def known(sides, repeats):
+        assert repeats == 4 and all(run() > 0 for run in sides.values())
+        return {"ours": 1.0, "peer": 1.9}
+
+    monkeypatch.setattr(decode, "median_seconds", known)
+    options = {"batch_sizes": (2,), "precisions": ("fp32",), "tokens": 4, "sizes": TINY, "vocab_size": 50}
+    found = DecodeBenchmark(repeats=4, **options).run().to_json()
+    assert [row["ratio"] for row in found["rows"]] == pytest.approx([1.9, 1.9]) and found["rows"][0]["ours"] == 2.0
+    assert [check["ok"] for check in found["checks"]] == [True, False, True, True]
+
+
+def test_pair_has_the_same_weights_but_its_own():
+    ours, peer = (model.eval() for model in build_pair(TINY, 60, seed=3))
+    ids = torch.tensor([[7, 8, 9, 3]])
+    with torch.no_grad():
+        logits = [model(input_ids=ids, decoder_input_ids=ids).logits for model in (ours, peer)]
+        torch.testing.assert_close(*logits, atol=1e-5, rtol=0)
+        diversify_translations(peer)
+        assert torch.equal(ours(input_ids=ids, decoder_input_ids=ids).logits, logits[0])
+
+
+def test_unequal_tokens_are_seen(monkeypatch):
+    def pair(*args):
+        ours, peer = build_pair(*args)
+        with torch.no_grad():
+            peer.model.decoder.layers[-1].fc2.weight.normal_(std=3)
+        return ours, peer
+
+    monkeypatch.setattr(decode, "build_pair", pair)
+    options = {"batch_sizes": (4,), "precisions": ("fp32",), "tokens": 6, "sizes": TINY, "vocab_size": 100}
+    found = DecodeBenchmark(repeats=1, **options).run().to_json()
+    assert found["rows"][0]["equal_tokens"] < 1 and not found["checks"][-1]["ok"]
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"repeats": 0}, "repeats: expected a whole number of at least 1, got 0"),
+        ({"repeats": 1.5}, "repeats"),
+        ({"batch_sizes": ()}, "batch_sizes: expected at least one"),
+        ({"batch_sizes": (4, 0)}, "batch_sizes: expected a whole number"),
+        ({"precisions": ("fp16",)}, "expected some of fp32, bf16, got 'fp16'"),
+        ({"tokens": 0}, "tokens"),
+        ({"vocab_size": 6}, "vocab_size: expected at least 7"),
+        ({"sizes": {"d_model": 8}}, "sizes: got"),
+    ],
+)
+def test_bad_decode_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        DecodeBenchmark(**arguments)

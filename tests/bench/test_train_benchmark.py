@@ -1,0 +1,67 @@
+"""The benchmark of training: tiny epochs of both sides, and the tokens that they count."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from hf_docmt.bench import train
+from hf_docmt.bench.documents import load_documents
+from hf_docmt.bench.marian import TRANSFORMER_BASE
+from hf_docmt.bench.results import Check
+from hf_docmt.bench.train import TrainBenchmark
+from hf_docmt.data.documents import write_documents
+from hf_docmt.data.synthetic.corpus import make_corpus
+from hf_docmt.data.tokenizers import train_tokenizer
+
+TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in TRANSFORMER_BASE}
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return TrainBenchmark(repeats=1, documents=8, max_tokens=400, sizes=TINY, vocab_size=300).run().to_json()
+
+
+def test_train_rows(trained):
+    assert json.loads(json.dumps(trained)) == trained
+    assert [row["case"] for row in trained["rows"]] == list(train.VIEWS)
+    for row, check in zip(trained["rows"], trained["checks"], strict=True):
+        assert row["ratio"] == pytest.approx(row["peer_seconds"] / row["ours_seconds"])
+        assert row["ours"] == pytest.approx(row["target_tokens"] / row["ours_seconds"])
+        assert 1 <= row["ours_padding"] < row["peer_padding"]
+        assert row["ours_tokens_per_update"] == pytest.approx(row["peer_tokens_per_update"], rel=0.3)
+        assert check == asdict(Check.at_least(f"{row['case']}: ratio", row["ratio"], 1.5))
+
+
+def test_train_counts_real_tokens(trained):
+    """All target tokens of the corpus once: words' pieces, and a separator or end after every sentence."""
+    rows = make_corpus(train=8, validation=0, test=0)["train"]
+    sentences = [pair for row in rows for pair in row["translation"]]
+    texts = [text for row in rows for lang in ("en", "de") for text in (pair[lang] for pair in row["translation"])]
+    tokenizer = train_tokenizer(texts, vocab_size=300)
+    expected = sum(len(tokenizer(pair["de"])["input_ids"]) for pair in sentences)
+    assert trained["rows"][0]["target_tokens"] == expected
+    assert trained["rows"][1]["target_tokens"] > 2 * expected  # windows repeat their context
+
+
+def test_train_on_a_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(train, "VIEWS", {"sentences": 0})
+    path = tmp_path / "documents.jsonl"
+    write_documents(make_corpus(seed=5, train=4, validation=0, test=0, sentences=(3, 5))["train"], path)
+    options = {"documents": path, "source_lang": "de", "target_lang": "en", "max_tokens": 90}
+    found = TrainBenchmark(repeats=1, **options, sizes=TINY, vocab_size=300).run().to_json()
+    assert [row["case"] for row in found["rows"]] == ["sentences"] and found["setting"]["documents"] == str(path)
+    assert capsys.readouterr().out == ""  # standard output is for the result
+
+
+@pytest.mark.parametrize("name", ["repeats", "max_tokens", "vocab_size", "documents"])
+def test_bad_train_arguments(name):
+    with pytest.raises(ValueError, match=f"{name}: expected a whole number of at least 1, got 0"):
+        TrainBenchmark(**{name: 0})
+
+
+def test_bad_documents(tmp_path):
+    with pytest.raises(ValueError, match="the built-in corpus is en to de, got en to fr; give a file"):
+        load_documents(5, "en", "fr")
+    with pytest.raises((ValueError, OSError), match="nowhere.jsonl"):
+        load_documents(tmp_path / "nowhere.jsonl", "en", "de")
