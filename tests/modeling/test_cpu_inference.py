@@ -123,6 +123,15 @@ def test_one_row_of_bf16_uses_plain_weights():
             assert is_kept(layer) == prepacked
 
 
+def test_bf16_needs_a_processor_with_instructions_for_it(monkeypatch):
+    monkeypatch.setattr(cpu_inference, "PREPACKED_TYPES", (torch.float32,))
+    layer, states = Linear(64, 32).bfloat16(), torch.randn(4, 64).bfloat16()
+    with torch.no_grad(), prepacked_weights(layer):
+        for _ in range(2):
+            torch.testing.assert_close(layer(states), nn.functional.linear(states, layer.weight, layer.bias))
+    assert not is_kept(layer)
+
+
 @pytest.mark.parametrize(
     ("shape", "rows", "prepacked"),
     [

@@ -1,8 +1,13 @@
 """Document strategies with a scripted model: what they read and what they write."""
 
 import pytest
+import torch
 from support.scripted_model import CHUNK, DOCUMENT, TRANSLATION, WINDOW, Scripted, prefix, segment
-from support.tiny_models import BOD, BOS, word_tokenizer
+from support.tiny_models import BOD, BOS, EOS, PAD, build, word_tokenizer
+from transformers import GenerationConfig
+
+from hf_docmt.modeling import cpu_inference
+from hf_docmt.modeling.strategies import SegmentTranslator
 
 CASES = {
     "sentence": {},
@@ -143,3 +148,30 @@ def test_start_of_a_document_is_marked_as_in_training():
             tuple(segment("w6", "w7", "w8", start=(BOD,))): [BOS],
             tuple(segment("w7", "w8", "w9")): [BOS],
         }
+
+
+# Arguments and scopes
+
+
+def test_a_model_without_a_state_has_no_stream():
+    with pytest.raises(ValueError, match="this model does not have: use translate_documents"):
+        Scripted(**WINDOW).translate_stream(["w6"], word_tokenizer())
+
+
+def test_settings_of_the_caller_stay_as_they_are():
+    config = GenerationConfig(num_beams=2, eos_token_id=EOS, pad_token_id=PAD)
+    before, arguments = config.to_dict(), {"generation_config": config, "max_new_tokens": 5}
+    model = Scripted(**WINDOW)
+    SegmentTranslator(model, 4, arguments).translate([], "sliding")
+    assert arguments == {"generation_config": config, "max_new_tokens": 5} and config.to_dict() == before
+
+
+def test_weights_are_prepacked_once_for_all_batches(monkeypatch):
+    """And `generate` is in the scope of the translation."""
+    model, made, reorder = build(), [], torch.ops.mkldnn._reorder_linear_weight
+    monkeypatch.setattr(torch.ops.mkldnn, "_reorder_linear_weight", lambda *a: made.append(a) or reorder(*a))
+    checksums, checksum = [], cpu_inference.checksum
+    monkeypatch.setattr(cpu_inference, "checksum", lambda weight: checksums.append(weight) or checksum(weight))
+    model.translate_documents([["w6", "w7 w8", "w9"]], word_tokenizer(), batch_size=1, max_new_tokens=4)
+    weights = {weight.data_ptr() for weight in checksums}
+    assert len(checksums) == len(weights) and 0 < len(made) <= len(weights)
