@@ -52,8 +52,8 @@ def test_repaired_parts_are_sequential(beams):
     for document, translation, report in zip(DOCUMENTS, found, reports):
         repaired = {repair["sentence"] for repair in report if repair["kind"] == "separators"}
         expected = slow.sequential(document)
-        for place in repaired:
-            assert translation[place] == expected[place]
+        for index in repaired:
+            assert translation[index] == expected[index]
     assert sum(len(report) for report in reports) > 5
 
 
@@ -65,11 +65,11 @@ def test_batches_do_not_matter(model, strategy):
         together = model.translate_documents(
             DOCUMENTS, word_tokenizer(), strategy, return_report=True, **settings(beams)
         )
-        for place, document in enumerate(DOCUMENTS):
+        for number, document in enumerate(DOCUMENTS):
             alone = model.translate_documents(
                 [document], word_tokenizer(), strategy, batch_size=1, return_report=True, **settings(beams)
             )
-            assert (alone[0][0], alone[1][0]) == (together[0][place], together[1][place])
+            assert (alone[0][0], alone[1][0]) == (together[0][number], together[1][number])
 
 
 def test_cache_of_the_prefix_is_used():
@@ -150,7 +150,7 @@ def test_no_part_of_a_document_passes_the_limit():
     for lengths in ([5, 5, 5], [1, 9, 1, 9, 1], [11] * 4, [20, 1, 1], [3]):
         parts = [SentencePart(index, [7] * length) for index, length in enumerate(lengths)]
         parts = translator.segments(DocumentState(len(parts), parts))
-        assert [place for first, end in parts for place in range(first, end)] == list(range(len(lengths)))
+        assert [index for first, end in parts for index in range(first, end)] == list(range(len(lengths)))
         limit = max(12, max(lengths) + 1)
         assert all(sum(lengths[first:end]) + end - first <= limit for first, end in parts)
 

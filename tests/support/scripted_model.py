@@ -79,7 +79,7 @@ class Scripted(DocumentTranslation):
         target = self.faults.get(tuple(source), target)
         for _ in range(written):
             target = target[target.index(SEP) + 1 :]
-        end = next((place for place, id in enumerate(target) if id in stops), len(target))
+        end = next((index for index, id in enumerate(target) if id in stops), len(target))
         return target[: end + 1]
 
     @property
