@@ -93,7 +93,7 @@ class CachingConfig(IntegratedContextConfig):
             )
 
     @property
-    def segment_places(self) -> list[tuple[str, int]]:
+    def segment_rows(self) -> list[tuple[str, int]]:
         """Rows of the segment embedding: past, current and future sentences of the source, past ones of the target."""
         source = [("source", offset) for offset in range(-self.past_context, self.future_context + 1)]
         target = [("target", offset) for offset in range(-self.past_context, 0)]

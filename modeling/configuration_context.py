@@ -22,7 +22,7 @@ class ContextConfig(DocMTConfig):
         self.one_of("context_sides", self.known_sides)
 
     @property
-    def context_places(self) -> list[int]:
+    def known_offsets(self) -> list[int]:
         """Offsets of the source sentences that may be given, in order of the document."""
         return [*range(-self.past_context, 0), *range(1, self.future_context + 1)]
 

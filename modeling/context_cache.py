@@ -89,9 +89,9 @@ class SharedEncoderTranslator(CachedContextTranslator):
         parts = []
         if any(len(row) for row in rows):
             vectors, kept = (part.unflatten(0, offsets.shape) for part in pad_vectors(rows))  # (B, C, K, D), (B, C, K)
-            parts.append(encoder.placed(vectors, kept, offsets, is_target))
+            parts.append(encoder.with_segments(vectors, kept, offsets, is_target))
         if self.config.include_current:
-            parts.append(encoder.placed_current(*pad_vectors([self.cache[sentence] for sentence in current])))
+            parts.append(encoder.with_current_segment(*pad_vectors([self.cache[sentence] for sentence in current])))
         context, mask = (torch.cat(part, dim=1) for part in zip(*parts)) if parts else (None, None)
         outputs = ContextEncoderOutput(last_hidden_state=states, context_states=context, context_mask=mask)
         return {"encoder_outputs": outputs, "attention_mask": source["attention_mask"]}
@@ -105,9 +105,9 @@ class ContextLayersTranslator(CachedContextTranslator):
     """
 
     def context_of(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:
-        tells_next = self.model.get_encoder().tells_next
+        distinguishes_next = self.model.get_encoder().distinguishes_next
         return [
-            context._replace(is_target=False, is_next=tells_next and context.index > sentence.index)
+            context._replace(is_target=False, is_next=distinguishes_next and context.index > sentence.index)
             for context in super().context_of(sentence, reach)
         ]
 
@@ -121,7 +121,7 @@ class ContextLayersTranslator(CachedContextTranslator):
     @torch.no_grad()
     def context_inputs(self, batch: Sequence[CurrentSentence], reach: Reach, source: dict) -> dict:
         """Encoder outputs of the sentences, each context sentence in the column of its offset, past ones first."""
-        encoder, columns = self.model.get_encoder(), self.config.context_places
+        encoder, columns = self.model.get_encoder(), self.config.known_offsets
         by_offset = [
             {context.index - sentence.index: context for context in self.context_of(sentence, reach)}
             for sentence in batch

@@ -77,7 +77,7 @@ class Selection(nn.Module):
 
     def __init__(self, config):
         super().__init__()
-        self.sentences = len(config.context_places)
+        self.sentences = len(config.known_offsets)
         self.fc1 = Linear(config.d_model, config.d_model)
         self.fc2 = Linear(config.d_model, len(scored_offsets(config)), bias=False)
 
@@ -91,7 +91,7 @@ class Selection(nn.Module):
 def scored_offsets(config) -> list[int]:
     """Offsets of the sentences that have a row of W', in order of the document."""
     both = config.past_context > 0 and config.future_context > 0
-    return config.context_places[:-1] if both else config.context_places
+    return config.known_offsets[:-1] if both else config.known_offsets
 
 
 def selectable(config, states: torch.Tensor, mask: torch.Tensor, words: int) -> dict[str, torch.Tensor | None]:

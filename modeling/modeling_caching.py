@@ -21,7 +21,7 @@ class CachingEncoder(Encoder):
     def __init__(self, config: CachingConfig):
         super().__init__(config)
         self.shortener = new_shortener(config)
-        self.segment_embedding = nn.Embedding(len(config.segment_places), config.d_model)
+        self.segment_embedding = nn.Embedding(len(config.segment_rows), config.d_model)
         self.post_init()
 
     def build_output(
@@ -43,11 +43,11 @@ class CachingEncoder(Encoder):
             inputs = (context_input_ids, context_attention_mask, context_offsets, context_is_target)
             check_context(self.config, input_ids, *inputs)
             vectors, kept = self.context_vectors(context_input_ids, context_attention_mask.bool(), context_offsets)
-            parts.append(self.placed(vectors, kept, context_offsets, context_is_target))
+            parts.append(self.with_segments(vectors, kept, context_offsets, context_is_target))
         if self.config.include_current:
             mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
             vectors, kept = self.shorten(plain.last_hidden_state, mask.bool())
-            parts.append(self.placed_current(vectors, kept))
+            parts.append(self.with_current_segment(vectors, kept))
         states, kept = (torch.cat(part, dim=1) for part in zip(*parts)) if parts else (None, None)
         return ContextEncoderOutput(**plain, context_states=states, context_mask=kept)
 
@@ -86,7 +86,7 @@ class CachingEncoder(Encoder):
             return self.shortener(hidden_states, mask)
         return (hidden_states, mask) if self.config.shortening == "none" else sentence_mean(hidden_states, mask)
 
-    def placed(self, vectors, kept, offsets, is_target=None) -> tuple[torch.Tensor, torch.Tensor]:
+    def with_segments(self, vectors, kept, offsets, is_target=None) -> tuple[torch.Tensor, torch.Tensor]:
         """Vectors (B, C, K, D) with the segment embedding of their sentence's offset, as (B, C*K, D), (B, C*K)."""
         slots = offsets + self.config.past_context
         if is_target is not None and self.config.context_sides != "source":
@@ -95,7 +95,7 @@ class CachingEncoder(Encoder):
         slots = slots.masked_fill(~kept.any(dim=2), self.config.past_context)  # absent ones may have any
         return (vectors + self.segment_embedding(slots)[:, :, None]).flatten(1, 2), kept.flatten(1, 2)
 
-    def placed_current(self, vectors, kept) -> tuple[torch.Tensor, torch.Tensor]:
+    def with_current_segment(self, vectors, kept) -> tuple[torch.Tensor, torch.Tensor]:
         """The current sentence's vectors (B, K, D) with the segment embedding of its offset."""
         return vectors + self.segment_embedding.weight[self.config.past_context], kept
 
@@ -123,8 +123,8 @@ class CachingForConditionalGeneration(ContextForConditionalGeneration):
         adapted = super().adapt_state_dict(state_dict, source_config)
         if source_config.model_type != self.config.model_type:
             return adapted
-        places = (source_config.segment_places, self.config.segment_places)
-        return move_rows(self, *adapted, "model.encoder.segment_embedding.weight", *places)
+        rows = (source_config.segment_rows, self.config.segment_rows)
+        return move_rows(self, *adapted, "model.encoder.segment_embedding.weight", *rows)
 
 
 CachingForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")

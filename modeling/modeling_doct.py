@@ -97,7 +97,7 @@ class DocTEncoder(ContextLayers, Encoder):
     """The context encoder, and the encoder that reads it."""
 
     layer_class = DocTEncoderLayer
-    tells_next = False  # a sentence is read in one way whether it is before or after the current one
+    distinguishes_next = False  # a sentence is read in one way whether it is before or after the current one
 
     def __init__(self, config: DocTConfig):
         super().__init__(config)

@@ -49,7 +49,7 @@ class RoutingEncoder(ContextLayers, Encoder):
     """
 
     layer_class = RoutingEncoderLayer
-    tells_next = True  # a sentence is read otherwise where it is the next one
+    distinguishes_next = True  # a sentence is read otherwise where it is the next one
 
     def __init__(self, config: RoutingConfig):
         super().__init__(config)

@@ -98,7 +98,7 @@ def gate_map(
     batch = batch_of(config, tokenizer, ids[around.start : around.stop], position - first, first == 0)
     shares = encoder_shares(model, batch).double().cpu().numpy()  # (layers, T, C)
     there = [other - position for other in around if other != position]
-    offsets = config.context_places
+    offsets = config.known_offsets
     shares = shares[:, :, [offsets.index(offset) for offset in there]]
     columns = [f"{offset:+d}" for offset in there]
     if there != offsets or not (config.past_context and config.future_context):

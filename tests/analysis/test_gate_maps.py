@@ -46,7 +46,7 @@ def gates(model, sentence: int) -> np.ndarray:
             outputs = [reference_stack(model, "encoder", ids, layers="model.encoder.context_layers")] * 2
         contexts.append((offset + config.past_context - (offset > 0), side, outputs))
 
-    def then(side, number, states):
+    def after_self_attention(side, number, states):
         layer = f"model.encoder.layers.{number}"
         name, normed = (
             (f"{layer}.context_attn", f"{layer}.context_attn_layer_norm")
@@ -70,7 +70,7 @@ def gates(model, sentence: int) -> np.ndarray:
 
     ids = ids_of(model, sentence)
     added = [positions(model, len(ids)) + table[1]] if routing else None
-    reference_stack(model, "encoder", ids, added, then=then)
+    reference_stack(model, "encoder", ids, added, after_self_attention=after_self_attention)
     return np.array(found)
 
 

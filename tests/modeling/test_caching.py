@@ -97,7 +97,7 @@ def reference_logits_of(model, row: dict) -> torch.Tensor:
         memory = memory if context is None else torch.cat([context, memory])
         return reference_logits(model, reference_stack(model, "decoder", row["target"], memory=memory))
 
-    def beside(number, before, after):
+    def after_cross_attention(number, before, after):
         name = f"model.decoder.layers.{number}.context"
         states = after if config.integration == "sequential" else before
         inputs = norm(weights, f"{name}.layer_norm", states) if config.normalize_before else states
@@ -110,7 +110,10 @@ def reference_logits_of(model, row: dict) -> torch.Tensor:
             return added if config.normalize_before else norm(weights, f"{name}.layer_norm", added)
         return after + gate(read if config.normalize_before else norm(weights, f"{name}.layer_norm", states + read))
 
-    return reference_logits(model, reference_stack(model, "decoder", row["target"], memory=memory, beside=beside))
+    return reference_logits(
+        model,
+        reference_stack(model, "decoder", row["target"], memory=memory, after_cross_attention=after_cross_attention),
+    )
 
 
 def shortened(model, states: torch.Tensor) -> torch.Tensor:
@@ -296,7 +299,7 @@ def test_parameters_of_the_paper(fields, published):
         model = registry.get("caching").model_class(config)
         plain = plain_size(config)
     assert round(plain / 1e6, 2) == 64.42
-    unread = 1025 - len(config.segment_places)
+    unread = 1025 - len(config.segment_rows)
     if model.get_encoder().shortener is not None:
         rows = model.get_encoder().shortener.embed_positions.num_embeddings
         unread += (config.shortening_size + 1 if "ing" in fields["shortening"] else 1025) - rows

@@ -71,7 +71,7 @@ class TestMemory(Battery):
                 model,
                 ids[: mask.sum()].tolist(),
                 to[: seen.sum()].tolist(),
-                then=reading(model, memory_of(model, batch, row)),
+                after_self_attention=reading(model, memory_of(model, batch, row)),
             )
             for row, (ids, mask, to, seen) in enumerate(zip(*(batch[name] for name in names)))
         ]
@@ -114,7 +114,7 @@ def reading(model, memory: dict[str, list[torch.Tensor]], after: dict | None = N
     """The output attention of Feng et al. (2022), equation 5; into `after` goes the memory of equations 2 to 4."""
     config, weights = model.config, weights_of(model)
 
-    def then(side, number, states):
+    def after_self_attention(side, number, states):
         layers = config.layers_with_memory(side)
         if number not in layers:
             return states
@@ -129,7 +129,7 @@ def reading(model, memory: dict[str, list[torch.Tensor]], after: dict | None = N
             after.setdefault(side, []).append(norm(weights, f"{name}.final_layer_norm", new))
         return states + attention(weights, f"{name}.output_attn", inputs, mine, heads)
 
-    return then
+    return after_self_attention
 
 
 def units(model) -> dict[str, MemoryUnit]:
@@ -195,7 +195,7 @@ def test_two_sentences_by_the_formula(fields):
                 for side in ("", "decoder_")
             )
             after: dict = {}
-            expected = reference_row(model, ids, to, then=reading(model, memory, after))
+            expected = reference_row(model, ids, to, after_self_attention=reading(model, memory, after))
             memory = after
         torch.testing.assert_close(found.logits[row, : len(to)], expected, atol=1e-5, rtol=1e-5)
         for name, state in state_of(found).items():

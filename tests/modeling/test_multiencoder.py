@@ -50,7 +50,7 @@ def reference_logits_of(model, row: dict) -> torch.Tensor:
         joined = [token for _, _, ids in row["context"] for token in (*ids[:-1], SEP)]
         context = reference_stack(model, "encoder", [*joined[:-1], EOS], layers="model.encoder.context_layers")
 
-    def beside(number, before, after):
+    def after_cross_attention(number, before, after):
         name = f"model.decoder.layers.{number}.context"
         states = after if config.integration == "sequential" else before
         read = torch.zeros_like(states)
@@ -64,8 +64,11 @@ def reference_logits_of(model, row: dict) -> torch.Tensor:
 
     if config.integration == "concatenate":
         memory = memory if context is None else torch.cat([context, memory])
-        beside = None
-    return reference_logits(model, reference_stack(model, "decoder", row["target"], memory=memory, beside=beside))
+        after_cross_attention = None
+    return reference_logits(
+        model,
+        reference_stack(model, "decoder", row["target"], memory=memory, after_cross_attention=after_cross_attention),
+    )
 
 
 def test_joined():

@@ -82,7 +82,7 @@ class TestRouting(SeparateContext):
             place = offset + config.past_context - (offset > 0)
             contexts.append((place, "past" if offset < 0 else "future", outputs))
 
-        def then(side, number, states):
+        def after_self_attention(side, number, states):
             if side == "decoder":
                 return states
             name = f"model.encoder.layers.{number}"
@@ -93,7 +93,7 @@ class TestRouting(SeparateContext):
             return norm(weights, f"{name}.context_attn_layer_norm", states + read)
 
         added = [positions(model, len(row["source"])) + table[1]]
-        memory = reference_stack(model, "encoder", row["source"], added, then=then)
+        memory = reference_stack(model, "encoder", row["source"], added, after_self_attention=after_self_attention)
         return reference_logits(model, reference_stack(model, "decoder", row["target"], memory=memory))
 
 
@@ -130,7 +130,7 @@ class TestDocT(SeparateContext):
             place = offset + config.past_context - (offset > 0)
             contexts.append((place, "past" if offset < 0 else "future", states))
 
-        def then(side, number, states):
+        def after_self_attention(side, number, states):
             name = f"model.{side}.layers.{number}.context"
             if contexts:
                 x = norm(weights, f"{name}.layer_norm", states) if config.normalize_before else states
@@ -145,8 +145,11 @@ class TestDocT(SeparateContext):
                 states = gate * states + (1 - gate) * read
             return states if config.normalize_before else norm(weights, f"{name}.layer_norm", states)
 
-        memory = reference_stack(model, "encoder", row["source"], then=then)
-        return reference_logits(model, reference_stack(model, "decoder", row["target"], memory=memory, then=then))
+        memory = reference_stack(model, "encoder", row["source"], after_self_attention=after_self_attention)
+        return reference_logits(
+            model,
+            reference_stack(model, "decoder", row["target"], memory=memory, after_self_attention=after_self_attention),
+        )
 
 
 # The gate

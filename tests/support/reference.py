@@ -28,15 +28,21 @@ def position_vector(model, position: int, side: str) -> torch.Tensor:
 
 
 def reference_row(
-    model, source: list[int], target: list[int], source_added=None, target_added=None, self_attention=None, then=None
+    model,
+    source: list[int],
+    target: list[int],
+    source_added=None,
+    target_added=None,
+    self_attention=None,
+    after_self_attention=None,
 ) -> torch.Tensor:
     """Logits (T, V) of one row. `added[i]` (length, D) is added to the input of layer i (None = nothing).
 
     `self_attention(weights, name, states, heads, causal, ids)` takes the place of the plain one, and
-    `then(side, number, states)` is what follows it in a layer.
+    `after_self_attention(side, number, states)` is what follows it in a layer.
     """
-    memory = reference_stack(model, "encoder", source, source_added, None, self_attention, then)
-    states = reference_stack(model, "decoder", target, target_added, memory, self_attention, then)
+    memory = reference_stack(model, "encoder", source, source_added, None, self_attention, after_self_attention)
+    states = reference_stack(model, "decoder", target, target_added, memory, self_attention, after_self_attention)
     return reference_logits(model, states)
 
 
@@ -46,12 +52,20 @@ def reference_logits(model, states: torch.Tensor) -> torch.Tensor:
 
 
 def reference_stack(
-    model, side: str, ids: list[int], added=None, memory=None, self_attention=None, then=None, beside=None, layers=None
+    model,
+    side: str,
+    ids: list[int],
+    added=None,
+    memory=None,
+    self_attention=None,
+    after_self_attention=None,
+    after_cross_attention=None,
+    layers=None,
 ) -> torch.Tensor:
     """Encoder or decoder: ids of length T -> (T, D).
 
-    `beside(number, before, after)` follows attention to the source, with the states before and after it; `layers` is
-    the name of the list of layers.
+    `after_cross_attention(number, before, after)` follows attention to the source, with the states before and after
+    it; `layers` is the name of the list of layers.
     """
     self_attention = self_attention or plain_self_attention
     if added is None:
@@ -81,10 +95,10 @@ def reference_stack(
             states = states + outputs
             if not config.normalize_before:
                 states = norm(weights, layer_norm, states)
-            if step == "self_attn" and then is not None:
-                states = then(side, number, states)
-            if step == "encoder_attn" and beside is not None:
-                states = beside(number, before, states)
+            if step == "self_attn" and after_self_attention is not None:
+                states = after_self_attention(side, number, states)
+            if step == "encoder_attn" and after_cross_attention is not None:
+                states = after_cross_attention(number, before, states)
     last = layers.replace("layers", "layer_norm")
     return norm(weights, last, states) if config.normalize_before else states
 
