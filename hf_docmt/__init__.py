@@ -1,3 +1,98 @@
-"""Document-level machine translation for HuggingFace Transformers."""
+"""Document-level machine translation for HuggingFace Transformers: the Python API.
 
-__version__ = "0.1.0"
+    import hf_docmt
+
+    model, tokenizer = hf_docmt.load_model("runs/concat")
+    documents = hf_docmt.read_documents(path="runs/corpus/test.jsonl", source_lang="en", target_lang="de")
+    rows = hf_docmt.translate_corpus(model, tokenizer, documents)
+    print(hf_docmt.evaluate(rows, documents))
+
+Data: `read_documents`, `make_documents`, `write_documents`, `write_corpus`, `train_tokenizer`, `adapt_tokenizer`.
+Models: `load_model`, `convert_sentence_model`, `get_architecture`, `register_architecture`, `describe`, `export_model`.
+Training: `load_recipe`, `train`, `DocMTTrainer`, `DocMTTrainingArguments`.
+Translation: `translate_corpus`, `write_translations`; models have `translate_documents`.
+Evaluation: `evaluate`, `contrast`, `cxmi`, `load_system`, `read_suite`, `compare`; `Report`, `Result`, `Signature`.
+Parts to subclass: `Reader`, `Suite`, `Metric`, `System`, `Architecture`.
+
+Everything is imported when it is first used, so that `import hf_docmt` takes no time.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.2.0"
+
+_LOCATIONS = {  # name -> module and, where it differs, the name there
+    "Architecture": "registry",
+    "DocMTTrainer": "training.trainer",
+    "DocMTTrainingArguments": "training.arguments",
+    "Metric": "evaluation.metrics",
+    "Reader": "data.readers",
+    "Report": "reports.report",
+    "Result": "reports.result",
+    "Signature": "reports.signature",
+    "Suite": "evaluation.suites",
+    "System": "evaluation.systems",
+    "adapt_tokenizer": "data.tokenizers",
+    "compare": "reports.comparison:compare_reports",
+    "contrast": "evaluation.contrast:contrast_report",
+    "convert_sentence_model": "hub.conversion",
+    "cxmi": "evaluation.cxmi:cxmi_report",
+    "describe": "info",
+    "evaluate": "evaluation.translation_scores",
+    "export_model": "hub.export",
+    "get_architecture": "registry:get",
+    "load_model": "registry",
+    "load_recipe": "training.recipe",
+    "load_system": "evaluation.systems",
+    "make_documents": "data.documents",
+    "read_documents": "data.readers",
+    "read_suite": "evaluation.suites",
+    "register_architecture": "registry",
+    "train": "training.run",
+    "train_tokenizer": "data.tokenizers",
+    "translate_corpus": "translation.corpus",
+    "write_corpus": "data.synthetic.corpus",
+    "write_documents": "data.documents",
+    "write_translations": "translation.corpus",
+}
+
+__all__ = ["__version__", *_LOCATIONS]
+
+if TYPE_CHECKING:
+    from hf_docmt.data.documents import make_documents, write_documents
+    from hf_docmt.data.readers import Reader, read_documents
+    from hf_docmt.data.synthetic.corpus import write_corpus
+    from hf_docmt.data.tokenizers import adapt_tokenizer, train_tokenizer
+    from hf_docmt.evaluation.contrast import contrast_report as contrast
+    from hf_docmt.evaluation.cxmi import cxmi_report as cxmi
+    from hf_docmt.evaluation.metrics import Metric
+    from hf_docmt.evaluation.suites import Suite, read_suite
+    from hf_docmt.evaluation.systems import System, load_system
+    from hf_docmt.evaluation.translation_scores import evaluate
+    from hf_docmt.hub.conversion import convert_sentence_model
+    from hf_docmt.hub.export import export_model
+    from hf_docmt.info import describe
+    from hf_docmt.registry import Architecture, load_model, register_architecture
+    from hf_docmt.registry import get as get_architecture
+    from hf_docmt.reports.comparison import compare_reports as compare
+    from hf_docmt.reports.report import Report
+    from hf_docmt.reports.result import Result
+    from hf_docmt.reports.signature import Signature
+    from hf_docmt.training.arguments import DocMTTrainingArguments
+    from hf_docmt.training.recipe import load_recipe
+    from hf_docmt.training.run import train
+    from hf_docmt.training.trainer import DocMTTrainer
+    from hf_docmt.translation.corpus import translate_corpus, write_translations
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LOCATIONS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, attribute = _LOCATIONS[name].partition(":")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), attribute or name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

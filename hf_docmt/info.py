@@ -23,8 +23,6 @@ SIZES = ("vocab_size", "d_model") + tuple(
 def describe(target: str | Path) -> dict[str, Any]:
     """Facts about a model folder, a model on the Hub or a recipe (a file, or the name of a packaged one).
 
-        describe("lupo2023_ende_s4to4")["context_reach"]  # '3 past and 0 future sentences, source and target'
-
     Returns a dict of values that JSON can hold: name, kind (`model`, `recipe`), architecture, context_reach, strategy,
     source_lang, target_lang, parameters (how many in each part, see `count_parameters`), sizes, mechanism (the fields
     that the architecture adds to the configuration) and tokenizer (kind, size, trained). `render` makes a text of it.
@@ -33,6 +31,9 @@ def describe(target: str | Path) -> dict[str, Any]:
     to be trained is the size asked for, which a small corpus does not fill; `tokenizer.trained` is then false.
 
     Raises `ValueError` for a missing file or folder, a recipe that cannot be used, and a model of another kind.
+
+    >>> describe("lupo2023_ende_s4to4")["context_reach"]
+    '3 past and 0 future sentences, source and target'
     """
     recipe_file = find_recipe(target)
     if recipe_file.suffix in SUFFIXES or recipe_file.is_file():

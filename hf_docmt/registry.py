@@ -154,9 +154,10 @@ ARCHITECTURES: dict[str, Architecture] = {
 def register_architecture(architecture: Architecture) -> None:
     """Add an architecture of another package: recipes, commands and `load_model` know it from now on.
 
-        register_architecture(Architecture("toy", package="my_package"))
-
     Raises `ValueError` for a name that another architecture has.
+
+    >>> register_architecture(Architecture("toy", package="my_package"))  # my_package.modeling_toy, configuration_toy
+    >>> del ARCHITECTURES["toy"]
     """
     known = ARCHITECTURES.setdefault(architecture.name, architecture)
     if known != architecture:
@@ -166,7 +167,11 @@ def register_architecture(architecture: Architecture) -> None:
 
 
 def get(name: str) -> Architecture:
-    """The architecture of that name; `ValueError` with the nearest name for an unknown one."""
+    """The architecture of that name; `ValueError` with the nearest name for an unknown one.
+
+    >>> get("concat").config_class(past_context=3).window_size
+    4
+    """
     if name not in ARCHITECTURES:
         hint = closest_hint(name, ARCHITECTURES, " Did you mean {!r}?")
         raise ValueError(f"unknown architecture {name!r}: expected one of {', '.join(ARCHITECTURES)}.{hint}")
@@ -181,11 +186,12 @@ def for_config(config: PreTrainedConfig) -> Architecture:
 def load_model(path: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Model and tokenizer from a folder or the Hub, as `(model, tokenizer)`, the model in evaluation mode on the CPU.
 
-        model, tokenizer = load_model("runs/demo_concat4")
-        model.translate_documents([["Here is a lamp.", "It is old."]], tokenizer)
-
     Raises `ValueError` for a checkpoint of another kind, one that cannot be read, and one whose weights are not those
     of its `config.json`.
+
+    >>> model, tokenizer = load_model("runs/concat")
+    >>> len(model.translate_documents([["Here is a lamp.", "It is old."]], tokenizer)[0])
+    2
     """
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoTokenizer

@@ -27,6 +27,10 @@ def make_documents(rows: Iterable[dict], source_lang: str, target_lang: str | No
 
         rows = [{"doc_id": "a", "translation": [{"en": "Hello.", "de": "Hallo."}]}]
         documents = make_documents(rows, "en", "de")
+
+    >>> rows = [{"doc_id": "talk-1", "translation": [{"en": "Hello.", "de": "Hallo."}]}]
+    >>> make_documents(rows, "en", "de")["doc_id"][:]
+    ['talk-1']
     """
     located = ((f"document {number}", row) for number, row in enumerate(rows, 1))
     return collect_documents(located, source_lang, target_lang)
@@ -112,7 +116,10 @@ def sentences(row: dict, lang: str) -> list[str]:
 
 
 def write_documents(documents: Iterable[dict], path: str | os.PathLike) -> None:
-    """Write rows as JSON lines; the file appears whole or not at all, an older one stays until then."""
+    """Write rows as JSON lines; the file appears whole or not at all, an older one stays until then.
+
+    >>> write_documents([{"doc_id": "talk-1", "translation": [{"en": "Hello.", "de": "Hallo."}]}], "talks.jsonl")
+    """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     write_lines((json.dumps(row, ensure_ascii=False) for row in documents), path)
 

@@ -30,6 +30,10 @@ def train_tokenizer(
     in every process. Departure: unigram scores are rounded to 4 decimals for that.
 
     Raises ValueError for an unknown `model`, a `vocab_size` below 263, texts without a character or not strings.
+
+    >>> tokenizer = train_tokenizer(["Here is a lamp.", "Hier ist eine Lampe."], vocab_size=300)
+    >>> tokenizer.decode(tokenizer("It  is OLD.", add_special_tokens=False)["input_ids"])
+    'It  is OLD.'
     """
     if model not in KINDS:
         raise ValueError(f"model: got {model!r}, expected one of {', '.join(KINDS)}")
@@ -64,6 +68,10 @@ def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedToken
     keeps them. Names of special tokens inside a text are read as ordinary characters from now on, where the vocabulary
     can. BART's tokenizer comes back as a plain `PreTrainedTokenizerFast`. Adapting twice changes nothing. Raises
     ValueError where the tokenizer has no padding or end token, or two vocabularies.
+
+    >>> adapted, rows = adapt_tokenizer(tokenizer)
+    >>> rows == len(adapted)
+    True
     """
     if getattr(tokenizer, "separate_vocabs", False):
         raise ValueError("tokenizer: got separate vocabularies of source and target, expected a joint one")

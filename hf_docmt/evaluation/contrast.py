@@ -17,7 +17,12 @@ CHUNK_CONTEXT = 3  # past sentences that models of chunks get, as in ContraPro
 
 
 def contrast_report(system: System, suites: Sequence[str | Path], **options) -> Report:
-    """The report of a system's contrastive accuracy on suite files; `options` are those of `contrast`."""
+    """The report of a system's contrastive accuracy on suite files; `options` are those of `contrast`.
+
+    >>> report = contrast_report(load_system("runs/concat"), ["runs/corpus/deixis.json"])
+    >>> [(result.metric, result.dataset) for result in report.results]
+    [('accuracy', 'deixis')]
+    """
     results = contrast(system, suites, **options)
     data = {"suites": [Path(suite).name for suite in suites]}
     return Report(model=system.describe(), data=data, results=results)

@@ -19,6 +19,13 @@ def convert_sentence_model(
 
     Arguments, results, departures and errors are those of `hf_docmt.pretrained.from_sentence_model`; `output` is a new
     folder, written by `export_model`.
+
+    >>> from transformers import MarianConfig, MarianMTModel
+    >>> sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
+    >>> marian = MarianMTModel(MarianConfig(vocab_size=50, pad_token_id=49, **sizes))
+    >>> converted, _ = convert_sentence_model(marian, past_context=1)
+    >>> converted.config.model_type
+    'docmt-concat'
     """
     model, tokenizer = from_sentence_model(source, tokenizer=tokenizer, **overrides)
     if output is not None:

@@ -30,6 +30,10 @@ def export_model(
     The folder loads with `trust_remote_code=True` on machines without this package. `card` holds further
     arguments of `make_card`. Raises ValueError where the folder has something in it, or where the tokenizer's tokens
     are not those of the model.
+
+    >>> folder = export_model(model, tokenizer, "runs/hub", license="apache-2.0")
+    >>> (folder / "modeling_concat.py").is_file()  # the code goes with it
+    True
     """
     folder = check_new_folder(folder)
     if tokenizer is not None:

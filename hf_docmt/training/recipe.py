@@ -69,6 +69,10 @@ def load_recipe(target: str | os.PathLike, overrides: Iterable[str] = ()) -> Rec
     (`load_recipe("lupo2023_ende_s4to4")`); see `hf_docmt.training.recipe_files.read_recipe` for how a base is merged.
 
     Raises `RecipeError` (a `ValueError`) that names the file, the key, what was found and what is allowed.
+
+    >>> recipe = load_recipe("lupo2023_ende_s4to4", ["training.max_steps=1000", "training.epochs=null"])
+    >>> recipe.architecture, recipe.model["past_context"]
+    ('concat', 3)
     """
     path, overrides = find_recipe(target), list(overrides)
     values, sources = read_recipe(path)

@@ -43,8 +43,6 @@ from hf_docmt.training.trainer import DocMTTrainer
 def train(recipe: Recipe, resume: bool = False) -> Path:
     """Train what the recipe says and return its `output_dir`, a model folder.
 
-        train(load_recipe("demo_concat4", ["training.max_steps=100"]))
-
     The folder holds the model (the mean of the best checkpoint and those after it), the tokenizer, `recipe.yaml`,
     `training.json` (facts of the run) and `checkpoints`. In a run of several processes (`torchrun`,
     `accelerate launch`) all of them call this. `resume` goes on after the last complete checkpoint of an interrupted
@@ -52,6 +50,12 @@ def train(recipe: Recipe, resume: bool = False) -> Path:
 
     Raises `ValueError` for an output folder in use, a run that cannot be resumed, and unusable data or checkpoints;
     `OSError` where a file cannot be written.
+
+    >>> sizes = "{d_model: 16, encoder_layers: 1, decoder_layers: 1, encoder_attention_heads: 2, decoder_attention_heads: 2}"
+    >>> parts = [f"data.{part}.path=runs/corpus/{part}.jsonl" for part in ("train", "validation")]
+    >>> settings = [*parts, f"model={sizes}", "tokenizer.vocab_size=300", "training.max_steps=1", "output_dir=runs/new"]
+    >>> print(train(load_recipe("demo_sentence", settings)))
+    runs/new
     """
     output = Path(recipe.output_dir)
     arguments = training_arguments(recipe)  # joins the group of processes

@@ -31,8 +31,8 @@ def translate_corpus(
     `DataError` for other datasets, and `ValueError` for a strategy that the model does not have.
 
     >>> rows = translate_corpus(model, tokenizer, documents, num_beams=4)
-    >>> rows[0]["translation"]
-    ['Hallo .', 'Sie schläft .']
+    >>> len(rows[0]["translation"]) == len(rows[0]["source"])
+    True
     """
     lang, _ = check_documents(documents)
     sources = [sentences(row, lang) for row in documents]
@@ -51,7 +51,7 @@ def write_translations(rows: list[dict], path: str | Path, plain: bool = False) 
     `path` is a file or `-` (standard output). A file appears when it is complete; one that was there before stays
     until then. Raises `OSError` if it cannot be written.
 
-    >>> write_translations(rows, "translations.jsonl")
+    >>> write_translations(translate_corpus(model, tokenizer, documents), "translations.jsonl")
     """
     lines = plain_lines(rows) if plain else (json.dumps(row, ensure_ascii=False) for row in rows)
     if str(path) == "-":

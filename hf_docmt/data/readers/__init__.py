@@ -45,8 +45,9 @@ def read_documents(
     Returns a `datasets.Dataset` of the document contract (see `hf_docmt.data.documents`). Raises `DataError`, a
     `ValueError`, with file, line, document and remedy.
 
-        read_documents(path="talks.jsonl", source_lang="en", target_lang="de")
-        read_documents("dtag", source="train.en", target="train.de", source_lang="en", target_lang="de")
+    >>> documents = read_documents(path="runs/corpus/test.jsonl", source_lang="en", target_lang="de")
+    >>> documents.column_names[:2]
+    ['doc_id', 'translation']
     """
     languages = checked_languages(source_lang, target_lang)
     files = {name: value for name, value in files.items() if value is not None}

@@ -82,6 +82,10 @@ def write_corpus(
     documents.jsonl; deixis.json, lex_cohesion.json, ellipsis.json (Voita format), `suite_items` items per distance and
     answer. With `cataphora` > 0 (see `make_corpus`) cataphora.json, in ContraPro's format, too.
     The folder appears when it is complete. ValueError if it exists and is not empty.
+
+    >>> folder = write_corpus("small", train=4, validation=1, test=1, suite_items=1)
+    >>> sorted(file.name for file in folder.glob("*.jsonl"))
+    ['documents.jsonl', 'test.jsonl', 'train.jsonl', 'validation.jsonl']
     """
     folder = check_new_folder(folder)
     corpus = make_corpus(seed, train, validation, test, sentences, cataphora)

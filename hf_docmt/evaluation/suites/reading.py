@@ -31,6 +31,10 @@ def read_suite(
     default the one of their name beside them or a folder above), `context_file` is N of Lopes' `NAME.cN.context.src`.
     Only ContraPro's documents have sentences after the current one (`future_context`).
     ValueError: an unknown format, an option that the file has no use for. DataError (a ValueError) names file and item.
+
+    >>> items = read_suite("runs/corpus/pronoun.json", context=2)
+    >>> len(items[0].source), items[0].candidates[items[0].correct] in items[0].candidates
+    (3, True)
     """
     options = {"documents": documents, "records": records, "context_file": context_file}
     options |= {"context": context, "future_context": future_context}

@@ -32,6 +32,10 @@ def load_system(
     (`Seq2SeqSystem`), `causal` a causal language model (`CausalSystem`); `auto` finds the kind by the configuration.
     Attention weights need `attn_implementation="eager"`. ValueError: no model there or one that cannot be read,
     another kind than asked for, no language modelling head, unknown options.
+
+    >>> system = load_system("runs/concat", past_context=1)
+    >>> system.context.past, system.languages
+    (1, ('en', 'de'))
     """
     known = system_classes()
     for field, value, allowed in (("kind of system", kind, ("auto", *known)), ("dtype", dtype, DTYPES)):
