@@ -57,7 +57,41 @@ _LOCATIONS = {  # name -> module and, where it differs, the name there
     "write_translations": "translation.corpus",
 }
 
-__all__ = ["__version__", *_LOCATIONS]
+__all__ = [
+    "__version__",
+    "Architecture",
+    "DocMTTrainer",
+    "DocMTTrainingArguments",
+    "Metric",
+    "Reader",
+    "Report",
+    "Result",
+    "Signature",
+    "Suite",
+    "System",
+    "adapt_tokenizer",
+    "compare",
+    "contrast",
+    "convert_sentence_model",
+    "cxmi",
+    "describe",
+    "evaluate",
+    "export_model",
+    "get_architecture",
+    "load_model",
+    "load_recipe",
+    "load_system",
+    "make_documents",
+    "read_documents",
+    "read_suite",
+    "register_architecture",
+    "train",
+    "train_tokenizer",
+    "translate_corpus",
+    "write_corpus",
+    "write_documents",
+    "write_translations",
+]
 
 if TYPE_CHECKING:
     from hf_docmt.data.documents import make_documents, write_documents

@@ -5,6 +5,7 @@ import doctest
 import inspect
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,9 @@ def folder(tmp_path_factory):
     texts = [text for row in documents for pair in row["translation"] for text in pair.values()]
     tokenizer = hf_docmt.train_tokenizer(texts, vocab_size=320)
     concat = registry.get("concat")
-    config = concat.config_class(**SIZES | {"vocab_size": len(tokenizer), "max_position_embeddings": 512}, past_context=1)
+    config = concat.config_class(
+        **SIZES | {"vocab_size": len(tokenizer), "max_position_embeddings": 512}, past_context=1
+    )
     model = concat.model_class(config)
     model.generation_config.max_new_tokens = 8
     for part in (model, tokenizer):
@@ -49,7 +52,7 @@ def test_examples_run(name, folder, tmp_path, monkeypatch):
     if test.examples:
         documents = hf_docmt.read_documents(path="runs/corpus/test.jsonl", source_lang="en", target_lang="de")
         model, tokenizer = hf_docmt.load_model("runs/concat")
-        given = {one: getattr(hf_docmt, one) for one in NAMES} | {"hf_docmt": hf_docmt}
+        given = {one: getattr(hf_docmt, one) for one in NAMES} | {"hf_docmt": hf_docmt, "replace": replace}
         test.globs = given | test.globs | {"model": model, "tokenizer": tokenizer, "documents": documents}
     output = []
     runner = doctest.DocTestRunner(optionflags=FLAGS, verbose=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 from datasets import Dataset
 
-from hf_docmt.data.documents import sentences
+from hf_docmt.data.documents import check_documents, sentences
 from hf_docmt.data.readers import detect_format, get_reader
 from hf_docmt.evaluation.alignment import align_documents, alignment_results
 from hf_docmt.evaluation.breakdowns import Domains
@@ -113,8 +113,6 @@ def evaluate(
     translations: Iterable[Mapping[str, Any]],
     documents: Dataset,
     *,
-    target_lang: str,
-    source_lang: str | None = None,
     name: str = "system",
     dataset: str = "documents",
     strategy: str | None = None,
@@ -125,8 +123,16 @@ def evaluate(
 
     `translations`: rows of `translate_corpus`, each with `doc_id`, `translation` (a list of sentences) and maybe
     `source` and `repairs`, in any order. `name` of the system, `dataset`, `strategy` and `beams` are written down.
-    `options` are those of `Evaluation`. ValueError: not one translation for each document; as for `Evaluation`.
+    `options` are those of `Evaluation`. ValueError: not one translation for each document, documents without a target
+    side; as for `Evaluation`.
+
+    >>> report = evaluate(translate_corpus(model, tokenizer, documents), documents, name="concat")
+    >>> [result.metric for result in report.results]
+    ['s-BLEU', 'd-BLEU', 'chrF', 'TER']
     """
+    source_lang, target_lang = check_documents(documents)
+    if target_lang is None:
+        raise ValueError(f"the documents have no references, only {source_lang!r}; read them with a target language")
     rows = {row["doc_id"]: row for row in translations}
     ids = list(documents["doc_id"])
     if missing := [doc_id for doc_id in ids if doc_id not in rows]:
@@ -134,8 +140,7 @@ def evaluate(
     if len(rows) > len(ids):
         raise ValueError(f"{len(rows)} translations for {len(ids)} documents; give those of these documents only")
     sources = [rows[doc_id].get("source") for doc_id in ids]
-    if source_lang is not None:
-        sources = [own or sentences(row, source_lang) for own, row in zip(sources, documents)]
+    sources = [own or sentences(row, source_lang) for own, row in zip(sources, documents)]
     scored = TranslatedDocuments(
         [rows[doc_id]["translation"] for doc_id in ids],
         [sentences(row, target_lang) for row in documents],

@@ -111,10 +111,9 @@ def compare_reports(
     notes name what could not be tested. ValueError: a file that is no report, two results of a system for one row,
     nothing in common, an unknown name.
 
-    >>> make = lambda name, value: Report(model={"name": name}, data={}, results=[Result(
-    ...     task="translation", dataset="talks", split="test", metric="s-BLEU", value=value, signature=Signature.parse("case:mixed"), n=9)])
-    >>> compare_reports([make("sentence", 25.1), make("concat", 26.3)]).systems
-    ['sentence', 'concat']
+    >>> report = evaluate(translate_corpus(model, tokenizer, documents), documents, name="concat")
+    >>> compare_reports([report, replace(report, model={"name": "same"})]).systems
+    ('concat', 'same')
     """
     test = PairedTest(method, samples, seed, level)
     paths, reports = read_reports(reports)

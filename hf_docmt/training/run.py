@@ -51,10 +51,10 @@ def train(recipe: Recipe, resume: bool = False) -> Path:
     Raises `ValueError` for an output folder in use, a run that cannot be resumed, and unusable data or checkpoints;
     `OSError` where a file cannot be written.
 
-    >>> sizes = "{d_model: 16, encoder_layers: 1, decoder_layers: 1, encoder_attention_heads: 2, decoder_attention_heads: 2}"
-    >>> parts = [f"data.{part}.path=runs/corpus/{part}.jsonl" for part in ("train", "validation")]
-    >>> settings = [*parts, f"model={sizes}", "tokenizer.vocab_size=300", "training.max_steps=1", "output_dir=runs/new"]
-    >>> print(train(load_recipe("demo_sentence", settings)))
+    >>> data = ["data.train.path=runs/corpus/train.jsonl", "data.validation.path=runs/corpus/validation.jsonl"]
+    >>> sizes = ["training.max_steps=1", "model.d_model=16"]
+    >>> recipe = load_recipe("demo_sentence", [*data, *sizes, "output_dir=runs/new"])
+    >>> print(train(recipe))
     runs/new
     """
     output = Path(recipe.output_dir)
