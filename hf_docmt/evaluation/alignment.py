@@ -17,7 +17,7 @@ class Alignment:
     """Hypotheses with the sentences of the references, how that was done, and counts for each document.
 
     `under`: [sentences too short, reference sentences]; `over`: [words beyond, hypothesis words]; `empty`: reference
-    sentences that got no word at all. Sentences count if they have a word, marks of punctuation are no words.
+    sentences that got no word at all. Sentences count if they have a word, punctuation is no word.
     """
 
     documents: tuple[tuple[str, ...], ...]
@@ -39,7 +39,7 @@ def align_documents(
     """Cut the translation of each document, one text or any number of lines, where the reference sentences end.
 
     The cuts give the least word error rate over the document (AS-WER, Matusov et al. 2005; mweralign, Post and Hoang
-    2025). Compared are, ignoring case, `words` with the punctuation at their edges apart, or `characters` with words in
+    2025). Compared are, ignoring case, `words` with separate punctuation at their edges, or `characters` with words in
     Latin script as a whole (None: by the language). No cut is within a word or before the punctuation at its end, no
     text is lost, and runs of white space become one blank. mweralign is run as a program of its own, with opaque
     numbers for tokens, so no text has a special meaning to it. ValueError: mweralign is not installed, other documents

@@ -1,4 +1,4 @@
-"""Scores by place in the document, by length of the document and by domain, as parts of a result."""
+"""Scores by sentence index in the document, by length of the document and by domain, as parts of a result."""
 
 import re
 from bisect import bisect_left
@@ -11,7 +11,7 @@ from hf_docmt.reports.result import Part
 from hf_docmt.reports.statistics import column_sums, score_function
 
 AXES = ("index", "length", "domain")
-INDEX_BOUNDS = (1, 2, 3, 5, 10, 20, 50)  # last place of each bucket, the first sentence of a document having place 1
+INDEX_BOUNDS = (1, 2, 3, 5, 10, 20, 50)  # last sentence of each bucket, counted from 1
 LENGTH_BOUNDS = (1, 10, 20, 50, 100)  # sentences of the longest document of each bucket
 
 Domains = Mapping[str, str] | str
@@ -28,25 +28,25 @@ def break_down(
     """{label: part}, with intervals, from the sufficient statistics of single sentences, documents or items.
 
     Every row counts for all its labels; a value follows from the sums of the rows with that label, so values of corpus
-    scores are corpus scores, not means. `groups` tells the document of every row: the 95 % interval comes from
-    `samples` draws of documents that have the label, and is left out where there are fewer than 2 or `samples` is 0.
+    scores are corpus scores, not means. `groups` is the document of every row: the 95 % interval comes from
+    `samples` bootstrap samples of documents with the label, and is left out for fewer than 2 or 0 samples.
     Labels stand in the order in which they are met first within their axis, buckets by their bounds.
     """
     if not len(rows) == len(labels) == len(groups):
         raise ValueError(f"{len(rows)} rows of statistics, {len(labels)} of labels, {len(groups)} groups; give as many")
     score, parts = score_function(metric, len(rows[0]) if rows else 2), {}
-    places: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     for number, found in enumerate(labels):
         for label in found:
-            places.setdefault(label, []).append(number)
-    for label in sorted(places, key=_order):
+            numbers.setdefault(label, []).append(number)
+    for label in sorted(numbers, key=_order):
         by_group: dict[str, list] = {}
-        for number in places[label]:
+        for number in numbers[label]:
             by_group.setdefault(groups[number], []).append(rows[number])
         sums = np.array([column_sums(found) for found in by_group.values()], float)
         interval = bootstrap_interval(sums, score, samples, seed) if samples else None
         value = float(score(sums.sum(0, keepdims=True))[0])
-        parts[label] = Part(value, len(places[label]), {"interval": list(interval)} if interval else {})
+        parts[label] = Part(value, len(numbers[label]), {"interval": list(interval)} if interval else {})
     return parts
 
 
@@ -69,16 +69,16 @@ def document_labels(
 def sentence_labels(
     doc_ids: Sequence[str], lengths: Sequence[int], by: Sequence[str] = AXES, domains: Domains | None = None
 ) -> list[list[str]]:
-    """Labels of every sentence of all documents: those of its document, and its place in it, `index=4-5`."""
+    """Labels of every sentence of all documents: those of its document, and its index in it, `index=4-5`."""
     labels = []
     for found, length in zip(document_labels(doc_ids, lengths, by, domains), lengths):
-        for place in range(1, length + 1):
-            labels.append(([f"index={bucket(place, INDEX_BOUNDS)}"] if "index" in by else []) + found)
+        for index in range(1, length + 1):
+            labels.append(([f"index={bucket(index, INDEX_BOUNDS)}"] if "index" in by else []) + found)
     return labels
 
 
 def check_axes(by: Sequence[str], domains: Domains | None) -> None:
-    """ValueError: an axis that is not known, or domains asked for and not told."""
+    """ValueError: an axis that is not known, or a breakdown by domain without domains."""
     for axis in by:
         if axis not in AXES:
             raise ValueError(f"unknown breakdown {axis!r}: expected some of {', '.join(AXES)}")
@@ -97,7 +97,7 @@ def check_axes(by: Sequence[str], domains: Domains | None) -> None:
 def domain_of(doc_id: str, domains: Domains) -> str:
     if not isinstance(domains, str):
         if doc_id not in domains:
-            raise ValueError(f"document {doc_id!r} has no domain: give one for every document, {len(domains)} are told")
+            raise ValueError(f"document {doc_id!r} has no domain: give one for every document, got {len(domains)}")
         return domains[doc_id]
     found = re.match(domains, doc_id)
     domain = found and (found.group(1) if found.re.groups else found.group())
@@ -110,15 +110,15 @@ def bucket(number: int, bounds: Sequence[int]) -> str:
     """The bucket of a number: `4-5` with the bounds (…, 3, 5, …), `3` alone, `>50` beyond the last one, `0` for 0."""
     if number == 0:
         return "0"
-    place = bisect_left(bounds, number)
-    if place == len(bounds):
+    last = bisect_left(bounds, number)
+    if last == len(bounds):
         return f">{bounds[-1]}"
-    first = bounds[place - 1] + 1 if place else 1
-    return str(first) if first == bounds[place] else f"{first}-{bounds[place]}"
+    first = bounds[last - 1] + 1 if last else 1
+    return str(first) if first == bounds[last] else f"{first}-{bounds[last]}"
 
 
 def _order(label: str) -> tuple:
     """Axes in their order, buckets by their numbers, domains by their names."""
-    axis, _, place = label.partition("=")
-    number = re.match(r">?(\d+)", place) if axis in AXES[:2] else None
-    return (AXES.index(axis), (int(number.group(1)), place.startswith(">")) if number else (0, False), place)
+    axis, _, value = label.partition("=")
+    number = re.match(r">?(\d+)", value) if axis in AXES[:2] else None
+    return (AXES.index(axis), (int(number.group(1)), value.startswith(">")) if number else (0, False), value)

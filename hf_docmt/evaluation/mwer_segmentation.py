@@ -22,7 +22,7 @@ for line in sys.stdin:
 
 @dataclass(frozen=True)
 class Token:
-    """What is compared, where it stands in the text, whether a sentence may begin with it, and whether it is a word."""
+    """The form that is compared, its characters in the text, whether a sentence may begin with it, and if it is a word."""
 
     key: str
     start: int
@@ -43,20 +43,20 @@ def mweralign_version() -> str:
 
 
 def cut(text: str, tokens: str) -> list[Token]:
-    """`words`, with the punctuation at their edges apart, or `characters`, with words in Latin script as a whole.
+    """`words`, with separate punctuation at their edges, or `characters`, with words in Latin script as a whole.
 
     Everything between blanks is in one token. A sentence may begin with a word or with punctuation before it, or with
     any character but closing punctuation and combining marks.
     """
-    found, place = [], 0
+    found, start = [], 0
     for word in text.split(" "):
         for number, piece in enumerate(_edges(word) if tokens == "words" else _characters(word)):
             closing = unicodedata.category(piece[0]) in ("Po", "Pe", "Pf", "Mn", "Mc")
             begins = number == 0 or (tokens == "characters" and not closing)
             is_word = any(character.isalnum() for character in piece)
-            found.append(Token(piece.casefold(), place, place + len(piece), begins, is_word))
-            place += len(piece)
-        place += 1
+            found.append(Token(piece.casefold(), start, start + len(piece), begins, is_word))
+            start += len(piece)
+        start += 1
     return found
 
 
@@ -69,14 +69,14 @@ def segment_ends(
     names the document where mweralign failed.
     """
     filled = [[sentence for sentence in document if sentence] for document in references]
-    asked = [place for place, tokens in enumerate(hypotheses) if tokens and len(filled[place]) > 1]
-    lines = [_encoded(hypotheses[place], filled[place]) for place in asked]
-    sizes = dict(zip(asked, _aligned(lines, [ids[place] for place in asked])))
+    asked = [number for number, tokens in enumerate(hypotheses) if tokens and len(filled[number]) > 1]
+    lines = [_encoded(hypotheses[number], filled[number]) for number in asked]
+    sizes = dict(zip(asked, _aligned(lines, [ids[number] for number in asked])))
     ends = []
-    for place, document in enumerate(references):
-        counts = iter(sizes.get(place, [len(hypotheses[place])]))  # a sentence alone takes all
+    for number, document in enumerate(references):
+        counts = iter(sizes.get(number, [len(hypotheses[number])]))  # a sentence alone takes all
         taken = [next(counts, 0) if sentence else 0 for sentence in document]
-        if taken and not filled[place]:
+        if taken and not filled[number]:
             taken[0] = next(counts)
         ends.append(list(accumulate(taken)))
     return ends
@@ -101,8 +101,8 @@ def _aligned(lines: Sequence[str], ids: Sequence[str]) -> Iterator[list[int]]:
     done = subprocess.run([sys.executable, "-c", _PROGRAM], input="\n".join(lines), capture_output=True, text=True)
     answers = done.stdout.splitlines()
     if len(answers) < len(lines):
-        told = (done.stderr.strip().splitlines() or [""])[-1]
-        raise RuntimeError(f"document {ids[len(answers)]!r}: mweralign failed, status {done.returncode}: {told}")
+        error = (done.stderr.strip().splitlines() or [""])[-1]
+        raise RuntimeError(f"document {ids[len(answers)]!r}: mweralign failed, status {done.returncode}: {error}")
     for doc_id, asked, answer in zip(ids, lines, answers):
         reference, hypothesis = json.loads(asked)
         counts = [len(part.split()) for part in json.loads(answer).split("\n")]
@@ -116,7 +116,7 @@ def _aligned(lines: Sequence[str], ids: Sequence[str]) -> Iterator[list[int]]:
 
 def _edges(word: str) -> list[str]:
     """A word, and each mark of punctuation and each symbol before and after it."""
-    inner = [place for place, character in enumerate(word) if unicodedata.category(character)[0] not in "PS"]
+    inner = [position for position, character in enumerate(word) if unicodedata.category(character)[0] not in "PS"]
     if not inner:
         return list(word)
     return [*word[: inner[0]], word[inner[0] : inner[-1] + 1], *word[inner[-1] + 1 :]]

@@ -23,7 +23,7 @@ def format_comparison(comparison: Comparison, format: str = "text", intervals: s
         if value not in known:
             raise ValueError(f"unknown {name} {value!r}: expected {', '.join(known[:-1])} or {known[-1]}")
     if not isinstance(digits, int) or not 0 <= digits <= 10:
-        raise ValueError(f"digits is {digits!r}, expected 0 to 10 places after the point")
+        raise ValueError(f"digits is {digits!r}, expected 0 to 10 digits after the point")
     if format == "json":
         return json.dumps(comparison.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
     style = replace(STYLES[format], intervals=intervals, digits=digits)

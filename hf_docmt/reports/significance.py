@@ -47,7 +47,7 @@ def compare_systems(
       large, that is one side of the distribution: p is about half of that of `bootstrap`, false alarms twice as many.
 
     With few documents the bootstrap raises more false alarms than it says; randomisation does not. sacrebleu counts >
-    where >= stands here and in the papers: p is the same unless differences are equal, as between systems that do not
+    where here and in the papers it is >=: p is the same unless differences are equal, as between systems that do not
     differ, for which p is 1 here. Draws are those of sacrebleu with SACREBLEU_SEED=`seed`. The interval of the
     difference is the bootstrap percentile one for every method. Signatures must be the same but for the keys that
     `may_differ` names. ValueError: unknown baseline or method, systems measured on different data or in different ways,

@@ -1,4 +1,4 @@
-"""Breakdowns by place, length and domain: buckets, values from sums, intervals over documents, bad input."""
+"""Breakdowns by index, length and domain: buckets, values from sums, intervals over documents, bad input."""
 
 import numpy as np
 import pytest
@@ -106,7 +106,7 @@ def test_nothing():
     [
         (lambda: document_labels(IDS, [1, 2, 3], ["size"]), "unknown breakdown 'size': expected some of index, length"),
         (lambda: document_labels(IDS, [1, 2, 3], ["domain"]), "breakdown by domain needs the domains"),
-        (lambda: document_labels(IDS, [1, 2, 3], ["domain"], {"news-7": "n"}), "'talk-1' has no domain.* 1 are told"),
+        (lambda: document_labels(IDS, [1, 2, 3], ["domain"], {"news-7": "n"}), "'talk-1' has no domain.* got 1"),
         (lambda: document_labels(IDS, [1, 2, 3], ["domain"], "news"), "document 'talk-1': 'news' finds no domain"),
         (lambda: document_labels(IDS, [1, 2, 3], ["domain"], "()"), "document 'news-7': .* finds no domain"),
         (lambda: document_labels(IDS, [1, 2, 3], ["domain"], "(["), "'\\(\\[' is no regular expression"),

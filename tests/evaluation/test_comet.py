@@ -163,7 +163,7 @@ def test_a_model_that_reads_all_sides_at_once():
 def test_a_separator_in_a_sentence():
     """It would hide a part of the current sentence; without context it hides nothing."""
     sides = [["a", "b"]], [["c", "d </s> e"]], [["f", "g"]]
-    with pytest.raises(SystemExit, match="COMET: document '1', sentence 2: the separator </s> stands in it or its"):
+    with pytest.raises(SystemExit, match="COMET: document '1', sentence 2: the separator </s> occurs in it or its"):
         fit(comet_input(*sides, context=1).items, model(), "chunk")
     assert fit(comet_input(*sides).items, model(context=False), "refuse")[0][1]["mt"] == "d </s> e"
 

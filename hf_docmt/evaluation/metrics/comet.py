@@ -26,7 +26,7 @@ class Comet(Metric):
 
     def score(self, documents: TranslatedDocuments, settings: ScoreSettings | None = None) -> list[Result]:
         """One result; context that is too long is shortened, which is logged and reported. ValueError: `run_comet`."""
-        sides = (documents.sources, documents.hypotheses, documents.references)
+        sides = (self.required_sources(documents), documents.hypotheses, documents.references)
         prepared = comet_input(*sides, doc_ids=documents.doc_ids or None, context=self.context)
         found = run_comet(prepared, comet_command(prepared, self.python, self.model, "chunk"))
         return [self.result_of(prepared, found, documents, settings)]

@@ -32,8 +32,8 @@ def comet_input(
     """The items of all documents, each side with up to `context` sentences before the current one.
 
     Document-level COMET is that of Vernikos et al. (2022): the same number of sentences on each side, all read and only
-    the current one pooled; before a hypothesis stands the context of the `reference`, as there, or of the `hypothesis`
-    itself. ValueError: sides that do not line up, an unknown choice.
+    the current one pooled; the context before a hypothesis is that of the `reference`, as there, or of the
+    `hypothesis` itself. ValueError: sides that do not line up, an unknown choice.
     """
     if mt_context not in MT_CONTEXTS:
         raise ValueError(f"unknown mt_context {mt_context!r}: expected {' or '.join(MT_CONTEXTS)}")
@@ -45,15 +45,15 @@ def comet_input(
     items = []
     for doc_id, source, hypothesis, reference in zip(ids, sources, hypotheses, references):
         before = reference if mt_context == "reference" else hypothesis
-        for place in range(len(source)):
-            first = max(0, place - context)
+        for index in range(len(source)):
+            first = max(0, index - context)
             items.append(
                 {
                     "doc_id": doc_id,
-                    "sentence": place + 1,
-                    "src": list(source[first : place + 1]),
-                    "mt": [*before[first:place], hypothesis[place]],
-                    "ref": list(reference[first : place + 1]),
+                    "sentence": index + 1,
+                    "src": list(source[first : index + 1]),
+                    "mt": [*before[first:index], hypothesis[index]],
+                    "ref": list(reference[first : index + 1]),
                 }
             )
     signature = {"context": context} | ({"mt-context": mt_context} if context else {})

@@ -31,8 +31,8 @@ def comet_command(
 ) -> list[str]:
     """The command that scores the file {input} into the file {output}, to be run where unbabel-comet is installed.
 
-    Such a place is made by `python -m venv comet-env` and `INSTALL`. The program named in the command needs nothing of
-    this package, so it can be copied to another machine. It counts subwords with the model's own tokenizer. Where a
+    `python -m venv comet-env` and `INSTALL` make such an environment. The program in the command needs nothing of this
+    package, so it can be copied to another machine. It counts subwords with the model's own tokenizer. Where a
     side is too long for the model it ends with an error, or with `long="chunk"` takes context away on all sides, the
     farthest first; a sentence that is too long alone is always an error.
     """
@@ -86,12 +86,12 @@ def read_comet_scores(path: str | Path, prepared: CometInput) -> dict:
         raise DataError(f"{path}: these are the scores of another input; score the one that was written last")
     if found.get("context") not in (None, prepared.context > 0):
         raise DataError(f"{path}: scored {'with' if found['context'] else 'without'} --context, the input is otherwise")
-    told = {key: found.get(key) for key in ("comet", "separator", "limit", "shortened")}
-    if told["shortened"]:
+    known = {key: found.get(key) for key in ("comet", "separator", "limit", "shortened")}
+    if known["shortened"]:
         _logger.warning(
-            "COMET: %d of %d sentences got less context, %s subwords", told["shortened"], len(scores), told["limit"]
+            "COMET: %d of %d sentences got less context, %s subwords", known["shortened"], len(scores), known["limit"]
         )
-    return {"model": found["model"], "scores": scores, **told}
+    return {"model": found["model"], "scores": scores, **known}
 
 
 def _lines(prepared: CometInput) -> str:

@@ -42,7 +42,7 @@ def main() -> None:
 def load(name: str):
     """A COMET model by its name on the Hub or its checkpoint file."""
     here = Path(__file__).resolve().parent
-    sys.path = [place for place in sys.path if Path(place).resolve() != here]  # beside this file is another comet.py
+    sys.path = [folder for folder in sys.path if Path(folder).resolve() != here]  # beside this file is another comet.py
     from comet import download_model, load_from_checkpoint
 
     return load_from_checkpoint(name if Path(name).is_file() else download_model(name))
@@ -71,8 +71,8 @@ def enable_context(model) -> None:
 def fit(items: list, model, long: str) -> tuple[list, dict]:
     """The text of every side of the items, and what was done: {"separator", "limit", "shortened" (number of items)}.
 
-    COMET cuts a text beyond its encoder's reach without a word, and at the end, where the current sentence stands. So
-    context is taken away on all sides, the farthest first (`chunk`), or the program ends (`refuse`), as it does where
+    COMET silently cuts a text that is too long for its encoder at the end, which is the current sentence. So context is
+    taken away on all sides, the farthest first (`chunk`), or the program ends (`refuse`), as it does where
     the current sentence alone is too long, or holds the separator, after which the current sentence is looked for.
     """
     joint = getattr(model.hparams, "input_segments", None)  # the sides of a model that reads them as one sequence
@@ -88,10 +88,10 @@ def fit(items: list, model, long: str) -> tuple[list, dict]:
                 break
             if size == 1 or long == "refuse":
                 remedy = "give less context, or let long context be cut (chunk)" if size > 1 else "cut the sentence"
-                told = f"{count} subwords with {size - 1} sentences of context"
-                stop(f"{place(item)}: {told}, this model reads {limit}; {remedy}")
+                length = f"{count} subwords with {size - 1} sentences of context"
+                stop(f"{location(item)}: {length}, this model reads {limit}; {remedy}")
         if context and any(side.count(tokenizer.sep_token_id) != size for side in ids):
-            stop(f"{place(item)}: the separator {tokenizer.sep_token} stands in it or its context; take it out")
+            stop(f"{location(item)}: the separator {tokenizer.sep_token} occurs in it or its context; take it out")
         texts.append(text)
         shortened += size < len(item["src"])
     return texts, {"separator": tokenizer.sep_token if context else None, "limit": limit, "shortened": shortened}
@@ -105,7 +105,7 @@ def predict(model, texts: list, batch_size: int) -> list:
     return [float(score) for score in found.scores]
 
 
-def place(item: dict) -> str:
+def location(item: dict) -> str:
     return f"document {item['doc_id']!r}, sentence {item['sentence']}"
 
 

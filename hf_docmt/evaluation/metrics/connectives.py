@@ -25,10 +25,10 @@ def connectives_of(target_lang: str) -> tuple[str, ...]:
 
 
 def count_connectives(documents: Documents, connectives: Sequence[str] = CONJUNCTIONS) -> dict[str, int]:
-    """How often each connective, a word or phrase, stands in the documents.
+    """How often each connective, a word or phrase, occurs in the documents.
 
-    Case is folded, and only whole words count, but for scripts without blanks. What is found first from the left is
-    counted, of two at one place the longer one: with `so` and `so that` in the list, *so that* is no *so*. A phrase
+    Case is folded, and only whole words count, but for scripts without blanks. Matches are counted from the
+    left, the longer of two that begin together: with `so` and `so that` in the list, *so that* is no *so*. A phrase
     does not reach over the end of a sentence. ValueError: no connectives, or two that are the same but for case.
     """
     names = checked_phrases(connectives, "connectives")

@@ -92,6 +92,12 @@ class Metric:
         """What has to be known to measure the same again."""
         return Signature.of({"segments": self.segment, "version": __version__})
 
+    def required_sources(self, documents: TranslatedDocuments) -> Sequence[Sequence[str]]:
+        """The sources of the documents. ValueError: there are none."""
+        if documents.sources is None:
+            raise ValueError(f"{self.name} needs the source sentences of the documents; give sources")
+        return documents.sources
+
     def measure(self, documents: TranslatedDocuments) -> Measurement:
         """Statistics, signature and details of the score."""
         return Measurement(self.segment_statistics(documents), self.signature(documents))

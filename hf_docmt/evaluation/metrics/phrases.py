@@ -15,7 +15,7 @@ def folded(text: str) -> str:
 
 
 def phrase_pattern(phrases: Iterable[str]) -> regex.Pattern:
-    """Finds phrases in folded text as whole words, of those that begin at one place the longest.
+    """Finds phrases in folded text as whole words, of those that begin at one character the longest.
 
     A word ends where no letter or digit follows, and no hyphen with one after it, and begins likewise. A phrase that
     begins or ends with a letter of a script without blanks, or with punctuation, may stand within other text there.

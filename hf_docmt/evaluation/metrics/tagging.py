@@ -1,4 +1,4 @@
-"""Part-of-speech tags by spaCy; any function with the same result can stand in its place."""
+"""Part-of-speech tags by spaCy; any function with the same result can replace it."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property

@@ -30,7 +30,7 @@ class TermConsistency(Metric):
 
     Alignment: with a glossary, the translations of the term that stand in the sentence. Else one word, that with the
     highest Dice coefficient 2·n(term, word) / (n(term) + n(word)), n counting sentences of the whole set of scored
-    documents, the alphabetically first of equals; a sentence without words has none. Words are told apart by their
+    documents, the alphabetically first of equals; a sentence without words has none. Words are compared by their
     first `prefix` characters, so that endings do not matter (None: by all). The coefficients are made from the very
     translations that are scored, so a small set gives low figures; `details["reference"]` has that of the references
     by the same method, to compare with. Without a glossary both languages must part words by blanks.
@@ -64,7 +64,8 @@ class TermConsistency(Metric):
 
     def score(self, documents: TranslatedDocuments, settings: ScoreSettings | None = None) -> list[Result]:
         """One result, whose breakdown is by kind of term, name or word."""
-        sources, hypotheses, references = documents.sources, documents.hypotheses, documents.references
+        sources, hypotheses = self.required_sources(documents), documents.hypotheses
+        references = documents.references
         ids = check_sides(
             hypotheses, hypotheses if references is None else references, sources, documents.doc_ids or None
         )
@@ -126,7 +127,7 @@ class _Use:
 
 def _uses(found: Terms, translations: Translations) -> list[list[_Use]]:
     return [
-        [_Use(term, [document[place][term] for place in places]) for term, places in found.repeated(number).items()]
+        [_Use(term, [document[index][term] for index in indices]) for term, indices in found.repeated(number).items()]
         for number, document in enumerate(translations)
     ]
 
@@ -168,8 +169,8 @@ def _share(uses: Sequence[_Use]) -> float:
 def _signature(
     listed: Sequence[str] | None, glossary: Mapping | None, prefix: int | None, max_share: float
 ) -> Signature:
-    told = sorted(listed if glossary is None else ([term, *glossary[term]] for term in glossary)) if listed else None
-    digest = hashlib.sha256(json.dumps(told, ensure_ascii=False).encode()).hexdigest()[:8]
+    entries = sorted(listed if glossary is None else ([term, *glossary[term]] for term in glossary)) if listed else None
+    digest = hashlib.sha256(json.dumps(entries, ensure_ascii=False).encode()).hexdigest()[:8]
     by_rule = f"length>={SHORTEST},sentences<={100 * max_share:g}%"
     values = {
         "terms": f"listed-{len(listed)}-{digest}" if listed else by_rule,

@@ -20,17 +20,17 @@ class Terms:
 
     def repeated(self, document: int) -> dict[str, list[int]]:
         """The sentences, from 0, of each term that stands in two or more of a document."""
-        places: dict[str, list[int]] = {}
+        indices: dict[str, list[int]] = {}
         for number, terms in enumerate(self.sentences[document]):
             for term in sorted(terms):
-                places.setdefault(term, []).append(number)
-        return {term: found for term, found in places.items() if len(found) > 1}
+                indices.setdefault(term, []).append(number)
+        return {term: found for term, found in indices.items() if len(found) > 1}
 
 
 def find_terms(sources: Documents, max_share: float, prefix: int | None) -> Terms:
     """Words of four letters and more that stand in at most `max_share` of all sentences, so that the commonest go.
 
-    Words are told apart by their first `prefix` characters, case folded; a term is called by these. A name is written
+    Words are compared by their first `prefix` characters, case folded; a term is called by these. A name is written
     with a capital wherever it is not the first word of a sentence, at least once; where all nouns are, so are nouns.
     """
     if not 0 < max_share <= 1:
@@ -41,16 +41,16 @@ def find_terms(sources: Documents, max_share: float, prefix: int | None) -> Term
     limit = max_share * sum(map(len, sources))
     rare, capital, small = set(), set(), set()
     for words_of, stems_of in zip(chain(*written), chain(*stems)):
-        for place, (word, term) in enumerate(zip(words_of, stems_of)):
+        for index, (word, term) in enumerate(zip(words_of, stems_of)):
             if len(word) >= SHORTEST and not word.isdigit() and counts[term] <= limit:
                 rare.add(term)
-            if place:
+            if index:
                 (capital if word[0].isupper() else small).add(term)
     return Terms([[rare & set(sentence) for sentence in document] for document in stems], capital - small)
 
 
 def listed_terms(sources: Documents, listed: Sequence[str]) -> Terms:
-    """The terms of a list, words or phrases, case folded, as whole words; of two at one place the longer one.
+    """The terms of a list, words or phrases, case folded, as whole words; of two that begin together the longer one.
 
     A name is a term that the list writes with a capital.
     """
@@ -61,5 +61,5 @@ def listed_terms(sources: Documents, listed: Sequence[str]) -> Terms:
 
 
 def stem(word: str, prefix: int | None) -> str:
-    """What words are told apart by: the first characters, None: all."""
+    """The part of a word that is compared: the first characters, None: all."""
     return word[:prefix]

@@ -1,0 +1,60 @@
+"""Reports of translations in memory: equal to those from files, in any order, with everything that files take."""
+
+import json
+
+import pytest
+
+from hf_docmt.data.readers import read_documents
+from hf_docmt.evaluation.translation_scores import evaluate, evaluate_files
+
+DOCUMENTS = {"a": [("The dog", "Der Hund"), ("It sleeps .", "Er schläft .")], "b": [("And so on", "und so weiter")]}
+ROWS = [
+    {"doc_id": "b", "source": ["And so on"], "translation": ["und so fort"], "repairs": [{"kind": "padded"}]},
+    {"doc_id": "a", "source": ["The dog", "It sleeps ."], "translation": ["Der Hund", "Sie schläft ."]},
+]
+LANGUAGES = {"source_lang": "en", "target_lang": "de"}
+
+
+@pytest.fixture
+def reference(write):
+    rows = [
+        {"doc_id": doc_id, "translation": [{"en": source, "de": target} for source, target in pairs]}
+        for doc_id, pairs in DOCUMENTS.items()
+    ]
+    return write("reference.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def test_equals_files(reference, write):
+    translations = write("ours.jsonl", "".join(f"{json.dumps(row)}\n" for row in ROWS))
+    options = {"by": ("index",), "strategy": "sliding", "beams": 4}
+    from_files = evaluate_files(translations, reference, **LANGUAGES, **options)
+    documents = read_documents(path=reference, **LANGUAGES)
+    found = evaluate(ROWS, documents, **LANGUAGES, name="ours", dataset="reference", **options)
+    assert found.results == from_files.results and found.name == from_files.name == "ours"
+    assert [result.metric for result in found.results] == ["s-BLEU", "d-BLEU", "chrF", "TER"]
+    assert found.results[0].details["repairs"] == {"padded": 1}
+    assert "s-BLEU" in str(found) and str(found).startswith("ours\n")
+
+
+def test_sources_of_the_documents(reference):
+    """Rows without sources: metrics that need them take those of the documents."""
+    documents = read_documents(path=reference, **LANGUAGES)
+    rows = [{"doc_id": row["doc_id"], "translation": row["translation"]} for row in ROWS]
+    with pytest.raises(ValueError, match="no term stands in two sentences"):
+        evaluate(rows, documents, **LANGUAGES, discourse=("terms",))
+    with pytest.raises(ValueError, match="document 'a' has no 'source'"):
+        evaluate(rows, documents, target_lang="de", discourse=("terms",))
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        (ROWS[:1], {}, "no translation of document 'a'; translate all 2 documents"),
+        ([*ROWS, ROWS[0] | {"doc_id": "c"}], {}, "3 translations for 2 documents"),
+        (ROWS, {"discourse": ("metaphors",)}, "unknown discourse measure 'metaphors': expected some of"),
+        (ROWS, {"comet_context": 2}, "a model or context for COMET, but no COMET"),
+    ],
+)
+def test_bad_input(reference, rows, options, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(rows, read_documents(path=reference, **LANGUAGES), **LANGUAGES, **options)
