@@ -22,7 +22,7 @@ for line in sys.stdin:
 
 @dataclass(frozen=True)
 class Token:
-    """The form that is compared, its characters in the text, whether a sentence may begin with it, and if it is a word."""
+    """The form that is compared, its characters in the text, and whether a sentence may begin with it; is it a word?"""
 
     key: str
     start: int
