@@ -32,9 +32,10 @@ test-min:  ## the fast tests on the lowest versions that setup.cfg allows
 	.venv-min/bin/python -m pip list
 	.venv-min/bin/python $(PYTEST)
 
-check: install  ## style
+check: install  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 clean:
 	rm -rf $(VENV) .venv-min build dist runs *.egg-info

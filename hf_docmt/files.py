@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 STDIN = "-"
 STDOUT = "-"
@@ -89,7 +89,7 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
         raise DataError(f"{path}: the file {problem}; check the path (relative paths start at {Path.cwd()})")
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         try:
-            yield file
+            yield cast(BinaryIO, file)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise DataError(f"{path}: broken or truncated gzip file ({error}); fetch it again") from error
 

@@ -44,7 +44,7 @@ class Benchmark(ABC):
     by: ClassVar[str | None] = None  # value of --by, where the command has several benchmarks
     default_by: ClassVar[bool] = False  # whether it is the one without --by
 
-    def __init_subclass__(cls, **arguments):
+    def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
         if "name" not in vars(cls):
             return

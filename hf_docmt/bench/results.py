@@ -41,7 +41,9 @@ class SpeedRow(Row):
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, case: str, unit: str, amounts: Mapping[str, float], seconds: Mapping[str, float], **more) -> "SpeedRow":
+    def of(
+        cls, case: str, unit: str, amounts: Mapping[str, float], seconds: Mapping[str, float], **more: Any
+    ) -> "SpeedRow":
         """The row of the speeds amount / seconds of both sides (keys `SIDES`).
 
         For equal amounts `ratio` is the peer's time over ours.
@@ -107,7 +109,7 @@ class BenchResult:
     setting: Mapping[str, Any]
 
     @classmethod
-    def of(cls, rows: Sequence[Row], checks: Sequence[Check], **options) -> "BenchResult":
+    def of(cls, rows: Sequence[Row], checks: Sequence[Check], **options: Any) -> "BenchResult":
         """The result of a run on this machine with these options."""
         return cls(list(rows), list(checks), options | machine_setting())
 

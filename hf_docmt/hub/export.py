@@ -53,7 +53,7 @@ def collect_reports(paths: Sequence[str | os.PathLike], model: str | os.PathLike
     Results with other contexts than the true one are left out, since a card lists them among the model's scores.
     """
     reports = []
-    for report in map(Report.read, paths):
+    for report in [Report.read(str(path)) for path in paths]:
         kept = [result for result in report.results if _has_true_context(result)]
         reports.append(replace(report, model={**report.model, "name": name or Path(model).name}, results=kept))
     if not reports:

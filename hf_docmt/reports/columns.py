@@ -14,7 +14,7 @@ def read_reports(reports: Sequence[str | Path | Report]) -> tuple[list[Path | No
     files = [path.resolve() for path in paths if path]
     if again := [str(path) for path in paths if path and files.count(path.resolve()) > 1]:
         raise ValueError(f"{again[0]}: given twice; give each report once")
-    return paths, [Report.read(path) if path else report for path, report in zip(paths, reports)]
+    return paths, [report if isinstance(report, Report) else Report.read(path) for path, report in zip(paths, reports)]
 
 
 def system_names(paths: list[Path | None], reports: list[Report], names: Sequence[str] | None) -> list[str]:

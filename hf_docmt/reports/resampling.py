@@ -1,6 +1,7 @@
 """Scores of random samples of documents, and the intervals that they give."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ def document_details(
 
     `rows` has the sufficient statistics of every document. No interval for 0 samples or fewer than 2 documents.
     """
-    details = {"statistics": Statistics(ids, rows).to_dict()}
+    details: dict[str, Any] = {"statistics": Statistics(ids, rows).to_dict()}
     interval = bootstrap_interval(rows, score_function(metric, len(rows[0])), samples, seed) if samples else None
     if interval:
         details |= {"interval": list(interval), "resampling": {"unit": "document", "samples": samples, "seed": seed}}
@@ -30,8 +31,8 @@ def bootstrap_interval(
 
     Rows of zeros, documents with nothing to score, are left out; None where fewer than 2 others are there.
     """
-    rows = np.asarray(rows, float)
-    counted = rows[np.any(rows != 0, axis=1)]
+    matrix = np.asarray(rows, float)
+    counted = matrix[np.any(matrix != 0, axis=1)]
     return percentile_interval(bootstrap_scores(counted, score, samples, seed)) if len(counted) > 1 else None
 
 

@@ -1,6 +1,7 @@
 """What report.json may hold: keys, types, finite numbers."""
 
 import math
+from collections.abc import Mapping
 
 from hf_docmt.messages import closest_hint
 
@@ -36,7 +37,7 @@ _RESULT = {
 }
 
 
-def validate_report(report: dict) -> None:
+def validate_report(report: Mapping) -> None:
     """ValueError unless `report` has exactly the keys and types of the format and all numbers are finite.
 
     The message names the location of what is wrong, such as `results[0].value`.
@@ -50,7 +51,7 @@ def validate_report(report: dict) -> None:
         check_result(result, f"results[{number}]")
 
 
-def check_result(result: dict, location: str) -> None:
+def check_result(result: Mapping, location: str) -> None:
     """ValueError, naming the location, unless `result` is an entry that `results` of a report may have."""
     _check_keys(result, _RESULT, {}, location)
     if result["task"] not in TASKS:
@@ -62,7 +63,7 @@ def check_result(result: dict, location: str) -> None:
     _check_values(result, location)
 
 
-def _check_keys(found: dict, required: dict, optional: dict, location: str) -> None:
+def _check_keys(found: Mapping, required: dict, optional: dict, location: str) -> None:
     if not isinstance(found, dict):
         raise ValueError(f"{location}: expected an object, got {type(found).__name__}")
     allowed = required | optional

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.result_groups import SETTINGS, Group, check_known, first_names
@@ -49,7 +50,7 @@ def compare_with_baseline(baseline: str, group: Group, test: PairedTest, may_dif
     """
     tests, obstacles = {}, {}
     keys = [name for name in may_differ if name not in SETTINGS]
-    options = {"method": test.method, "samples": test.samples, "seed": test.seed}
+    options: dict[str, Any] = {"method": test.method, "samples": test.samples, "seed": test.seed}
     for system, result in group.items():
         if system == baseline:
             continue

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ def packaged_recipes() -> dict[str, Path]:
     return {path.stem: path for path in sorted(found)}
 
 
-def find_recipe(target: str | Path) -> Path:
+def find_recipe(target: str | PathLike) -> Path:
     """The file of a recipe: `target` itself, or the packaged recipe of that name where there is no such file or folder.
 
     The file need not exist.

@@ -53,7 +53,8 @@ class Sample:
         if self.path is None:
             return b""
         if self.is_stdin:
-            return sys.stdin.buffer.peek(HEAD_BYTES)[:HEAD_BYTES].removeprefix(BOM)
+            head = sys.stdin.buffer.peek(HEAD_BYTES)  # type: ignore[union-attr]  # a BufferedReader
+            return head[:HEAD_BYTES].removeprefix(BOM)
         with open_bytes(self.path) as file:
             return file.read(HEAD_BYTES).removeprefix(BOM)
 

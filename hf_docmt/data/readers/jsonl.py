@@ -63,7 +63,7 @@ def _row(location: str, row: dict, languages: list[str]) -> dict:
                 f"{location}: document {doc_id!r} has no sentences in {lang!r}, it has {sorted(sides)}; correct the "
                 "language, or leave out the target language to read the source side only"
             )
-    return make_row(
+    return make_row(  # type: ignore[call-arg]  # mypy does not count starred arguments
         location, doc_id, *(sides[lang] for lang in languages), *[None] * (2 - len(languages)), languages, **columns
     )
 

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
 from xml.sax import ContentHandler, SAXParseException
+from xml.sax.xmlreader import Locator
 
 from hf_docmt.files import DataError, display_path, location_of, read_lines
 
@@ -81,6 +82,8 @@ class _EventList:
 
 
 class _XmlHandler(_EventList, ContentHandler):
+    _locator: Locator  # set by the parser
+
     def startElement(self, name, attrs):
         self.add(self._locator.getLineNumber(), "start", name, attrs.items())
 
