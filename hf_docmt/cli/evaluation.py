@@ -194,11 +194,9 @@ def compare(
 ) -> None:
     """Compare several systems in one table, with signatures, intervals and significant differences."""
     from hf_docmt.analysis.pictures.comparison import draw_accuracy_by_distance, draw_scores
-    from hf_docmt.evaluation.metrics import metric_classes
-    from hf_docmt.reports.comparison import compare_reports
+    from hf_docmt.evaluation.report_comparison import compare as compare_reports
     from hf_docmt.reports.comparison_tables import format_comparison
 
-    metric_classes()  # they say how scores follow from the statistics in reports
     options = {"names": name, "may_differ": tuple(may_differ or ())}
     test = {"baseline": baseline, "method": method, "samples": samples, "seed": seed}
     print(format_comparison(compare_reports(reports, breakdown=breakdown, **options, **test), format))

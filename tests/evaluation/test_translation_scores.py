@@ -1,6 +1,8 @@
 """Reports of translations in memory: equal to those from files, in any order, with everything that files take."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -29,7 +31,7 @@ def test_equals_files(reference, write):
     options = {"by": ("index",), "strategy": "sliding", "beams": 4}
     from_files = evaluate_files(translations, reference, **LANGUAGES, **options)
     documents = read_documents(path=reference, **LANGUAGES)
-    found = evaluate(ROWS, documents, **LANGUAGES, name="ours", dataset="reference", **options)
+    found = evaluate(ROWS, documents, name="ours", dataset="reference", **options)
     assert found.results == from_files.results and found.name == from_files.name == "ours"
     assert [result.metric for result in found.results] == ["s-BLEU", "d-BLEU", "chrF", "TER"]
     assert found.results[0].details["repairs"] == {"padded": 1}
@@ -41,9 +43,20 @@ def test_sources_of_the_documents(reference):
     documents = read_documents(path=reference, **LANGUAGES)
     rows = [{"doc_id": row["doc_id"], "translation": row["translation"]} for row in ROWS]
     with pytest.raises(ValueError, match="no term stands in two sentences"):
-        evaluate(rows, documents, **LANGUAGES, discourse=("terms",))
-    with pytest.raises(ValueError, match="document 'a' has no 'source'"):
-        evaluate(rows, documents, target_lang="de", discourse=("terms",))
+        evaluate(rows, documents, discourse=("terms",))
+
+
+def test_compare_knows_the_scores_of_the_metrics(reference):
+    """In a process that has not imported the metrics, as a notebook that only compares."""
+    documents = read_documents(path=reference, **LANGUAGES)
+    for name in ("one", "two"):
+        evaluate(ROWS, documents, name=name).write(reference.parent / f"{name}.json")
+    code = (
+        "from hf_docmt.evaluation.report_comparison import compare\n"
+        "print([row.figures['two'].test.delta for row in compare(['one.json', 'two.json'], baseline='one').rows])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=reference.parent, capture_output=True, text=True)
+    assert done.stdout.split() == ["[0.0,", "0.0,", "0.0,", "0.0]"], done.stderr
 
 
 @pytest.mark.parametrize(
@@ -57,4 +70,4 @@ def test_sources_of_the_documents(reference):
 )
 def test_bad_input(reference, rows, options, message):
     with pytest.raises(ValueError, match=message):
-        evaluate(rows, read_documents(path=reference, **LANGUAGES), **LANGUAGES, **options)
+        evaluate(rows, read_documents(path=reference, **LANGUAGES), **options)
