@@ -34,7 +34,7 @@ _LOCATIONS = {  # name -> module and, where it differs, the name there
     "Suite": "evaluation.suites",
     "System": "evaluation.systems",
     "adapt_tokenizer": "data.tokenizers",
-    "compare": "reports.comparison:compare_reports",
+    "compare": "evaluation.report_comparison",
     "contrast": "evaluation.contrast:contrast_report",
     "convert_sentence_model": "hub.conversion",
     "cxmi": "evaluation.cxmi:cxmi_report",
@@ -101,6 +101,7 @@ if TYPE_CHECKING:
     from hf_docmt.evaluation.contrast import contrast_report as contrast
     from hf_docmt.evaluation.cxmi import cxmi_report as cxmi
     from hf_docmt.evaluation.metrics import Metric
+    from hf_docmt.evaluation.report_comparison import compare
     from hf_docmt.evaluation.suites import Suite, read_suite
     from hf_docmt.evaluation.systems import System, load_system
     from hf_docmt.evaluation.translation_scores import evaluate
@@ -109,7 +110,6 @@ if TYPE_CHECKING:
     from hf_docmt.info import describe
     from hf_docmt.registry import Architecture, load_model, register_architecture
     from hf_docmt.registry import get as get_architecture
-    from hf_docmt.reports.comparison import compare_reports as compare
     from hf_docmt.reports.report import Report
     from hf_docmt.reports.result import Result
     from hf_docmt.reports.signature import Signature

@@ -13,6 +13,10 @@ def compare(reports: Sequence[str | Path | Report], **options) -> Comparison:
 
     The metrics of the package are imported first: they know how their scores follow from the statistics in reports,
     which tests against a `baseline` need. ValueError: see `compare_reports`.
+
+    >>> report = evaluate(translate_corpus(model, tokenizer, documents), documents, name="concat")
+    >>> compare([report, replace(report, model={"name": "same"})]).systems
+    ('concat', 'same')
     """
     metric_classes()
     return compare_reports(reports, **options)

@@ -110,10 +110,6 @@ def compare_reports(
     documents (see significance.compare_systems for `method`, `samples`, `seed`); p below `level` is significant. The
     notes name what could not be tested. ValueError: a file that is no report, two results of a system for one row,
     nothing in common, an unknown name.
-
-    >>> report = evaluate(translate_corpus(model, tokenizer, documents), documents, name="concat")
-    >>> compare_reports([report, replace(report, model={"name": "same"})]).systems
-    ('concat', 'same')
     """
     test = PairedTest(method, samples, seed, level)
     paths, reports = read_reports(reports)
