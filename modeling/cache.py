@@ -84,10 +84,6 @@ class DecodingCache(EncoderDecoderCache):
     def __init__(self) -> None:
         super().__init__(BeamCache(), DynamicCache())
 
-    def cross_attention(self, name: str, layer_idx: int) -> DynamicLayer:
-        """Keys and values of one layer's attention to the source of this name; empty until its first `update`."""
-        return cross_attention_layer(self, name, layer_idx)
-
     def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
         self.self_attention_cache.reorder_cache(beam_idx)
 

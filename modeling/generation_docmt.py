@@ -105,6 +105,7 @@ class DocumentTranslation:
 
 
 def check_arguments(documents, strategy, batch_size, max_sentence_tokens, generate_kwargs) -> None:
+    """ValueError for arguments of `translate_documents` that no model takes."""
     if strategy not in STRATEGIES:
         raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategy!r}.")
     if isinstance(documents, str) or any(isinstance(document, str) for document in documents):
@@ -122,6 +123,7 @@ def check_arguments(documents, strategy, batch_size, max_sentence_tokens, genera
 
 
 def check_generation(generate_kwargs: dict) -> None:
+    """ValueError for arguments of `generate` that cannot hold for every sentence of a document."""
     if generate_kwargs.get("num_return_sequences", 1) != 1:
         raise ValueError("a sentence has one translation: leave num_return_sequences at 1.")
     if "max_length" in generate_kwargs:

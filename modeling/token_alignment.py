@@ -28,6 +28,7 @@ def source_borders(input_ids: torch.Tensor, attention_mask: torch.Tensor | None,
 
 
 def check_padding(tokens: torch.Tensor) -> None:
+    """ValueError where a row of `tokens` (B, S), 0 for padding, has padding between tokens."""
     begins = (tokens[:, 1:] > tokens[:, :-1]).sum(dim=1) + tokens[:, :1].sum(dim=1)
     if bool((begins > 1).any()):
         raise ValueError(

@@ -63,7 +63,8 @@ class BlockedAttention(Function):
 
 
 def head_rows(states: torch.Tensor) -> torch.Tensor:
-    return states.transpose(0, 1).flatten(0, 1).contiguous()  # (B, H, I, Dh) -> (R, I, Dh)
+    """(B, H, I, Dh) -> (R, I, Dh): a row for each head of each example, R = H * B."""
+    return states.transpose(0, 1).flatten(0, 1).contiguous()
 
 
 class Blocks:

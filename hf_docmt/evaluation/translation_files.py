@@ -9,6 +9,7 @@ from hf_docmt.files import DataError, parse_json, read_lines
 
 
 def plain_sentences(path: str | Path) -> list[str]:
+    """The lines of a text file, a sentence each."""
     return sentences(read_documents("lines", source_lang="text", path=path)[0], "text")
 
 

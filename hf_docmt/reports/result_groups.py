@@ -87,6 +87,7 @@ def first_names(names: Sequence[str], most: int = 4) -> str:
 
 
 def check_known(name: str, known: Sequence[str], what: str, where: str) -> None:
+    """ValueError with the known names, and the closest of them, where `name` is none of them."""
     if name not in known:
         raise ValueError(f"unknown {what} {name!r}: {where} {', '.join(known)}{closest_hint(name, known)}")
 

@@ -55,10 +55,5 @@ class Signature:
         """{key: value}; an entry without a colon has the value ''."""
         return {key: value or "" for key, value in self.entries}
 
-    def with_values(self, values: Mapping[str, object]) -> Signature:
-        """With other values for some keys; those that are new stand at the end."""
-        known = [(key, str(values[key]) if key in values else value) for key, value in self.entries]
-        return Signature(tuple(known)) + Signature(tuple((k, str(v)) for k, v in values.items() if k not in self))
-
     def without(self, *keys: str) -> Signature:
         return Signature(tuple(entry for entry in self.entries if entry[0] not in keys))

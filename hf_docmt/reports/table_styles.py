@@ -46,6 +46,7 @@ def _plain(text: object) -> str:
 
 
 def escape_markdown(text: object) -> str:
+    """Text in which no character is Markdown or HTML."""
     return re.sub(r"([\\`*_{}\[\]<>|#~$&])", r"\\\1", _plain(text))
 
 
@@ -57,6 +58,7 @@ def code_span(text: str) -> str:
 
 
 def escape_latex(text: object, others: dict[str, str] | None = None) -> str:
+    """Text in which no character is a LaTeX command; `others` adds replacements of characters or changes them."""
     signs = _LATEX | (others or {})
     return "".join(signs.get(sign, sign) for sign in _plain(text))
 

@@ -7,7 +7,7 @@ from support.systems import DOCUMENTS, ITEMS, assert_close, item
 
 from hf_docmt import registry
 from hf_docmt.evaluation.systems import DocMTSystem, Seq2SeqSystem
-from hf_docmt.evaluation.systems.log_probabilities import score_suite
+from hf_docmt.evaluation.systems.log_probabilities import token_log_probabilities
 from hf_docmt.hub.conversion import convert_sentence_model
 
 
@@ -38,11 +38,12 @@ def test_docmt_system_is_the_scorer(tokenizer):
         architecture.config_class(**sizes, vocab_size=len(tokenizer), past_context=2, use_bod=True)
     ).eval()
     system = DocMTSystem(model, tokenizer, "mine")
-    sums = [[sum(tokens) for tokens in row] for row in system.token_log_probabilities(ITEMS)]
+    found = system.token_log_probabilities(ITEMS)
     collate = architecture.collator(model.config, tokenizer, context_discount=0.0)
-    expected = score_suite(model, tokenizer, ITEMS, collate=collate, past_context=2)
-    for row, other in zip(sums, expected):
-        assert row == pytest.approx(other)
+    expected = token_log_probabilities(model, tokenizer, ITEMS, collate=collate, past_context=2)
+    for row, other in zip(found, expected, strict=True):
+        for tokens, others in zip(row, other, strict=True):
+            assert tokens == pytest.approx(others)
     texts, scores = system.token_texts(ITEMS), system.token_log_probabilities(ITEMS)
     assert [[len(row) for row in rows] for rows in texts] == [[len(row) for row in rows] for rows in scores]
     alone = item(4, context=0)

@@ -17,41 +17,6 @@ from hf_docmt.evaluation.suites import SuiteItem
 NORMALIZATIONS = ("sum", "mean")
 
 
-def score_suite(
-    model: nn.Module,
-    tokenizer: PreTrainedTokenizerBase,
-    items: Sequence[SuiteItem],
-    *,
-    collate: Callable[[list[dict]], dict[str, torch.Tensor]],
-    past_context: int = 0,
-    future_context: int = 0,
-    normalization: str = "sum",
-    batch_tokens: int = 4096,
-) -> list[list[float]]:
-    """Log-probability (natural, fp32) of every candidate of every item, by forced decoding; higher is better.
-
-    Scored are the tokens of the current sentence and the mark that ends it, given the reference as target context:
-    their `sum`, or their `mean`. `collate` is the architecture's collator with `context_discount=0`, whose
-    `label_weights` are then 1 on these tokens and 0 on context. An item has as much of its past context as the model
-    takes; future sentences that it has not are empty. Equal candidates have equal scores. `batch_tokens` limits the
-    padded source and target tokens of a batch; the items are sorted by length, and each source is encoded once where
-    the model can share it between rows (`per_source_inputs`). ValueError: unknown normalization, nothing to score, an
-    item (named) of more tokens than the model has learned positions for.
-    """
-    if normalization not in NORMALIZATIONS:
-        raise ValueError(f"unknown normalization {normalization!r}: expected {' or '.join(NORMALIZATIONS)}")
-    found = token_log_probabilities(
-        model,
-        tokenizer,
-        items,
-        collate=collate,
-        past_context=past_context,
-        future_context=future_context,
-        batch_tokens=batch_tokens,
-    )
-    return [[normalized(tokens, normalization) for tokens in row] for row in found]
-
-
 def normalized(tokens: Sequence[float], normalization: str) -> float:
     """The score of a candidate from the log-probabilities of its tokens: their `sum` or their `mean`."""
     return math.fsum(tokens) / (len(tokens) if normalization == "mean" else 1)
@@ -67,7 +32,16 @@ def token_log_probabilities(
     future_context: int = 0,
     batch_tokens: int = 4096,
 ) -> list[list[list[float]]]:
-    """As `score_suite`, with the log-probability of every token: [item][candidate][token of the current sentence]."""
+    """Log-probability (natural, fp32) of [item][candidate][token of the current sentence], by forced decoding.
+
+    Scored are the tokens of the current sentence and its end token, given the reference as target context. `collate`
+    is the architecture's collator with `context_discount=0`, whose `label_weights` are 1 on these tokens and 0 on
+    context. An item has as much of its past context as the model reads; future sentences that it does not have are
+    empty. Equal candidates have equal scores. `batch_tokens` limits the padded source and target tokens of a batch; the
+    items are sorted by length, and each source is encoded once where the model can share it between rows
+    (`per_source_inputs`). ValueError: no items, an item (named) of more tokens than the model has learned positions
+    for.
+    """
     if not items:
         raise ValueError("the suite has no items to score")
     choices = suite_choices(items, tokenizer, past_context, future_context)
@@ -79,10 +53,10 @@ def token_log_probabilities(
         with unchanged_weights(model):
             for batch in _batches(choices, batch_tokens):
                 rows = len(choices[batch[0]].examples)
-                examples = [example for place in batch for example in choices[place].examples]
+                examples = [example for index in batch for example in choices[index].examples]
                 found = log_probabilities(model, collate(examples), rows)  # (items in batch) x rows x tokens
-                for place, values in zip(batch, found):
-                    scores[place] = [values[row] for row in choices[place].rows]
+                for index, values in zip(batch, found):
+                    scores[index] = [values[row] for row in choices[index].rows]
     finally:
         model.train(was_training)
     return scores
@@ -128,6 +102,8 @@ def check_lengths(model: nn.Module, collate: Callable[[list[dict]], dict], group
 
 @dataclass(frozen=True)
 class Choice:
+    """An item as examples to score; equal candidates share one."""
+
     examples: list[dict]  # one for each different candidate
     rows: list[int]  # which example each candidate is
     length: int  # source and longest target tokens
@@ -136,6 +112,7 @@ class Choice:
 def suite_choices(
     items: Sequence[SuiteItem], tokenizer: PreTrainedTokenizerBase, past_context: int, future_context: int
 ) -> list[Choice]:
+    """The items as token ids, with as much of their context as the model reads."""
     texts = (text for item in items for text in (*item.source, *item.source_after))
     sources = _tokenize(texts, tokenizer, is_target=False)
     texts = (text for item in items for text in (*item.target_context, *item.candidates, *item.target_after))
@@ -151,9 +128,10 @@ def suite_choices(
         candidates = [tuple(targets[text]) for text in item.candidates]
         different = list(dict.fromkeys(candidates))
         index = len(item.source) - 1 if item.index is None else item.index
-        place = {"doc_id": item.where, "index": index, "current": past, "document_start": index == past}
+        location = {"doc_id": item.where, "index": index, "current": past, "document_start": index == past}
         examples = [
-            {**place, "source": source, "target": [*context, list(candidate), *target_after]} for candidate in different
+            {**location, "source": source, "target": [*context, list(candidate), *target_after]}
+            for candidate in different
         ]
         longest = sum(map(len, source + context)) + max(map(len, different)) + 2 * len(source)
         choices.append(Choice(examples, [different.index(candidate) for candidate in candidates], longest))
@@ -168,14 +146,14 @@ def _tokenize(texts: Iterator[str], tokenizer: PreTrainedTokenizerBase, *, is_ta
 
 
 def _batches(choices: list[Choice], batch_tokens: int) -> Iterator[list[int]]:
-    """Places of items with equally many different candidates and of about equal length."""
+    """Indices of items with equally many different candidates and of about equal length."""
     groups: dict[int, list[int]] = defaultdict(list)
-    for place, choice in enumerate(choices):
-        groups[len(choice.examples)].append(place)
-    for rows, places in sorted(groups.items()):
-        lengths = [rows * choices[place].length for place in places]
+    for index, choice in enumerate(choices):
+        groups[len(choice.examples)].append(index)
+    for rows, indices in sorted(groups.items()):
+        lengths = [rows * choices[index].length for index in indices]
         for batch in TokenBudgetBatchSampler(lengths, batch_tokens, shuffle=False):
-            yield [places[number] for number in batch]
+            yield [indices[number] for number in batch]
 
 
 @torch.inference_mode()

@@ -66,6 +66,7 @@ def without_blanks(choice: Choice) -> Choice:
 
 
 def all_sentences(choice: Choice) -> list[dict]:
+    """The context sentences of an item in reading order, and the current sentence with each different candidate."""
     first, *others = choice.examples
     context = [sentence_of(first, i) for i in range(first["current"])]
     return context + [sentence_of(example, example["current"]) for example in (first, *others)]
@@ -118,4 +119,5 @@ def sentence_of(example: dict, i: int) -> dict:
 
 
 def on_device(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The batch on the device of the model."""
     return {name: value.to(model.device) for name, value in batch.items()}
