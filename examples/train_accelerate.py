@@ -33,8 +33,8 @@ def main(output: str, steps: int, documents: int, accumulation: int = 2) -> None
 
     # 2. Batches by token budget. The sampler gives every process its own batches: the loader is not prepared.
     examples = architecture.examples(train, tokenizer, config)
-    place = {"rank": accelerator.process_index, "world_size": accelerator.num_processes}
-    sampler = TokenBudgetBatchSampler(examples.side_lengths, max_tokens=2000, seed=1, **place)
+    process = {"rank": accelerator.process_index, "world_size": accelerator.num_processes}
+    sampler = TokenBudgetBatchSampler(examples.side_lengths, max_tokens=2000, seed=1, **process)
     loader = DataLoader(examples, batch_sampler=sampler, collate_fn=architecture.collator(config, tokenizer))
 
     # 3. Optimiser and model, wrapped for the machine.

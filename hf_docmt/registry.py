@@ -1,4 +1,4 @@
-"""The architectures, by name: configuration, model, and how their batches are made. The one place that lists them."""
+"""The architectures, by name: configuration, model, and how their batches are made. The only list of them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Architecture:
     ):
         """Documents (a `datasets.Dataset`) as training examples, an `hf_docmt.data.examples.Examples`.
 
-        `view` takes the place of the configuration's own: `sentence`, `window` or `chunk`.
+        `view` replaces the configuration's own: `sentence`, `window` or `chunk`.
         """
         from hf_docmt.data.context_examples import ContextExamples
         from hf_docmt.data.examples import Examples
@@ -209,7 +209,7 @@ def load_model(path: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBa
     wrong = sorted([*found["missing_keys"], *found["unexpected_keys"]])
     if wrong:
         raise ValueError(
-            f"cannot load a model from {path}: {len(wrong)} weights are missing or have no place in a model of its "
+            f"cannot load a model from {path}: {len(wrong)} weights are missing or do not belong to a model of its "
             f"config.json ({', '.join(wrong[:3])}{', ...' * (len(wrong) > 3)}). Copy or train the checkpoint again."
         )
     return model.eval(), tokenizer

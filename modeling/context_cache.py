@@ -100,8 +100,8 @@ class SharedEncoderTranslator(CachedContextTranslator):
 class ContextLayersTranslator(CachedContextTranslator):
     """For a model that reads each context sentence by layers of their own.
 
-    A sentence goes through them once, or once as a sentence before and once as one after, where the model knows these
-    apart.
+    A sentence goes through them once, or once as a sentence before and once as one after, where the model
+    distinguishes these.
     """
 
     def context_of(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:

@@ -30,7 +30,7 @@ class Linear(nn.Linear):
     """`nn.Linear` with oneDNN-prepacked weights for CPU inference inside `prepacked_weights`."""
 
     def forward(self, hidden_states: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-        """(..., D_in) -> (..., D_out); `bias` (D_out,) takes the place of the layer's own."""
+        """(..., D_in) -> (..., D_out); `bias` (D_out,) replaces the layer's own."""
         bias = self.bias if bias is None else bias
         prepacked = prepacked_layer([self], hidden_states)
         if prepacked is None:

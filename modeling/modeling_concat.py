@@ -32,7 +32,7 @@ class SegmentEncoding(nn.Module):
     def forward(self, positions: torch.Tensor, index: torch.Tensor, numbers: torch.Tensor, encode_positions):
         """Token positions (B or 1, T), sentence index and number k (B, T) -> (B, T, D).
 
-        Where `includes_positions`, the encoding takes the place of that of positions, otherwise it is added to it.
+        Where `includes_positions`, the encoding replaces that of positions, otherwise it is added to it.
         `encode_positions` is the stack's own, (B or 1, T) -> (B or 1, T, D), for shifted positions.
         """
         config = self.config

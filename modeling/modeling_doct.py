@@ -116,7 +116,7 @@ class DocTEncoder(ContextLayers, Encoder):
     ) -> DocTEncoderOutput:
         """As the backbone's, with context inputs; without them there is no context.
 
-        `context` may take their place: the context encoder's output (B, C, L, D) in a list, and its mask (B, C, L).
+        `context` may replace them: the context encoder's output (B, C, L, D) in a list, and its mask (B, C, L).
         """
         if context is None:
             inputs = (input_ids, context_input_ids, context_attention_mask, context_offsets, context_is_target)

@@ -44,8 +44,8 @@ class RoutingEncoderLayer(EncoderLayer):
 class RoutingEncoder(ContextLayers, Encoder):
     """Encoder layers, and beside each a context layer whose output the layer reads.
 
-    Previous and next sentences share the context layers (section 4); segment embeddings tell previous, current and next
-    sentences apart. Where layers normalise their input, what they read of a context layer is normalised, too.
+    Previous and next sentences share the context layers (section 4); segment embeddings distinguish previous, current
+    and next sentences. Where layers normalise their input, what they read of a context layer is normalised, too.
     """
 
     layer_class = RoutingEncoderLayer
@@ -70,8 +70,8 @@ class RoutingEncoder(ContextLayers, Encoder):
     ):
         """The outputs of the context layers, `context_states_0` (B, C, L, D) for layer 0 and so on, and their mask.
 
-        `context` may take the place of the context inputs: outputs of the context layers, (B, C, L, D) each, and their
-        mask (B, C, L). Without both there is no context.
+        `context` may replace the context inputs: outputs of the context layers, (B, C, L, D) each, and their mask
+        (B, C, L). Without both there is no context.
         """
         if context is None:
             inputs = (input_ids, context_input_ids, context_attention_mask, context_offsets, context_is_target)

@@ -75,7 +75,7 @@ class PoolingShortener(Shortener):
     """Neighbours side by side, K at a time: ceil(M / K) vectors of a sentence of M tokens (section 3.2).
 
     The last ones may be fewer than K: their average and maximum are over those that are there (the released code
-    counts zeros in), the linear layer reads zeros in the place of the others.
+    counts zeros in), the linear layer reads zeros for the others.
     """
 
     def __init__(self, config):

@@ -130,7 +130,7 @@ def window_attention(
 
 
 def dense_attention(query, key, value, windows, relative=None, dropout: float = 0.0):
-    """The same over all keys with a mask, for scaled queries: what is attended, and weights (B, H, I, J)."""
+    """The same over all keys with a mask, for scaled queries: the output, and weights (B, H, I, J)."""
     scores = query @ key.transpose(2, 3)  # (B, H, I, J)
     if relative is not None:
         own = query @ relative.transpose(1, 2)  # (B, H, I, width)

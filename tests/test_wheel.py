@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = {  # folder of the source -> its place in the wheel, and the endings of what belongs there
+FOLDERS = {  # folder of the source -> its folder in the wheel, and the endings of what belongs there
     "hf_docmt": ("hf_docmt", {".py", ".json", ".typed"}),
     "modeling": ("hf_docmt/modeling", {".py"}),
     "hub_cards": ("hf_docmt/hub_cards", {".py", ".j2"}),
@@ -59,9 +59,9 @@ def installed(tmp_path_factory) -> Path:
 def test_contents(installed):
     """Every module, recipe (base folders, too), card, lexicon and type marker."""
     expected = set()
-    for name, (place, endings) in FOLDERS.items():
+    for name, (packed, endings) in FOLDERS.items():
         files = [path for path in (ROOT / name).rglob("*") if path.suffix in endings or path.name == "py.typed"]
-        expected |= {f"{place}/{path.relative_to(ROOT / name)}" for path in files if "__pycache__" not in path.parts}
+        expected |= {f"{packed}/{path.relative_to(ROOT / name)}" for path in files if "__pycache__" not in path.parts}
     there = {str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file()}
     assert expected - there == set()
     ours = {name for name in there if name.startswith("hf_docmt/") and not name.endswith((".pyc", ".md"))}

@@ -72,7 +72,7 @@ def contrast(
 
 
 def check_names(names: Sequence[str], paths: Sequence[str | Path]) -> None:
-    """ValueError where two files have the same name in results, in which nothing else would tell them apart."""
+    """ValueError where two files have the same name in results, in which nothing else would distinguish them."""
     for number, name in enumerate(names):
         if (first := names.index(name)) < number:
             raise ValueError(

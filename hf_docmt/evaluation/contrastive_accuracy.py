@@ -76,7 +76,7 @@ def contrastive_result(
     """The accuracy as a result of a report, whose signature says how the scores were made.
 
     `tokens` of which sentences are scored, the `target_context` that they follow, and whether the `context` is the
-    `true` one or another in its place.
+    `true` one or another instead.
     """
     made = {
         "logprob": normalization,

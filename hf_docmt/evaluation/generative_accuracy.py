@@ -87,7 +87,7 @@ def generative_result(
     """Share of right items in percent as a report result, by rule of the set and by distance.
 
     `outputs` are the translated documents. `past_context` and `future_context` are those of the system, for the
-    signature, as is `context`: the `true` one or another in its place; `rule` are arguments of `suite.right`.
+    signature, as is `context`: the `true` one or another instead; `rule` are arguments of `suite.right`.
     Intervals are Wilson's, 95 %. Statistics: [right, n] of each document that items come from.
     """
     right = suite.right(items, outputs, target_lang=target_lang, **rule)
@@ -125,7 +125,7 @@ def source_documents(items: Sequence[GenerativeItem], context: int | None = None
 
 
 def with_other_context(items: Sequence[GenerativeItem], condition: str, seed: int = 0) -> list[GenerativeItem]:
-    """The items with the context that `with_context` puts in the place of their own."""
+    """The items with the context that `with_context` gives them instead of their own."""
     given = with_context([_suite_item(item) for item in items], condition, seed)
     return [replace(item, source=other.source) for item, other in zip(items, given)]
 

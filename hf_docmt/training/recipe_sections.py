@@ -46,7 +46,7 @@ class DataRecipe:
 
 @dataclass
 class StreamRecipe:
-    """Batches of models that carry a state from sentence to sentence; they take the place of `max_tokens`."""
+    """Batches of models that carry a state from sentence to sentence; they replace `max_tokens`."""
 
     documents: int = 16  # read side by side
     window: int = 10  # most sentences of each document in one batch; how many is drawn at random

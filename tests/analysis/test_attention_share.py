@@ -40,13 +40,13 @@ def counted(model, corpus):
             maps = torch.stack(model(**batch, output_attentions=True).cross_attentions)[:, 0]  # (layers, H, T, S)
         source, written = batch["input_ids"][0].tolist(), batch["labels"][0].tolist()
         before = example["current"] if config.context_sides == "source" else 0
-        for place in range(len(written)):
-            n = before + written[:place].count(SEP)
+        for position in range(len(written)):
+            n = before + written[:position].count(SEP)
             row = paid.setdefault(n, {})
             for key in range(len(source)):
                 m = source[:key].count(SEP)
-                row.setdefault(m, []).append(maps[:, :, place, key].mean())
-            heads.append(maps[:, :, place, [k for k in range(len(source)) if source[:k].count(SEP) == n]].sum(-1))
+                row.setdefault(m, []).append(maps[:, :, position, key].mean())
+            heads.append(maps[:, :, position, [k for k in range(len(source)) if source[:k].count(SEP) == n]].sum(-1))
             row["tokens"] = row.get("tokens", 0) + 1
     return paid, 100 * torch.stack(heads).mean(dim=0)
 

@@ -32,7 +32,7 @@ def ids_of(model, number: int) -> list[int]:
 
 
 def gates(model, sentence: int) -> np.ndarray:
-    """Equations 14 and 15 for each word in each layer, from states computed word by word: (layers, T, places)."""
+    """Equations 14 and 15 for each word in each layer, from states computed word by word: (layers, T, contexts)."""
     config, weights, routing = model.config, weights_of(model), model.config.model_type == "docmt-routing"
     table = weights["model.encoder.segment_embedding.weight"] if routing else None
     contexts, found = [], []
@@ -57,7 +57,7 @@ def gates(model, sentence: int) -> np.ndarray:
         hidden = F.relu(x @ weights[f"{name}.selection.fc1.weight"].T + weights[f"{name}.selection.fc1.bias"])
         scores = [[*(weights[f"{name}.selection.fc2.weight"] @ word), torch.tensor(0.0)] for word in hidden]
         found.append([[float(score.exp() / sum(one.exp() for one in row)) for score in row] for row in scores])
-        read = selected(model, name, x, [(place, when, outputs[number]) for place, when, outputs in contexts])
+        read = selected(model, name, x, [(index, when, outputs[number]) for index, when, outputs in contexts])
         if routing:
             states = states + read
         else:

@@ -46,9 +46,9 @@ def by_hand(model, ranges):
         (steps,) = document_batches(model, documents().select([number]), word_tokenizer(), rows=1)
         taken, losses = embeddings_and_losses(model, steps)
         for i, loss in enumerate(losses):
-            for place, (first, last) in enumerate(ranges):
+            for index, (first, last) in enumerate(ranges):
                 near = [s for s in range(i + 1) if first <= i - s <= last]
-                pairs[place] += len(near)
+                pairs[index] += len(near)
                 for shift, (side, name) in enumerate((("source", "input_ids"), ("target", "decoder_input_ids"))):
                     words = {}
                     for s in near:
@@ -60,7 +60,7 @@ def by_hand(model, ranges):
                         ):
                             if token >= 6:
                                 words[token] = words.get(token, 0) + vector
-                    sums[side][place] += sum(vector.norm().item() for vector in words.values())
+                    sums[side][index] += sum(vector.norm().item() for vector in words.values())
     return {side: [one / n for one, n in zip(found, pairs)] for side, found in sums.items()}, pairs
 
 

@@ -51,11 +51,11 @@ def by_hand(model, fresh):
                 if kind == "output":
                     fresh_weights = unit.output_attn(h, own[layer])[1]
                 else:
-                    places = sinusoid(torch.arange(model.config.memory_size), model.config.d_model)
-                    fresh_weights, after = unit.update_attn(own[layer] + places, h)[1], unit.update(own[layer], h)
-                for place, found in enumerate((fresh_weights, weights)):
+                    positions = sinusoid(torch.arange(model.config.memory_size), model.config.d_model)
+                    fresh_weights, after = unit.update_attn(own[layer] + positions, h)[1], unit.update(own[layer], h)
+                for index, found in enumerate((fresh_weights, weights)):
                     rows = found[0].flatten(0, 1)  # (heads x queries, keys)
-                    examples_of[kind, side, layer][place] += [entropy(row) for row in rows]
+                    examples_of[kind, side, layer][index] += [entropy(row) for row in rows]
                 if kind == "update":
                     own[layer] = after
     return {key: [sum(values) / len(values) for values in pair] for key, pair in examples_of.items()}

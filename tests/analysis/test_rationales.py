@@ -118,7 +118,7 @@ def test_bad_files(tmp_path):
 
 @pytest.mark.skipif(not SCAT.is_dir(), reason="shared/data/scat is not there")
 def test_published_files():
-    """Every line is read or told of; texts without tags are the sentences of the set that SCAT marks."""
+    """Every line is read or reported; texts without tags are the sentences of the set that SCAT marks."""
     scat = read_scat(SCAT)
     assert scat.lines == 6509 and len(scat.examples) + sum(scat.reasons.values()) == 6509
     assert len(scat.examples) == 4987
@@ -191,7 +191,7 @@ def marian(tokenizer):
 
 
 def tokens_of(tokenizer, text, spans, start):
-    """Places of the tokens that begin in one of the spans, counted from `start`."""
+    """Positions of the tokens that begin in one of the spans, counted from `start`."""
     found = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     firsts = [begin + len(text[begin:end]) - len(text[begin:end].lstrip()) for begin, end in found["offset_mapping"]]
     return [start + n for n, first in enumerate(firsts) if any(a <= first < b for a, b in spans)], len(firsts)
@@ -200,14 +200,14 @@ def tokens_of(tokenizer, text, spans, start):
 def slow_share(model, tokenizer, example, attention, step, layer=None, head=None):
     """The definition of the share, one example, one pronoun at a time, with the segment built by hand."""
     sep, eos = tokenizer.sep_token_id, tokenizer.eos_token_id
-    rows, places, pronouns = {}, {}, {}
+    rows, positions, pronouns = {}, {}, {}
     for side in ("source", "target"):
         before, current = getattr(example, f"{side}_context"), getattr(example, side)
         ids = [tokenizer(text.text, add_special_tokens=False)["input_ids"] for text in (before, current)]
         rows[side] = [*ids[0], sep, *ids[1], eos]
-        marks, length = tokens_of(tokenizer, before.text, before.rationale, 0)
+        marked, length = tokens_of(tokenizer, before.text, before.rationale, 0)
         more, _ = tokens_of(tokenizer, current.text, current.rationale, length + 1)
-        places[side] = marks + more
+        positions[side] = marked + more
         pronouns[side] = [tokens_of(tokenizer, current.text, [span], length + 1)[0] for span in current.pronouns]
     decoder = torch.tensor([[model.config.decoder_start_token_id, *rows["target"][:-1]]])
     with torch.no_grad():
@@ -224,8 +224,8 @@ def slow_share(model, tokenizer, example, attention, step, layer=None, head=None
     shares = []
     for pronoun in pronouns[side]:
         later = 1 if step == "reads" and attention != "encoder" else 0
-        marks = [place + 1 for place in places["target"]] if attention == "decoder" else places["source"]
-        shares.append(sum(weights[q + later, k].item() for q in pronoun for k in marks) / len(pronoun))
+        marked = [position + 1 for position in positions["target"]] if attention == "decoder" else positions["source"]
+        shares.append(sum(weights[q + later, k].item() for q in pronoun for k in marked) / len(pronoun))
     return sum(shares) / len(shares)
 
 
@@ -257,10 +257,10 @@ def test_chance(tokenizer, scat):
     """Encoder, first example: the marked words among the others, and their tokens among all."""
     found = rationale_agreement(DocMTSystem(concat(tokenizer), tokenizer), scat.examples, attention="encoder", at=(2,))
     before, current = scat.examples[0].source_context, scat.examples[0].source
-    marks, length = tokens_of(tokenizer, before.text, before.rationale, 0)
+    marked, length = tokens_of(tokenizer, before.text, before.rationale, 0)
     total = length + len(tokenizer(current.text, add_special_tokens=False)["input_ids"]) + 2
     words = 6 + 4  # The dogs and the cats . | They sleep here .
-    np.testing.assert_allclose(found.chance, [[len(marks) / total, 2 / (words - 1)]])
+    np.testing.assert_allclose(found.chance, [[len(marked) / total, 2 / (words - 1)]])
 
 
 def test_own_word_and_later_words_do_not_count(tokenizer, tmp_path):

@@ -33,9 +33,9 @@ def test_mean_over_the_indices():
     found = by_index(system, baseline, references, samples=20)
     assert [one.label for one in found] == ["1-10", "11-12"] and [one.n for one in found] == [19, 2]
     for one in found:
-        places = range(one.first - 1, one.last)
+        indices = range(one.first - 1, one.last)
         for name, side in (("system", system), ("baseline", baseline)):
-            scores = [bleu_at(side, references, index) for index in places]
+            scores = [bleu_at(side, references, index) for index in indices]
             assert getattr(one, name) == pytest.approx(sum(scores) / len(scores))
         assert one.difference > 10
     low, high = found[0].interval

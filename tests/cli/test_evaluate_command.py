@@ -94,7 +94,7 @@ def test_evaluate_parts_alignment_and_discourse(run, documents, tmp_path):
 
 @pytest.fixture
 def comet_python(tmp_path):
-    """In the place of a Python with unbabel-comet: the score is the length of the source, context included."""
+    """A stand-in for a Python with unbabel-comet: the score is the length of the source, context included."""
     path = tmp_path / "python"
     path.write_text(
         f"#!{sys.executable}\nimport json, sys\nfile, output, _, model = sys.argv[4:8]\n"

@@ -130,11 +130,11 @@ def test_discounted_loss_as_defined(tokenizer):
     loss = (losses * batch["label_weights"]).sum() / (batch["labels"] != -100).sum()
     expected = 0.0
     for line, item in enumerate(ROWS[:2]):
-        place = 0
+        position = 0
         for number, sentence in enumerate(item["target"]):
             for _ in range(len(sentence) + 1):
-                expected += losses[line, place].item() * (1 if number == item["current"] else 0.01)
-                place += 1
+                expected += losses[line, position].item() * (1 if number == item["current"] else 0.01)
+                position += 1
     assert loss.item() == pytest.approx(expected / (9 + 4))
 
 

@@ -1,4 +1,4 @@
-"""Reading in every format: detection, standard input, bad input with its place and remedy, and real files."""
+"""Reading in every format: detection, standard input, bad input with its location and remedy, and real files."""
 
 import gzip
 import io

@@ -91,7 +91,7 @@ def test_sgm_bad_input(newstest, old, new, words):
 
 
 def test_sgm_that_is_cut(newstest):
-    """Wherever the file ends, it is told; nothing is lost in silence."""
+    """Wherever the file ends, an error says so; nothing is lost in silence."""
     for end in range(1, len(SRC.rstrip())):
         newstest["source"].write_text(SRC[:end], encoding="utf-8")
         fails("src.en.sgm, line", format="sgm", target_lang=None, source=newstest["source"])

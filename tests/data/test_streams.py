@@ -42,12 +42,12 @@ def test_every_sentence_once_and_documents_in_order(rows, window, lead, shuffle)
 def test_lead_is_what_came_before():
     batches = list(DocumentStreamSampler(DOCUMENTS, 3, 4, lead=2, seed=1))
     scored = [numbers for batch in batches for numbers, is_scored in batch if is_scored]
-    place = 0
+    index = 0
     for batch in batches:
         lead = [numbers for numbers, is_scored in batch if not is_scored]
-        before = [[-1] * 3] * (2 - min(place, 2)) + scored[max(0, place - 2) : place]
+        before = [[-1] * 3] * (2 - min(index, 2)) + scored[max(0, index - 2) : index]
         assert lead == before and [is_scored for _, is_scored in batch[:2]] == [False, False]
-        place += len(batch) - 2
+        index += len(batch) - 2
 
 
 def test_epochs_and_windows_vary():

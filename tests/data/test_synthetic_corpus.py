@@ -65,11 +65,11 @@ def class_of_it(english):
     return fits.pop()
 
 
-def places_of_class(german_sentences, kind):
+def mentions_of_class(german_sentences, kind):
     """(sentence, gender) of every noun of a class."""
     return [
-        (place, NOUNS[word][1])
-        for place, text in enumerate(german_sentences)
+        (index, NOUNS[word][1])
+        for index, text in enumerate(german_sentences)
         for word in words(text)
         if word in NOUNS and NOUNS[word][2] == kind
     ]
@@ -131,21 +131,21 @@ def test_labels_say_what_the_text_says(corpus):
     for row in corpus["train"]:
         english = [pair["en"] for pair in row["translation"]]
         german = [pair["de"] for pair in row["translation"]]
-        clue, term_places = 0, []
+        clue, term_indices = 0, []
         assert row["phenomena"][0] == "greeting"
-        for place, label in enumerate(row["phenomena"]):
-            is_pronoun, is_address = re.search(r"\b[Ii]t\b", english[place]), address_of(german[place])
+        for index, label in enumerate(row["phenomena"]):
+            is_pronoun, is_address = re.search(r"\b[Ii]t\b", english[index]), address_of(german[index])
             assert bool(is_pronoun) == label.startswith("pronoun") and bool(is_address) == label.startswith("deixis")
             if is_pronoun:
-                named = places_of_class(german[: place + 1], class_of_it(english[place]))
-                assert label == f"pronoun-{place - named[-1][0]}"
+                named = mentions_of_class(german[: index + 1], class_of_it(english[index]))
+                assert label == f"pronoun-{index - named[-1][0]}"
             if is_address:
-                assert label == f"deixis-{place - clue}"
-                clue = place
-            used = [place for word in words(german[place]) if word in TERMS]
-            term_places += used
+                assert label == f"deixis-{index - clue}"
+                clue = index
+            used = [index for word in words(german[index]) if word in TERMS]
+            term_indices += used
             if used:
-                distance = f"-{place - term_places[-2]}" if len(term_places) > 1 else ""
+                distance = f"-{index - term_indices[-2]}" if len(term_indices) > 1 else ""
                 assert label == f"lex_cohesion{distance}"
 
 
@@ -153,8 +153,8 @@ def test_a_reader_knows_which_noun_is_meant():
     for row in make_corpus(train=40, validation=0, test=0, sentences=(30, 30))["train"]:
         german = [pair["de"] for pair in row["translation"]]
         for kind in LEXICON["nouns"]:
-            places = [place for place, _ in places_of_class(german, kind)]
-            assert all(later - earlier > SAME_CLASS_GAP for earlier, later in zip(places, places[1:]))
+            indices = [index for index, _ in mentions_of_class(german, kind)]
+            assert all(later - earlier > SAME_CLASS_GAP for earlier, later in zip(indices, indices[1:]))
 
 
 def test_form_of_address_and_term_are_kept(corpus):
@@ -180,10 +180,10 @@ def test_genders_are_equally_frequent_for_every_class(corpus):
     genders = defaultdict(Counter)
     for row in corpus["train"]:
         german = [pair["de"] for pair in row["translation"]]
-        for place, label in enumerate(row["phenomena"]):
+        for index, label in enumerate(row["phenomena"]):
             if label.startswith("pronoun"):
-                kind = class_of_it(row["translation"][place]["en"])
-                genders[kind][places_of_class(german[: place + 1], kind)[-1][1]] += 1
+                kind = class_of_it(row["translation"][index]["en"])
+                genders[kind][mentions_of_class(german[: index + 1], kind)[-1][1]] += 1
     for kind in LEXICON["nouns"]:
         assert all(abs(genders[kind][g] / genders[kind].total() - 1 / 3) < 0.12 for g in PRONOUNS)
     total = sum(genders.values(), Counter())
@@ -297,12 +297,12 @@ def test_cataphora():
         assert {item["ref pronoun"] for item in group} == {"er", "sie", "es"}
         before, after = [], []
         for item in group:
-            rows, place = documents[item["document id"]], item["segment id"]
-            assert (rows[place - 1]["en"], rows[place - 1]["de"]) == (item["src segment"], item["ref segment"])
-            before.append(rows[: place - 1])
-            after.append(rows[place]["en"])
-            assert item["src ante head"] in after[-1] and item["ref ante head"] in rows[place]["de"]
-            assert not any(item["src ante head"] in row["en"] for row in rows[:place])
+            rows, segment = documents[item["document id"]], item["segment id"]
+            assert (rows[segment - 1]["en"], rows[segment - 1]["de"]) == (item["src segment"], item["ref segment"])
+            before.append(rows[: segment - 1])
+            after.append(rows[segment]["en"])
+            assert item["src ante head"] in after[-1] and item["ref ante head"] in rows[segment]["de"]
+            assert not any(item["src ante head"] in row["en"] for row in rows[:segment])
         assert before[0] == before[1] == before[2] and len(set(after)) == 3
         assert len({item["src segment"] for item in group}) == 1
 
@@ -314,8 +314,8 @@ def test_cataphora_in_documents():
     labels = [label for row in rows for label in row["phenomena"]]
     assert 0.1 < labels.count("cataphora-1") / len(labels) < 0.4
     for row in rows:
-        for place, label in enumerate(row["phenomena"]):
-            assert label != "cataphora-1" or row["phenomena"][place + 1] == "mention"
+        for index, label in enumerate(row["phenomena"]):
+            assert label != "cataphora-1" or row["phenomena"][index + 1] == "mention"
     for share in (-0.1, 1.5):
         with pytest.raises(ValueError, match=f"cataphora: got {share}, expected a share from 0"):
             make_corpus(1, 1, 0, 0, cataphora=share)
@@ -335,11 +335,11 @@ def test_pronoun_distance_and_answer_follow_from_the_text(suites):
     documents = {row["doc_id"]: row for row in suites["documents"]}
     for item in suites["pronoun"]:
         german = [pair["de"] for pair in documents[item["document id"]]["translation"]]
-        place, distance = item["segment id"] - 1, item["ante distance"]
-        assert place == len(german) - 1 >= 3
-        (named,) = places_of_class(german, class_of_it(item["src segment"]))
-        assert place - named[0] == distance and PRONOUNS[named[1]] == item["ref pronoun"]
-        between = [{NOUNS[w][1] for w in words(text) if w in NOUNS} for text in german[named[0] + 1 : place]]
+        index, distance = item["segment id"] - 1, item["ante distance"]
+        assert index == len(german) - 1 >= 3
+        (named,) = mentions_of_class(german, class_of_it(item["src segment"]))
+        assert index - named[0] == distance and PRONOUNS[named[1]] == item["ref pronoun"]
+        between = [{NOUNS[w][1] for w in words(text) if w in NOUNS} for text in german[named[0] + 1 : index]]
         assert all(len(genders) == 1 for genders in between)
         genders = [gender for group in between for gender in group]
         assert len(set(genders)) == len(genders)
@@ -367,7 +367,7 @@ def test_deixis_answer_and_distance_follow_from_the_text(suites):
         *context, answer = item["dst"][item["true_ind"]].split(" _eos ")
         register = "Sie" if re.search(r"\b(Herr|Frau) ", context[0]) else "du"
         assert address_of(answer) == {register}
-        clues = [0] + [place for place, text in enumerate(context) if address_of(text)]
+        clues = [0] + [index for index, text in enumerate(context) if address_of(text)]
         assert item["ctx_dist"] == 3 - clues[-1] and all(address_of(context[c]) == {register} for c in clues[1:])
         assert {frozenset(address_of(text.split(" _eos ")[3])) for text in item["dst"]} == {
             frozenset({"du"}), frozenset({"Sie"}),
@@ -377,9 +377,9 @@ def test_deixis_answer_and_distance_follow_from_the_text(suites):
 def test_term_answer_and_distance_follow_from_the_text(suites):
     for item in suites["lex_cohesion"]:
         *context, answer = item["dst"][item["true_ind"]].split(" _eos ")
-        used = [(place, word) for place, text in enumerate(context) for word in words(text) if word in TERMS]
-        ((place, term),) = used
-        assert term in words(answer) and item["ctx_dist"] == 3 - place
+        used = [(index, word) for index, text in enumerate(context) for word in words(text) if word in TERMS]
+        ((index, term),) = used
+        assert term in words(answer) and item["ctx_dist"] == 3 - index
         finals = [words(text.split(" _eos ")[3]) for text in item["dst"]]
         assert [set(column) for column in zip(*finals) if len(set(column)) > 1] == [set(TERMS[term][2])]
 

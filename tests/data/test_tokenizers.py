@@ -185,7 +185,7 @@ def test_real_documents_come_back(tokenizer):
 
 
 def foreign_tokenizer(**tokens):
-    """A pretrained tokenizer of another kind, with its padding and end tokens in places that are not ours."""
+    """A pretrained tokenizer of another kind, with its padding and end tokens under ids that are not ours."""
     backend = train_tokenizer(CORPUS, vocab_size=300).backend_tokenizer
     return PreTrainedTokenizerFast(tokenizer_object=backend, **{"pad_token": "<unk>", "eos_token": "<s>", **tokens})
 

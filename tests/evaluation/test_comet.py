@@ -87,7 +87,7 @@ def scorer(tmp_path):
 
 @pytest.fixture
 def environment(tmp_path, monkeypatch):
-    """Something like unbabel-comet in another place."""
+    """Something like unbabel-comet in another environment."""
 
     def make(works=True, version="2.2.9"):
         package, info = tmp_path / "site" / "comet", tmp_path / "site" / f"unbabel_comet-{version}.dist-info"

@@ -85,7 +85,7 @@ def test_glossary_of_phrases():
         (["Qiao Lian came", "I see Joe", "Qiao Lian left"], 0),
         (["Qiao Lian or Joe came", "I see Joe", "Joe left"], 100),
         (["Joe came", "I see Joe", "Joey left"], 0),
-        (["Qiao Lian came", "I see Qiao", "Qiao left"], 0),  # of two at one place the longer one
+        (["Qiao Lian came", "I see Qiao", "Qiao left"], 0),  # of two at one position the longer one
     ):
         assert value(sources, [hypotheses], glossary=glossary) == expected
     assert value([["Red Army", "the red army", "red", "red"]], [["Rot", "rot", "x", "y"]], terms=["red army"]) == 100
@@ -131,13 +131,13 @@ def slow_consistency(sources, hypotheses, terms):
     kept = repeated = 0
     for document, translation in zip(sources, hypotheses):
         for term in terms:
-            places = [place for place, sentence in enumerate(document) if term in sentence.split()]
-            if len(places) < 2:
+            indices = [index for index, sentence in enumerate(document) if term in sentence.split()]
+            if len(indices) < 2:
                 continue
             chosen = set()
-            for place in places:
+            for index in indices:
                 best = None
-                for word in sorted(set(translation[place].split())):
+                for word in sorted(set(translation[index].split())):
                     if best is None or dice(term, word) > dice(term, best):
                         best = word
                 chosen.add(best)
@@ -163,7 +163,7 @@ def test_equals_slow_reading(seed):
 
 
 def test_consistent_translation_scores_higher():
-    """Every word has one translation, or one of three by chance: the score tells them apart."""
+    """Every word has one translation, or one of three by chance: the score distinguishes them."""
     rng = random.Random(5)
     sources = [[" ".join(rng.sample([f"word{n}" for n in range(60)], 5)) for _ in range(8)] for _ in range(40)]
 

@@ -58,7 +58,7 @@ def test_only_the_context_changes(condition):
         if condition == "true":
             assert one == old
         else:
-            assert (one.index or 0) == len(old.source) - 1  # the place in the document stays
+            assert (one.index or 0) == len(old.source) - 1  # the index in the document stays
         if condition == "empty":
             assert not context(one) and one.source == old.source[-1:]
         else:

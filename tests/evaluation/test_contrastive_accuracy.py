@@ -22,7 +22,7 @@ from hf_docmt.reports.signature import Signature
 
 
 def made(number, correct=0, size=3, phenomenon="p", distance=None, **fields):
-    candidates = tuple(f"{number} {place}" for place in range(size))
+    candidates = tuple(f"{number} {index}" for index in range(size))
     name = fields.pop("suite", "i")
     return SuiteItem(f"{name}:{number}", ("s",), (), candidates, correct, phenomenon, distance, **fields)
 
@@ -99,7 +99,7 @@ def test_bad_scores():
     with pytest.raises(ValueError, match="item i:2: NaN in its scores"):
         accuracy_of(("p", 1, {}, 0, [-1.0, -2.0]), ("p", 1, {}, 0, [-1.0, math.nan]))
     with pytest.raises(ValueError, match=r"a\.json, item 7: NaN in its scores \[nan, 1\.0, 2\.0\]"):
-        contrastive_accuracy([made(1, place="a.json, item 7")], [[math.nan, 1.0, 2.0]])
+        contrastive_accuracy([made(1, location="a.json, item 7")], [[math.nan, 1.0, 2.0]])
     items = [made(1), made(2)]
     with pytest.raises(ValueError, match="1 rows of scores for 2 items"):
         contrastive_accuracy(items, [[1.0, 2.0, 3.0]])
@@ -148,14 +148,14 @@ def test_statistics_by_group():
 
 def bawden_block(number):
     """Four pairs with the same two translations, each right twice."""
-    for place in range(4):
+    for index in range(4):
         texts = (f"{number} ils", f"{number} elles")
-        labels = {"kind": "correct" if place < 2 else "semi-correct", "type": ("m.pl", "f.pl")[place % 2]}
+        labels = {"kind": "correct" if index < 2 else "semi-correct", "type": ("m.pl", "f.pl")[index % 2]}
         yield SuiteItem(
-            f"anaphora:{4 * number + place}",
+            f"anaphora:{4 * number + index}",
             ("before", f"s{number}"),
-            (f"avant {place}",),
-            texts if place % 2 else texts[::-1],
+            (f"avant {index}",),
+            texts if index % 2 else texts[::-1],
             0,
             "anaphora",
             None,

@@ -238,7 +238,7 @@ def test_items_longer_than_learned_positions_are_named(tokenizer):
     fits = replace(item(1, context=0, candidates=2), source=(many,), candidates=(few, many))
     assert len(score_suite(model, tokenizer, [fits], **settings)) == 1
     model.get_encoder().register_forward_hook(lambda *_: pytest.fail("scored"))
-    source = item(2, context=1, source=(many, few), target_context=("",), place="suite.json, item 2")
+    source = item(2, context=1, source=(many, few), target_context=("",), location="suite.json, item 2")
     target = replace(item(3, context=1, candidates=2), source=("", few), target_context=(few,), candidates=(few, many))
     for side, location, long in (("source", r"suite\.json, item 2", source), ("target", "item suite:3", target)):
         words = rf"^{location}: \d+ {side} tokens with their context, but .* learned positions for {limit}; give less"

@@ -180,7 +180,7 @@ def test_an_alignment_stands_in_the_signature():
 
 
 def test_breakdown():
-    """Parts are corpus scores of their sentences; d-BLEU has no places in a document."""
+    """Parts are corpus scores of their sentences; d-BLEU has no index in a document."""
     results = score_translations(
         HYPOTHESES, REFERENCES, dataset="d", split="s", by=["index", "domain"], doc_ids=["a1", "b1"], domains="[a-z]"
     )

@@ -36,7 +36,7 @@ def contrapro(folder, generator):
 def voita(folder, generator):
     entries = []
     for number in range(ITEMS):
-        texts = [f"a _eos b _eos c{number} _eos {place}" for place in range(generator.randint(2, 5))]
+        texts = [f"a _eos b _eos c{number} _eos {index}" for index in range(generator.randint(2, 5))]
         right, distance = generator.randrange(len(texts)), generator.randint(1, 3)
         entries.append(
             {"src": f"w _eos x _eos y _eos z{number}", "dst": texts, "true_ind": right, "ctx_dist": distance}
@@ -61,9 +61,9 @@ def bawden(folder, generator):
     for number in range(ITEMS // 4):
         texts = [[f"p{number}", f"ils {number}"], [f"p{number}", f"elles {number}"]]
         targets = []
-        for place in range(4):
-            right, wrong = texts if place % 2 else texts[::-1]
-            targets.append({("correct", "semi-correct")[place // 2]: right, "incorrect": wrong, "type": "m.sg"})
+        for index in range(4):
+            right, wrong = texts if index % 2 else texts[::-1]
+            targets.append({("correct", "semi-correct")[index // 2]: right, "incorrect": wrong, "type": "m.sg"})
         blocks[str(number + 1)] = {"src": ["b", f"they {number}"], "trg": targets}
     return save(folder / "anaphora.json", blocks)
 
@@ -115,15 +115,15 @@ def evaluate_contrapro(json_path, scores_path, maximize):
 def evaluate_voita(json_path, scores_path, maximize):
     """The lowest loss, the first of several, has to be the one of `true_ind`."""
     losses = [-float(line) if maximize else float(line) for line in scores_path.read_text().split()]
-    found, place = {}, 0
+    found, start = {}, 0
     for entry in json.loads(json_path.read_text()):
-        own = losses[place : place + len(entry["dst"])]
-        place += len(own)
+        own = losses[start : start + len(entry["dst"])]
+        start += len(own)
         best = min(range(len(own)), key=lambda which: (own[which], which))
         for name in ("total", f"distance={entry['ctx_dist']}", "phenomenon=deixis"):
             correct, total = found.get(name, (0, 0))
             found[name] = (correct + (best == entry["true_ind"]), total + 1)
-    assert place == len(losses)
+    assert start == len(losses)
     return found
 
 
@@ -132,9 +132,9 @@ def evaluate_lopes(folder, scores_path, maximize):
     scores = [float(line) for line in scores_path.read_text().splitlines()]
     words = [line.split()[0] for line in (folder / "OpenSubs.current.trg").read_text().splitlines()]
     found = {}
-    for place in range(0, len(scores), 2):
-        right = scores[place] > scores[place + 1] if maximize else scores[place] < scores[place + 1]
-        for name in ("total", f"phenomenon={words[place]}"):
+    for index in range(0, len(scores), 2):
+        right = scores[index] > scores[index + 1] if maximize else scores[index] < scores[index + 1]
+        for name in ("total", f"phenomenon={words[index]}"):
             correct, total = found.get(name, (0, 0))
             found[name] = (correct + right, total + 1)
     return found

@@ -13,7 +13,7 @@ TOKENIZER = word_tokenizer()
 
 
 def item(number: int, context: int, candidates: int = 3, index: int | None = None) -> SuiteItem:
-    lengths = [1 + (number + place) % 4 for place in range(context)]
+    lengths = [1 + (number + sentence) % 4 for sentence in range(context)]
     return SuiteItem(
         item_id=f"suite:{number}",
         source=(*random_text(lengths, seed=number), random_text([3], seed=50 + number)[0]),
@@ -45,7 +45,7 @@ def by_itself(model, one: SuiteItem, candidate: str) -> list[float]:
             )
         state = model.memory_after(outputs)
     found = outputs.logits[0].log_softmax(-1)
-    return [float(found[place, label]) for place, label in enumerate(labels)]
+    return [float(found[position, label]) for position, label in enumerate(labels)]
 
 
 @pytest.mark.parametrize("fields", [{}, {"memory_sides": "source"}, {"memory_sides": "target"}, {"use_bod": True}])

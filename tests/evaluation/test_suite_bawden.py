@@ -9,7 +9,7 @@ from support.suite_files import (
     CHOICES,
     DATA,
     bawden_files,
-    placeless,
+    without_location,
     write_lines,
 )
 
@@ -31,7 +31,7 @@ def test_bawden(tmp_path):
     assert {(item.format, item.languages, item.phenomenon, item.index) for item in items} == {
         ("bawden", ("en", "fr"), "anaphora", 1)
     }
-    assert items[1].place == f"{path}, block 1, pair 2" and items[4].item_id == "anaphora:5"
+    assert items[1].location == f"{path}, block 1, pair 2" and items[4].item_id == "anaphora:5"
     alone = read_suite(path, context=0)[1]
     assert (alone.source, alone.target_context, alone.index) == (("They are red.",), (), 1)
 
@@ -43,20 +43,20 @@ def test_bawden_lexical_choice(tmp_path):
     assert (first.phenomenon, first.labels, first.group) == ("lexical_choice", {"type": "repet"}, "lexical_choice:1")
     assert second.source[0] == "Mad?" and second.candidates == first.candidates[::-1]
     folder = write_lines(tmp_path / "text", bawden_files("lexical_choice", [CHOICES]))
-    assert placeless(read_suite(folder / "lexical_choice.prev.fr")) == placeless([first, second])
+    assert without_location(read_suite(folder / "lexical_choice.prev.fr")) == without_location([first, second])
 
 
 def test_bawden_text(tmp_path):
     folder = write_lines(tmp_path / "text", bawden_files())
     plain = read_suite(folder / "anaphora.current.fr")
     assert [item.group for item in plain] == ["anaphora:1"] * 4 + ["anaphora:2"] * 4
-    assert plain[0].place == f"{folder / 'anaphora.current.en'}, line 1" and plain[1].place.endswith("line 3")
+    assert plain[0].location == f"{folder / 'anaphora.current.en'}, line 1" and plain[1].location.endswith("line 3")
     assert {len(item.labels) for item in plain} == {0}
     (folder / "anaphora.json").write_text(json.dumps({"1": ANAPHORA, "2": ANAPHORA}), encoding="utf-8")
-    told = read_suite(folder / "anaphora.json")
+    labelled = read_suite(folder / "anaphora.json")
     for name in ("current.en", "prev.fr"):
-        assert placeless(read_suite(folder / f"anaphora.{name}")) == placeless(told)
-    assert placeless(plain) == [dataclasses.replace(item, labels={}) for item in placeless(told)]
+        assert without_location(read_suite(folder / f"anaphora.{name}")) == without_location(labelled)
+    assert without_location(plain) == [dataclasses.replace(item, labels={}) for item in without_location(labelled)]
     (folder / "anaphora.json").rename(tmp_path / "blocks.json")
     (folder / "anaphora.prev.fr").write_text("\n" * 16, encoding="utf-8")
     with pytest.raises(ValueError, match=r"current\.en, line 1: its previous sentence is missing or empty"):
@@ -123,4 +123,4 @@ def test_bad_bawden_blocks(tmp_path, block, message):
 def test_real_bawden_files(json_name, name):
     items = read_suite(DATA / "bawden2018_enfr" / f"{json_name}.json")
     assert counts_note(items) is None and len(items) == 200
-    assert placeless(read_suite(DATA / "bawden2018_enfr" / f"{name}.current.en")) == placeless(items)
+    assert without_location(read_suite(DATA / "bawden2018_enfr" / f"{name}.current.en")) == without_location(items)

@@ -60,7 +60,7 @@ def test_contrapro_text(tmp_path):
     assert second.source == ("It's red.",) and second.target_context == ()
     assert first.candidates == ("Sie ist rot.", "Er ist rot.", "Es ist rot.")
     assert (first.phenomenon, first.distance, first.index, first.group) == ("it:sie", None, 2, None)
-    assert (first.languages, first.item_id, second.place) == (
+    assert (first.languages, first.item_id, second.location) == (
         ("en", "de"),
         "contrapro:1",
         f"{folder / 'contrapro.text.en'}, line 4",
@@ -68,10 +68,10 @@ def test_contrapro_text(tmp_path):
     assert read_suite(folder / "contrapro.text.de", context=1)[0].source == ("Here.", "It's red.")
     records = tmp_path / "contrapro.json"
     records.write_text(json.dumps([CONTRAPRO, changed(CONTRAPRO, **{"ante distance": 0})]), encoding="utf-8")
-    told = read_suite(folder / "contrapro.text.en")
-    assert [item.distance for item in told] == [3, 0]
-    assert (told[0].labels, told[0].group, told[0].index) == ({"intrasegmental": "no"}, "1999_1_2.de", 3)
-    assert [item.source for item in told] == [first.source, second.source]
+    items = read_suite(folder / "contrapro.text.en")
+    assert [item.distance for item in items] == [3, 0]
+    assert (items[0].labels, items[0].group, items[0].index) == ({"intrasegmental": "no"}, "1999_1_2.de", 3)
+    assert [item.source for item in items] == [first.source, second.source]
     (folder / "contrapro.text.de").write_text(
         "Sie &apos; ist ROT .\nEr ist rot .\nEs war rot .\n" * 2, encoding="utf-8"
     )

@@ -135,7 +135,7 @@ def test_counts_note():
     whole = [item for far, n in sizes.items() for item in made(n, distance=far, **german)]
     assert counts_note(whole) is None
     assert "distance=>3 441 (published 442)" in counts_note(whole[:-1])
-    assert counts_note(made(12000, **german)) is None  # distances are not told
+    assert counts_note(made(12000, **german)) is None  # distances are not known
     french = {"item_id": "OpenSubs:1", "format": "lopes"}
     items = [item for pronoun in ("il", "elle", "ils", "elles") for item in made(3500, phenomenon=pronoun, **french)]
     assert counts_note(items) is None

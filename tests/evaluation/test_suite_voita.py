@@ -8,7 +8,7 @@ from support.suite_files import (
     DATA,
     VOITA_ITEM,
     changed,
-    placeless,
+    without_location,
     write_lines,
 )
 
@@ -43,7 +43,7 @@ def test_voita_text(tmp_path):
     items = read_suite(folder / "deixis_dev.src", context=1)
     assert [item.candidates for item in items] == [("d", "e", "d"), ("d", "e")]
     assert [(item.source, item.target_context, item.correct) for item in items] == [(("c", "d"), ("c",), 1)] * 2
-    assert [item.place.rpartition("/")[2] for item in items] == ["deixis_dev.src, line 1", "deixis_dev.src, line 4"]
+    assert [item.location.rpartition("/")[2] for item in items] == ["deixis_dev.src, line 1", "deixis_dev.src, line 4"]
     assert (items[0].distance, items[0].phenomenon, items[0].format) == (2, "deixis", "voita")
     assert read_suite(folder / "deixis_dev.dst", context=1) == items
     path.rename(tmp_path / "blocks.json")
@@ -75,6 +75,6 @@ def test_real_voita_files(name, phenomenon, count, candidates):
     assert {item.phenomenon for item in items} == {phenomenon}
     assert all(len(item.source) == 4 and len(item.target_context) == 3 for item in items)
     assert set(Counter(item.distance for item in items)) == {1, 2, 3}
-    assert placeless(read_suite(DATA / "voita2019" / "scoring_data" / f"{name}.dst")) == placeless(items)
+    assert without_location(read_suite(DATA / "voita2019" / "scoring_data" / f"{name}.dst")) == without_location(items)
     assert {item.languages for item in items} == {("en", "ru")}
     assert f"items {count} (published 500)" in counts_note(items)

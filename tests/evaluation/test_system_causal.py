@@ -65,10 +65,10 @@ def test_causal_translation(llama, tokenizer, monkeypatch, side, past):
     assert [len(document) for document in found[1]] == [4, 0, 1, 2]
     assert found[1][0][1] == "" and found[1][2] == [""]
     source, done = DOCUMENTS[3], []
-    for place, sentence in enumerate(source):
+    for index, sentence in enumerate(source):
         prompt = "Translate from English to German.\n\n"
-        if past and place:
-            prompt += f"English: {source[place - 1]}\nGerman: {done[place - 1]}\n"
+        if past and index:
+            prompt += f"English: {source[index - 1]}\nGerman: {done[index - 1]}\n"
         ids = pieces(tokenizer, prompt + f"English: {sentence}\nGerman:")
         start = len(ids)
         with torch.no_grad():

@@ -36,10 +36,10 @@ def test_language_codes(family, past):
         labels = tokenizer(text_target=candidate)["input_ids"]
         source = tokenizer(one.source[-1])["input_ids"]
         if past:
-            before, place = pieces(tokenizer, "b") + [sep], labels.index(code) + 1 if family == "nllb" else 0
-            labels = labels[:place] + before + labels[place:]
-            place = source.index(tokenizer.convert_tokens_to_ids(src)) + 1 if family == "nllb" else 0
-            source = source[:place] + pieces(tokenizer, "a b") + [sep] + source[place:]
+            before, position = pieces(tokenizer, "b") + [sep], labels.index(code) + 1 if family == "nllb" else 0
+            labels = labels[:position] + before + labels[position:]
+            position = source.index(tokenizer.convert_tokens_to_ids(src)) + 1 if family == "nllb" else 0
+            source = source[:position] + pieces(tokenizer, "a b") + [sep] + source[position:]
         current = len(pieces(tokenizer, candidate)) + 1
         stop = len(labels) - labels[::-1].index(eos)
         expected.append(log_probabilities(model, source, labels, range(stop - current, stop)))
@@ -118,5 +118,5 @@ def test_marian_tokenizer(marian_tokenizer):
     files = {"spm_file": tokenizer.spm_files[0], "vocab_file": Path(tokenizer.spm_files[0]).with_name("vocab.json")}
     with pytest.raises(ValueError, match="M2M100Tokenizer has language codes, but tgt_lang is not given"):
         Seq2SeqSystem(model, M2M100Tokenizer(**files), src_lang="en")
-    spans = piece_spans(tokenizer, "rot und groß", is_target=True)  # the word's place for each of its tokens
+    spans = piece_spans(tokenizer, "rot und groß", is_target=True)  # the word's index for each of its tokens
     assert sorted(set(spans)) == [(0, 3), (4, 7), (8, 12)] and len(spans) == len(expected[0]) - 1

@@ -109,7 +109,7 @@ def test_bad_seq2seq(marian, tokenizer):
     with pytest.raises(
         ValueError, match=r"^f\.json, item 7: .* source tokens with their context, but .* positions for 128"
     ):
-        long = item(7, context=1, source=(text(1, 200), text(2, 3)), place="f.json, item 7")
+        long = item(7, context=1, source=(text(1, 200), text(2, 3)), location="f.json, item 7")
         Seq2SeqSystem(marian, tokenizer, past_context=1).token_log_probabilities([long])
     with pytest.raises(ValueError, match="document 1 is str, expected a list of sentences"):
         Seq2SeqSystem(marian, tokenizer).translate([["a"], "b"])

@@ -111,7 +111,9 @@ def test_bad_report_is_refused_before_anything_is_written(model, tokenizer, tmp_
 def test_other_contexts_than_the_true_one_are_left_out(tmp_path):
     about = {"task": "contrastive", "dataset": "pronoun", "split": "all", "metric": "accuracy", "n": 9}
     contexts = ("|context:true", "|context:empty", "|context:random, seed 0", "|context:wrong-document, seed 0", "")
-    results = [Result(**about, value=n, signature=Signature.parse(f"past:1{told}")) for n, told in enumerate(contexts)]
+    results = [
+        Result(**about, value=n, signature=Signature.parse(f"past:1{context}")) for n, context in enumerate(contexts)
+    ]
     Report(model={"name": "m"}, data={}, results=results).write(tmp_path / "report.json")
     report = collect_reports([tmp_path / "report.json"], tmp_path, "someone/model")
     assert [result.value for result in report.results] == [0, 4] and report.name == "someone/model"

@@ -140,9 +140,9 @@ def test_every_architecture_is_here():
 
 def test_loads_without_the_package_and_again(saved):
     root, tasks = saved
-    for place in ("first", "second"):
-        (root / place).mkdir()
-        assert run_without_package(tasks, root / place) == f"checked {len(tasks)}\n"
+    for folder in ("first", "second"):
+        (root / folder).mkdir()
+        assert run_without_package(tasks, root / folder) == f"checked {len(tasks)}\n"
         tasks = [task | {"folder": task["again"], "again": task["again"] + "-again"} for task in tasks]
 
 

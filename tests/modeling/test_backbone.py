@@ -256,9 +256,9 @@ def test_outputs_as_asked():
 
 def test_logits_of_some_places():
     model = backbone().eval()
-    places = torch.rand(BATCH["decoder_input_ids"].shape) < 0.5
+    positions = torch.rand(BATCH["decoder_input_ids"].shape) < 0.5
     with torch.no_grad():
-        torch.testing.assert_close(model.logits_at(places, **BATCH), model(**BATCH).logits[places])
+        torch.testing.assert_close(model.logits_at(positions, **BATCH), model(**BATCH).logits[positions])
 
 
 def test_larger_vocabulary():

@@ -224,7 +224,7 @@ def test_bf16_weights():
     scores = logits(half, INPUTS | {"decoder_input_ids": found.sequences[:, :-1]}).float().log_softmax(-1)
     for row, ids in enumerate(found.sequences[:, 1:].tolist()):
         ids = ids[: ids.index(EOS) + 1] if EOS in ids else ids
-        total = sum(float(scores[row, place, token]) for place, token in enumerate(ids))
+        total = sum(float(scores[row, position, token]) for position, token in enumerate(ids))
         assert abs(total / len(ids) - float(found.sequences_scores[row])) < 0.05
 
 

@@ -142,9 +142,9 @@ def shortened(model, states: torch.Tensor) -> torch.Tensor:
         assigned = torch.stack([normalized(config.categorizer, scores) for scores in columns])
         assigned = assigned if kind == "grouping" else assigned.T  # c_ik
         pooled = torch.stack([sum(assigned[i, k] * states[i] for i in range(len(states))) for k in range(size)])
-    attended = attention(weights, f"{name}.attn", pooled, states, config.encoder_attention_heads)
-    places = weights[f"{name}.embed_positions.weight"][: len(pooled)]
-    return norm(weights, f"{name}.layer_norm", pooled + attended) + places
+    residual = attention(weights, f"{name}.attn", pooled, states, config.encoder_attention_heads)
+    positions = weights[f"{name}.embed_positions.weight"][: len(pooled)]
+    return norm(weights, f"{name}.layer_norm", pooled + residual) + positions
 
 
 def max_of(values: torch.Tensor) -> torch.Tensor:
@@ -533,10 +533,10 @@ def test_batches_keep_to_their_budget(sides, bod):
     examples = architecture.examples(corpus, word_tokenizer(), config)
     collate = architecture.collator(config, word_tokenizer())
     sizes = []
-    for places in TokenBudgetBatchSampler(examples.side_lengths, 200, shuffle=False):
-        batch = collate([examples[place] for place in places])
+    for indices in TokenBudgetBatchSampler(examples.side_lengths, 200, shuffle=False):
+        batch = collate([examples[index] for index in indices])
         sizes.append(sum(batch[name].numel() for name in ("input_ids", "labels", "context_input_ids")))
-        exact = [examples.side_lengths[places][:, column].max() for column in (0, 1)]
+        exact = [examples.side_lengths[indices][:, column].max() for column in (0, 1)]
         assert exact == [batch["input_ids"].shape[1], batch["labels"].shape[1]]
     assert max(sizes) <= 200 and sum(sizes) / len(sizes) > 120
 

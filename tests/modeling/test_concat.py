@@ -111,7 +111,7 @@ def added_vectors(model, ids: list[int], count: int, side: str, alone: bool = Fa
     config = model.config
     future = 0 if alone else config.future_context
     first, again, sentence = [], [], 0
-    for place, token in enumerate(ids):
+    for position, token in enumerate(ids):
         current = max(count - 1 - future, 0)
         if sentence <= current:
             number = current - sentence + 1  # k: 1 is the current sentence, counted from right to left
@@ -119,19 +119,19 @@ def added_vectors(model, ids: list[int], count: int, side: str, alone: bool = Fa
             number = config.past_context + 1 + sentence - current
         number = max(1, number)
         if config.segment_encoding == "none":
-            first.append(position_vector(model, place, side))
+            first.append(position_vector(model, position, side))
         elif config.segment_encoding == "shift":
-            again.append(position_vector(model, place + sentence * (config.segment_shift or 0), side))
+            again.append(position_vector(model, position + sentence * (config.segment_shift or 0), side))
             first.append(again[-1])
         elif config.pse_dim:
-            position = sine_vector(
-                place + config.position_offset, config.d_model - config.pse_dim, config.position_type
+            encoding = sine_vector(
+                position + config.position_offset, config.d_model - config.pse_dim, config.position_type
             )
-            again.append(torch.cat([position, segment_vector(model, number, config.pse_dim, side)]))
+            again.append(torch.cat([encoding, segment_vector(model, number, config.pse_dim, side)]))
             first.append(again[-1])
         else:
             again.append(segment_vector(model, number, config.d_model, side))
-            first.append(position_vector(model, place, side) + again[-1])
+            first.append(position_vector(model, position, side) + again[-1])
         if token == SEP:
             sentence += 1
     later = torch.stack(again) if config.persistent else 0

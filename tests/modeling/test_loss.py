@@ -17,14 +17,14 @@ def by_hand(logits, labels, weights=None, smoothing=0.0, count=None) -> float:
     """Lupo et al. (2023), appendix A; label smoothing as a mixture with the uniform distribution."""
     total, tokens = 0.0, 0
     for row in range(len(labels)):
-        for place, label in enumerate(labels[row].tolist()):
+        for position, label in enumerate(labels[row].tolist()):
             if label == -100:
                 continue
-            scores = logits[row, place].tolist()
+            scores = logits[row, position].tolist()
             normal = math.log(sum(math.exp(score) for score in scores))
             losses = [normal - score for score in scores]
             loss = (1 - smoothing) * losses[label] + smoothing * sum(losses) / len(losses)
-            total += loss * (1 if weights is None else float(weights[row, place]))
+            total += loss * (1 if weights is None else float(weights[row, position]))
             tokens += 1
     return total / (tokens if count is None else count)
 
@@ -46,11 +46,11 @@ def test_gradients_are_those_of_the_weighted_distribution():
     weighted_cross_entropy(logits, LABELS, weights, 0.2).backward()
     expected = torch.zeros_like(logits)
     for row in range(2):
-        for place, label in enumerate(LABELS[row].tolist()):
+        for position, label in enumerate(LABELS[row].tolist()):
             if label != -100:
                 target = torch.full((7,), 0.2 / 7)
                 target[label] += 0.8
-                expected[row, place] = weights[row, place] * (logits[row, place].softmax(0) - target) / 6
+                expected[row, position] = weights[row, position] * (logits[row, position].softmax(0) - target) / 6
     torch.testing.assert_close(logits.grad, expected.detach())
 
 
@@ -83,7 +83,7 @@ def window_batch(model, context_discount):
     corpus = documents_of((random_text([3, 2, 1, 2], seed=1), random_text([2, 3, 2, 1], seed=2)))
     examples = registry.get("concat").examples(corpus, word_tokenizer(), model.config)
     collate = registry.get("concat").collator(model.config, word_tokenizer(), context_discount)
-    return collate([examples[place] for place in range(4)])
+    return collate([examples[index] for index in range(4)])
 
 
 @pytest.mark.parametrize("discount", [0.0, 0.01, 1.0])

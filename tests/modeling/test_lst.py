@@ -67,7 +67,7 @@ def long_short_attention(weights, name: str, states, heads: int, causal: bool, i
     query, key, value = (
         linear(weights, f"{name}.{part}_proj", states).split(states.shape[1] // heads, dim=1) for part in "qkv"
     )
-    sentence = [ids[:place].count(SEP) for place in range(len(ids))]  # s(i)
+    sentence = [ids[:position].count(SEP) for position in range(len(ids))]  # s(i)
     projection = torch.cat([weights[f"{name}.out_proj.weight"], weights[f"{name}.sentence_proj.weight"]], dim=1)
     rows = []
     for i in range(len(ids)):
@@ -109,11 +109,11 @@ def test_own_branch_sees_the_own_sentence_only():
     for attention in self_attentions(model):
         attention.out_proj.weight.zero_()
     ids = SENTENCES["input_ids"]
-    changed = torch.where(torch.arange(8) == 3, 20, ids)  # in the second sentence, places 2 to 4
+    changed = torch.where(torch.arange(8) == 3, 20, ids)  # in the second sentence, positions 2 to 4
     before, after = (model.get_encoder()(input_ids=x).last_hidden_state for x in (ids, changed))
     assert (before != after).any(dim=-1)[0].tolist() == [False] * 2 + [True] * 3 + [False] * 3
     ids = SENTENCES["decoder_input_ids"]
-    changed = torch.where(torch.arange(8) == 4, 20, ids)  # in the second sentence, places 4 to 6
+    changed = torch.where(torch.arange(8) == 4, 20, ids)  # in the second sentence, positions 4 to 6
     before, after = (logits(model, SENTENCES | {"decoder_input_ids": x}) for x in (ids, changed))
     assert (before != after).any(dim=-1)[0].tolist() == [False] * 4 + [True] * 3 + [False]
 

@@ -122,7 +122,7 @@ def reading(model, memory: dict[str, list[torch.Tensor]], after: dict | None = N
         mine = memory[side][layers.index(number)]
         inputs = norm(weights, f"{name}.state_layer_norm", states) if config.normalize_before else states
         if after is not None:
-            old = mine + torch.stack([sine_vector(place, config.d_model) for place in range(config.memory_size)])
+            old = mine + torch.stack([sine_vector(position, config.d_model) for position in range(config.memory_size)])
             new = old + attention(weights, f"{name}.update_attn", old, inputs, heads)
             new = norm(weights, f"{name}.update_attn_layer_norm", new)
             new = new + feed_forward(weights, name, new, config.activation_function)

@@ -79,8 +79,8 @@ class TestRouting(SeparateContext):
         contexts = []
         for offset, _, ids in row["context"]:
             outputs = layer_outputs(model, ids, table[0 if offset < 0 else 2])
-            place = offset + config.past_context - (offset > 0)
-            contexts.append((place, "past" if offset < 0 else "future", outputs))
+            index = offset + config.past_context - (offset > 0)
+            contexts.append((index, "past" if offset < 0 else "future", outputs))
 
         def after_self_attention(side, number, states):
             if side == "decoder":
@@ -127,8 +127,8 @@ class TestDocT(SeparateContext):
         contexts = []
         for offset, _, ids in sentences:
             states = reference_stack(model, "encoder", ids, layers="model.encoder.context_layers")
-            place = offset + config.past_context - (offset > 0)
-            contexts.append((place, "past" if offset < 0 else "future", states))
+            index = offset + config.past_context - (offset > 0)
+            contexts.append((index, "past" if offset < 0 else "future", states))
 
         def after_self_attention(side, number, states):
             name = f"model.{side}.layers.{number}.context"
@@ -262,11 +262,11 @@ def test_every_context_sentence_is_read_once(architecture, fields):
     assert model.translate_documents(DOCUMENTS, word_tokenizer(), "sequential", 2, **SHORT) == kept
     past, future = model.config.past_context, model.config.future_context
     needed = {
-        (number, other, architecture == "routing" and other > place)
+        (number, other, architecture == "routing" and other > index)
         for number, document in enumerate(DOCUMENTS)
-        for place in range(len(document))
-        for other in range(max(0, place - past), min(len(document), place + future + 1))
-        if other != place
+        for index in range(len(document))
+        for other in range(max(0, index - past), min(len(document), index + future + 1))
+        if other != index
     }
     assert len(read) == len(set(read)) == len(needed)
     assert not translators[0].cache

@@ -124,7 +124,7 @@ def test_far_positions_are_exact():
     position = 1_000_003
     found = sinusoid(torch.tensor([position]), 6)[0]
     assert found.dtype == torch.float32
-    for place, exponent in enumerate((0, 1 / 3, 2 / 3)):
+    for column, exponent in enumerate((0, 1 / 3, 2 / 3)):
         angle = position / 10000**exponent
-        assert math.isclose(found[place], math.sin(angle), abs_tol=1e-6)
-        assert math.isclose(found[place + 3], math.cos(angle), abs_tol=1e-6)
+        assert math.isclose(found[column], math.sin(angle), abs_tol=1e-6)
+        assert math.isclose(found[column + 3], math.cos(angle), abs_tol=1e-6)

@@ -99,8 +99,8 @@ class TestWindow(Battery):
 
 
 def alignment(config, source: list[int], target: list[int]) -> list[int]:
-    """b_i of section 3.3 in decoding, counted from 1, of what is read at each place; none past the source."""
-    begins = [1] + [place + 2 for place, token in enumerate(source) if token == SEP]  # first token of every sentence
+    """b_i of section 3.3 in decoding, counted from 1, of what is read at each position; none past the source."""
+    begins = [1] + [index + 2 for index, token in enumerate(source) if token == SEP]  # first token of every sentence
     found, last = [], 0
     for i, token in enumerate(target, 1):
         if config.alignment == "one_to_one":
@@ -129,7 +129,7 @@ def reference_stack(model, side: str, ids: list[int], memory=None, aligned=None)
     w, heads = config.window, getattr(config, f"{side}_attention_heads")
     states = torch.stack([weights[f"model.{side}.embed_tokens.weight"][id] for id in ids]) * math.sqrt(config.d_model)
     if config.position == "absolute":
-        states = states + torch.stack([position_vector(model, place, side) for place in range(len(ids))])
+        states = states + torch.stack([position_vector(model, number, side) for number in range(len(ids))])
     if config.layernorm_embedding:
         states = norm(weights, f"model.{side}.layernorm_embedding", states)
     own = list(range(1, len(ids) + 1))
@@ -191,24 +191,24 @@ def shapes(count: int):
 
 
 def centres_of(kind: str, length: int, keys: int, limits, draw: torch.Generator) -> torch.Tensor:
-    """Places of keys (B, I) by each alignment; sentences are of random lengths."""
+    """Positions of keys (B, I) by each alignment; sentences are of random lengths."""
     own = torch.arange(length)
     if kind in ("self", "causal"):
         return own[None]
     rows = []
     for first, end in limits:
         if kind == "proportional":
-            places = first + (own + 1) * (end - first) // length - 1
+            positions = first + (own + 1) * (end - first) // length - 1
         elif kind == "one_to_one":
-            places = first + own
+            positions = first + own
         elif kind == "sentence":
             begins = torch.randint(0, keys, (length,), generator=draw)
             jumps = (torch.rand(length, generator=draw) < 0.05).long()
             last = (jumps * own).cummax(0).values
-            places = torch.where(last > 0, begins[last], first) + own - last
+            positions = torch.where(last > 0, begins[last], first) + own - last
         else:
-            places = torch.randint(0, keys, (length,), generator=draw)
-        rows.append(places.clamp(max=end - 1).clamp(min=min(first, keys - 1)))
+            positions = torch.randint(0, keys, (length,), generator=draw)
+        rows.append(positions.clamp(max=end - 1).clamp(min=min(first, keys - 1)))
     return torch.stack(rows)
 
 

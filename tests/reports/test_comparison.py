@@ -49,7 +49,7 @@ def test_same_signature_shares_a_row():
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "keys"),
     [
         ({"signature": "logprob:sum|past:0|version:1"}, "past"),
         ({"signature": "logprob:mean|past:3|version:2"}, "logprob, version"),
@@ -59,12 +59,12 @@ def test_same_signature_shares_a_row():
         ({"beams": 4}, "beams"),
     ],
 )
-def test_another_measurement_has_a_row_of_its_own(change, told):
+def test_another_measurement_has_a_row_of_its_own(change, keys):
     found = compare_reports([report("a", result(40.0)), report("b", result(60.0, **change)), report("c", result(70.0))])
     assert [values for *_, values in cells(found)] == [{"a": 40.0, "c": 70.0}, {"b": 60.0}]
     assert [row.letter for row in found.rows] == ["a", "b" if "signature" in change else "a"]
     (note,) = found.notes
-    assert note.startswith(f"Rows apart because of different {told}: pronoun accuracy.")
+    assert note.startswith(f"Rows apart because of different {keys}: pronoun accuracy.")
 
 
 def test_another_split_or_dataset_is_another_score():
@@ -86,11 +86,11 @@ def test_no_row_mixes_signatures():
         for name in "abcd":
             results = {}
             for dataset in ("p", "q"):
-                told = {"past": rng.choice("03"), "ties": rng.choice("wr")}
+                measured = {"past": rng.choice("03"), "ties": rng.choice("wr")}
                 strategy = rng.choice([None, "sliding"])
-                signature = "|".join(f"{key}:{value}" for key, value in told.items())
+                signature = "|".join(f"{key}:{value}" for key, value in measured.items())
                 results[dataset] = result(rng.random(), dataset=dataset, signature=signature, strategy=strategy)
-                pool[name, dataset] = told | {"strategy": strategy}
+                pool[name, dataset] = measured | {"strategy": strategy}
             reports.append(report(name, *results.values()))
         found = compare_reports(reports, may_differ=[key for key in may_differ if any_has(reports, key)])
         together = {
@@ -131,11 +131,11 @@ def test_what_may_differ_is_told_in_the_order_of_the_columns():
 
 
 def test_examples():
-    """The two reports of the repository: apart as they are, together where strategy and past may differ."""
-    apart, together = compare_reports(EXAMPLES), compare_reports(EXAMPLES, may_differ=["strategy", "past"])
+    """The two reports of the repository share no row as they are, and all where strategy and past may differ."""
+    separate, together = compare_reports(EXAMPLES), compare_reports(EXAMPLES, may_differ=["strategy", "past"])
     results = [Report.read(path).results for path in EXAMPLES]
-    assert len(apart.rows) == 16 and all(len(row.figures) == 1 for row in apart.rows)
-    assert [note.split(":")[0] for note in apart.notes] == [
+    assert len(separate.rows) == 16 and all(len(row.figures) == 1 for row in separate.rows)
+    assert [note.split(":")[0] for note in separate.notes] == [
         "Rows apart because of different strategy",
         "Rows apart because of different past",
     ]
@@ -303,9 +303,9 @@ def test_rows_whose_signatures_may_differ_are_tested():
     sentence = accuracy(BASE, [10] * 8, signature="logprob:sum|past:0", strategy="sentence")
     sliding = accuracy(BETTER, [10] * 8, signature="logprob:sum|past:3", strategy="sliding")
     reports = [report("a", sentence), report("b", sliding)]
-    apart = compare_reports(reports, baseline="a")
-    assert apart.rows[1].figures["b"].test is None
-    assert "Not tested, no figure of a in the row: pronoun accuracy of b." in apart.notes
+    found = compare_reports(reports, baseline="a")
+    assert found.rows[1].figures["b"].test is None
+    assert "Not tested, no figure of a in the row: pronoun accuracy of b." in found.notes
     together = compare_reports(reports, baseline="a", may_differ=("past", "strategy"))
     assert together.rows[0].figures["b"].test.significant
 
@@ -352,11 +352,13 @@ def test_what_cannot_be_tested_is_told():
     found = compare_reports(reports, baseline="a")
     assert {s for row in found.rows for s, figure in row.figures.items() if figure.test} == {"b", "f"}
     assert found.notes[1].startswith("* differs from a with p < 0.05 (bootstrap") and "; 2 tests," in found.notes[1]
-    told = sorted(found.notes[2:])
+    notes = sorted(found.notes[2:])
     assert (
-        told[0].startswith("Not tested, d: ") and "77.0000" in told[0] and told[0].endswith(": pronoun accuracy of d.")
+        notes[0].startswith("Not tested, d: ")
+        and "77.0000" in notes[0]
+        and notes[0].endswith(": pronoun accuracy of d.")
     )
-    assert told[1:] == [
+    assert notes[1:] == [
         "Not tested, fewer than two documents with something to score: deixis accuracy of b.",
         "Not tested, no statistics in the reports: pronoun accuracy of e.",
         "Not tested, scored on other documents than the baseline, or in another order: pronoun accuracy of c.",

@@ -87,7 +87,7 @@ def test_equals_sacrebleu(kind, method, monkeypatch):
     monkeypatch.setenv("SACREBLEU_SEED", "7")
     metrics = {"BLEU": BLEU(), "chrF2": CHRF(), "TER": TER()}
     _, expected = PairedTest(list(SYSTEMS.items()), metrics, [REFERENCES], test_type=kind, n_samples=300)()
-    for metric, told in zip(("s-BLEU", "chrF", "TER"), (expected[name] for name in metrics)):
+    for metric, outcomes in zip(("s-BLEU", "chrF", "TER"), (expected[name] for name in metrics)):
         results = {}
         for name, sentences in SYSTEMS.items():
             documents = [[[s] for s in side] for side in (sentences, REFERENCES)]
@@ -96,12 +96,12 @@ def test_equals_sacrebleu(kind, method, monkeypatch):
         with monkeypatch.context() as strict:
             strict.setattr(significance, "_TOLERANCE", -1e-9)
             counted = compare_systems(results, "a", method, samples=300, seed=7)
-        expected_p = [outcome.p_value for outcome in told[1:]]
+        expected_p = [outcome.p_value for outcome in outcomes[1:]]
         assert [outcome.p_value for outcome in counted.values()] == expected_p
         if metric != "TER":
             assert [outcome.p_value for outcome in found.values()] == expected_p
         assert 0.01 < found["b"].p_value < 0.9 and found["c"].p_value < 0.05
-        assert results["c"].value == told[2].score
+        assert results["c"].value == outcomes[2].score
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -181,8 +181,8 @@ def test_false_alarms():
 def test_sentences_of_a_document_are_not_independent():
     """With documents right or wrong as a whole, intervals are as wide as for as many sentences as documents."""
     whole = result([[8, 8]] * 12 + [[0, 8]] * 12)
-    apart = result([[1, 1]] * 96 + [[0, 1]] * 96)
-    widths = [high - low for low, high in map(interval_of, (whole, apart))]
+    separate = result([[1, 1]] * 96 + [[0, 1]] * 96)
+    widths = [high - low for low, high in map(interval_of, (whole, separate))]
     assert widths[0] == pytest.approx(39, abs=5) and widths[1] == pytest.approx(14, abs=2)
 
 

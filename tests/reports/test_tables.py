@@ -92,8 +92,8 @@ def test_markdown(comparison):
     lines = format_comparison(comparison, "markdown").splitlines()
     table, below = lines[: lines.index("")], lines[lines.index("") + 1 :]
     assert len({len(line) for line in table}) == 1
-    places = [[place for place, sign in enumerate(line) if sign == "|"] for line in table]
-    assert all(found == places[0] for found in places)
+    columns = [[column for column, sign in enumerate(line) if sign == "|"] for line in table]
+    assert all(found == columns[0] for found in columns)
     assert [cell.endswith(":") for cell in split_cells(table[1])] == [False, False, False, True, True, True]
     assert split_cells(table[2]) == ["pronoun", "accuracy (a)", "", "450", "9.50", "100.00* [98.13, 100.00]"]
     assert split_cells(table[4]) == ["", "", "distance=>3", "80", "-", "-1.25"]
@@ -189,7 +189,7 @@ def test_latex_escapes(comparison):
     assert tex_text(code) == NASTY
     assert tex_text(lines[-2].removesuffix(r"\par")) == NASTY + " second line"
     bare = re.sub(r"\\[{}]", "", source)  # braces that are not printed
-    depths = [bare[:place].count("{") - bare[:place].count("}") for place in range(len(bare) + 1)]
+    depths = [bare[:end].count("{") - bare[:end].count("}") for end in range(len(bare) + 1)]
     assert min(depths) == 0 and depths[-1] == 0
     assert re.findall(r"\\(begin|end)\{(\w+)\}", source) == [
         ("begin", "table"),

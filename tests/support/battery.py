@@ -135,16 +135,16 @@ class Battery:
         reach = self.reach(model.config)
         source, target = random_text([3] * 6, seed=5), random_text([3] * 6, seed=6)
         before = self.current_logits(model, source, target)
-        for place in range(6):
+        for index in range(6):
             after = {
-                "source": self.current_logits(model, other_word(source, place), target),
-                "target": self.current_logits(model, source, other_word(target, place)),
+                "source": self.current_logits(model, other_word(source, index), target),
+                "target": self.current_logits(model, source, other_word(target, index)),
             }
             for side, changed in after.items():
-                if place - CURRENT in reach[side]:
-                    assert (changed - before).abs().max() > 1e-4, (side, place - CURRENT)
+                if index - CURRENT in reach[side]:
+                    assert (changed - before).abs().max() > 1e-4, (side, index - CURRENT)
                 else:
-                    assert torch.equal(changed, before), (side, place - CURRENT)
+                    assert torch.equal(changed, before), (side, index - CURRENT)
 
     def current_logits(self, model, source: list[str], target: list[str]) -> torch.Tensor:
         """Logits of the tokens that count for the current sentence, of a chunk all of them."""
@@ -216,7 +216,7 @@ class Battery:
         forced = logits(model, repeated | {"decoder_input_ids": found.sequences[:, :-1]}).log_softmax(-1)
         for row, ids in enumerate(found.sequences[:, 1:].tolist()):
             length = ids.index(EOS) + 1 if EOS in ids else len(ids)
-            total = sum(float(forced[row, place, ids[place]]) for place in range(length))
+            total = sum(float(forced[row, position, ids[position]]) for position in range(length))
             assert math.isclose(total / length, float(found.sequences_scores[row]), abs_tol=1e-4)
 
     def test_generation_of_a_row_alone(self, model, batch):
@@ -238,7 +238,7 @@ class Battery:
             assert got == (name not in self.untrained(model)), name
 
     def test_parts_of_a_batch_add_up(self, model, batch):
-        """The loss of a large batch is the sum of its parts' losses, each told of the whole number of tokens."""
+        """The loss of a large batch is the sum of its parts' losses, each given the whole number of tokens."""
         examples = self.examples(model.config)
         count = (batch["labels"] != -100).sum()
         parts = [self.collate(model.config, examples[:1]), self.collate(model.config, examples[1:])]
@@ -365,8 +365,8 @@ def rows_of(batch: dict, index) -> dict:
     return {name: value[index] for name, value in batch.items()}
 
 
-def other_word(sentences: list[str], place: int) -> list[str]:
-    """Sentences with another first word in the one at `place`."""
-    first, *rest = sentences[place].split()
+def other_word(sentences: list[str], index: int) -> list[str]:
+    """Sentences with another first word in the one at `index`."""
+    first, *rest = sentences[index].split()
     changed = " ".join(["w7" if first != "w7" else "w8", *rest])
-    return [*sentences[:place], changed, *sentences[place + 1 :]]
+    return [*sentences[:index], changed, *sentences[index + 1 :]]

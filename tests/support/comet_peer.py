@@ -29,7 +29,7 @@ def build(folder: Path) -> RegressionMetric:
     """A model that pools by average over a mix of layers, as wmt22-comet-da; subwords are single characters."""
     torch.manual_seed(0)
     words = ["<s>", "<pad>", "</s>", "<unk>", *map(chr, range(ord("a"), ord("z") + 1))]
-    tokenizer = Tokenizer(models.WordLevel({word: place for place, word in enumerate(words)}, unk_token="<unk>"))
+    tokenizer = Tokenizer(models.WordLevel({word: index for index, word in enumerate(words)}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"\S"), "removed", invert=True)
     tokenizer.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
     XLMRobertaTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)

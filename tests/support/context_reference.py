@@ -44,16 +44,16 @@ def plain_size(config) -> int:
 
 
 def normalized(kind: str, scores: torch.Tensor) -> torch.Tensor:
-    """Softmax, or sparsemax by trying every number of nonzero places."""
+    """Softmax, or sparsemax by trying every number of nonzero weights."""
     if kind == "softmax":
         return scores.exp() / scores.exp().sum()
-    order = sorted(range(len(scores)), key=lambda place: -scores[place].item())
+    order = sorted(range(len(scores)), key=lambda index: -scores[index].item())
     for count in range(len(scores), 0, -1):
         chosen = order[:count]
         threshold = (scores[chosen].sum() - 1) / count
-        if all(scores[place] > threshold for place in chosen):
+        if all(scores[index] > threshold for index in chosen):
             return torch.stack([scores[i] - threshold if i in chosen else scores[i] * 0 for i in range(len(scores))])
-    raise AssertionError("one place is always possible")
+    raise AssertionError("one nonzero weight is always possible")
 
 
 def positions(model, length: int) -> torch.Tensor:
@@ -81,13 +81,13 @@ def selected(model, name: str, states: torch.Tensor, contexts: list, side: str =
     config, weights = model.config, weights_of(model)
     heads = getattr(config, f"{side}_attention_heads")
     read = {
-        place: attention(weights, f"{name}.attn", states, context @ weights[f"{name}.{when}_proj.weight"].T, heads)
-        for place, when, context in contexts
+        index: attention(weights, f"{name}.attn", states, context @ weights[f"{name}.{when}_proj.weight"].T, heads)
+        for index, when, context in contexts
     }
     rows = []
     for word, x in enumerate(states):
         hidden = F.relu(weights[f"{name}.selection.fc1.weight"] @ x + weights[f"{name}.selection.fc1.bias"])
         scores = [*(weights[f"{name}.selection.fc2.weight"] @ hidden), torch.tensor(0.0)]
         total = sum(score.exp() for score in scores)
-        rows.append(sum((scores[place].exp() / total * read[place][word] for place in read), start=torch.zeros_like(x)))
+        rows.append(sum((scores[index].exp() / total * read[index][word] for index in read), start=torch.zeros_like(x)))
     return torch.stack(rows)

@@ -22,13 +22,13 @@ SIZES = {
     "max_position_embeddings": 128,
 }
 LETTERS = ["▁", *"abcdefghij", "▁der", "▁die"]
-NLLB_VOCAB = {token: place for place, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", *LETTERS, "▁d", "er"])}
+NLLB_VOCAB = {token: index for index, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", *LETTERS, "▁d", "er"])}
 
 
 def multilingual(family):
     """A tiny model of `mbart` or `nllb`, its tokenizer, and two of its language codes."""
     if family == "mbart":
-        vocab = [(token, -float(place)) for place, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", *LETTERS])]
+        vocab = [(token, -float(index)) for index, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", *LETTERS])]
         tokenizer = MBartTokenizer(vocab=vocab)
         config = MBartConfig(**SIZES, vocab_size=len(tokenizer), scale_embedding=True)
         return randomised(MBartForConditionalGeneration(config)), tokenizer, ("en_XX", "ro_RO")

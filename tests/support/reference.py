@@ -38,7 +38,7 @@ def reference_row(
 ) -> torch.Tensor:
     """Logits (T, V) of one row. `added[i]` (length, D) is added to the input of layer i (None = nothing).
 
-    `self_attention(weights, name, states, heads, causal, ids)` takes the place of the plain one, and
+    `self_attention(weights, name, states, heads, causal, ids)` replaces the plain one, and
     `after_self_attention(side, number, states)` is what follows it in a layer.
     """
     memory = reference_stack(model, "encoder", source, source_added, None, self_attention, after_self_attention)
@@ -132,11 +132,11 @@ def attention(weights, name: str, states, memory, heads: int, causal: bool = Fal
         for part, x in (("q", states), ("k", memory), ("v", memory))
     )
     rows = []
-    for place in range(len(states)):
-        seen = place + 1 if causal else len(memory)
+    for position in range(len(states)):
+        seen = position + 1 if causal else len(memory)
         parts = []
         for q, k, v in zip(query, key, value):
-            scores = k[:seen] @ q[place] / math.sqrt(q.shape[1])  # (S,)
+            scores = k[:seen] @ q[position] / math.sqrt(q.shape[1])  # (S,)
             parts.append(F.softmax(scores, dim=0) @ v[:seen])
         rows.append(torch.cat(parts))
     return linear(weights, f"{name}.out_proj", torch.stack(rows))

@@ -45,31 +45,31 @@ class Slow:
             eos_token_id=stops,
             **self.options,
         )[0, len(prompt) :].tolist()
-        return found[: next((place for place, id in enumerate(found) if id in stops), None)]
+        return found[: next((length for length, id in enumerate(found) if id in stops), None)]
 
     def sequential(self, document: list[str]) -> list[str]:
         """Windows that slide, or the chunk that the sentence is in."""
         source, target = self.ids(document), []
-        for place in range(len(source)):
+        for index in range(len(source)):
             if self.config.view == "chunk":
-                first, end, missing = *self.chunk(source, place), 0
+                first, end, missing = *self.chunk(source, index), 0
             else:
-                first, end = max(0, place - self.config.past_context), place + 1 + self.config.future_context
+                first, end = max(0, index - self.config.past_context), index + 1 + self.config.future_context
                 missing = max(0, end - len(source))
             both = self.config.context_sides == "both"
             bod = self.config.use_bod and first == 0
             target.append(
                 self.generate(
                     source[first:end] + [[]] * missing,
-                    target[first:place] if both else [],
+                    target[first:index] if both else [],
                     bod,
-                    bod if both else bod and place == 0,
+                    bod if both else bod and index == 0,
                     [EOS, SEP],
                 )
             )
         return [self.tokenizer.decode(ids, skip_special_tokens=True) for ids in target]
 
-    def chunk(self, source: list[list[int]], place: int) -> tuple[int, int]:
+    def chunk(self, source: list[list[int]], index: int) -> tuple[int, int]:
         """First sentence and end of the part: equal shares of the tokens, the fewest of which none passes the limit."""
         ends = [sum(len(ids) + 1 for ids in source[: number + 1]) for number in range(len(source))]
         limit = max(self.config.chunk_tokens, *(len(ids) + 1 for ids in source))
@@ -79,4 +79,4 @@ class Slow:
             sizes = [borders[end] - borders[first] for first, end in zip(sorted(cuts), sorted(cuts)[1:])]
             if max(sizes) <= limit:
                 break
-        return max(cut for cut in cuts if cut <= place), min(cut for cut in cuts if cut > place)
+        return max(cut for cut in cuts if cut <= index), min(cut for cut in cuts if cut > index)

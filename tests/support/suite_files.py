@@ -115,8 +115,8 @@ def bawden_files(name="anaphora", blocks=(ANAPHORA, ANAPHORA)):
             right = target["correct"] if "correct" in target else target["semi-correct"]
             pairs += [(example["src"], right), (example["src"], target["incorrect"])]
     return {
-        f"{name}.{part}.{lang}": [pair[side][place] for pair in pairs]
-        for place, part in enumerate(("prev", "current"))
+        f"{name}.{part}.{lang}": [pair[side][index] for pair in pairs]
+        for index, part in enumerate(("prev", "current"))
         for side, lang in enumerate(("en", "fr"))
     }
 
@@ -138,5 +138,5 @@ def changed(item, **changes):
     return {key: value for key, value in item.items() if value is not ...}
 
 
-def placeless(items):
-    return [dataclasses.replace(item, place="") for item in items]
+def without_location(items):
+    return [dataclasses.replace(item, location="") for item in items]

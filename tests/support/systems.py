@@ -21,7 +21,7 @@ LANGUAGES = {"source_lang": "English", "target_lang": "German"}
 
 def text(seed, words):
     generator = torch.Generator().manual_seed(seed)
-    return " ".join(WORDS[place] for place in torch.randint(len(WORDS), (words,), generator=generator))
+    return " ".join(WORDS[index] for index in torch.randint(len(WORDS), (words,), generator=generator))
 
 
 def item(number, context=2, candidates=3, **changes):

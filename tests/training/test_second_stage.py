@@ -78,7 +78,7 @@ def test_frozen_first_stage_resumed(corpus, tmp_path, sentence_model, monkeypatc
 
 
 def test_context_of_a_first_stage(corpus, tmp_path, sentence_model):
-    """A sentence-level model's own lack of context is not that of a model that reads context sentences apart."""
+    """A sentence-level model's own lack of context is not that of a model that encodes context sentences separately."""
     model, tokenizer = registry.load_model(sentence_model[0])
     assert (model.config.past_context, model.config.context_sides) == (0, "both")
     for architecture, context in {"doct": (2, 0), "routing": (1, 1), "multiencoder": (1, 0)}.items():

@@ -86,15 +86,15 @@ def test_the_gradient_goes_back_so_many_sentences(tmp_path, sides, reach, window
     number = 0
     for source, _ in TEXTS:
         states = [{}]  # before each sentence
-        for place in range(len(source)):
-            outputs = model(**sentence_inputs(trainer, number + place), **states[-1])
+        for index in range(len(source)):
+            outputs = model(**sentence_inputs(trainer, number + index), **states[-1])
             states.append({name: state.detach() for name, state in model.memory_after(outputs).items()})
-        for place in range(len(source)):
-            first = max(0, place - reach + 1)
+        for index in range(len(source)):
+            first = max(0, index - reach + 1)
             state = states[first]
-            for earlier in range(first, place):
+            for earlier in range(first, index):
                 state = model.memory_after(model(**sentence_inputs(trainer, number + earlier), **state))
-            model(**sentence_inputs(trainer, number + place), **state, num_items_in_batch=1).loss.backward()
+            model(**sentence_inputs(trainer, number + index), **state, num_items_in_batch=1).loss.backward()
         number += len(source)
     for name, parameter in model.named_parameters():
         expected = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad

@@ -99,12 +99,12 @@ def test_parameter_groups_and_schedule(data, tmp_path):
     assert rates == {1e-4: pytest.approx(1e-4 * expected), 1e-3: pytest.approx(1e-3 * expected)}
 
 
-@pytest.mark.parametrize("place", ["inside an epoch", "with accumulation", "after an epoch"])
-def test_resume_gives_the_same_losses(data, tmp_path, place):
+@pytest.mark.parametrize("moment", ["inside an epoch", "with accumulation", "after an epoch"])
+def test_resume_gives_the_same_losses(data, tmp_path, moment):
     batches = len(make_trainer(data, tmp_path / "none").get_train_dataloader())
     assert batches > 6
-    accumulation = 2 if place == "with accumulation" else 1
-    every = batches if place == "after an epoch" else 2
+    accumulation = 2 if moment == "with accumulation" else 1
+    every = batches if moment == "after an epoch" else 2
     options = {"gradient_accumulation_steps": accumulation, "eval_steps": every, "save_steps": every}
     options["max_steps"] = batches // accumulation + 3
     straight = make_trainer(data, tmp_path / "straight", **options)

@@ -134,7 +134,7 @@ def test_resume_after_an_interruption(corpus, tmp_path, monkeypatch):
     ],
 )
 def test_strategy_of_another_model(corpus, tmp_path, architecture, model, strategy, message):
-    """Told before training, not after it."""
+    """Said before training, not after it."""
     mapping = recipe_mapping(corpus, tmp_path / "run", model=model) | {"architecture": architecture}
     with pytest.raises(ValueError, match=f"decoding.strategy: strategy '{strategy}' .*{message}"):
         train(parse_recipe(mapping | {"decoding": {"strategy": strategy}}))

@@ -142,7 +142,7 @@ class Bawden(Suite):
             group=f"{name}:{key}",
             group_size=size,
             languages=LANGUAGES,
-            place=where,
+            location=where,
         )
 
 
@@ -174,7 +174,7 @@ def _check_same(texts: tuple[str, ...], item: SuiteItem, where: str) -> None:
     expected = (*item.source[:1], *item.target_context, item.source[1], *item.candidates)
     for text, other in zip(texts, expected):
         if not same_text(text, other):
-            raise DataError(f"{where}: {text!r} is not {other!r}, {item.place}; the files are not of one set")
+            raise DataError(f"{where}: {text!r} is not {other!r}, {item.location}; the files are not of one set")
 
 
 def _set_name(name: str) -> str:

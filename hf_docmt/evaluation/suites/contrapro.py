@@ -124,7 +124,7 @@ class ContraPro(Suite):
             target_after=around.target_after,
             group=doc_id,
             languages=languages,
-            place=where,
+            location=where,
         )
 
     @staticmethod
@@ -158,7 +158,7 @@ class ContraPro(Suite):
                 target_context=target,
                 candidates=tuple(block.candidates),
                 languages=LANGUAGES,
-                place=block.where,
+                location=block.where,
                 **_properties(block, len(whole[0]), records[number - 1] if records else None),
             )
 
@@ -177,7 +177,9 @@ def _properties(block: Block, context: int, record: SuiteItem | None) -> dict:
         return {"phenomenon": f"it:{pronoun}", "distance": None, "index": context}
     for text, other in zip((block.source, *block.candidates), (record.source[-1], *record.candidates)):
         if not same_text(text, other):
-            raise DataError(f"{block.where}: {text!r} is not {other!r}, {record.place}; the files are not of one suite")
+            raise DataError(
+                f"{block.where}: {text!r} is not {other!r}, {record.location}; the files are not of one suite"
+            )
     return {name: getattr(record, name) for name in ("phenomenon", "distance", "labels", "index", "group")}
 
 

@@ -124,7 +124,7 @@ def _last_sentence(text: str, lang: str | None) -> str:
         from sentencex import segment
     except ImportError as error:
         raise ValueError(
-            "cutting texts into sentences needs sentencex: pip install 'hf-docmt[text]', or judge the last line "
+            "cutting texts into sentences needs sentencex: pip install 'hf-docmt[text]', or score the last line "
             "(last='line')"
         ) from error
     return ([sentence.strip() for sentence in segment(lang, text) if sentence.strip()] or [""])[-1]

@@ -35,7 +35,7 @@ class SuiteItem:
     group_size: int | None = None  # items of its group in the whole suite, if groups are counted; None: unknown
     format: str | None = None  # of the `Suite` that it was read from, which has the published rules
     languages: tuple[str | None, str | None] = (None, None)  # of source and candidates, as far as known
-    place: str = ""  # file and line or item that it was read from
+    location: str = ""  # file and line or item that it was read from
 
     @property
     def suite(self) -> str:
@@ -45,7 +45,7 @@ class SuiteItem:
     @property
     def where(self) -> str:
         """The item in messages: file and line or item number, else its id."""
-        return self.place or f"item {self.item_id}"
+        return self.location or f"item {self.item_id}"
 
 
 def labels_of(item: SuiteItem) -> dict[str, str]:

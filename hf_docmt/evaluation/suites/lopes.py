@@ -75,7 +75,7 @@ class Lopes(Suite):
                 index=len(before[0]) + (len(before[0]) == size),
                 group=groups[number - 1],
                 languages=LANGUAGES,
-                place=block.where,
+                location=block.where,
             )
 
     def _context_size(self, path: Path, name: str) -> int:

@@ -78,7 +78,7 @@ def read_contexts(source_path: Path, target_path: Path, current: ParallelText, s
     """The sentences before every line of `current`, oldest first, from `size` lines for each.
 
     Without `size` it follows from the number of lines. Where fewer sentences were there, the files have empty lines in
-    their place: those before the first line with text on either side are left out.
+    their line: those before the first line with text on either side are left out.
     """
     texts = read_parallel_text(source_path, target_path)
     lines, needed = len(texts.source), len(current.source)

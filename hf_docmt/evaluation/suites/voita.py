@@ -93,7 +93,7 @@ class Voita(Suite):
                 index=len(source) - 1,
                 group=groups.setdefault(source[:-1], f"{self.name}:{number}"),
                 languages=languages,
-                place=where,
+                location=where,
             )
 
     def _text_entries(self) -> tuple[list[dict], list[str]]:
@@ -112,7 +112,7 @@ class Voita(Suite):
             for line, other in zip((block.source, *block.candidates), (entry["src"], *entry["dst"])):
                 if not same_text(line, other):
                     raise DataError(
-                        f"{block.where}: {line!r} is not {other!r}, {item.place}; the files are not of one suite"
+                        f"{block.where}: {line!r} is not {other!r}, {item.location}; the files are not of one suite"
                     )
             entries.append(entry | {"src": block.source, "dst": block.candidates})
             positions.append(block.where)

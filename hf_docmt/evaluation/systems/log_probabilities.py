@@ -179,7 +179,7 @@ def _scored(labels: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
 
 
 def _share_sources(model: nn.Module, batch: dict, rows: int) -> dict:
-    """The batch with encoder states in place of source ids, each source encoded once, where the model takes that."""
+    """The batch with encoder states instead of source ids, each source encoded once, where the model takes that."""
     shared = getattr(model, "per_source_inputs", None)
     if shared is None or rows == 1:
         return batch

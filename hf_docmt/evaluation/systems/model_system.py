@@ -90,7 +90,7 @@ class ModelSystem(System):
         return {"strategy": None, "beams": beams}
 
     def model_facts(self, architecture: str, **config) -> dict:
-        """The `model` section of a report; `config` is what else tells systems apart, None for what does not apply."""
+        """The `model` section of a report; `config` distinguishes systems further, None for what does not apply."""
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         shown = {key: value for key, value in config.items() if value is not None}
         context = {"past_context": context_name(self.past_context), "future_context": self.future_context}
