@@ -95,6 +95,7 @@ def check_axes(by: Sequence[str], domains: Domains | None) -> None:
 
 
 def domain_of(doc_id: str, domains: Domains) -> str:
+    """The domain of a document: given by its id, or the first group of the pattern, or all of its match."""
     if not isinstance(domains, str):
         if doc_id not in domains:
             raise ValueError(f"document {doc_id!r} has no domain: give one for every document, got {len(domains)}")

@@ -83,7 +83,7 @@ def segment_ends(
 
 
 def _encoded(hypothesis: Sequence[Token], sentences: Sequence[Sequence[Token]]) -> str:
-    """Reference and hypothesis with numbers for tokens; U+2581 marks those with which a sentence may begin."""
+    """Reference and hypothesis with numbers for tokens; U+2581 before those with which a sentence may begin."""
     numbers: dict[str, int] = {}
 
     def line(tokens: Sequence[Token]) -> str:

@@ -87,14 +87,14 @@ def test_intervals_are_over_documents():
     """The rows of a document are drawn together."""
     rows = [[1, 1]] * 20 + [[0, 1]] * 20
     together = break_down("accuracy", rows, [["domain=a"]] * 40, ["p"] * 20 + ["q"] * 20)["domain=a"]
-    apart = break_down("accuracy", rows, [["domain=a"]] * 40, [str(n) for n in range(40)])["domain=a"]
+    by_domain = break_down("accuracy", rows, [["domain=a"]] * 40, [str(n) for n in range(40)])["domain=a"]
     assert (
         together.details["interval"] == [0, 100]
-        and 30 < apart.details["interval"][0] < 40 < 60 < apart.details["interval"][1] < 70
+        and 30 < by_domain.details["interval"][0] < 40 < 60 < by_domain.details["interval"][1] < 70
     )
     drawn = np.random.default_rng(1).choice(40, size=(1000, 40))
     expected = np.quantile(100 * np.mean(drawn < 20, axis=1), [0.025, 0.975])
-    assert apart.details["interval"] == pytest.approx(expected)
+    assert by_domain.details["interval"] == pytest.approx(expected)
 
 
 def test_nothing():

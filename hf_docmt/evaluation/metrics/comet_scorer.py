@@ -106,10 +106,12 @@ def predict(model, texts: list, batch_size: int) -> list:
 
 
 def location(item: dict) -> str:
+    """Where an item stands, for messages."""
     return f"document {item['doc_id']!r}, sentence {item['sentence']}"
 
 
 def stop(message: str) -> None:
+    """End with a message on stderr and status 1."""
     sys.exit(f"COMET: {message}")
 
 

@@ -68,6 +68,7 @@ def count_words(phenomenon: str, source: Sequence[Token] | None, target: Sequenc
 
 
 def choice_of(name: str, known: Mapping[str, Choice], what: str) -> Choice:
+    """The value of this name; ValueError with the known names where it is none of them."""
     if name not in known:
         raise ValueError(f"unknown {what} {name!r}: expected {' or '.join(known)}")
     return known[name]
