@@ -89,7 +89,7 @@ def test_use_of_groups(found):
     assert [one.used for one in found.sentences] == [2, 2]
 
 
-def test_zeros_stay_apart_from_small_weights():
+def test_zeros_are_distinct_from_small_weights():
     row = GroupMap(1, ("a",), np.array([[0.0, 1.23456e-9, 0.999999]])).as_json()
     assert row == {"sentence": 1, "tokens": ["a"], "weights": [[0.0, 1.235e-9, 1.0]]}
 

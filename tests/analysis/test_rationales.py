@@ -54,7 +54,7 @@ def marked(text, spans):
         ("", "", [], []),
     ],
 )
-def test_marks(line, text, rationale, pronouns):
+def test_tagged_words(line, text, rationale, pronouns):
     found = parse_marked_text(line)
     assert found.text == text
     assert marked(text, found.rationale) == rationale and marked(text, found.pronouns) == pronouns
@@ -80,7 +80,7 @@ def test_marks(line, text, rationale, pronouns):
         ("whe <hon><p>they</p><hoff>  are", "unclear word border"),
     ],
 )
-def test_marks_that_cannot_be_read(line, reason):
+def test_tags_that_cannot_be_read(line, reason):
     with pytest.raises(ValueError, match=f"^{reason}$"):
         parse_marked_text(line)
 

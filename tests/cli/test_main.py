@@ -67,7 +67,7 @@ def test_errors_are_one_line_and_exit_code_one(run, model, documents, arguments,
         assert word in err
 
 
-def test_broken_weights_are_told(run, model, documents, tmp_path):
+def test_broken_weights_are_reported(run, model, documents, tmp_path):
     for file in model.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     weights = tmp_path / "model.safetensors"

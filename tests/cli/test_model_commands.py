@@ -4,7 +4,7 @@ import json
 
 
 def test_contrast_scores_go_out_and_come_back(run, model, tmp_path):
-    """Scores written in the published order are judged to the same accuracy; conditions of context side by side."""
+    """Scores written in the published order are evaluated to the same accuracy; conditions of context side by side."""
     run("corpus", tmp_path / "c", "--train", 2, "--validation", 1, "--test", 1, "--suite-items", 2)
     suite = tmp_path / "c" / "ellipsis.json"
     options = ("--conditions", "true,empty", "--write-scores", tmp_path / "scores", "--json")
@@ -13,8 +13,8 @@ def test_contrast_scores_go_out_and_come_back(run, model, tmp_path):
     assert code == 0 and len(results) == 2 and "context:empty" in results[1]["signature"]
     file = tmp_path / "scores" / "ellipsis.true.scores"
     code, out, _ = run("contrast", "theirs", suite, "--scores", file, "--json")
-    (judged,) = json.loads(out)["results"]
-    assert code == 0 and judged["value"] == results[0]["value"] and judged["signature"].startswith("scores:file")
+    (found,) = json.loads(out)["results"]
+    assert code == 0 and found["value"] == results[0]["value"] and found["signature"].startswith("scores:file")
     again = tmp_path / "again" / "ellipsis.json"
     again.parent.mkdir()
     again.write_text(suite.read_text())
@@ -32,7 +32,7 @@ def test_contrast_scores_go_out_and_come_back(run, model, tmp_path):
 
 
 def test_contrast_of_some_items(run, model, tmp_path):
-    """What is left out by --items is neither scored nor judged."""
+    """What is left out by --items is neither scored nor evaluated."""
     run("corpus", tmp_path / "c", "--train", 2, "--validation", 1, "--test", 1, "--suite-items", 2)
     suite, scores = tmp_path / "c" / "ellipsis.json", tmp_path / "scores"
     code, out, _ = run("contrast", model, suite, "--items", "3-5", "--write-scores", scores, "--json")
@@ -40,8 +40,8 @@ def test_contrast_of_some_items(run, model, tmp_path):
     assert code == 0 and (part["n"], part["split"]) == (3, "items 3-5")
     options = ("--scores", scores / "ellipsis.true.scores", "--json")
     code, out, _ = run("contrast", "theirs", suite, *options, "--items", "3-5")
-    (judged,) = json.loads(out)["results"]
-    assert code == 0 and (judged["value"], judged["split"]) == (part["value"], "items 3-5")
+    (found,) = json.loads(out)["results"]
+    assert code == 0 and (found["value"], found["split"]) == (part["value"], "items 3-5")
     code, _, err = run("contrast", "theirs", suite, *options)
     assert code == 1 and "ellipsis.true.scores" in err
     folder = tmp_path / "unused"

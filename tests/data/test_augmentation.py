@@ -124,7 +124,7 @@ def test_off_is_identical():
     assert rows_of(augmented(examples), epoch=3) == list(examples)
 
 
-def test_draws_follow_seed_epoch_and_number_only():
+def test_samples_follow_seed_epoch_and_number_only():
     examples = examples_of(past_context=2, future_context=1)
     one, other = augmented(examples, **BOTH), augmented(examples, **BOTH)
     first, second = rows_of(one, 0), rows_of(one, 1)

@@ -82,7 +82,7 @@ def test_bad_languages(languages):
         make_documents([row()], *languages)
 
 
-def test_place_of_reader_is_named():
+def test_location_of_reader_is_named():
     with pytest.raises(DataError, match=r"a\.jsonl, line 7: document 'a' is empty"):
         collect_documents([("a.jsonl, line 7", row("a", []))], "en", "de")
 

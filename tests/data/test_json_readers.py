@@ -41,7 +41,7 @@ def test_written_documents_are_read_back(write, tmp_path):
     assert list(again) == list(documents) and again.features == documents.features
 
 
-def test_chat_turns_are_turned_round(write):
+def test_chat_turns_are_exchanged(write):
     path = write("chat.json", json.dumps(CHAT, indent=4))
     documents = read("chat", path=path)
     assert pairs(documents) == [[("Hi!", "Hallo!"), ("Yes.", "Ja.")]]

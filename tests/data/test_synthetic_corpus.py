@@ -98,7 +98,7 @@ def test_rows_follow_the_document_contract(corpus):
         assert all(set(pair) == {"en", "de"} and all(pair.values()) for pair in row["translation"])
 
 
-def test_no_document_is_in_two_places(corpus):
+def test_no_document_is_in_two_splits(corpus):
     rows = [row for split in SPLITS for row in corpus[split]]
     assert len({row["doc_id"] for row in rows}) == len(rows)
     assert len({json.dumps(row["translation"]) for row in rows}) == len(rows)
@@ -400,7 +400,7 @@ def test_ellipsis_takes_the_verb_before_it_and_another_person(suites):
         assert not set(words(context[2])) & set(words(answer)) & set(LEXICON["names"])
 
 
-def test_register_is_told_by_the_greeting_alone(suites):
+def test_register_follows_from_the_greeting_alone(suites):
     documents = {row["doc_id"]: row for row in suites["documents"]}
     groups = defaultdict(list)
     for item in suites["register"]:

@@ -56,7 +56,7 @@ def test_the_command_reads_a_format_from_outside(write, run, options):
     assert list(readers())[-1] == "toy"
 
 
-def test_unknown_formats_are_told_with_those_from_outside(write, run):
+def test_unknown_formats_are_reported_with_those_from_outside(write, run):
     code, _, err = run("evaluate", write("a.jsonl", "{}"), write("b.toy", DOCUMENTS), "--format", "toi")
     assert code == 1 and "unknown format 'toi' (did you mean 'toy'?)" in err and "wmt, toy and auto" in err
 

@@ -208,7 +208,7 @@ def test_results():
     assert (nothing.value, nothing.n) == (0, 0)
 
 
-def test_then_scores_are_as_for_aligned_output():
+def test_scores_after_alignment_are_as_for_aligned_output():
     found = aligned(MERGED, *REFERENCE[2:])
     (result,) = score_translations(
         found.documents, [REFERENCE], dataset="d", split="s", metrics=["chrF"], alignment=found.signature

@@ -230,7 +230,7 @@ def test_checkpoint_file_by_what_is_in_it(environment, tmp_path):
     assert names[0] == "own.ckpt@7692c3ad3540" and names[1].startswith("own.ckpt@") and names[0] != names[1]
 
 
-def test_shortened_context_is_told(environment, caplog):
+def test_shortened_context_is_reported(environment, caplog):
     environment()
     sides = [[["a b c", "d e f", "g"]]] * 3  # 3 + 1 + 3 and 3 + 1 + 3 + 1 + 1 words beside two special ones
     prepared = comet_input(*sides, context=2, doc_ids=["talk"])

@@ -93,7 +93,7 @@ def test_wrong_document_is_a_derangement():
     assert with_context(ITEMS, "wrong-document")[-1].source == ITEMS[-1].source  # nothing to replace
 
 
-def test_items_without_group_are_told_apart_by_their_context():
+def test_items_without_group_are_grouped_by_their_context():
     same = [replace(item(1, "a"), group=None), replace(item(1, "a"), group=None, item_id="again")]
     others = [replace(item(n, "b"), group=None) for n in (2, 3)]
     for seed in range(5):

@@ -85,7 +85,7 @@ def test_empty_folder_is_filled_and_a_full_one_refused(model, tokenizer, tmp_pat
     assert names(tmp_path) == {"model"}
 
 
-def test_file_in_place_of_the_folder_is_refused(model, tokenizer, tmp_path):
+def test_file_instead_of_the_folder_is_refused(model, tokenizer, tmp_path):
     (tmp_path / "model").write_text("mine")
     with pytest.raises(ValueError, match="not an empty folder"):
         export_model(model, tokenizer, tmp_path / "model")

@@ -254,7 +254,7 @@ def test_outputs_as_asked():
     assert torch.equal(model(**BATCH, return_dict=False)[0], outputs.logits)
 
 
-def test_logits_of_some_places():
+def test_logits_of_some_positions():
     model = backbone().eval()
     positions = torch.rand(BATCH["decoder_input_ids"].shape) < 0.5
     with torch.no_grad():

@@ -437,7 +437,7 @@ def test_strategy_that_writes_all():
         build("caching").translate_documents([["w7"]], word_tokenizer(), "full")
 
 
-def test_other_side_and_two_of_one_place(model):
+def test_other_side_and_two_of_one_offset(model):
     target = inputs_with(context_is_target=torch.tensor([[True]]))
     with pytest.raises(ValueError, match=re.escape("the side context_sides='source'")):
         model(**target)

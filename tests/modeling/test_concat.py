@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from support.battery import Battery, logits
+from support.battery import Battery, logits, segment_reach
 from support.reference import position_vector, reference_row, sine_vector, weights_of
 from support.tiny_models import EOS, SEP, build
 
@@ -67,11 +67,7 @@ class TestConcat(Battery):
     neutral_cases = tuple(name for name, fields in cases.items() if not fields.get("persistent"))
 
     def reach(self, config):
-        if config.view == "chunk":
-            return {"source": {0, 1, 2}, "target": {0, 1, 2}}  # the second of two chunks of three sentences
-        seen = set(range(-config.past_context, config.future_context + 1))
-        past = {offset for offset in seen if offset <= 0} if config.context_sides == "both" else {0}
-        return {"source": seen, "target": past}
+        return segment_reach(config)
 
     def reference(self, model, batch):
         rows = []

@@ -5,7 +5,7 @@ import re
 
 import pytest
 import torch
-from support.battery import BEAMS, Battery, gradients, logits
+from support.battery import BEAMS, Battery, gradients, logits, segment_reach
 from support.reference import linear, reference_row
 from support.tiny_models import EOS, PAD, SEP, build, plain_model
 from torch.nn import functional as F
@@ -36,11 +36,7 @@ class TestLst(Battery):
     neutral_cases = tuple(cases)
 
     def reach(self, config):
-        if config.view == "chunk":
-            return {"source": {0, 1, 2}, "target": {0, 1, 2}}  # the second of two chunks of three sentences
-        seen = set(range(-config.past_context, config.future_context + 1))
-        past = {offset for offset in seen if offset <= 0} if config.context_sides == "both" else {0}
-        return {"source": seen, "target": past}
+        return segment_reach(config)
 
     def reference(self, model, batch):
         names = ("input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask")

@@ -339,7 +339,7 @@ def test_repairs_of_a_stream():
     assert report[0][0] == text
 
 
-def test_bod_marks_the_start_of_the_document_only():
+def test_bod_is_at_the_start_of_the_document_only():
     model, tokenizer, seen = build("memory", memory_size=3, use_bod=True), word_tokenizer(), []
     encode = model.get_encoder().forward
 
@@ -422,7 +422,7 @@ def test_a_sentence_whose_translation_fails_is_not_lost(monkeypatch):
     assert found + list(stream) == expected
 
 
-def test_strategies_that_have_no_place_for_a_memory():
+def test_strategies_that_carry_no_memory():
     model, tokenizer = build("memory"), word_tokenizer()
     for strategy in ("sliding", "full"):
         with pytest.raises(ValueError, match="this model reads one at a time"):

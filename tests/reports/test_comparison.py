@@ -110,7 +110,7 @@ def any_has(reports, key):
     return key == "strategy" or any(key in found.signature for one in reports for found in one.results)
 
 
-def test_what_may_differ_is_told_in_the_order_of_the_columns():
+def test_what_may_differ_is_reported_in_the_order_of_the_columns():
     reports = [
         report("a", result(40.0, signature="logprob:sum|past:0", strategy="sentence", beams=1)),
         report("b", result(50.0, signature="logprob:sum|past:3", strategy="sliding", beams=1)),
@@ -213,7 +213,7 @@ def test_broken_intervals_are_refused(interval):
         compare_reports([report("a", result(details={"interval": interval}))])
 
 
-def test_different_numbers_of_items_are_told():
+def test_different_numbers_of_items_are_reported():
     found = compare_reports([report("a", result(n=20)), report("b", result(n=19))])
     assert [figure.n for figure in found.rows[0].figures.values()] == [20, 19]
     assert found.notes == ("Systems scored on different numbers of items, n in their order: pronoun accuracy.",)
@@ -222,7 +222,7 @@ def test_different_numbers_of_items_are_told():
 # Names
 
 
-def test_equal_names_are_told_apart(tmp_path):
+def test_equal_names_are_distinguished(tmp_path):
     paths = []
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
@@ -335,7 +335,7 @@ def test_other_documents_have_a_row_of_their_own():
     assert note.startswith("Rows apart because of different strategy, documents: pronoun accuracy. What may differ")
 
 
-def test_what_cannot_be_tested_is_told():
+def test_what_cannot_be_tested_is_reported():
     base, other, broken = (accuracy(right, [10] * 8) for right in (BASE, BETTER, SAME))
     turned = accuracy(BETTER, [10] * 8, ids=[f"d{n}" for n in reversed(range(8))])
     broken = replace(broken, value=77.0)
@@ -415,7 +415,7 @@ def test_nothing_in_common_is_refused():
     assert len(compare_reports([talks]).rows) == 2
 
 
-def test_two_results_for_one_place_are_refused():
+def test_two_results_for_one_cell_are_refused():
     sliding, full = result(strategy="sliding"), result(strategy="full")
     assert len(compare_reports([report("a", sliding, full)]).rows) == 2
     with pytest.raises(ValueError, match="a: two results for pronoun accuracy .test. that differ only in strategy"):

@@ -192,7 +192,7 @@ def test_table(report):
     assert lines[-2:] == ["(a) segments:sentence", "(b) ties:wrong"]
 
 
-def test_table_tells_conditions_apart():
+def test_table_distinguishes_conditions():
     signatures = ("context:true", "context:empty", "context:true")
     results = [
         result("accuracy", value, signature=signature) for value, signature in zip((60.0, 50.0, 70.0), signatures)

@@ -221,7 +221,7 @@ def test_json(comparison):
     assert big["signature"] == "logprob:sum|ties:wrong"
 
 
-def test_without_marks_nothing_is_kept_free_for_them(comparison):
+def test_without_markers_nothing_is_kept_free_for_them(comparison):
     rows = tuple(
         replace(one, figures={name: replace(found, test=None) for name, found in one.figures.items()})
         for one in comparison.rows

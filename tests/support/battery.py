@@ -360,6 +360,15 @@ def half_of(value: torch.Tensor) -> torch.Tensor:
     return value.bfloat16() if value.is_floating_point() else value
 
 
+def segment_reach(config) -> dict[str, set[int]]:
+    """`Battery.reach` of a model in which a token reads its whole segment."""
+    if config.view == "chunk":
+        return {"source": {0, 1, 2}, "target": {0, 1, 2}}  # the second of two chunks of three sentences
+    seen = set(range(-config.past_context, config.future_context + 1))
+    past = {offset for offset in seen if offset <= 0} if config.context_sides == "both" else {0}
+    return {"source": seen, "target": past}
+
+
 def rows_of(batch: dict, index) -> dict:
     """Rows of all tensors of a batch."""
     return {name: value[index] for name, value in batch.items()}
