@@ -235,7 +235,8 @@ class Battery:
             got = parameter.grad is not None and bool(parameter.grad.abs().max() > 1e-7)
             if name.endswith("k_proj.bias"):
                 continue  # softmax does not change when all scores rise alike
-            assert got == (name not in self.untrained(model)), name
+            expected = name not in self.untrained(model)
+            assert got == expected, f"{name}: gradient {got}, expected {expected}; `untrained` names those without one"
 
     def test_parts_of_a_batch_add_up(self, model, batch):
         """The loss of a large batch is the sum of its parts' losses, each given the whole number of tokens."""
