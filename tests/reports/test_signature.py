@@ -33,7 +33,6 @@ def test_equal_keys_of_joined_signatures():
     assert Signature() + joined == joined and hash(joined) == hash(Signature.parse(str(joined)))
 
 
-def test_with_and_without_keys():
+def test_without_keys():
     signature = Signature.parse("past:3|context:true|version:1")
     assert str(signature.without("version", "absent")) == "past:3|context:true"
-    assert str(signature.with_values({"context": "empty", "seed": 1})) == "past:3|context:empty|version:1|seed:1"
