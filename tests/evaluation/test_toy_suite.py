@@ -1,4 +1,4 @@
-"""The suite and the system of the README: one class each in a file from outside the package, run by the command."""
+"""The classes of the README, suite, metric and system, in files from outside the package, run by the command."""
 
 import json
 import re
@@ -8,6 +8,8 @@ import pytest
 from support.systems import DOCUMENTS
 
 from hf_docmt import evaluation
+from hf_docmt.evaluation.metrics import metric_classes
+from hf_docmt.evaluation.metrics.metric import METRICS
 from hf_docmt.evaluation.suites import read_suite, suite_classes
 from hf_docmt.evaluation.suites.suite import SUITES
 from hf_docmt.evaluation.systems import load_system, system_classes
@@ -24,9 +26,9 @@ LINES = (
 @pytest.fixture(autouse=True)
 def plugins(write, monkeypatch):
     monkeypatch.setenv("HF_DOCMT_PLUGINS", ",".join(str(write(name, code)) for name, code in CODE.items()))
-    registered = dict(suite_classes()), dict(system_classes())
+    registered = dict(suite_classes()), dict(system_classes()), dict(metric_classes())
     yield
-    for registry, before in zip((SUITES, SYSTEMS), registered):
+    for registry, before in zip((SUITES, SYSTEMS, METRICS), registered):
         registry.clear()
         registry.update(before)
 
