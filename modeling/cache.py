@@ -96,11 +96,6 @@ class DecodingCache(EncoderDecoderCache):
         for store in named_stores(self).values():
             store.batch_select_indices(indices)
 
-    def reset(self) -> None:
-        super().reset()
-        for store in named_stores(self).values():
-            store.reset()
-
     def keep(self, sources: int, length: int) -> None:
         """Of the rows keep the first beam of every source, and of it the first `length` tokens."""
         keys = self.self_attention_cache.layers[0].keys
@@ -121,6 +116,10 @@ def cross_attention_layer(cache: EncoderDecoderCache, name: str, layer_idx: int)
         layers = stores.setdefault(name, DynamicCache()).layers
     while len(layers) <= layer_idx:
         layers.append(DynamicLayer())
+    if name != "source":
+        if not cache.is_updated.get((name, layer_idx), True):  # after `reset`, which does not know this store
+            layers[layer_idx].reset()
+        cache.is_updated[name, layer_idx] = True
     return layers[layer_idx]
 
 

@@ -231,3 +231,18 @@ def test_bf16_weights():
 def test_other_cache_kinds_are_refused(model):
     with pytest.raises(ValueError, match="cache_implementation must be 'dynamic'"):
         model.generate(**INPUTS, **SETTINGS, cache_implementation="static")
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_reset_empties_the_named_stores(is_own):
+    """Of a cache of transformers, too, which knows its own two stores only."""
+    memory_model = build("memory", memory_size=3)
+    cache = memory_model.new_cache() if is_own else EncoderDecoderCache(DynamicCache(), DynamicCache())
+    first, second = torch.randn(2, 2, 3, memory_model.config.d_model).unbind()
+    batch = {**INPUTS, "decoder_input_ids": SOURCE[:, :2]}
+    with torch.no_grad():
+        memory_model(**batch, decoder_memory=first, past_key_values=cache)
+        cache.reset()
+        again = memory_model(**batch, decoder_memory=second, past_key_values=cache).logits
+        fresh = memory_model(**batch, decoder_memory=second, past_key_values=memory_model.new_cache()).logits
+    torch.testing.assert_close(again, fresh, atol=1e-6, rtol=0)
