@@ -8,7 +8,8 @@
     print(hf_docmt.evaluate(rows, documents))
 
 Data: `read_documents`, `make_documents`, `write_documents`, `write_corpus`, `train_tokenizer`, `adapt_tokenizer`.
-Models: `load_model`, `convert_sentence_model`, `get_architecture`, `register_architecture`, `describe`, `export_model`.
+Models: `load_model`, `convert_sentence_model`, `get_architecture`, `register_architecture`, `describe`, `export_model`,
+`trust_remote_code`.
 Training: `load_recipe`, `train`, `DocMTTrainer`, `DocMTTrainingArguments`.
 Translation: `translate_corpus`, `write_translations`; models have `translate_documents`.
 Evaluation: `evaluate`, `contrast`, `cxmi`, `load_system`, `read_suite`, `compare`; `Report`, `Result`, `Signature`.
@@ -52,6 +53,7 @@ _LOCATIONS = {  # name -> module and, where it differs, the name there
     "train": "training.run",
     "train_tokenizer": "data.tokenizers",
     "translate_corpus": "translation.corpus",
+    "trust_remote_code": "remote_code",
     "write_corpus": "data.synthetic.corpus",
     "write_documents": "data.documents",
     "write_translations": "translation.corpus",
@@ -88,6 +90,7 @@ __all__ = [
     "train",
     "train_tokenizer",
     "translate_corpus",
+    "trust_remote_code",
     "write_corpus",
     "write_documents",
     "write_translations",
@@ -110,6 +113,7 @@ if TYPE_CHECKING:
     from hf_docmt.info import describe
     from hf_docmt.registry import Architecture, load_model, register_architecture
     from hf_docmt.registry import get as get_architecture
+    from hf_docmt.remote_code import trust_remote_code
     from hf_docmt.reports.report import Report
     from hf_docmt.reports.result import Result
     from hf_docmt.reports.signature import Signature

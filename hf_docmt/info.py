@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
+from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.training.initialization import load_origin, model_config, new_tokenizer
 from hf_docmt.training.recipe import Recipe, load_recipe
 from hf_docmt.training.recipe_files import SUFFIXES, find_recipe, similar_recipe
@@ -107,9 +108,9 @@ def _model_facts(target: str | Path) -> tuple[PreTrainedConfig, dict[str, Any]]:
         raise ValueError(f"{target} holds no model: config.json is missing; give a model folder or a recipe (.yaml)")
     registry.register_all()
     try:
-        config = AutoConfig.from_pretrained(target)
+        config = AutoConfig.from_pretrained(target, trust_remote_code=False)
         registry.for_config(config)
-        return config, _tokenizer_facts(AutoTokenizer.from_pretrained(target))
+        return config, _tokenizer_facts(load_tokenizer(target))
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise ValueError(

@@ -6,7 +6,6 @@ import torch
 from safetensors import SafetensorError
 from transformers import (
     AutoModelForSeq2SeqLM,
-    AutoTokenizer,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -15,6 +14,7 @@ from transformers import (
 from hf_docmt import registry
 from hf_docmt.data.tokenizers import BOD, adapt_tokenizer
 from hf_docmt.messages import closest_hint
+from hf_docmt.remote_code import load_tokenizer
 
 FAMILIES = {
     "marian": {"position_type": "sinusoidal", "normalize_before": False, "layernorm_embedding": False},
@@ -51,7 +51,7 @@ def from_sentence_model(
     """
     original = source if isinstance(source, PreTrainedModel) else _load_model(source)
     if tokenizer is None and not isinstance(source, PreTrainedModel):
-        tokenizer = AutoTokenizer.from_pretrained(source)
+        tokenizer = load_tokenizer(source)
     fields = config_from_pretrained(original.config)
     if tokenizer is None:  # the new tokens get the ids behind the vocabulary
         size = fields["vocab_size"]
@@ -99,7 +99,7 @@ def _load_model(source: str | os.PathLike) -> PreTrainedModel:
     if model_type not in FAMILIES:
         raise ValueError(f"{source}: got model type {model_type!r}, expected one of {', '.join(FAMILIES)}")
     try:
-        return AutoModelForSeq2SeqLM.from_pretrained(source, dtype=torch.float32)
+        return AutoModelForSeq2SeqLM.from_pretrained(source, dtype=torch.float32, trust_remote_code=False)
     except SafetensorError as error:
         raise ValueError(f"{source}: weights cannot be read ({error}); copy or download the folder again") from error
 

@@ -194,16 +194,18 @@ def load_model(path: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBa
     2
     """
     from safetensors import SafetensorError
-    from transformers import AutoConfig, AutoTokenizer
+    from transformers import AutoConfig
+
+    from hf_docmt.remote_code import load_tokenizer
 
     register_all()
     if Path(path).exists() and not (Path(path) / "config.json").exists():
         raise ValueError(f"{path} holds no model: config.json is missing. Give the folder that training wrote.")
     try:
-        config = AutoConfig.from_pretrained(path)
+        config = AutoConfig.from_pretrained(path, trust_remote_code=False)
         architecture = for_config(config)
         model, found = architecture.model_class.from_pretrained(path, config=config, output_loading_info=True)
-        tokenizer = AutoTokenizer.from_pretrained(path)
+        tokenizer = load_tokenizer(path)
     except (SafetensorError, OSError, RuntimeError) as error:
         raise ValueError(f"cannot load a model from {path}: {error}. Copy or train the checkpoint again.") from error
     wrong = sorted([*found["missing_keys"], *found["unexpected_keys"]])

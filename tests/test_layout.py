@@ -18,16 +18,17 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "files": set(),
     "messages": set(),
     "plugins": set(),
+    "remote_code": set(),
     "reports": {"files"},
     "data": {"files"},
-    "registry": {"data", "modeling"},
-    "pretrained": {"data.tokenizers", "registry"},
-    "training": {"data", "files", "pretrained", "registry", "reports"},
+    "registry": {"data", "modeling", "remote_code"},
+    "pretrained": {"data.tokenizers", "registry", "remote_code"},
+    "training": {"data", "files", "pretrained", "registry", "reports", "remote_code"},
     "translation": {"data", "files", "registry", "reports"},
-    "evaluation": {"data", "files", "registry", "reports"},
+    "evaluation": {"data", "files", "registry", "reports", "remote_code"},
     "analysis": {"data", "evaluation", "files", "registry", "reports"},
     "hub": {"files", "pretrained", "registry", "reports"},
-    "info": {"registry", "training"},
+    "info": {"registry", "training", "remote_code"},
 }
 ROOMS["bench"] = {"modeling", *ROOMS} - {"hub", "info", "analysis"}
 ROOMS["demo"] = {*ROOMS} - {"bench", "info"}

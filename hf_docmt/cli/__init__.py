@@ -53,11 +53,19 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    call: typer.Context,
+    trust: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Run the Python code that a tokenizer's folder brings along.")
+    ] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Options of the command itself."""
+    if trust:
+        from hf_docmt.remote_code import trust_remote_code
+
+        call.with_resource(trust_remote_code())
 
 
 for panel, commands in PANELS.items():

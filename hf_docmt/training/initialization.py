@@ -8,12 +8,13 @@ from typing import Any
 
 import torch
 from datasets import Dataset
-from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.tokenizers import adapt_tokenizer, train_tokenizer
 from hf_docmt.pretrained import from_sentence_model
+from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.training.recipe import SET_ELSEWHERE, Recipe, config_fields
 from hf_docmt.training.recipe_sections import TokenizerRecipe
 
@@ -48,7 +49,7 @@ def new_tokenizer(recipe: TokenizerRecipe, documents: Dataset, languages: tuple[
         if not Path(recipe.path).is_dir():
             raise ValueError(f"tokenizer.path: no folder {recipe.path}; give the folder of a saved tokenizer")
         registry.register_all()
-        return adapt_tokenizer(AutoTokenizer.from_pretrained(recipe.path))[0]
+        return adapt_tokenizer(load_tokenizer(recipe.path))[0]
     texts = (text for row in documents for lang in languages for text in sentences(row, lang))
     return train_tokenizer(texts, recipe.model, recipe.vocab_size, recipe.lowercase)
 

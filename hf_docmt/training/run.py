@@ -11,7 +11,6 @@ from typing import Any
 from accelerate import PartialState
 from datasets import Dataset
 from transformers import (
-    AutoTokenizer,
     EarlyStoppingCallback,
     PreTrainedConfig,
     PreTrainedModel,
@@ -24,6 +23,7 @@ from hf_docmt import registry
 from hf_docmt.data.augmentation import AugmentedExamples
 from hf_docmt.data.examples import Examples
 from hf_docmt.data.readers import read_documents
+from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.training.arguments import DocMTTrainingArguments, training_arguments
 from hf_docmt.training.checkpoints import (
     average_weights,
@@ -109,7 +109,7 @@ def run_tokenizer(
         tokenizer = origin or new_tokenizer(recipe.tokenizer or TokenizerRecipe(), documents, languages)
         tokenizer.save_pretrained(output)
         recipe.save(output / RECIPE)
-    return AutoTokenizer.from_pretrained(output)
+    return load_tokenizer(output)
 
 
 def make_trainer(

@@ -10,7 +10,6 @@ from torch import nn
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
-    AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -21,6 +20,7 @@ from transformers.models.auto.modeling_auto import (
 
 from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.systems.system import ContextReach, System
+from hf_docmt.remote_code import load_tokenizer
 
 HEADS = {
     AutoModelForSeq2SeqLM: MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
@@ -135,8 +135,8 @@ def auto_class(config: dict) -> type | None:
 def load_pretrained(auto_class: type, name: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Model, in evaluation mode, and tokenizer of a folder or Hub name. ValueError: they cannot be read."""
     try:
-        model = auto_class.from_pretrained(name, dtype=dtype)
-        return model.eval(), AutoTokenizer.from_pretrained(name)
+        model = auto_class.from_pretrained(name, dtype=dtype, trust_remote_code=False)
+        return model.eval(), load_tokenizer(name)
     except (SafetensorError, OSError) as error:
         raise ValueError(f"cannot load a model from {name}: {first_line(error)}; fetch it again") from error
 
