@@ -8,20 +8,37 @@ import sacrebleu.metrics
 from sacrebleu.metrics.base import Metric
 
 from hf_docmt.evaluation.metrics.translated_documents import check_aligned
+from hf_docmt.messages import closest_hint
+
+# ISO 639 codes of Chinese languages, of Japanese and of Korean -> the code in sacrebleu's table of tokenizers
+SACREBLEU_CODES = dict.fromkeys(("zho", "chi", "cmn", "yue", "lzh", "wuu"), "zh") | {"jpn": "ja", "kor": "ko"}
 
 
 def bleu(lowercase: bool, tokenize: str | None, target_lang: str | None) -> sacrebleu.metrics.BLEU:
-    """sacrebleu's BLEU; the tokenizer is the one named, else that of the language, else 13a."""
+    """sacrebleu's BLEU; the tokenizer is the one named, else that of the language, else 13a.
+
+    ValueError: an unknown tokenizer, or one whose dictionary or model is not installed.
+    """
     allowed = sorted(sacrebleu.metrics.BLEU.TOKENIZERS)
     if tokenize is not None and tokenize not in allowed:
-        raise ValueError(f"unknown BLEU tokenizer {tokenize!r}: expected one of {', '.join(allowed)}")
+        hint = closest_hint(tokenize, allowed)
+        raise ValueError(f"unknown BLEU tokenizer {tokenize!r}: expected one of {', '.join(allowed)}{hint}")
+    lang = sacrebleu_code(target_lang)
     try:
-        return sacrebleu.metrics.BLEU(lowercase=lowercase, tokenize=tokenize, trg_lang=target_lang or "")
-    except (RuntimeError, ImportError) as error:
+        return sacrebleu.metrics.BLEU(lowercase=lowercase, tokenize=tokenize, trg_lang=lang)
+    except (RuntimeError, ImportError, AssertionError, OSError) as error:
+        extra = {"ja-mecab": "ja", "ko-mecab": "ko"}.get(tokenize or "", lang)
+        remedy = f"pip install 'sacrebleu[{extra}]'" if extra in ("ja", "ko") else "install what it needs"
         raise ValueError(
-            f"BLEU's tokenizer for {tokenize or target_lang!r} is not installed: {' '.join(str(error).split())}. "
-            "Install it, or name another one, such as 'char'"
+            f"BLEU's tokenizer for {tokenize or target_lang!r} cannot be used ({' '.join(str(error).split())}): "
+            f"{remedy}, or name another tokenizer, such as 'char'"
         ) from error
+
+
+def sacrebleu_code(lang: str | None) -> str:
+    """The language by which sacrebleu chooses a tokenizer: `zh` for zh_CN, zho_Hans, cmn; `ja` for ja_XX, jpn_Jpan."""
+    subtag = (lang or "").replace("_", "-").split("-")[0].lower()
+    return SACREBLEU_CODES.get(subtag, subtag)
 
 
 def score_sentences(metric: Metric, predictions: list[list[str]], references: list[list[str]]) -> tuple:
