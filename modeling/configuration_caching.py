@@ -27,8 +27,10 @@ class CachingConfig(IntegratedContextConfig):
     """Context sentences that went through the same encoder as the current one, kept and shortened (Maka et al. 2024).
 
     `shortening` is `none` (Caching Tokens), `sentence` (their mean, Caching Sentence), `avg`, `max` or `linear`
-    (pooling of K neighbours), `grouping` or `selecting` (K groups); `shortening_size` is K. `categorizer` and
-    `categorizer_dim` are the function and the hidden units of the network that assigns tokens to groups.
+    (pooling of K neighbours), `grouping` or `selecting` (K groups); `shortening_size` is K. `pooling_padding` is what
+    average and maximum make of places after a sentence's end: `ignored`, or `zeros` as in the released code.
+    `categorizer` and `categorizer_dim` are the function and the hidden units of the network that assigns tokens to
+    groups.
     `include_current` adds the shortened current sentence to the context. With `encoder_gradient` the gradient flows
     from the context into the encoder; only from the nearest `shortening_gradient` sentences it flows into the
     shortening. The current sentence always gives its gradient. What is None takes the paper's value for the
@@ -39,6 +41,7 @@ class CachingConfig(IntegratedContextConfig):
 
     shortening: str = "none"
     shortening_size: int | None = None
+    pooling_padding: str = "ignored"
     categorizer: str = "sparsemax"
     categorizer_dim: int = 512
     include_current: bool | None = None
@@ -62,6 +65,7 @@ class CachingConfig(IntegratedContextConfig):
             if getattr(self, name) is None:
                 setattr(self, name, value)
         super().__post_init__(**kwargs)
+        self.one_of("pooling_padding", ("ignored", "zeros"))
         self.one_of("categorizer", ("softmax", "sparsemax"))
         self.whole_number("categorizer_dim", least=1)
         for name in ("include_current", "encoder_gradient"):

@@ -11,6 +11,9 @@ class ConcatConfig(SegmentConfig):
     or `learned`. `persistent` (section 2.2) adds the encoding to the input of every block, not of the first alone.
     `pse_dim` (section 2.3, d_SE) > 0 puts the segment encoding in the last `pse_dim` dimensions of a
     position-segment embedding instead of adding it.
+
+    `start_sentence` is the sentence whose segment embedding the decoder's start token gets: the `first` of the window,
+    or the `current` one (number 1), as in the authors' released code.
     """
 
     model_type = "docmt-concat"
@@ -19,10 +22,12 @@ class ConcatConfig(SegmentConfig):
     segment_shift: int | None = None
     persistent: bool = False
     pse_dim: int = 0
+    start_sentence: str = "first"
 
     def __post_init__(self, **kwargs):
         super().__post_init__(**kwargs)
         self.one_of("segment_encoding", ("none", "shift", "onehot", "sinusoidal", "learned"))
+        self.one_of("start_sentence", ("first", "current"))
         self.whole_number("pse_dim")
         if self.segment_shift is not None and self.segment_shift < 0:
             raise ValueError(f"segment_shift must be >= 0 or null, got {self.segment_shift}.")

@@ -18,7 +18,8 @@ class SegmentEncoding(nn.Module):
     Lupo et al. (2023): segment-shifted positions and segment embeddings SE_k (section 2.1), persistent encodings
     (section 2.2), position-segment embeddings PSE = [PE; SE] (section 2.3). One learned table serves encoder and
     decoder, as in the released code; unlike there, learned PSE is looked up at every step and so really learns.
-    Sinusoids are those of Vaswani et al., as the paper says; the released code has the tensor2tensor frequencies.
+    Sinusoids are those of Vaswani et al., as the paper says; with `position_type` `sinusoidal_t2t` segments, too, have
+    the tensor2tensor frequencies of the released code.
     """
 
     def __init__(self, config: ConcatConfig):
@@ -53,7 +54,8 @@ class SegmentEncoding(nn.Module):
     def segments(self, numbers: torch.Tensor) -> torch.Tensor:
         """SE_k: sentence numbers (B, T), the current one 1 -> (B, T, d_SE)."""
         if self.config.segment_encoding == "sinusoidal":
-            return sinusoid(numbers, self.dim)
+            is_t2t = self.config.position_type == "sinusoidal_t2t"
+            return sinusoid(numbers, self.dim, "sinusoidal_t2t" if is_t2t else "sinusoidal")
         if self.config.segment_encoding == "onehot":
             return nn.functional.one_hot(numbers - 1, self.dim).float()
         return self.embedding(numbers - 1)
@@ -179,6 +181,8 @@ class ConcatModel(DocMTModel):
         count = count.repeat_interleave(decoder_input_ids.shape[0] // count.shape[0])  # (B,)
         future = config.future_context if config.context_sides == "both" else 0
         numbers = sentence_numbers(index, count, config.past_context, future)
+        if config.start_sentence == "current":
+            numbers = numbers.masked_fill(decoder_input_ids == config.decoder_start_token_id, 1)
         return {"sentence_index": index, "sentence_numbers": numbers}
 
 

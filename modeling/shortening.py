@@ -74,13 +74,13 @@ class Shortener(nn.Module):
 class PoolingShortener(Shortener):
     """Neighbours side by side, K at a time: ceil(M / K) vectors of a sentence of M tokens (section 3.2).
 
-    The last ones may be fewer than K: their average and maximum are over those that are there (the released code
-    counts zeros in), the linear layer reads zeros for the others.
+    The last ones may be fewer than K: their average and maximum are over those that are there, or with
+    `pooling_padding` `zeros` over K, as in the released code; the linear layer reads zeros for the others.
     """
 
     def __init__(self, config):
         super().__init__(config, positions=-(-config.max_position_embeddings // config.shortening_size))
-        self.kind = config.shortening
+        self.kind, self.counts_zeros = config.shortening, config.pooling_padding == "zeros"
         if self.kind == "linear":
             self.pooling = Linear(self.size * config.d_model, config.d_model)
 
@@ -94,12 +94,13 @@ class PoolingShortener(Shortener):
         states = nn.functional.pad(hidden_states, (0, 0, 0, missing)).unflatten(1, (-1, self.size))  # (P, N, K, D)
         kept, present = mask.any(dim=2), mask[..., None]
         if self.kind == "max":
-            lowest = torch.finfo(states.dtype).min
+            lowest = 0 if self.counts_zeros else torch.finfo(states.dtype).min
             return states.masked_fill(~present, lowest).amax(dim=2) * kept[..., None], kept
         states = states * present
         if self.kind == "linear":
             return self.pooling(states.flatten(2)), kept
-        return states.sum(dim=2) / present.sum(dim=2).clamp(min=1), kept
+        count = self.size if self.counts_zeros else present.sum(dim=2).clamp(min=1)
+        return states.sum(dim=2) / count, kept
 
 
 class LatentShortener(Shortener):

@@ -27,6 +27,8 @@ class TestCaching(Battery):
         "sentence": {"past_context": 2, "shortening": "sentence"},
         "avg": {"past_context": 2, "shortening": "avg", "integration": "parallel"},
         "max": {"past_context": 1, "future_context": 1, "shortening": "max", "shortening_size": 3},
+        "avg_zeros": {"past_context": 1, "shortening": "avg", "shortening_size": 3, "pooling_padding": "zeros"},
+        "max_zeros": {"past_context": 1, "shortening": "max", "shortening_size": 3, "pooling_padding": "zeros"},
         "linear": {"past_context": 1, "shortening": "linear", "shortening_size": 3, "encoder_gradient": True},
         "grouping": {"past_context": 2, "shortening": "grouping", "shortening_gradient": 1} | LATENT,
         "grouping_softmax": {"past_context": 3, "shortening": "grouping", "categorizer": "softmax"} | LATENT,
@@ -128,6 +130,8 @@ def shortened(model, states: torch.Tensor) -> torch.Tensor:
         rows = []
         for start in range(0, len(states), size):
             window = states[start : start + size]
+            if config.pooling_padding == "zeros":
+                window = torch.cat([window, torch.zeros(size - len(window), config.d_model)])
             if kind == "avg":
                 rows.append(sum(window) / len(window))
             elif kind == "max":
@@ -327,6 +331,7 @@ def test_parameters_of_the_paper(fields, published):
         ),
         ({"integration": "beside"}, "integration must be one of sequential, parallel, concatenate, got 'beside'"),
         ({"integration": "concatenate", "context_gate": True}, "use 'sequential' or 'parallel', or context_gate=False"),
+        ({"pooling_padding": "none"}, "pooling_padding must be one of ignored, zeros, got 'none'"),
         ({"past_context": -1}, "past_context must be a whole number >= 0, got -1"),
         ({"shortening_gradient": -1}, "shortening_gradient must be a whole number >= 0, got -1"),
         ({"shortening": "grouping", "categorizer": "entmax"}, "categorizer must be one of softmax, sparsemax"),

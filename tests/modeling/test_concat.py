@@ -58,6 +58,8 @@ OTHER_CASES = {
     | {"normalize_before": True, "layernorm_embedding": True, "segment_encoding": "sinusoidal", "persistent": True},
     "t2t": WINDOW
     | {"position_type": "sinusoidal_t2t", "position_offset": 2, "segment_encoding": "onehot", "pse_dim": 4},
+    "t2t_segments": WINDOW
+    | {"position_type": "sinusoidal_t2t", "segment_encoding": "sinusoidal", "start_sentence": "current"},
 }
 
 
@@ -113,6 +115,8 @@ def added_vectors(model, ids: list[int], count: int, side: str, alone: bool = Fa
             number = current - sentence + 1  # k: 1 is the current sentence, counted from right to left
         else:
             number = config.past_context + 1 + sentence - current
+        if config.start_sentence == "current" and side == "decoder" and position == 0:
+            number = 1
         number = max(1, number)
         if config.segment_encoding == "none":
             first.append(position_vector(model, position, side))
@@ -137,7 +141,8 @@ def added_vectors(model, ids: list[int], count: int, side: str, alone: bool = Fa
 def segment_vector(model, number: int, dim: int, side: str) -> torch.Tensor:
     """SE_k of section 2.1."""
     if model.config.segment_encoding == "sinusoidal":
-        return sine_vector(number, dim)
+        is_t2t = model.config.position_type == "sinusoidal_t2t"
+        return sine_vector(number, dim, "sinusoidal_t2t" if is_t2t else "sinusoidal")
     if model.config.segment_encoding == "onehot":
         return torch.eye(dim)[number - 1]
     return weights_of(model)[f"model.{side}.segment_encoding.embedding.weight"][number - 1]
@@ -235,6 +240,7 @@ def test_states_without_the_number_of_sentences():
         ({"view": "chunk", "past_context": 3}, "set both to 0 or use view='window'"),
         ({"view": "chunk", "context_sides": "source"}, "use context_sides='both'"),
         ({"view": "chunk", "segment_encoding": "learned"}, "use 'shift', 'sinusoidal' or 'none'"),
+        ({"start_sentence": "last"}, "start_sentence must be one of first, current, got 'last'"),
         ({"pse_dim": 4}, "segment_encoding is 'none': use 'onehot', 'sinusoidal' or 'learned'"),
         ({"pse_dim": 4, "segment_encoding": "shift"}, "segment_encoding is 'shift'"),
         ({"pse_dim": 3, "segment_encoding": "learned"}, "pse_dim must be even and below d_model=16, got 3"),
