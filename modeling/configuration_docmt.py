@@ -14,8 +14,9 @@ class DocMTConfig(PreTrainedConfig):
     `position_type` is `sinusoidal` (Vaswani et al. 2017, sines in the first half, cosines in the second, as Marian
     has it), `sinusoidal_t2t` (the tensor2tensor frequencies of fairseq and M2M-100) or `learned`.
     `label_smoothing` is applied in training mode only. `use_bod` puts `<bod>` in front of a segment that starts a
-    document. `strategy` is how documents are translated by default; None = the one that fits the architecture. Raises
-    `ValueError` for a value outside its range.
+    document. `strategy` is how documents are translated by default; None = the one that fits the architecture.
+    `decoding_past_context` is k, how many sentences before the current one the strategies `sliding` and `sequential`
+    read by default; None = as many as in training. Raises `ValueError` for a value outside its range.
     """
 
     keys_to_ignore_at_inference = ["past_key_values"]
@@ -58,12 +59,15 @@ class DocMTConfig(PreTrainedConfig):
     decoder_start_token_id: int | None = 2
     use_bod: bool = False
     strategy: str | None = None
+    decoding_past_context: int | None = None
     source_lang: str | None = None
     target_lang: str | None = None
 
     def __post_init__(self, **kwargs):
         super().__post_init__(**kwargs)
-        self.one_of("strategy", (None, "sentence", "sliding", "sequential", "full", "stream"))
+        self.one_of("strategy", (None, "sentence", "sliding", "sequential", "chunk_sequential", "full", "stream"))
+        if self.decoding_past_context is not None:
+            self.whole_number("decoding_past_context")
         self.one_of("position_type", ("sinusoidal", "sinusoidal_t2t", "learned"))
         if self.share_encoder_decoder_embeddings and not self.tie_word_embeddings:
             raise ValueError(

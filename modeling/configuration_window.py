@@ -2,6 +2,8 @@
 
 from .configuration_segment import SegmentConfig
 
+ALIGNMENTS = ("one_to_one", "linear", "sentence")
+
 
 class WindowConfig(SegmentConfig):
     """Attention to the tokens around one position (Herold and Ney 2023, section 3.3).
@@ -25,7 +27,7 @@ class WindowConfig(SegmentConfig):
         super().__post_init__(**kwargs)
         self.whole_number("window", least=1)
         self.one_of("position", ("relative", "absolute"))
-        self.one_of("alignment", ("one_to_one", "linear", "sentence"))
+        self.one_of("alignment", ALIGNMENTS)
         if self.length_ratio is not None and self.length_ratio <= 0:
             raise ValueError(f"length_ratio must be above 0 or null, got {self.length_ratio}.")
         if self.context_sides == "source":

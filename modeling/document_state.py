@@ -10,20 +10,22 @@ from .sentence_splitting import split_sentence
 class SentencePart:
     """What is translated as one sentence: a sentence of the document, or a part of an over-long one.
 
-    `sentence` is its index in the document, `ids` are the source tokens, `target` those of the translation.
+    `sentence` is its index in the document, `ids` are the source tokens, `target` those of the translation. `lines` are
+    the sentences written in its place where they were left as they are, any number; None = `target`.
     """
 
     sentence: int
     ids: list[int]
     target: list[int] = field(default_factory=list)
+    lines: list[list[int]] | None = None
 
 
 @dataclass(frozen=True)
 class Repair:
     """A sentence (index in the document) that was translated in parts, again, or not to its end; see `kind`.
 
-    `split` - over-long, translated in parts; `separators` - its translation had another number of sentences than its
-    source; `length` - stopped at `max_new_tokens`.
+    `split` - over-long, translated in parts; `separators` - its segment was written in another number of sentences than
+    its source has; `misaligned` - the same, and left so; `length` - stopped at `max_new_tokens`.
     """
 
     sentence: int
@@ -42,6 +44,10 @@ class DocumentState:
     def report_separators(self, index: int, expected: int, got: int, remedy: str) -> None:
         """Note that the translation of the part at `index` came in `got` sentences."""
         self._report(index, "separators", f"{got} sentences for {expected}: {remedy}")
+
+    def report_misaligned(self, index: int, expected: int, got: int) -> None:
+        """Note that the part at `index` is of a segment that came in `got` sentences and was left so."""
+        self._report(index, "misaligned", f"{got} sentences for {expected}: left as written")
 
     def report_length(self, index: int, tokens: int, remedy: str = "raise max_new_tokens if more is right") -> None:
         """Note that the translation of the part at `index` stopped after so many tokens."""
@@ -87,8 +93,20 @@ def read_document(sentences: list[str], tokenizer, max_sentence_tokens: int) -> 
 
 
 def translated_sentences(document: DocumentState, tokenizer) -> list[str]:
-    """Texts of all sentences, as many as were read; the parts of a split one are joined by a blank."""
-    texts: list[list[str]] = [[] for _ in range(document.size)]
+    """Texts of all sentences, as many as were read, unless parts have `lines`; parts of one sentence are joined."""
+    texts: list[list[list[str]]] = [[] for _ in range(document.size)]
     for part in document.parts:
-        texts[part.sentence].append(tokenizer.decode(part.target, skip_special_tokens=True).strip())
-    return [" ".join(text for text in parts if text) for parts in texts]
+        lines = [part.target] if part.lines is None else part.lines
+        texts[part.sentence].append([tokenizer.decode(line, skip_special_tokens=True).strip() for line in lines])
+    return [line for parts in texts for line in join_parts(parts)]
+
+
+def join_parts(parts: list[list[str]]) -> list[str]:
+    """The lines of a sentence from those of its parts, by a blank where two parts meet; one empty line for no part."""
+    joined: list[str] = [] if parts else [""]
+    for lines in parts:
+        if joined and lines:
+            joined[-1] = f"{joined[-1]} {lines[0]}".strip()
+            lines = lines[1:]
+        joined += lines
+    return joined

@@ -1,11 +1,13 @@
 """Translation of whole documents and of streams of sentences: N sentences in, N out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 
 from .document_state import read_document, translated_sentences
-from .strategies import STRATEGIES, SegmentTranslator, Translator
+from .segment_strategies import SegmentTranslator
+from .strategies import LOOKING_BACK, STRATEGIES, Translator
 from .stream_strategies import SentenceStream, StreamTranslator
 
 
@@ -25,6 +27,9 @@ class DocumentTranslation:
         batch_size: int = 16,
         max_sentence_tokens: int = 256,
         return_report: bool = False,
+        past_context: int | None = None,
+        repairs: str = "all",
+        alignment: str | None = None,
         **generate_kwargs,
     ):
         """Translate documents, lists of sentences; every list that comes back is as long as the one that went in.
@@ -32,20 +37,30 @@ class DocumentTranslation:
         Strategies (Lupo et al. 2023, section 2; Herold and Ney 2023, section 3.4):
         `sentence` - every sentence alone;
         `sliding` - every window is translated whole and its current sentence kept;
-        `sequential` (SD) - sentence by sentence, earlier translations as forced target prefix;
+        `sequential` (SD) - sentence by sentence: the source window ends in the current sentence, earlier translations
+        are the forced target prefix;
         `full` (FSD) - parts of the document that do not overlap, each translated at once;
+        `chunk_sequential` - the parts of `full` sentence by sentence, for models of chunks: cheaper than `sequential`,
+        but it reads future sentences of the part and nothing before it;
         `stream` - sentence by sentence with a state carried along, for models that have one.
         The default is the one the model was trained for. Blank sentences stay empty and are no context. A sentence of
         more than `max_sentence_tokens` tokens is translated in parts, and where a translation has another number of
-        separators than its source, its sentences are translated again: by `sequential` after `full`, by `sentence`
-        after `sliding`. Separators in the translation of a sentence alone are taken out.
+        separators than its source, its sentences are translated again: one by one inside the part after `full`, by
+        `sentence` after `sliding`. Separators in the translation of a sentence alone are taken out.
+
+        `past_context` (k) is how many sentences before the current one `sliding` and `sequential` read, at most as many
+        as in training; for a model of chunks any number, and by default of `sequential` as many as fit into
+        `config.chunk_tokens` source tokens with the current one. `repairs="none"` translates nothing again: after
+        `full` a document has the lines that the model wrote, **which may be more or fewer than its sentences**, after
+        `sliding` every sentence is what stands behind the last separator. `alignment` is that of window models, in
+        place of the configuration's.
 
         `batch_size` counts rows of a batch: sentences, segments, or documents whose n-th sentences are translated
         together. `generate_kwargs` go to `generate`; without `max_new_tokens` a sentence may get twice its source
         tokens and 32 more. With `return_report`, a second list holds for every document its repairs: dicts with
-        `sentence` (index), `kind` (`split`, `separators`, `length` = stopped at `max_new_tokens`) and `detail`. Raises
-        `ValueError` for a strategy that is unknown or not this model's, and for documents that are not lists of
-        strings.
+        `sentence` (index), `kind` (`split`, `separators`, `misaligned` = separators without repair, `length` = stopped
+        at `max_new_tokens`) and `detail`. Raises `ValueError` for a strategy that is unknown or not this model's, for
+        settings that do not fit them, and for documents that are not lists of strings.
 
         >>> model.translate_documents([["Hello .", "She sleeps ."]], tokenizer, num_beams=4)
         [['Hallo .', 'Sie schläft .']]
@@ -54,9 +69,13 @@ class DocumentTranslation:
         documents = list(documents)
         check_arguments(documents, strategy, batch_size, max_sentence_tokens, generate_kwargs)
         self.check_strategy(strategy)
+        self.translator_class.check_search(self.config, strategy, past_context, repairs)
+        if past_context is None and strategy in LOOKING_BACK:
+            past_context = self.config.decoding_past_context
         translator = self.translator_class(self, batch_size, generate_kwargs)
         states = [read_document(document, tokenizer, max_sentence_tokens) for document in documents]
-        translator.translate(states, strategy)
+        with self.search_alignment(alignment):
+            translator.translate(states, strategy, past_context, repairs)
         translations = [translated_sentences(state, tokenizer) for state in states]
         return (translations, [state.report() for state in states]) if return_report else translations
 
@@ -102,6 +121,19 @@ class DocumentTranslation:
     def check_strategy(self, strategy: str) -> None:
         """Raise `ValueError` for a strategy that is not this model's."""
         self.translator_class.check_strategy(self.config, strategy)
+
+    @contextmanager
+    def search_alignment(self, alignment: str | None) -> Iterator[None]:
+        """Within it a model that aligns target tokens to the source does so by this; None = by its configuration.
+
+        Raises `ValueError` where the model has no alignment.
+        """
+        if alignment is not None:
+            raise ValueError(
+                f"alignment={alignment!r} is for window models, which align target tokens to the source; this one "
+                "attends to all of it: leave it out."
+            )
+        yield
 
 
 def check_arguments(documents, strategy, batch_size, max_sentence_tokens, generate_kwargs) -> None:

@@ -1,12 +1,14 @@
 """Window attention: every token sees the tokens around its own position, of the source those around an aligned one."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
-from .configuration_window import WindowConfig
+from .configuration_window import ALIGNMENTS, WindowConfig
 from .layers import Attention, DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
 from .segments import token_positions
@@ -269,6 +271,20 @@ class WindowForConditionalGeneration(DocMTForConditionalGeneration):
     model_class = WindowModel
 
     prompt_in_chunks = False  # a part of a prompt does not tell where its sentences stand
+
+    @contextmanager
+    def search_alignment(self, alignment: str | None) -> Iterator[None]:
+        """Within it search and scoring align by this one of the `ALIGNMENTS`, afterwards by the configuration's again.
+
+        Raises `ValueError` for an unknown alignment.
+        """
+        own = self.config.alignment
+        try:
+            self.config.alignment = own if alignment is None else alignment
+            self.config.one_of("alignment", ALIGNMENTS)
+            yield
+        finally:
+            self.config.alignment = own
 
     def decoder_inputs_for_generation(self, input_ids, model_inputs):
         """The source columns of the new tokens."""

@@ -32,11 +32,17 @@ class StreamTranslator(Translator):
 
     @classmethod
     def check_strategy(cls, config, strategy: str) -> None:
-        if strategy in ("sliding", "full"):
+        if strategy in ("sliding", "chunk_sequential", "full"):
             raise ValueError(
                 f"strategy {strategy!r} translates several sentences as one sequence, but this model reads one at a "
                 "time and carries the others in its memory: use 'stream', or 'sentence' for none of them."
             )
+
+    @classmethod
+    def check_past_context(cls, config, strategy: str, past_context: int) -> None:
+        raise ValueError(
+            f"this model reads all sentences before in its memory, got past_context={past_context}: leave it out."
+        )
 
     def sequential(self, documents: list[DocumentState]) -> None:
         self.stream(documents)

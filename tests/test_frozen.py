@@ -82,8 +82,11 @@ def models() -> list[Path]:
 
 
 @torch.no_grad()
-def check_answers(model, tokenizer, logits: list, expected: dict, inputs: dict) -> None:
-    """The model's logits, sequences, translations, repairs and stream are the frozen ones."""
+def check_answers(model, tokenizer, logits: list, expected: dict, inputs: dict, renamed: dict | None = None) -> None:
+    """The model's logits, sequences, translations, repairs and stream are the frozen ones.
+
+    `renamed`: strategies of 0.1.0 that have another name now.
+    """
     state = {}
     for number, batch in enumerate(expected["inputs"]):
         batch = {name: torch.tensor(value) for name, value in batch.items()}
@@ -97,10 +100,15 @@ def check_answers(model, tokenizer, logits: list, expected: dict, inputs: dict) 
         state = {name: value for name, value in memory.items() if value is not None}
     for strategy, (texts, repairs) in expected["translations"].items():
         found, noted = model.translate_documents(
-            inputs["documents"], tokenizer, strategy, return_report=True, **inputs["translation"]
+            inputs["documents"],
+            tokenizer,
+            (renamed or {}).get(strategy, strategy),
+            return_report=True,
+            **inputs["translation"],
         )
         assert found == texts, (strategy, found, texts)
-        noted = [[[one["sentence"], one["kind"], one["detail"]] for one in document] for document in noted]
+        told = ("translated again sentence by sentence", "translated again by strategy sequential")  # now, in 0.1.0
+        noted = [[[one["sentence"], one["kind"], one["detail"].replace(*told)] for one in doc] for doc in noted]
         assert noted == repairs, (strategy, noted, repairs)
     for strategy in expected["refused"]:
         try:
@@ -128,7 +136,9 @@ def logits_of(name: str) -> list[torch.Tensor]:
 def test_model(folder, name):
     model, tokenizer = registry.load_model(folder / "models" / name)
     assert type(model).__module__.startswith("hf_docmt.")
-    check_answers(model, tokenizer, logits_of(name), frozen(f"models/{name}/expected.json"), INPUTS)
+    # `sequential` of models of chunks is SD of Herold and Ney (2023) now, what it was has a name of its own
+    renamed = {"sequential": "chunk_sequential"} if getattr(model.config, "view", None) == "chunk" else {}
+    check_answers(model, tokenizer, logits_of(name), frozen(f"models/{name}/expected.json"), INPUTS, renamed)
 
 
 @pytest.mark.parametrize("name", SETTINGS)

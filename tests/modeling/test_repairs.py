@@ -39,7 +39,7 @@ def test_chunk_with_other_separators_is_translated_in_order(fault):
     assert found == TRANSLATION
     kind = "separators" if fault[-1] == EOS else "length"
     assert [(repair["sentence"], repair["kind"]) for repair in report] == [(0, kind), (1, kind)]
-    assert "translated again by strategy sequential" in report[0]["detail"]
+    assert "translated again sentence by sentence" in report[0]["detail"]
     assert model.sources.count(source) == 3 and model.prompts[-1] == prefix("w18 w19")
 
 
@@ -143,7 +143,10 @@ def test_long_sources_go_first_and_together():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"strategy": "beam"}, "strategy must be one of sentence, sliding, sequential, full, stream, got 'beam'"),
+        (
+            {"strategy": "beam"},
+            "strategy must be one of sentence, sliding, sequential, chunk_sequential, full, stream, got 'beam'",
+        ),
         ({"documents": "w6 w7"}, "got a plain string"),
         ({"documents": ["w6", "w7"]}, "documents must be a list of documents, each a list of sentences"),
         ({"documents": [["w6"], ["w6", None]]}, "sentence 1 of document 1 must be a string, got NoneType"),

@@ -8,7 +8,7 @@ from support.tiny_models import EOS, build, random_text, word_tokenizer
 from transformers import GenerationConfig
 
 from hf_docmt.modeling.document_state import DocumentState, SentencePart
-from hf_docmt.modeling.strategies import SegmentTranslator
+from hf_docmt.modeling.segment_strategies import SegmentTranslator
 
 DOCUMENTS = [random_text(lengths, seed) for seed, lengths in enumerate([[3, 1, 2, 4, 2], [1, 2], [4, 3, 2], [2]])]
 WINDOW = {"past_context": 2, "segment_encoding": "learned", "persistent": True}
@@ -31,18 +31,17 @@ def model(request):
 
 @pytest.mark.parametrize("beams", BEAMS, ids=["greedy", "beams"])
 @pytest.mark.parametrize("batch_size", [2, 16])
-def test_sequential_is_the_slow_one(model, beams, batch_size):
-    found = model.translate_documents(
-        DOCUMENTS, word_tokenizer(), "sequential", batch_size=batch_size, **settings(beams)
-    )
+def test_in_order_is_the_slow_one(model, beams, batch_size):
+    strategy = "chunk_sequential" if model.config.view == "chunk" else "sequential"
+    found = model.translate_documents(DOCUMENTS, word_tokenizer(), strategy, batch_size=batch_size, **settings(beams))
     slow = Slow(model, beams)
-    assert found == [slow.sequential(document) for document in DOCUMENTS]
+    assert found == [slow.in_order(document) for document in DOCUMENTS]
     written = [sentence for document in found for sentence in document]
     assert len(set(written)) > 3 and len({len(sentence.split()) for sentence in written}) > 1
 
 
 @pytest.mark.parametrize("beams", BEAMS, ids=["greedy", "beams"])
-def test_repaired_parts_are_sequential(beams):
+def test_repaired_parts_are_chunk_sequential(beams):
     """A model that never writes the right number of separators: `full` falls back to the slow reference of chunks."""
     model = build(**CHUNK)
     found, reports = model.translate_documents(
@@ -51,7 +50,7 @@ def test_repaired_parts_are_sequential(beams):
     slow = Slow(model, beams)
     for document, translation, report in zip(DOCUMENTS, found, reports):
         repaired = {repair["sentence"] for repair in report if repair["kind"] == "separators"}
-        expected = slow.sequential(document)
+        expected = slow.in_order(document)
         for index in repaired:
             assert translation[index] == expected[index]
     assert sum(len(report) for report in reports) > 5
@@ -81,7 +80,7 @@ def test_cache_of_the_prefix_is_used():
     )
     encoded = []
     model.get_encoder().register_forward_hook(lambda *_: encoded.append(1))
-    (found,) = model.translate_documents([DOCUMENTS[0]], word_tokenizer(), "sequential", **settings(BEAMS[0]))
+    (found,) = model.translate_documents([DOCUMENTS[0]], word_tokenizer(), "chunk_sequential", **settings(BEAMS[0]))
     written = sum(len(sentence.split()) + 1 for sentence in found)
     assert len(encoded) == 1
     assert sum(read) <= 1 + 2 * written  # the prefix anew would be several times as much
@@ -119,11 +118,11 @@ def test_settings_in_a_generation_config_are_those_of_arguments(model, strategy)
     assert found[0] != model.translate_documents(SHORT, word_tokenizer(), strategy, **SETTINGS | {"num_beams": 3})
 
 
-def test_sequential_on_chunks_without_a_cache():
+def test_chunk_sequential_without_a_cache():
     """Asking for no cache changes speed only."""
     model = build(**CHUNK)
     found = [
-        model.translate_documents(SHORT, word_tokenizer(), "sequential", use_cache=use_cache, **SETTINGS)
+        model.translate_documents(SHORT, word_tokenizer(), "chunk_sequential", use_cache=use_cache, **SETTINGS)
         for use_cache in (True, False)
     ]
     assert found[0] == found[1]

@@ -47,8 +47,8 @@ class Slow:
         )[0, len(prompt) :].tolist()
         return found[: next((length for length, id in enumerate(found) if id in stops), None)]
 
-    def sequential(self, document: list[str]) -> list[str]:
-        """Windows that slide, or the chunk that the sentence is in."""
+    def in_order(self, document: list[str]) -> list[str]:
+        """Sentence by sentence: windows that slide, or the chunk that the sentence is in (`chunk_sequential`)."""
         source, target = self.ids(document), []
         for index in range(len(source)):
             if self.config.view == "chunk":

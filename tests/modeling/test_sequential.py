@@ -1,0 +1,187 @@
+"""SD (Herold and Ney 2023, section 3.4) against a loop over the forward with exactly the window of the formula."""
+
+import pytest
+import torch
+from support.scripted_model import CHUNK, DOCUMENT, TRANSLATION, WINDOW, Scripted, prefix, segment
+from support.slow_translation import Restless, settings
+from support.tiny_models import BOD, BOS, EOS, SEP, build, random_text, word_tokenizer
+
+LIMIT = 8  # new tokens, as in `settings`
+BEAMS = {"greedy": {"num_beams": 1}, "beams": {"num_beams": 3, "length_penalty": 0.6, "early_stopping": True}}
+DOCUMENTS = [random_text(lengths, seed) for seed, lengths in enumerate([[3, 1, 2, 4, 2, 1], [5, 2, 1], [2]])]
+CHUNK_12 = {"view": "chunk", "chunk_tokens": 12}
+MODELS = {
+    "concat": ("concat", CHUNK_12 | {"segment_encoding": "sinusoidal", "persistent": True}),
+    "concat shift, bod": ("concat", CHUNK_12 | {"segment_encoding": "shift", "segment_shift": 3, "use_bod": True}),
+    "lst": ("lst", CHUNK_12 | {"chunk_tokens": 8, "use_bod": True}),
+    "window": ("window", CHUNK_12 | {"window": 3}),
+    "window linear": ("window", CHUNK_12 | {"window": 2, "alignment": "linear", "length_ratio": 0.8, "use_bod": True}),
+    "window of sentences": ("window", {"past_context": 3, "window": 3, "use_bod": True}),
+    "concat of sentences": ("concat", {"past_context": 3, "segment_encoding": "learned"}),
+}
+
+
+def naive_sequential(model, document: list[str], beams: dict, k: int | None) -> list[str]:
+    """One sentence of one document after the other, one forward for each token of each hypothesis."""
+    tokenizer, config = word_tokenizer(), model.config
+    source = [tokenizer(sentence, add_special_tokens=False)["input_ids"] for sentence in document]
+    target = []
+    for i in range(len(source)):
+        first = i - min(i, window_of(config, source, i) if k is None else k)
+        bod = [BOD] * (config.use_bod and first == 0)
+        read = bod + [id for sentence in source[first : i + 1] for id in [*sentence, SEP]][:-1] + [EOS]
+        prompt = [BOS, *bod] + [id for sentence in target[first:i] for id in [*sentence, SEP]]
+        target.append(naive_search(model, read, prompt, **beams))
+    return [tokenizer.decode(ids, skip_special_tokens=True) for ids in target]
+
+
+def window_of(config, source: list[list[int]], i: int) -> int:
+    """The largest k whose sentences fit into a chunk with the current one, or the window that was trained."""
+    if config.view == "window":
+        return config.past_context
+    fitting = [k for k in range(i + 1) if sum(len(ids) + 1 for ids in source[i - k : i + 1]) <= config.chunk_tokens]
+    return max(fitting, default=0)
+
+
+@torch.no_grad()
+def naive_search(model, read, prompt, num_beams, length_penalty=1.0, early_stopping=False) -> list[int]:
+    """Beam search that ends with the first `num_beams` hypotheses; with one beam greedy search."""
+    running, finished, preferences = [(0.0, [])], [], Restless()
+    for length in range(1, LIMIT + 1):
+        candidates = []
+        for score, written in running:
+            ids = torch.tensor([prompt + written])
+            logits = model(input_ids=torch.tensor([read]), decoder_input_ids=ids, use_cache=False).logits[:, -1]
+            found = preferences(ids, logits.log_softmax(dim=-1))[0].tolist()
+            candidates += [(score + one, [*written, token]) for token, one in enumerate(found)]
+        best = sorted(candidates, key=lambda candidate: -candidate[0])[: 3 * num_beams]
+        ended = [written[-1] in (EOS, SEP) or length == LIMIT for _, written in best]
+        top = [one for one, end in zip(best[:num_beams], ended) if end]
+        finished += [(score / length**length_penalty, written) for score, written in top]
+        running = [one for one, end in zip(best, ended) if not end][:num_beams]
+        if len(finished) >= num_beams or not running:
+            break
+    written = max(finished)[1]
+    return written[:-1] if written[-1] in (EOS, SEP) else written
+
+
+@pytest.mark.parametrize("k", [None, 1])
+@pytest.mark.parametrize("beams", BEAMS)
+@pytest.mark.parametrize("name", MODELS)
+def test_sequential_is_the_formula(name, beams, k):
+    architecture, fields = MODELS[name]
+    model = build(architecture, **fields)
+    options = settings(BEAMS[beams])
+    found = model.translate_documents(DOCUMENTS, word_tokenizer(), "sequential", past_context=k, **options)
+    assert found == [naive_sequential(model, document, BEAMS[beams], k) for document in DOCUMENTS]
+    assert len({sentence for document in found for sentence in document}) > 2
+
+
+@pytest.mark.parametrize("name", ["concat", "lst", "window"])
+def test_future_sentences_change_nothing(name):
+    """But by `chunk_sequential`, whose chunk holds them, in some sentence."""
+    architecture, fields = MODELS[name]
+    model = build(architecture, **fields | {"chunk_tokens": 1000})
+    changed = [*DOCUMENTS[0][:3], *random_text([2, 3, 6], seed=9)]
+    found = {}
+    for strategy in ("sequential", "chunk_sequential"):
+        both = model.translate_documents(
+            [DOCUMENTS[0], changed], word_tokenizer(), strategy, **settings(BEAMS["beams"])
+        )
+        found[strategy] = [document[:3] for document in both]
+    assert found["sequential"][0] == found["sequential"][1]
+    assert found["chunk_sequential"][0] != found["chunk_sequential"][1]
+
+
+def test_sequential_reads_over_the_borders_of_chunks():
+    """As many sentences as fit into seven tokens; `<bod>` only where the window begins with the document."""
+    model = Scripted(**CHUNK | {"use_bod": True})
+    (found,) = model.translate_documents([DOCUMENT], word_tokenizer(), "sequential")
+    assert found == TRANSLATION
+    assert model.sources == [
+        segment("w6 w7", start=(BOD,)),
+        segment("w6 w7", "w8", start=(BOD,)),
+        segment("w8", "w9 w10 w11"),
+        segment("w9 w10 w11", "w12"),
+    ]
+    assert model.prompts == [prefix(bod=True), prefix("w18 w19", bod=True), prefix("w20"), prefix("w21 w22 w23")]
+
+
+@pytest.mark.parametrize("fields", [CHUNK, WINDOW | {"past_context": 3}])
+def test_past_context(fields):
+    """k as an argument, whatever fits into a chunk; k of the configuration; none at all."""
+    model, sources = Scripted(**fields), []
+    for k in (0, 1, 3):
+        model.calls.clear()
+        assert model.translate_documents([DOCUMENT], word_tokenizer(), "sequential", past_context=k) == [TRANSLATION]
+        sources.append(model.sources)
+    assert sources[0] == [segment(sentence) for sentence in ("w6 w7", "w8", "w9 w10 w11", "w12")]
+    assert sources[1][2:] == [segment("w8", "w9 w10 w11"), segment("w9 w10 w11", "w12")]
+    assert sources[2][3] == segment("w6 w7", "w8", "w9 w10 w11", "w12")
+    model = Scripted(**fields, decoding_past_context=1)
+    model.translate_documents([DOCUMENT], word_tokenizer(), "sequential")
+    assert model.sources == sources[1]
+    model.calls.clear()
+    model.translate_documents([DOCUMENT], word_tokenizer(), "full")
+    assert len(model.sources) == (2 if "view" in fields else 1)  # k is none of its business
+
+
+def test_past_context_of_sliding():
+    model = Scripted(**CHUNK)
+    assert model.translate_documents([DOCUMENT], word_tokenizer(), "sliding", past_context=1) == [TRANSLATION]
+    assert sorted(model.sources)[0] == segment("w6 w7") and segment("w9 w10 w11", "w12") in model.sources
+
+
+@pytest.mark.parametrize(
+    ("fields", "arguments", "message"),
+    [
+        (CHUNK, {"strategy": "full", "past_context": 2}, "'sliding' and 'sequential' read, got 2 with strategy 'full'"),
+        (CHUNK, {"strategy": "sequential", "past_context": -1}, "must be a whole number >= 0, got -1"),
+        (CHUNK, {"strategy": "sequential", "past_context": True}, "must be a whole number >= 0, got True"),
+        (WINDOW, {"strategy": "sequential", "past_context": 3}, "at most 2, the sentences .* trained with, got 3"),
+        (WINDOW, {"strategy": "chunk_sequential"}, "is for models of chunks .*: use 'sequential' or 'sliding'"),
+        (WINDOW, {"alignment": "linear"}, "alignment='linear' is for window models"),
+    ],
+)
+def test_settings_that_do_not_fit(fields, arguments, message):
+    model = Scripted(**fields)
+    with pytest.raises(ValueError, match=message):
+        model.translate_documents([DOCUMENT], word_tokenizer(), **arguments)
+    assert not model.calls
+
+
+def test_settings_of_other_models():
+    for architecture, arguments, message in (
+        ("memory", {"past_context": 2, "strategy": "sequential"}, "reads all sentences before in its memory"),
+        ("memory", {"strategy": "chunk_sequential"}, "translates several sentences as one sequence"),
+        ("caching", {"strategy": "chunk_sequential"}, "is for models of chunks"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            build(architecture).translate_documents([["w6"]], word_tokenizer(), **arguments)
+    with pytest.raises(ValueError, match="decoding_past_context must be a whole number >= 0, got -1"):
+        build(decoding_past_context=-1)
+
+
+def test_past_context_of_separate_context():
+    """A model of two encoders that looks back less far is the same as one that was made so."""
+    model, other = build("multiencoder", past_context=2), build("multiencoder", past_context=1)
+    other.load_state_dict(model.state_dict())
+    found = model.translate_documents([DOCUMENTS[0]], word_tokenizer(), past_context=1, **settings(BEAMS["greedy"]))
+    assert found == other.translate_documents([DOCUMENTS[0]], word_tokenizer(), **settings(BEAMS["greedy"]))
+    assert found != model.translate_documents([DOCUMENTS[0]], word_tokenizer(), **settings(BEAMS["greedy"]))
+
+
+def test_search_alignment_is_for_one_call():
+    """It takes the place of the configuration's, which stays, after errors as well."""
+    fields = {"window": 2, "length_ratio": 0.6} | CHUNK_12
+    for alignment in ("one_to_one", "linear", "sentence"):
+        model, other = build("window", **fields), build("window", alignment=alignment, **fields)
+        own = model.config.alignment
+        arguments = {"strategy": "sequential"} | settings(BEAMS["greedy"])
+        found = model.translate_documents(DOCUMENTS, word_tokenizer(), alignment=alignment, **arguments)
+        assert found == other.translate_documents(DOCUMENTS, word_tokenizer(), **arguments)
+        plain = model.translate_documents(DOCUMENTS, word_tokenizer(), **arguments)
+        assert (found == plain) == (alignment == own == model.config.alignment)
+    with pytest.raises(ValueError, match="alignment must be one of one_to_one, linear, sentence, got 'diagonal'"):
+        model.translate_documents(DOCUMENTS, word_tokenizer(), alignment="diagonal")
+    assert model.config.alignment == own
