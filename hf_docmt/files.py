@@ -15,6 +15,9 @@ from typing import BinaryIO, cast
 
 STDIN = "-"
 STDOUT = "-"
+LINE_LIMIT_VARIABLE = "HF_DOCMT_MAX_LINE_MIB"
+MAX_LINE_MIB = 64  # unless the variable of the environment says otherwise
+MAX_PACKING_RATIO, MIN_PACKING_BYTES = 200, 1 << 28  # beyond both, a gzip file is taken for a bomb; text packs 3 to 30
 BOM = b"\xef\xbb\xbf"
 
 
@@ -30,11 +33,23 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
 
     A byte order mark at the start is dropped. No other character ends a line. `-` is standard input, `.gz` is unpacked.
     DataError if the file is missing, has no bytes, or is not UTF-8 (with the byte offset of the bad byte, counted from
-    0 in the uncompressed file).
+    0 in the uncompressed file), for a line of more than 64 MiB (or what HF_DOCMT_MAX_LINE_MIB says), and for a gzip
+    file that unpacks to more than 256 MiB and more than 200 times its size.
     """
-    offset, number = 0, 0
+    offset, number, limit = 0, 0, line_limit()
     with open_bytes(path) as file:
-        for number, raw in enumerate(file, 1):
+        largest = _unpacked_limit(path)
+        for number, raw in enumerate(iter(lambda: file.readline(limit + 1), b""), 1):
+            if len(raw) > limit:
+                raise DataError(
+                    f"{location_of(path, number)}: the line has more than {limit >> 20} MiB; break it up, or raise the "
+                    f"limit by the variable {LINE_LIMIT_VARIABLE} of the environment"
+                )
+            if offset > largest:
+                raise DataError(
+                    f"{location_of(path, number)}: the gzip file unpacks to more than {MAX_PACKING_RATIO} times its "
+                    "size, as no text does; check where it comes from, or unpack it yourself"
+                )
             body = raw.removeprefix(BOM) if number == 1 else raw
             try:
                 text = body.decode("utf-8")
@@ -50,6 +65,20 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
         raise DataError(f"{display_path(path)}: the file is empty; it needs at least one line")
 
 
+def line_limit() -> int:
+    """The largest number of bytes of a line; ValueError where the variable of the environment is no whole number."""
+    given = os.environ.get(LINE_LIMIT_VARIABLE, str(MAX_LINE_MIB))
+    if not given.isdecimal() or int(given) < 1:
+        raise ValueError(f"{LINE_LIMIT_VARIABLE} is {given!r}, expected a number of MiB such as {MAX_LINE_MIB}")
+    return int(given) << 20
+
+
+def _unpacked_limit(path: str | Path) -> float:
+    """The largest number of bytes to unpack from a file."""
+    is_packed = str(path) != STDIN and Path(path).suffix == ".gz"
+    return max(MIN_PACKING_BYTES, MAX_PACKING_RATIO * Path(path).stat().st_size) if is_packed else float("inf")
+
+
 def parse_json(text: str, path: str | Path, line: int = 1):
     """The value of a JSON text that begins in this line; DataError names file, line and column where it breaks.
 
@@ -59,8 +88,8 @@ def parse_json(text: str, path: str | Path, line: int = 1):
     def without_repeats(pairs: list[tuple]) -> dict:
         result = dict(pairs)
         if len(result) != len(pairs):
-            keys = [key for key, _ in pairs]
-            repeated = next(key for number, key in enumerate(keys) if key in keys[:number])
+            seen: set[str] = set()
+            repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
             raise DataError(f"{location_of(path, line)} or after: key {repeated!r} is repeated; keep one of them")
         return result
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from datasets import Dataset, Features, List, Translation, Value, concatenate_datasets
+from datasets import Dataset, DatasetInfo, Features, List, Translation, Value
 
 from hf_docmt.files import DataError, write_lines
 
@@ -44,19 +44,15 @@ def collect_documents(located_rows: Iterable[tuple[str, dict]], source_lang: str
     tables = []
     rows = _checked_rows(located_rows, languages, extras)
     while some := list(islice(rows, ROWS_PER_TABLE)):
-        tables.append(Dataset(pa.Table.from_pylist(some, schema=features.arrow_schema)))
+        tables.append(pa.Table.from_pylist(some, schema=features.arrow_schema))
     if not tables:
         raise DataError("no documents: the input is empty; give at least one document")
-    documents = concatenate_datasets(tables) if len(tables) > 1 else tables[0]
-    for name, values in extras.items():
-        values.extend([None] * (len(documents) - len(values)))
-        try:
-            documents = documents.add_column(name, values)
-        except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
-            raise DataError(
-                f"column {name!r} has values that make no column ({error}); give them one type or drop it"
-            ) from error
-    return documents
+    table = pa.concat_tables(tables)
+    others = pa.table({name: _column(name, values, len(table)) for name, values in extras.items()})
+    features.update(Features.from_arrow_schema(others.schema))
+    for name, column in zip(others.column_names, others.columns):
+        table = table.append_column(name, column)
+    return Dataset(table.cast(features.arrow_schema), info=DatasetInfo(features=features))
 
 
 def make_row(
@@ -122,6 +118,15 @@ def write_documents(documents: Iterable[dict], path: str | os.PathLike) -> None:
     """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     write_lines((json.dumps(row, ensure_ascii=False) for row in documents), path)
+
+
+def _column(name: str, values: list, rows: int) -> pa.Array:
+    try:
+        return pa.array(values + [None] * (rows - len(values)))
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
+        raise DataError(
+            f"column {name!r} has values that make no column ({error}); give them one type or drop it"
+        ) from error
 
 
 def _checked_rows(located_rows: Iterable[tuple[str, dict]], languages: list[str], extras: dict) -> Iterator[dict]:

@@ -140,11 +140,20 @@ def _read_yaml(path: Path) -> Any:
 
 
 class _UniqueKeys(yaml.SafeLoader):
-    """YAML in which a key that is given twice is an error, not a silent choice of the last one."""
+    """YAML in which a key given twice is an error, and so is an alias: a few of them can stand for gigabytes."""
+
+    def compose_node(self, parent, index):
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            raise yaml.MarkedYAMLError(
+                problem=f"alias *{event.anchor} is refused; write the value out, or share it through a base",
+                problem_mark=event.start_mark,
+            )
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node, deep=False):
-        keys = [key.value for key, _ in node.value]
-        for index, key in enumerate(keys):
-            if key in keys[:index]:
-                raise yaml.MarkedYAMLError(problem=f"key {key!r} is given twice", problem_mark=node.start_mark)
+        keys = [str(key.value) for key, _ in node.value]
+        if len(set(keys)) < len(keys):
+            repeated = next(key for index, key in enumerate(keys) if key in keys[:index])
+            raise yaml.MarkedYAMLError(problem=f"key {repeated!r} is given twice", problem_mark=node.start_mark)
         return super().construct_mapping(node, deep)

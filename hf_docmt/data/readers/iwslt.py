@@ -21,7 +21,7 @@ from hf_docmt.files import DataError, display_path, location_of, read_lines
 Paths = str | Path | Sequence[str | Path]
 TAG = re.compile(r"\s*<(/?)(doc|seg|" + "|".join(METADATA) + r")\b([^>]*)>(.*)", re.IGNORECASE)
 TALK_LINE = re.compile(rb"\s*(<doc docid[^>\n]*>|<url>[^\n]*</url>)\s*(\n|$)", re.IGNORECASE)
-ATTRIBUTE = re.compile(r"""([\w-]+)\s*=\s*["']?([^"'\s>]*)""")
+ATTRIBUTE = re.compile(r"""(?<![\w-])([\w-]+)\s*=\s*["']?([^"'\s>]*)""")
 
 
 class IwsltReader(Reader):

@@ -11,15 +11,18 @@ from xml.sax.xmlreader import Locator
 from hf_docmt.files import DataError, display_path, location_of, read_lines
 
 BARE_AMPERSAND = re.compile(r"&(?!#?\w+;)")
+BARE_LESS_THAN = re.compile(r"<(?!/?[a-z]|!--|!doctype\b|\?)", re.IGNORECASE)
+BLOCK = 1 << 16  # characters of XML that are parsed at once
+MAX_OPEN_LINES, MAX_OPEN_CHARACTERS = 1000, 1 << 16  # of one SGML tag or comment
 PROLOGUE = rb"\s*(<\?xml[^>]*>\s*)?(<!DOCTYPE[^>]*>\s*)?(<!--.*?-->\s*)?"  # what may stand before the first tag
 
 
 class Event(NamedTuple):
-    """A start tag, an end tag or a piece of text; names of tags and attributes are in lower case."""
+    """A start tag, an end tag, a piece of text or other markup; names of tags and attributes are in lower case."""
 
     line: int
-    kind: str  # start, end or text
-    value: str  # name of the tag, or the text with its entities resolved
+    kind: str  # start, end, text, or in SGML markup: a comment, a declaration, an instruction
+    value: str  # name of the tag, the text with its entities resolved, or what stands inside the markup
     attributes: dict[str, str]
 
 
@@ -38,11 +41,19 @@ def xml_events(path: str | Path) -> Iterator[Event]:
     parser.setContentHandler(handler)
     handler.setDocumentLocator(parser)
     try:
+        block, size = [], 0  # a tag over many lines is read again with each piece that comes
         for number, line in read_lines(path):
-            parser.feed("\n" * (number > 1) + line)
-            yield from handler.take()
+            block.append("\n" * (number > 1) + line)
+            size += len(block[-1])
+            if size > BLOCK:
+                parser.feed("".join(block))
+                yield from handler.take()
+                block, size = [], 0
+        parser.feed("".join(block))
         parser.close()
+        yield from handler.take()
     except SAXParseException as error:
+        yield from handler.take()  # what is before the fault may have a fault of its own
         raise DataError(
             f"{location_of(path, error.getLineNumber())}, column {error.getColumnNumber() + 1}: broken "
             f"XML ({error.getMessage()}); repair what stands there, or fetch the file again if it is cut"
@@ -56,11 +67,22 @@ def xml_events(path: str | Path) -> Iterator[Event]:
 
 
 def sgm_events(path: str | Path) -> Iterator[Event]:
-    """Events of a file of tags that need no grammar; an ampersand that begins no entity is text."""
-    parser = _SgmParser()
-    for _, line in read_lines(path):
-        parser.feed(BARE_AMPERSAND.sub("&amp;", line) + "\n")
+    """Events of a file of tags that need no grammar.
+
+    An ampersand that begins no entity is text, and so is `<` that begins no tag, comment, document type or instruction.
+    DataError for one that is not closed within 1,000 lines or 65,536 characters.
+    """
+    parser, open_lines = _SgmParser(), 0
+    for number, line in read_lines(path):
+        parser.feed(BARE_LESS_THAN.sub("&lt;", BARE_AMPERSAND.sub("&amp;", line)) + "\n")
         yield from parser.take()
+        rest = parser.rawdata  # what is not parsed yet
+        open_lines = open_lines + 1 if rest.startswith("<") else 0
+        if open_lines > MAX_OPEN_LINES or open_lines and len(rest) > MAX_OPEN_CHARACTERS:
+            raise DataError(
+                f"{location_of(path, number - open_lines + 1)}: {rest[:40]!r} is never closed; close it, or write < "
+                "as &lt;"
+            )
     parser.close()
     yield from parser.take()
 
@@ -78,7 +100,7 @@ class _EventList:
 
     def add(self, line: int, kind: str, value: str, attributes=()) -> None:
         attributes = {name.lower(): text or "" for name, text in attributes}
-        self.events.append(Event(line, kind, value if kind == "text" else value.lower(), attributes))
+        self.events.append(Event(line, kind, value.lower() if kind in ("start", "end") else value, attributes))
 
 
 class _XmlHandler(_EventList, ContentHandler):
@@ -96,6 +118,9 @@ class _XmlHandler(_EventList, ContentHandler):
 
 
 class _SgmParser(_EventList, HTMLParser):
+    def set_cdata_mode(self, *args, **options):
+        """No tag of HTML, such as <style>, makes text of the tags behind it."""
+
     def handle_starttag(self, tag, attrs):
         self.add(self.getpos()[0], "start", tag, attrs)
 
@@ -104,3 +129,8 @@ class _SgmParser(_EventList, HTMLParser):
 
     def handle_data(self, data):
         self.add(self.getpos()[0], "text", data)
+
+    def handle_comment(self, data):
+        self.add(self.getpos()[0], "markup", data)
+
+    handle_decl = handle_pi = unknown_decl = handle_comment

@@ -14,7 +14,6 @@ METADATA = ("url", "keywords", "speaker", "talkid", "title", "description", "rev
 SETS = ("mteval", "srcset", "refset", "tstset")
 SIDES = ("src", "ref", "hyp")
 SET_TAG = re.compile(PROLOGUE + rb"<(" + "|".join(SETS).encode() + rb")\b", re.IGNORECASE | re.DOTALL)
-LINE_END = re.compile(r"\s*\n\s*")
 
 
 @dataclass
@@ -148,14 +147,16 @@ class _TagState:
         self.open.append((event.line, name))
 
     def end(self, event: Event) -> None:
-        name = event.value
+        name, inner = event.value, self.open[-1][1] if self.open else ""
         if name not in ("doc", "seg", *SETS, *SIDES, *METADATA):
+            if inner in ("seg", *METADATA):
+                raise self._error(event, f"</{name}> in <{inner}> of line {self.open[-1][0]}; write < as &lt;")
             return
         if not self.open or self.open[-1][1] != name:
             inner = f"<{self.open[-1][1]}> of line {self.open[-1][0]} is open" if self.open else "nothing is open"
             raise self._error(event, f"</{name}> where {inner}; repair the tags")
         line, _ = self.open.pop()
-        text = LINE_END.sub(" ", "".join(self.texts)).strip()
+        text = " ".join(filter(None, (part.strip() for part in "".join(self.texts).split("\n"))))
         self.texts = []
         if name == "seg":
             inside = self.open[-1][1] in SIDES
@@ -168,6 +169,11 @@ class _TagState:
             self.texts.append(event.value)
         elif event.value.strip():
             raise self._error(event, f"text outside <seg>: {event.value.strip()[:40]!r}; put it in one or remove it")
+
+    def markup(self, event: Event) -> None:
+        inner = self.open[-1][1] if self.open else ""
+        if inner in ("seg", *METADATA):
+            raise self._error(event, f"{event.value[:40]!r} in <{inner}> of line {self.open[-1][0]}; write < as &lt;")
 
     def finish(self) -> list[TaggedDocument]:
         if self.open:
