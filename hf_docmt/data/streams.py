@@ -19,7 +19,8 @@ class DocumentStreamSampler:
     steps, a step a pair (numbers of examples, whether they are scored), the numbers -1 where a row has come to its end.
     How many steps of a batch are scored is drawn at random from 1 to `window` (Feng et al. 2022, section 5.3, the
     optimisation window), without `shuffle` it is `window`. Before them stand the `lead` steps that came last in the
-    batch before, for the gradient of the memory; at the beginning they are all -1.
+    batch before, for the gradient of the memory; at the beginning they are all -1. With `window` None (`full` in the
+    paper's figure 5) a batch has one whole document in every row, of about the same length, and needs no `lead`.
 
     Rows are filled so that they have about the same number of sentences; in every epoch the documents of a row come in
     another order, and documents of the same length may change rows. An epoch has the same number of batches in every
@@ -30,7 +31,7 @@ class DocumentStreamSampler:
         self,
         documents: Sequence[int] | np.ndarray,
         rows: int,
-        window: int,
+        window: int | None,
         *,
         lead: int = 0,
         seed: int = 0,
@@ -48,8 +49,12 @@ class DocumentStreamSampler:
             )
         self.rows, self.window, self.lead = rows, window, lead
         self.seed, self.shuffle, self.epoch = seed, shuffle, 0
-        self.row_documents = self._fill_rows(rows * world_size)  # of every row of every process
-        self.own_rows = slice(rank * rows, (rank + 1) * rows)  # those of this process
+        self.own_rows = slice(rank * rows, (rank + 1) * rows)  # rows of this process among those of all
+        self.all_rows = rows * world_size
+        if window is None:
+            self.batches = int(np.ceil(len(self.lengths) / self.all_rows))
+            return
+        self.row_documents = self._fill_rows(self.all_rows)
         self.steps = max(int(self.lengths[row].sum()) for row in self.row_documents)
         mean = (window + 1) / 2 if shuffle else window
         self.batches = int(np.ceil(self.steps / mean))
@@ -62,15 +67,35 @@ class DocumentStreamSampler:
 
     def __iter__(self) -> Iterator[list[tuple[list[int], bool]]]:
         random = np.random.default_rng([self.seed, self.epoch])
+        if self.window is None:
+            yield from self._whole_documents(random)
+            return
         rows = self._epoch_rows(random)[self.own_rows]
-        table = np.full((self.rows, self.lead + self.steps), -1)
-        for row, documents in zip(table, rows):
-            order = [number for d in documents for number in range(self.starts[d], self.starts[d + 1])]
-            row[self.lead : self.lead + len(order)] = order
+        table = self._table(rows, self.lead, self.steps)
         end = self.lead
         for size in self._sizes(random):
             begin, end = end, end + size
             yield [(table[:, step].tolist(), step >= begin) for step in range(begin - self.lead, end)]
+
+    def _whole_documents(self, random: np.random.Generator) -> Iterator[list[tuple[list[int], bool]]]:
+        """Batches of one document a row, those of similar length side by side; as many steps in every process."""
+        order = np.argsort(-self.lengths, kind="stable")
+        if self.shuffle:
+            order = np.lexsort([random.random(len(self.lengths)), -self.lengths])
+        groups = [order[first : first + self.all_rows] for first in range(0, len(order), self.all_rows)]
+        for number in random.permutation(self.batches) if self.shuffle else range(self.batches):
+            documents = random.permutation(groups[number]) if self.shuffle else groups[number]
+            rows = [[document] for document in documents[self.own_rows]]
+            table = self._table(rows, 0, self.lengths[documents].max())
+            yield [(column.tolist(), True) for column in table.T]
+
+    def _table(self, rows: Sequence[Sequence[int]], lead: int, steps: int) -> np.ndarray:
+        """The sentences of the documents of every row behind `lead` empty steps, (rows, lead + steps), -1 = none."""
+        table = np.full((self.rows, lead + steps), -1)
+        for row, documents in zip(table, rows):
+            order = [number for d in documents for number in range(self.starts[d], self.starts[d + 1])]
+            row[lead : lead + len(order)] = order
+        return table
 
     def _fill_rows(self, rows: int) -> list[np.ndarray]:
         """Documents of every row: the longest first, each to the row with the fewest sentences."""

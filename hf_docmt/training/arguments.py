@@ -23,8 +23,8 @@ class DocMTTrainingArguments(Seq2SeqTrainingArguments):
     new_learning_rate: float | None = None  # of the trainer's `new_parameters`
     average: int = 4  # checkpoints kept after the best one, to be averaged with it
     stream_documents: int = 16  # documents read side by side, by models that carry a state
-    stream_window: int = 10  # most sentences of each between two updates
-    memory_gradient: int = 2  # sentences through which the gradient flows, the current one included
+    stream_window: int | None = 10  # most sentences of each between two updates; None = whole documents
+    memory_gradient: int = 2  # sentences that the gradient of a loss reaches, the current one included
     remove_unused_columns: bool = False  # the collator needs what examples hold
     label_names: list[str] | None = field(default_factory=lambda: ["labels"])  # label_weights are not always there
     use_cache: bool = True  # the trainer writes it into the model's config
@@ -77,7 +77,7 @@ def training_arguments(recipe: Recipe) -> DocMTTrainingArguments:
         save_steps=training.eval_steps or 500,
         average=training.average,
         stream_documents=stream.documents,
-        stream_window=stream.window,
+        stream_window=None if stream.window == "full" else stream.window,
         memory_gradient=stream.memory_gradient,
         load_best_model_at_end=True,
         metric_for_best_model="eval_loss",

@@ -49,13 +49,16 @@ class StreamRecipe:
     """Batches of models that carry a state from sentence to sentence; they replace `max_tokens`."""
 
     documents: int = 16  # read side by side
-    window: int = 10  # most sentences of each document in one batch; how many is drawn at random
-    memory_gradient: int = 2  # sentences through which the gradient of a loss flows, the current one included
+    window: int | str = 10  # most sentences of each document in one batch, drawn at random; or full, the document
+    memory_gradient: int = 2  # sentences that the gradient of a loss reaches, the current one included
 
     def __post_init__(self):
+        if isinstance(self.window, str) and self.window != "full":
+            raise RecipeError("training.stream.window", f"expected a whole number or full, got {self.window!r}")
         for name, least in (("documents", 1), ("window", 1), ("memory_gradient", 2)):
-            if getattr(self, name) < least:
-                raise RecipeError(f"training.stream.{name}", f"expected at least {least}, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if value != "full" and value < least:
+                raise RecipeError(f"training.stream.{name}", f"expected at least {least}, got {value}")
 
 
 @dataclass

@@ -71,6 +71,35 @@ def test_a_window_far_above_the_documents():
     assert sum(sizes) == 999 and min(sizes) >= 1 and max(sizes) <= 50 and len(set(sizes)) > 15
 
 
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_whole_documents(shuffle):
+    sampler = DocumentStreamSampler(DOCUMENTS, 3, None, shuffle=shuffle, seed=7)
+    epochs = []
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        epochs.append(list(sampler))
+        assert len(epochs[-1]) == len(sampler) == 4
+        for batch in epochs[-1]:
+            lengths = []
+            for row in zip(*(numbers for numbers, _ in batch)):
+                sentences = [number for number in row if number >= 0]
+                lengths.append(len(sentences))
+                if sentences:
+                    document = DOCUMENTS[sentences[0]]
+                    assert sentences == list(range(STARTS[document], STARTS[document + 1]))
+            assert len(batch) == max(lengths) and all(scored for _, scored in batch)
+            assert sorted(set(lengths) - {0}) in ([5, 6, 7], [3, 4], [1, 2], [1])
+        assert sorted(n for row in rows_of_epoch(epochs[-1]) for n in row) == list(range(len(DOCUMENTS)))
+    assert (epochs[0] != epochs[1]) == shuffle
+
+
+def test_processes_share_whole_documents():
+    shares = [list(DocumentStreamSampler(DOCUMENTS, 2, None, seed=5, rank=rank, world_size=3)) for rank in range(3)]
+    assert [[len(batch) for batch in share] for share in shares] == [[len(batch) for batch in shares[0]]] * 3
+    everything = sorted(number for share in shares for row in rows_of_epoch(share) for number in row)
+    assert everything == list(range(len(DOCUMENTS)))
+
+
 def test_processes_share_the_documents():
     shares = [DocumentStreamSampler(DOCUMENTS, 2, 3, lead=1, seed=5, rank=rank, world_size=3) for rank in range(3)]
     epochs = [list(share) for share in shares]

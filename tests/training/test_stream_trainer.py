@@ -21,9 +21,9 @@ TEXTS += [(random_text([2, 5], seed=3), random_text([1, 2], seed=4))]
 STREAM = {"documents": 3, "window": 3}
 
 
-def trainer_for(tmp_path, model, rows=2, window=5, memory_gradient=2) -> StreamTrainer:
+def trainer_for(tmp_path, model, rows=2, window=5, memory_gradient=2, texts=TEXTS) -> StreamTrainer:
     architecture = registry.get("memory")
-    examples = architecture.examples(documents_of(*TEXTS), word_tokenizer(), model.config)
+    examples = architecture.examples(documents_of(*texts), word_tokenizer(), model.config)
     arguments = {"stream_documents": rows, "stream_window": window, "memory_gradient": memory_gradient}
     return StreamTrainer(
         model=model,
@@ -57,7 +57,7 @@ def summed_loss_by_hand(trainer) -> float:
     return total
 
 
-@pytest.mark.parametrize(("rows", "window"), [(1, 1), (2, 2), (2, 10)])
+@pytest.mark.parametrize(("rows", "window"), [(1, 1), (2, 2), (2, 10), (1, None), (2, None)])
 def test_the_memory_goes_through_the_documents(tmp_path, rows, window):
     """Training and validation losses are those of documents read one by one, however they stand side by side."""
     trainer = trainer_for(tmp_path, build("memory", memory_size=3), rows, window)
@@ -72,18 +72,10 @@ def test_the_memory_goes_through_the_documents(tmp_path, rows, window):
     assert trainer.evaluate()["eval_loss"] == pytest.approx(expected / tokens, rel=1e-5)
 
 
-@pytest.mark.parametrize("reach", [2, 3])
-@pytest.mark.parametrize("sides", ["source", "target"])
-@pytest.mark.parametrize("window", [1, 5])
-def test_the_gradient_goes_back_so_many_sentences(tmp_path, sides, reach, window):
-    """That of each loss, the memory being cut off `reach` - 1 sentences before; windows do not change it."""
-    model = build("memory", memory_size=3, memory_sides=sides).eval()
-    trainer = trainer_for(tmp_path, model, 1, window, reach)
-    for batch in trainer.get_train_dataloader():
-        trainer.compute_loss(model, batch, num_items_in_batch=torch.tensor(1)).backward()
-    found = {name: parameter.grad for name, parameter in model.named_parameters()}
+def gradients_by_hand(trainer, reach: int) -> dict[str, torch.Tensor]:
+    """Every loss by itself: from the memory `reach` - 1 sentences before, a constant, through an unrolled loop."""
+    model, number = trainer.model, 0
     model.zero_grad()
-    number = 0
     for source, _ in TEXTS:
         states = [{}]  # before each sentence
         for index in range(len(source)):
@@ -96,10 +88,58 @@ def test_the_gradient_goes_back_so_many_sentences(tmp_path, sides, reach, window
                 state = model.memory_after(model(**sentence_inputs(trainer, number + earlier), **state))
             model(**sentence_inputs(trainer, number + index), **state, num_items_in_batch=1).loss.backward()
         number += len(source)
-    for name, parameter in model.named_parameters():
-        expected = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        got = torch.zeros_like(parameter) if found[name] is None else found[name]
-        torch.testing.assert_close(got, expected, atol=2e-5, rtol=1e-3, msg=lambda text, name=name: f"{name}: {text}")
+    return gradients(model)
+
+
+def gradients(model) -> dict[str, torch.Tensor]:
+    return {n: torch.zeros_like(p) if p.grad is None else p.grad.clone() for n, p in model.named_parameters()}
+
+
+@pytest.mark.parametrize("reach", [2, 3])
+@pytest.mark.parametrize("sides", ["source", "target", "both"])
+@pytest.mark.parametrize("layers", [[-1], [0, 1]])
+def test_the_gradient_reaches_so_many_sentences(tmp_path, layers, sides, reach):
+    """That of each loss, the memory being a constant `reach` - 1 sentences before; windows do not change it."""
+    torch.manual_seed(3)
+    model = build("memory", memory_size=3, memory_sides=sides, memory_layers=layers).eval()
+    expected = gradients_by_hand(trainer_for(tmp_path, model, memory_gradient=reach), reach)
+    for rows, window in ((1, 1), (1, 3), (2, 3), (1, None), (2, None)):
+        trainer = trainer_for(tmp_path, model, rows, window, reach)
+        model.zero_grad()
+        for batch in trainer.get_train_dataloader():
+            trainer.compute_loss(model, batch, num_items_in_batch=torch.tensor(1)).backward()
+        for name, found in gradients(model).items():
+            where = f"rows {rows}, window {window}, {name}"
+            torch.testing.assert_close(found, expected[name], atol=2e-5, rtol=1e-4, msg=lambda m, w=where: f"{w}: {m}")
+
+
+@pytest.mark.parametrize("reach", [2, 4])
+def test_gradient_by_distance(tmp_path, reach):
+    """Each source sentence has a word of its own: the rows of the embedding say which sentences a loss reaches."""
+    document = ([f"w{number} w{number}" for number in range(6, 18)], random_text([2] * 12, seed=5))
+    untied = {"share_encoder_decoder_embeddings": False, "tie_word_embeddings": False}
+    model = build("memory", memory_size=3, memory_layers=[0, 1], **untied).eval()
+    for scored in (1, 7, 11):
+        norms = []
+        for window in (1, 10, None):
+            trainer = trainer_for(tmp_path, model, 1, window, reach, texts=[document])
+            model.zero_grad()
+            for batch in trainer.get_train_dataloader():
+                batch["labels"] = batch["labels"].masked_fill(batch["input_ids"][..., :1] != 6 + scored, -100)
+                trainer.compute_loss(model, batch, num_items_in_batch=torch.tensor(1)).backward()
+            norms.append(model.model.encoder.embed_tokens.weight.grad[6:18].norm(dim=1))
+        torch.testing.assert_close(norms[1], norms[0], atol=1e-6, rtol=1e-4)
+        torch.testing.assert_close(norms[2], norms[0], atol=1e-6, rtol=1e-4)
+        reached = range(max(0, scored - reach + 1), scored + 1)
+        assert [number for number, norm in enumerate(norms[0]) if norm > 0] == list(reached)
+
+
+def test_whole_documents(tmp_path):
+    """Window `full`: an update has the whole document of every row, and starts from the initial memory."""
+    trainer = trainer_for(tmp_path, build("memory", memory_size=3), 2, window=None)
+    (batch,) = trainer.get_train_dataloader()
+    assert batch["labels"].shape[:2] == (5, 2) and trainer.lead == 0
+    assert sorted(batch["document_start"].sum(dim=0).tolist()) == [1, 1] and batch["document_start"][0].all()
 
 
 def test_a_run_and_its_model(corpus, tmp_path):
@@ -128,7 +168,7 @@ def test_predictions_are_refused(tmp_path):
     trainer.compute_metrics = lambda prediction: {}
     with pytest.raises(ValueError, match="leave compute_metrics out"):
         trainer.evaluate()
-    assert trainer.memory is None
+    assert trainer.memory == {}
 
 
 def test_memory_after_a_model_with_context(corpus, tmp_path):
@@ -160,6 +200,8 @@ def test_two_stages(corpus, tmp_path):
     [
         ({"documents": 0}, "training.stream.documents: expected at least 1, got 0"),
         ({"window": 0}, "training.stream.window: expected at least 1, got 0"),
+        ({"window": "document"}, "training.stream.window: expected a whole number or full, got 'document'"),
+        ({"window": True}, "training.stream.window: expected a text, got True"),
         ({"memory_gradient": 1}, "training.stream.memory_gradient: expected at least 2, got 1"),
         ({"rows": 3}, "training.stream.rows: unknown key"),
     ],
