@@ -294,6 +294,26 @@ def unversioned(text: str) -> str:
     return re.sub(r"^hf-docmt \d\S*( \(\w+(-dirty)?\))?$", "hf-docmt *", text, flags=re.MULTILINE)
 
 
+def without_additions(found: dict) -> dict:
+    """A comparison as 0.1.0 wrote it: since then it also has settings of systems, runs and levels of chance."""
+    figures = [figure for row in found["rows"] for figure in row["figures"].values()]
+    for part in (found, *found["rows"], *figures):
+        for name in ("settings", "chance", "runs", "deviation"):
+            part.pop(name, None)
+    return found
+
+
+def table_lines(text: str) -> list[str]:
+    """Lines of a comparison that 0.1.0 wrote, without the width of columns.
+
+    Since then differences stand below the scores by default, and what systems are above their columns instead of in
+    the signatures.
+    """
+    added = r"[|&\s]*(difference|architecture|past)\b|- difference|\* differs from concat-window|Not tested, no figure"
+    lines = [line for line in text.splitlines() if not re.match(rf"{added}|Within a row may differ", line)]
+    return [re.sub(r"past:2/all\|", "", re.sub(r"([ -])[ -]+", r"\1", line)) for line in lines]
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command(folder, name, monkeypatch):
     """The command prints what it printed; those that compare read the reports of 0.1.0."""
@@ -301,8 +321,11 @@ def test_command(folder, name, monkeypatch):
         pytest.importorskip("mweralign")
     monkeypatch.chdir(folder)
     out, told = docmt(*COMMANDS[name]), (FROZEN / "reports" / name).read_text("utf-8")
-    if name.endswith(".json"):
-        same(json.loads(out), json.loads(told))
+    if name.startswith("compare") and not name.endswith(".json"):
+        assert table_lines(unversioned(out)) == table_lines(unversioned(told))
+    elif name.endswith(".json"):
+        found = json.loads(out)
+        same(without_additions(found) if name.startswith("compare") else found, json.loads(told))
     else:
         assert unversioned(out) == unversioned(told)
 

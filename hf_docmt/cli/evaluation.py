@@ -179,28 +179,36 @@ def compare(
     name: Annotated[
         list[str] | None, typer.Option(help="Name of a system, in the order of the reports; repeatable.")
     ] = None,
-    baseline: Annotated[str | None, typer.Option(help="System to test the others against.")] = None,
+    baseline: Annotated[str | None, typer.Option(help="System to test the others against; default: the first.")] = None,
+    runs: Annotated[
+        str | None,
+        typer.Option(help="Regular expression of what differs in the names of runs of one system, such as -seed\\d+."),
+    ] = None,
     breakdown: Annotated[str, typer.Option(help="none, all, or an axis such as distance.")] = "none",
     may_differ: Annotated[
         list[str] | None,
-        typer.Option(help="Key of the signature, strategy or beams that may differ within a row; repeatable."),
+        typer.Option(help="Key of the signature that may differ within a row, too; repeatable."),
     ] = None,
     method: Annotated[str, typer.Option(help="randomisation, bootstrap or sacrebleu-bootstrap.")] = "randomisation",
     samples: Annotated[int, typer.Option(min=1, help="Random samples of a test.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of a test.")] = 1,
-    format: Annotated[str, typer.Option(help="text, markdown, latex or json.")] = "text",
+    format: Annotated[str, typer.Option(help="text, markdown, latex, csv or json.")] = "text",
     picture: Picture = None,
     picture_of: Annotated[str, typer.Option(help="distance (accuracies), index or length (scores).")] = "distance",
 ) -> None:
-    """Compare several systems in one table, with signatures, intervals and significant differences."""
+    """Compare several systems in one table: scores, intervals, differences from a baseline and their p-values."""
+    from shutil import get_terminal_size
+
     from hf_docmt.analysis.pictures.comparison import draw_accuracy_by_distance, draw_scores
     from hf_docmt.evaluation.report_comparison import compare as compare_reports
+    from hf_docmt.reports.comparison import select_breakdown
     from hf_docmt.reports.comparison_tables import format_comparison
 
-    options = {"names": name, "may_differ": tuple(may_differ or ())}
-    test = {"baseline": baseline, "method": method, "samples": samples, "seed": seed}
-    print(format_comparison(compare_reports(reports, breakdown=breakdown, **options, **test), format))
+    options = {"names": name, "may_differ": tuple(may_differ or ()), "runs": runs, "baseline": baseline}
+    options |= {"method": method, "samples": samples, "seed": seed}
+    found = compare_reports(reports, breakdown="all" if picture else breakdown, **options)
+    print(format_comparison(select_breakdown(found, breakdown), format, width=get_terminal_size((100, 24)).columns))
     if picture and picture_of == "distance":
-        draw_accuracy_by_distance(compare_reports(reports, breakdown="distance", **options), picture)
+        draw_accuracy_by_distance(found, picture)
     elif picture:
-        draw_scores(compare_reports(reports, breakdown=picture_of, **options), picture, axis=picture_of)
+        draw_scores(found, picture, axis=picture_of)

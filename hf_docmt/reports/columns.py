@@ -1,9 +1,57 @@
-"""The columns of a comparison: reports of several systems, and what the systems are called."""
+"""The columns of a comparison: reports of several systems, what they are called, and what the systems are."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Result
+from hf_docmt.reports.result_groups import measures_the_same
+from hf_docmt.reports.system_settings import system_settings
+
+Values = tuple[str | None, ...]  # of settings
+
+
+@dataclass(frozen=True)
+class Column:
+    """The results of one system as one setting of it was scored.
+
+    `label` is the name that was given, or the model's; `name` is different for every column. `settings` has all values
+    of each setting that its results know, those of a model of chunks and suites of different length being several.
+    """
+
+    name: str
+    label: str
+    results: tuple[Result, ...]
+    settings: dict[str, tuple[str, ...]]
+
+
+def read_columns(
+    reports: Sequence[str | Path | Report],
+    names: Sequence[str] | None = None,
+    may_differ: Sequence[str] = (),
+    runs: bool = False,
+) -> list[Column]:
+    """A column for each report, several for one that has results of several strategies, beams or contexts.
+
+    With `runs`, names may be equal. ValueError: no reports, one given twice, equal names, two results of one report
+    that nothing tells apart.
+    """
+    paths, read = read_reports(reports)
+    columns = []
+    for name, label, report in zip(*system_names(paths, read, names, runs), read):
+        for suffix, results in _by_setting(name, report.results, may_differ).items():
+            settings: dict[str, tuple[str, ...]] = {}
+            if report.model.get("architecture"):
+                settings["architecture"] = (report.model["architecture"],)
+            for result in results:
+                for key, value in system_settings(result, may_differ).items():
+                    settings[key] = tuple(dict.fromkeys((*settings.get(key, ()), value)))
+            columns.append(Column(name + suffix, label + suffix, results, settings))
+    return columns
 
 
 def read_reports(reports: Sequence[str | Path | Report]) -> tuple[list[Path | None], list[Report]]:
@@ -17,20 +65,65 @@ def read_reports(reports: Sequence[str | Path | Report]) -> tuple[list[Path | No
     return paths, [report if isinstance(report, Report) else Report.read(path) for path, report in zip(paths, reports)]
 
 
-def system_names(paths: list[Path | None], reports: list[Report], names: Sequence[str] | None) -> list[str]:
-    """`names`, or those of the models; equal names of models are followed by the shortest different ends of paths."""
-    given = [report.name for report in reports] if names is None else list(names)
-    if len(given) != len(reports):
-        raise ValueError(f"{len(given)} names for {len(reports)} reports; one for each is needed, in their order")
-    unique = list(given)
-    if names is None:
-        for name in given:
-            same = [number for number, other in enumerate(given) if other == name]
+def system_names(
+    paths: list[Path | None], reports: list[Report], names: Sequence[str] | None, runs: bool = False
+) -> tuple[list[str], list[str]]:
+    """Different names, and the labels that they are made from: `names`, or the models'.
+
+    Equal labels are followed by the shortest different ends of paths; `names` may be equal only with `runs`.
+    """
+    labels = [report.name for report in reports] if names is None else list(names)
+    if len(labels) != len(reports):
+        raise ValueError(f"{len(labels)} names for {len(reports)} reports; one for each is needed, in their order")
+    unique = list(labels)
+    if names is None or runs:
+        for name in labels:
+            same = [number for number, other in enumerate(labels) if other == name]
             for number, suffix in zip(same, _suffixes([paths[number] for number in same], same)):
                 unique[number] = f"{name} ({suffix})" if len(same) > 1 else name
     if twice := [name for name in unique if unique.count(name) > 1]:
         raise ValueError(f"two systems are called {twice[0]!r}; give every report a name of its own")
-    return unique
+    return unique, labels
+
+
+def differing_settings(settings: dict[str, dict[str, tuple[str, ...]]]) -> list[str]:
+    """The settings, of {system: settings}, that are not the same in all systems; strategy first."""
+    keys = dict.fromkeys(key for found in settings.values() for key in found)
+    return [key for key in keys if len({found.get(key) for found in settings.values()}) > 1]
+
+
+def _by_setting(name: str, results: Sequence[Result], may_differ: Sequence[str]) -> dict[str, tuple[Result, ...]]:
+    """{end of the name: results}: several where results measure the same with different settings of the system.
+
+    A result without any of these settings, as an accuracy has no strategy, belongs to all of them.
+    """
+    keys: dict[str, None] = {}
+    for first, second in combinations(results, 2):
+        if measures_the_same(first, second, may_differ):
+            one, other = (system_settings(result, may_differ) for result in (first, second))
+            different = [key for key in {**one, **other} if one.get(key) != other.get(key)]
+            if not different:
+                raise ValueError(
+                    f"{name}: two results for {first.name} ({first.split}) with the same settings; keep the one that "
+                    "counts"
+                )
+            keys |= dict.fromkeys(different)
+    values = [tuple(system_settings(result, may_differ).get(key) for key in keys) for result in results]
+    known: dict[Values, None] = dict.fromkeys(found for found in values if any(found))
+    if not known:
+        return {"": tuple(results)}
+    return {
+        f" ({_setting_names(tuple(keys), wanted)})": tuple(
+            result for result, found in zip(results, values) if found == wanted or not any(found)
+        )
+        for wanted in known
+    }
+
+
+def _setting_names(keys: tuple[str, ...], values: Values) -> str:
+    """`sliding, beams 4`: the values, but for those of a strategy after their keys."""
+    pairs = [(key, value) for key, value in zip(keys, values) if value is not None]
+    return ", ".join(value if key == "strategy" else f"{key} {value}" for key, value in pairs)
 
 
 def _suffixes(paths: list[Path | None], numbers: list[int]) -> list[str]:

@@ -1,24 +1,24 @@
-"""Reports of several systems as one table: a row holds what may be compared, all else has a row of its own."""
+"""Reports of several systems as one table: a column for each system, a row for what was measured in the same way."""
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hf_docmt.reports.columns import read_reports, system_names
+from hf_docmt.reports.columns import Column, differing_settings, read_columns
 from hf_docmt.reports.report import Report
-from hf_docmt.reports.result import Part
+from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.result_groups import (
     SCORE,
-    SETTINGS,
-    Group,
     check_known,
     first_names,
     group_results,
     group_signature,
     separation_notes,
+    version_notes,
 )
+from hf_docmt.reports.runs import RunsTest, group_runs, mean_and_deviation
 from hf_docmt.reports.significance_markers import (
     GroupTests,
     PairedTest,
@@ -26,12 +26,19 @@ from hf_docmt.reports.significance_markers import (
     compare_with_baseline,
     significance_notes,
 )
+from hf_docmt.reports.system_settings import SETTINGS
 from hf_docmt.reports.tables import letter_of
+
+Systems = dict[str, list[Result]]  # the results of a system's runs, mostly one
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One number of one system, over how many items, how it was measured, its 95 % interval, its test."""
+    """One number of one system, over how many items, how it was measured, its 95 % interval, its test.
+
+    Of several `runs`, `value` is the mean and `deviation` the standard deviation (runs - 1 below); `n` is that of the
+    first, and there is no interval.
+    """
 
     value: float
     n: int
@@ -39,7 +46,9 @@ class Figure:
     strategy: str | None
     beams: int | None
     interval: tuple[float, float] | None = None
-    test: SignificanceTest | None = None  # against the baseline
+    test: SignificanceTest | RunsTest | None = None  # against the baseline
+    runs: int = 1
+    deviation: float | None = None
 
     @property
     def significant(self) -> bool:
@@ -52,8 +61,8 @@ class Row:
     """One score, or one part of its breakdown, of every system that has it measured in the same way.
 
     A score and its parts have one `group` and one `letter`, that of their signature. `strategy` and `beams` are None
-    where they may differ or are not known. `axis` and `axis_value` are from the label of a part: `distance` and `0` of
-    `distance=0`, empty for other labels.
+    where they differ or are not known. `axis` and `axis_value` are from the label of a part: `distance` and `0` of
+    `distance=0`, empty for other labels. `chance`: the score of guessing, None where it is not known or there is none.
     """
 
     group: int
@@ -68,23 +77,29 @@ class Row:
     axis: str
     axis_value: str
     figures: dict[str, Figure]  # by system
+    chance: float | None = None
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Systems in the order given, rows, {letter: signature}, and what has to be known to read them."""
+    """Systems in the order given, rows, {letter: signature}, and what has to be known to read them.
+
+    `settings`: {system: {setting: its values}}, of those settings that are not the same in all systems.
+    """
 
     systems: tuple[str, ...]
     rows: tuple[Row, ...]
     signatures: dict[str, str]
     baseline: str | None
     notes: tuple[str, ...]
+    settings: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain values for JSON."""
         found = asdict(self)
-        for row in found["rows"]:
-            row |= {"place": row.pop("axis_value"), "figures": row.pop("figures")}  # the names and the order of 0.1
+        for row in found["rows"]:  # the names and the order of 0.1
+            row |= {"part": row.pop("part"), "axis": row.pop("axis"), "place": row.pop("axis_value")}
+            row["figures"] = row.pop("figures")
         return found
 
 
@@ -94,6 +109,7 @@ def compare_reports(
     names: Sequence[str] | None = None,
     breakdown: str = "none",
     may_differ: Sequence[str] = (),
+    runs: str | None = None,
     baseline: str | None = None,
     method: str = "bootstrap",
     samples: int = 1000,
@@ -102,61 +118,94 @@ def compare_reports(
 ) -> Comparison:
     """The results of reports, files or objects, with one column for each, named by its model or by `names`.
 
-    Results share a row if task, dataset, split, metric, strategy, beams and signature are the same, but for those keys
-    of the signature, `strategy` and `beams` that `may_differ` names: `("strategy", "past")` puts a sentence-level
-    system beside one with context. Documents that the statistics name must be the same, too. `breakdown` is `none`,
-    `all`, an axis (`distance`; `phenomenon distance` for the two crossed), or the start of labels. With a `baseline`,
-    the scores of the other systems are tested against its scores where the reports hold statistics of the same
-    documents (see significance.compare_systems for `method`, `samples`, `seed`); p below `level` is significant. The
-    notes name what could not be tested. ValueError: a file that is no report, two results of a system for one row,
-    nothing in common, an unknown name.
+    Results share a row if task, dataset, split, metric and signature are the same, but for what the system is
+    (strategy, beams, context; see `system_settings`) and the keys of the signature that `may_differ` names. Documents
+    that the statistics name must be the same, too. A report with results of several strategies has a column for each.
+    `breakdown` is `none`, `all`, an axis (`distance`; `phenomenon distance` for the two crossed), or the start of
+    labels. Reports whose names are equal without what the regular expression `runs` matches are runs of one system, of
+    which means and deviations are given.
+
+    The scores of the other systems are tested against those of the `baseline`, by default the first system: single runs
+    where the reports hold statistics of the same documents (see significance.compare_systems for `method`, `samples`,
+    `seed`), several by `runs.welch_test`; p below `level` is significant. The notes name what could not be tested.
+    ValueError: a file that is no report, two equal results of one system, nothing in common, an unknown name.
     """
     test = PairedTest(method, samples, seed, level)
-    paths, reports = read_reports(reports)
-    systems = system_names(paths, reports, names)
+    columns = read_columns(reports, names, may_differ, runs is not None)
+    by_system = {system: [run.name for run in found] for system, found in group_runs(columns, runs).items()}
     if baseline is not None:
-        check_known(baseline, systems, "baseline", "the systems are")
-    groups = group_results(systems, reports, may_differ)
-    _check_breakdown(breakdown, groups)
-    texts = [group_signature(systems, group, may_differ) for group in groups]
+        check_known(baseline, list(by_system), "baseline", "the systems are")
+    elif len(by_system) > 1:
+        baseline = next(iter(by_system))
+    groups = group_results({column.name: column.results for column in columns}, may_differ)
+    _check_breakdown(breakdown, [result for group in groups for result in group.values()])
+    texts = [group_signature(group, may_differ) for group in groups]
     letters = {text: letter_of(number) for number, text in enumerate(dict.fromkeys(texts))}
-    outcomes = [GroupTests({}, {}) for _ in groups]
+    rows, outcomes, scores = [], [], []
+    for number, group in enumerate(groups):
+        systems = {name: [group[run] for run in found if run in group] for name, found in by_system.items()}
+        systems = {name: found for name, found in systems.items() if found}
+        outcome = GroupTests({}, {}) if baseline is None else compare_with_baseline(baseline, systems, test, may_differ)
+        rows += _rows({"group": number, "letter": letters[texts[number]]}, systems, outcome.tests, breakdown)
+        outcomes.append(outcome)
+        scores.append(next(iter(group.values())).name)
+    settings = {system: column.settings for system, column in _first_columns(columns, by_system).items()}
+    keys = differing_settings(settings)
+    settings = {system: {key: found[key] for key in keys if key in found} for system, found in settings.items()}
+    notes = separation_notes(groups, may_differ) + version_notes(groups) + _notes_n(rows)
     if baseline is not None:
-        outcomes = [compare_with_baseline(baseline, group, test, may_differ) for group in groups]
-    rows = []
-    for number, (group, outcome) in enumerate(zip(groups, outcomes)):
-        first = next(iter(group.values()))
-        shared = {"group": number, "letter": letters[texts[number]], **{name: getattr(first, name) for name in SCORE}}
-        shared |= {name: None if name in may_differ else getattr(first, name) for name in SETTINGS}
-        rows += _rows(shared, group, outcome.tests, breakdown)
-    notes = separation_notes(groups) + _notes_n(rows)
-    if may_differ:
-        notes.insert(0, f"Within a row may differ, in the order of the columns: {', '.join(may_differ)}.")
-    if baseline is not None:
-        notes += significance_notes(baseline, groups, outcomes, test)
+        notes += significance_notes(baseline, scores, outcomes, test)
     signatures = {letter: text for text, letter in letters.items()}
-    return Comparison(tuple(systems), tuple(rows), signatures, baseline, tuple(notes))
+    return Comparison(tuple(by_system), tuple(rows), signatures, baseline, tuple(notes), settings)
 
 
-def _rows(shared: dict, group: Group, tests: Mapping[str, SignificanceTest], breakdown: str) -> list[Row]:
+def select_breakdown(comparison: Comparison, breakdown: str) -> Comparison:
+    """The comparison with the parts of scores that `breakdown` asks for only; it was made with more of them."""
+    rows = tuple(row for row in comparison.rows if not row.part or _chosen(row.part, breakdown))
+    return replace(comparison, rows=rows)
+
+
+def _first_columns(columns: Sequence[Column], by_system: Mapping[str, Sequence[str]]) -> dict[str, Column]:
+    """The column of the first run of each system; its settings are those of all its runs."""
+    by_name = {column.name: column for column in columns}
+    return {system: by_name[runs[0]] for system, runs in by_system.items()}
+
+
+def _rows(shared: dict, systems: Systems, tests: Mapping, breakdown: str) -> list[Row]:
     """The row of a score and those of the parts of it that were asked for."""
-    parts = {"": {system: Part(result.value, result.n, result.details) for system, result in group.items()}}
-    for system, result in group.items():
-        for label, part in result.breakdown.items():
-            if _chosen(label, breakdown):
-                parts.setdefault(label, {})[system] = part
+    results = [result for runs in systems.values() for result in runs]
+    shared |= {name: getattr(results[0], name) for name in SCORE}
+    for name in SETTINGS:
+        known = {getattr(result, name) for result in results}
+        shared[name] = known.pop() if len(known) == 1 else None
+    labels = dict.fromkeys(label for result in results for label in result.breakdown if _chosen(label, breakdown))
     rows = []
-    for label, found in parts.items():
-        figures = {}
-        for system, part in found.items():
-            result = group[system]
-            interval = _interval(part, f"{system}, {result.name} {label}".strip())
-            test = None if label else tests.get(system)
-            measured = (str(result.signature), result.strategy, result.beams)
-            figures[system] = Figure(part.value, part.n, *measured, interval, test)
+    for label in ("", *labels):
+        figures, levels = {}, set()
+        for system, runs in systems.items():
+            if runs := [run for run in runs if not label or label in run.breakdown]:
+                parts = [_part(run, label) for run in runs]
+                test = None if label else tests.get(system)
+                figures[system] = _figure(parts, runs[0], test, f"{system}, {runs[0].name} {label}".strip())
+                levels |= {part.details.get("chance") for part in parts}
         axis, value = _axis(label)
-        rows.append(Row(**shared, part=label, axis=axis, axis_value=value, figures=figures))
+        chance = levels.pop() if len(levels) == 1 else None
+        rows.append(Row(**shared, part=label, axis=axis, axis_value=value, figures=figures, chance=chance))
     return rows
+
+
+def _part(result: Result, label: str) -> Part:
+    """A part of the breakdown of a result, for an empty label the whole score."""
+    return result.breakdown[label] if label else Part(result.value, result.n, result.details)
+
+
+def _figure(parts: Sequence[Part], result: Result, test: SignificanceTest | RunsTest | None, name: str) -> Figure:
+    """The figure of one run, or of the mean over several."""
+    mean, deviation = mean_and_deviation([part.value for part in parts])
+    intervals = [_interval(part, name) for part in parts]
+    measured = (str(result.signature), result.strategy, result.beams)
+    interval = intervals[0] if len(parts) == 1 else None
+    return Figure(mean, parts[0].n, *measured, interval, test, len(parts), deviation)
 
 
 def _notes_n(rows: list[Row]) -> list[str]:
@@ -183,8 +232,8 @@ def _chosen(label: str, breakdown: str) -> bool:
     return label.startswith(breakdown)
 
 
-def _check_breakdown(breakdown: str, groups: list[Group]) -> None:
-    labels = dict.fromkeys(label for group in groups for result in group.values() for label in result.breakdown)
+def _check_breakdown(breakdown: str, results: Sequence[Result]) -> None:
+    labels = dict.fromkeys(label for result in results for label in result.breakdown)
     if breakdown not in ("none", "all") and not any(_chosen(label, breakdown) for label in labels):
         known = dict.fromkeys(_axis(label)[0] or label for label in labels)
         raise ValueError(f"no result is broken down by {breakdown!r}: known are {', '.join(['none', 'all', *known])}")

@@ -1,66 +1,64 @@
 """Which results of several systems were measured in the same way, and so may be compared."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from hf_docmt.messages import closest_hint
-from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
+from hf_docmt.reports.system_settings import SETTINGS, SYSTEM_KEYS, VERSION, measurement
 
 SCORE = ("task", "dataset", "split", "metric")
-SETTINGS = ("strategy", "beams")
-_DOCUMENTS = "documents"  # what notes call a difference that no setting shows
+_DOCUMENTS = "documents"  # what notes call a difference that no key shows
 
-Group = dict[str, Result]  # by system
+Group = dict[str, Result]  # by column
 
 
-def group_results(systems: Sequence[str], reports: Sequence[Report], may_differ: Sequence[str]) -> list[Group]:
-    """{system: result} for each score and each way of measuring it.
+def group_results(columns: Mapping[str, Sequence[Result]], may_differ: Sequence[str] = ()) -> list[Group]:
+    """{column: result} for each score and each way of measuring it.
 
-    Results are in different groups where strategy, beams or signature differ in a key not in `may_differ`, or where
-    their statistics are of other documents: data sets of one name. Scores stand in the order of the reports, groups of
-    one score one after the other. ValueError: no score is in two reports, a key that no result has, or two results of
-    a system for one group.
+    Results are in different groups where their signatures differ in a key that is no property of the system (see
+    `system_settings`) and not in `may_differ`, or where their statistics are of other documents: data sets of one name.
+    Scores stand in the order of the columns, groups of one score one after the other. ValueError: no score is in two
+    columns, a key that no result has.
     """
-    _check_common(systems, reports)
-    _check_keys(reports, may_differ)
+    _check_common(columns)
+    _check_keys(columns, may_differ)
     scores: dict[tuple, dict[tuple, list[Group]]] = {}
-    for system, report in zip(systems, reports):
-        for result in report.results:
-            key = tuple((name, value) for name, value in settings(result) if name not in may_differ)
-            groups = scores.setdefault(_score(result), {}).setdefault(key, [])
-            group = next((found for found in groups if _same_documents(found, {system: result})), None)
+    for column, results in columns.items():
+        for result in results:
+            groups = scores.setdefault(_score(result), {}).setdefault(measurement(result, may_differ), [])
+            group = next((found for found in groups if _same_documents(found, {column: result})), None)
             if group is None:
                 groups.append(group := {})
-            if system in group:
-                raise ValueError(_two_results(system, group[system], result))
-            group[system] = result
+            group[column] = result
     return [group for measured in scores.values() for groups in measured.values() for group in groups]
 
 
-def settings(result: Result) -> list[tuple[str, str]]:
-    """How a score was measured: strategy and beams where they are known, then the entries of its signature."""
-    known = [(name, str(getattr(result, name))) for name in SETTINGS if getattr(result, name) is not None]
-    return known + [(key, value or "") for key, value in result.signature.entries]
+def measures_the_same(first: Result, second: Result, may_differ: Sequence[str] = ()) -> bool:
+    """Whether two results have the same score, measured in the same way on the same documents."""
+    same = _score(first) == _score(second) and measurement(first, may_differ) == measurement(second, may_differ)
+    return same and _same_documents({"": first}, {"": second})
 
 
-def group_signature(systems: Sequence[str], group: Group, may_differ: Sequence[str]) -> str:
-    """The signature of a group, with strategy and beams before it where these may differ.
+def group_signature(group: Group, may_differ: Sequence[str] = ()) -> str:
+    """The signature that all results of a group have, but for what differs between systems.
 
-    Where systems differ, all their values in the order of the columns: `past:0/3`; `-` for a system without any.
+    Different versions are joined, in the order of the columns: `version:0.1.0/0.2.0`.
     """
-    by_system = {system: dict(settings(result)) for system, result in group.items()}
-    keys = dict.fromkeys(key for values in by_system.values() for key in values)
+    signatures = [result.signature for result in group.values()]
     parts = []
-    for key in (key for key in keys if key in may_differ or key not in SETTINGS):
-        values = [by_system.get(system, {}).get(key, "-") for system in systems]
-        different = {found.get(key) for found in by_system.values()}
-        value = different.pop() if len(different) == 1 else "/".join(values)
-        parts.append(f"{key}:{value}" if value else key)
+    for key, value in signatures[0].entries:
+        found = list(dict.fromkeys(signature.get(key, "-") for signature in signatures))
+        if key == VERSION:
+            value = "/".join(found)
+        if key == VERSION or len(found) == 1 or key not in (*SYSTEM_KEYS, *may_differ):
+            parts.append(key if value is None else f"{key}:{value}")
     return "|".join(parts)
 
 
-def separation_notes(groups: Sequence[Group]) -> list[str]:
+def separation_notes(groups: Sequence[Group], may_differ: Sequence[str] = ()) -> list[str]:
     """What keeps systems out of each other's rows: one note for each set of keys that differ."""
     scores: dict[tuple, list[Group]] = {}
     for group in groups:
@@ -70,7 +68,7 @@ def separation_notes(groups: Sequence[Group]) -> list[str]:
         same = all(_same_documents(*pair) for pair in combinations(parts, 2))
         if not same or len({tuple(sorted(group)) for group in parts}) > 1:  # not the same systems in every row
             first = [next(iter(group.values())) for group in parts]
-            keys = (*_differing_keys(first), *(() if same else (_DOCUMENTS,)))
+            keys = (*_differing_keys(first, may_differ), *(() if same else (_DOCUMENTS,)))
             separated.setdefault(keys, []).append(first[0].name)
     remedy = " What may differ within a row can be named (may_differ)."
     return [
@@ -78,6 +76,16 @@ def separation_notes(groups: Sequence[Group]) -> list[str]:
         + (remedy if keys != (_DOCUMENTS,) else "")
         for keys, names in separated.items()
     ]
+
+
+def version_notes(groups: Sequence[Group]) -> list[str]:
+    """Which scores were measured by different versions."""
+    names = [
+        next(iter(group.values())).name
+        for group in groups
+        if len({result.signature.get(VERSION) for result in group.values()}) > 1
+    ]
+    return [f"Measured by different versions, see the signatures: {first_names(names)}."] if names else []
 
 
 def first_names(names: Sequence[str], most: int = 4) -> str:
@@ -108,39 +116,27 @@ def _documents(group: Group) -> tuple[str | None, frozenset[str]]:
     return next(((found.unit, frozenset(found.ids)) for found in held if found), (None, frozenset()))
 
 
-def _differing_keys(results: Sequence[Result]) -> tuple[str, ...]:
-    """Keys that do not have the same value in all results."""
-    values = [dict(settings(result)) for result in results]
+def _differing_keys(results: Sequence[Result], may_differ: Sequence[str]) -> tuple[str, ...]:
+    """Keys of the measurement that do not have the same value in all results."""
+    values = [dict(measurement(result, may_differ)) for result in results]
     keys = dict.fromkeys(key for found in values for key in found)
     return tuple(key for key in keys if len({found.get(key) for found in values}) > 1)
 
 
-def _check_common(systems: Sequence[str], reports: Sequence[Report]) -> None:
-    scores = [{_score(result) for result in report.results} for report in reports]
-    alone = len(reports) > 1 and len(set().union(*scores)) == sum(map(len, scores))
+def _check_common(columns: Mapping[str, Sequence[Result]]) -> None:
+    scores = [{_score(result) for result in results} for results in columns.values()]
+    alone = len(scores) > 1 and len(set().union(*scores)) == sum(map(len, scores))
     if alone or not any(scores):
-        held = [first_names([result.name for result in report.results]) or "nothing" for report in reports]
-        found = "; ".join(f"{system} has {names}" for system, names in zip(systems, held))
+        held = {name: first_names([one.name for one in results]) or "nothing" for name, results in columns.items()}
+        found = "; ".join(f"{name} has {names}" for name, names in held.items())
         raise ValueError(
             f"nothing to compare, no task, dataset, split and metric is in two reports: {found}; evaluate the systems "
             "on the same data"
         )
 
 
-def _check_keys(reports: Sequence[Report], may_differ: Sequence[str]) -> None:
+def _check_keys(columns: Mapping[str, Sequence[Result]], may_differ: Sequence[str]) -> None:
     keys = dict.fromkeys(SETTINGS)
-    keys |= {name: None for report in reports for result in report.results for name, _ in settings(result)}
+    keys |= {key: None for results in columns.values() for result in results for key in result.signature}
     for name in may_differ:
         check_known(name, list(keys), "key that may differ", "the reports have")
-
-
-def _two_results(system: str, first: Result, second: Result) -> str:
-    keys = _differing_keys([first, second])
-    if not keys:
-        return (
-            f"{system}: two results for {first.name} ({first.split}) with the same settings; keep the one that counts"
-        )
-    return (
-        f"{system}: two results for {first.name} ({first.split}) that differ only in {', '.join(keys)}, which may "
-        f"differ within a row; do not let {keys[0]} differ, or keep one of the two in the report"
-    )

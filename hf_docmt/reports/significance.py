@@ -8,6 +8,7 @@ import numpy as np
 from hf_docmt.reports.resampling import bootstrap_scores, exchange_differences, percentile_interval
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.statistics import Score, score_function
+from hf_docmt.reports.system_settings import measurement
 
 METHODS = ("bootstrap", "randomisation", "sacrebleu-bootstrap")
 
@@ -49,9 +50,10 @@ def compare_systems(
     With few documents the bootstrap raises more false alarms than it says; randomisation does not. sacrebleu counts >
     where here and in the papers it is >=: p is the same unless differences are equal, as between systems that do not
     differ, for which p is 1 here. Draws are those of sacrebleu with SACREBLEU_SEED=`seed`. The interval of the
-    difference is the bootstrap percentile one for every method. Signatures must be the same but for the keys that
-    `may_differ` names. ValueError: unknown baseline or method, systems measured on different data or in different ways,
-    no statistics, statistics that do not give the value, fewer than 2 documents.
+    difference is the bootstrap percentile one for every method. Signatures must be the same but for what
+    a system is (see `system_settings`) and the keys that `may_differ` names. ValueError: unknown baseline or method,
+    systems measured on different data or in different ways, no statistics, statistics that do not give the value, fewer
+    than 2 documents.
     """
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}: expected one of {', '.join(METHODS)}")
@@ -83,7 +85,7 @@ def _comparable(
     base = results[baseline]
     for system, result in results.items():
         differing = [key for key in _SAME if getattr(result, key) != getattr(base, key)]
-        differing += [key for key in _differing_keys(result, base) if key not in may_differ]
+        differing += _differing_keys(result, base, may_differ)
         if differing:
             raise ValueError(f"{system} and {baseline} cannot be compared: different {', '.join(differing)}")
     rows = {system: _rows(system, result) for system, result in results.items()}
@@ -140,7 +142,7 @@ def _score_function(results: Mapping[str, Result], rows: Mapping[str, np.ndarray
     )
 
 
-def _differing_keys(result: Result, base: Result) -> list[str]:
-    """Keys of the two signatures that do not have the same value."""
-    keys = dict.fromkeys([*result.signature, *base.signature])
-    return [key for key in keys if result.signature.get(key) != base.signature.get(key)]
+def _differing_keys(result: Result, base: Result, may_differ: Sequence[str]) -> list[str]:
+    """Keys of the measurement that do not have the same value in the two signatures."""
+    found, expected = (dict(measurement(one, may_differ)) for one in (result, base))
+    return [key for key in {**found, **expected} if found.get(key) != expected.get(key)]

@@ -1,11 +1,12 @@
 """Which figures of a comparison differ significantly from a baseline, from the statistics that results hold."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from hf_docmt.reports.result import Result
-from hf_docmt.reports.result_groups import SETTINGS, Group, check_known, first_names
+from hf_docmt.reports.result_groups import check_known, first_names
+from hf_docmt.reports.runs import RunsTest, welch_test
 from hf_docmt.reports.significance import METHODS, Outcome, compare_systems
 
 
@@ -20,8 +21,9 @@ class SignificanceTest(Outcome):
 class GroupTests:
     """The tests of the systems of a group, and for those that could not be tested the reason."""
 
-    tests: dict[str, SignificanceTest]
+    tests: dict[str, SignificanceTest | RunsTest]
     obstacles: dict[str, str]
+    units: frozenset[str] = frozenset()  # what was drawn in paired tests
 
 
 @dataclass(frozen=True)
@@ -43,55 +45,62 @@ class PairedTest:
             )
 
 
-def compare_with_baseline(baseline: str, group: Group, test: PairedTest, may_differ: Sequence[str]) -> GroupTests:
-    """Tests of each other system of a group against the baseline.
+def compare_with_baseline(
+    baseline: str, systems: Mapping[str, Sequence[Result]], test: PairedTest, may_differ: Sequence[str] = ()
+) -> GroupTests:
+    """Tests of each other system against the baseline, from {system: results of its runs} for one score.
 
-    Systems are tested pair by pair, so that a result does not depend on which others stand beside it.
+    Single runs are tested over documents, several of each system over the runs. Systems are tested pair by pair, so
+    that a result does not depend on which others stand beside it.
     """
-    tests, obstacles = {}, {}
-    keys = [name for name in may_differ if name not in SETTINGS]
-    options: dict[str, Any] = {"method": test.method, "samples": test.samples, "seed": test.seed}
-    for system, result in group.items():
-        if system == baseline:
-            continue
-        reason = _obstacle(result, group[baseline]) if baseline in group else f"no figure of {baseline} in the row"
-        if not reason:
-            try:
-                pair = {baseline: group[baseline], system: result}
-                outcome = compare_systems(pair, baseline, may_differ=keys, **options)[system]
-                tests[system] = SignificanceTest(**asdict(outcome), significant=outcome.p_value < test.level)
-            except ValueError as error:  # statistics that cannot be used: the other figures still stand
-                reason = str(error)
-        if reason:
-            obstacles[system] = reason
-    return GroupTests(tests, obstacles)
+    tests: dict[str, SignificanceTest | RunsTest] = {}
+    obstacles: dict[str, str] = {}
+    units: set[str] = set()
+    for system in (name for name in systems if name != baseline):
+        try:
+            if baseline not in systems:
+                raise ValueError(f"no figure of {baseline} in the row")
+            base, other = systems[baseline], systems[system]
+            if len(base) == len(other) == 1:
+                tests[system] = _paired({baseline: base[0], system: other[0]}, baseline, test, may_differ)
+                units.add(f"{other[0].statistics.unit or 'document'}s")
+            else:
+                values = [[run.value for run in runs] for runs in (base, other)]
+                tests[system] = welch_test(values[0], values[1], test.level)
+        except ValueError as error:  # statistics that cannot be used: the other figures still stand
+            obstacles[system] = str(error)
+    return GroupTests(tests, obstacles, frozenset(units))
 
 
 def significance_notes(
-    baseline: str, groups: Sequence[Group], outcomes: Sequence[GroupTests], test: PairedTest
+    baseline: str, scores: Sequence[str], outcomes: Sequence[GroupTests], test: PairedTest
 ) -> list[str]:
-    """What the marker means, and which figures could not have one."""
-    count = sum(len(found.tests) for found in outcomes)
-    tested = (group[system] for group, found in zip(groups, outcomes) for system in found.tests)
-    units = dict.fromkeys(f"{result.statistics.unit or 'document'}s" for result in tested)
-    how = f"{test.method} over {', '.join(units)}, {test.samples} samples, seed {test.seed}"
+    """What the marker means, and which figures could not have one; `scores` are the names of the groups' scores."""
+    tests = [found for outcome in outcomes for found in outcome.tests.values()]
+    units = dict.fromkeys(unit for outcome in outcomes for unit in sorted(outcome.units))
+    how = [f"{test.method} over {', '.join(units)}, {test.samples} samples, seed {test.seed}"] if units else []
+    how += ["Welch's t-test over runs"] if any(isinstance(found, RunsTest) for found in tests) else []
     marker = (
-        f"* differs from {baseline} with p < {test.level:g} ({how}); {count} tests, p not corrected for their number."
+        f"* differs from {baseline} with p < {test.level:g} ({'; '.join(how)}); {len(tests)} tests, p not corrected "
+        "for their number."
     )
     untested: dict[str, list[str]] = {}
-    for group, found in zip(groups, outcomes):
+    for name, found in zip(scores, outcomes):
         for system, reason in found.obstacles.items():
-            untested.setdefault(reason, []).append(f"{group[system].name} of {system}")
+            untested.setdefault(reason, []).append(f"{name} of {system}")
     reasons = [f"Not tested, {reason}: {first_names(names)}." for reason, names in untested.items()]
-    return [marker, *reasons] if count else reasons
+    return [marker, *reasons] if tests else reasons
 
 
-def _obstacle(result: Result, base: Result) -> str:
-    """The usual reasons why two results cannot be tested; empty where there is none of them."""
-    held, other = result.statistics, base.statistics
-    if not (held and other):
-        return "no statistics in the reports"
-    if held.ids != other.ids:
-        return "scored on other documents than the baseline, or in another order"
-    scored = sum(any(row) or any(base_row) for row, base_row in zip(held.rows, other.rows))
-    return "" if scored > 1 else "fewer than two documents with something to score"
+def _paired(pair: Mapping[str, Result], baseline: str, test: PairedTest, may_differ: Sequence[str]) -> SignificanceTest:
+    """The test over documents. ValueError says why there is none."""
+    base, other = (found.statistics for found in (pair[baseline], *(pair[name] for name in pair if name != baseline)))
+    if not (base and other):
+        raise ValueError("no statistics in the reports")
+    if base.ids != other.ids:
+        raise ValueError("scored on other documents than the baseline, or in another order")
+    if sum(any(row) or any(base_row) for row, base_row in zip(other.rows, base.rows)) < 2:
+        raise ValueError("fewer than two documents with something to score")
+    options: dict[str, Any] = {"method": test.method, "samples": test.samples, "seed": test.seed}
+    (outcome,) = compare_systems(pair, baseline, may_differ=may_differ, **options).values()
+    return SignificanceTest(**asdict(outcome), significant=outcome.p_value < test.level)

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hf_docmt.reports.comparison import Figure
+from hf_docmt.reports.runs import RunsTest
+from hf_docmt.reports.significance_markers import SignificanceTest
 
 
 @dataclass(frozen=True)
@@ -17,19 +19,37 @@ class TableStyle:
     letter: str  # of a signature
     range: str
     plus_minus: str
+    deviation: str
     absent: str
     minus: str = "-"
     intervals: str = "range"
     digits: int = 2
 
-    def figure(self, figure: Figure | None) -> str:
+    def figure(self, figure: Figure | None, runs: int = 1) -> str:
+        """The figure of a system with so many `runs`."""
         if figure is None:
             return self.absent
         marker = self.marker if figure.significant else self.no_marker
-        return f"{self._number(figure.value)}{marker}{self._interval(figure)}"
+        return f"{self._number(figure.value)}{marker}{self._interval(figure)}{self._deviation(figure, runs)}"
 
-    def _number(self, value: float) -> str:
-        return f"{value:.{self.digits}f}".replace("-", self.minus)
+    def difference(self, delta: float, test: SignificanceTest | RunsTest | None) -> str:
+        """`+1.23 (0.004)`: the difference and its p-value; `-` for a p-value of no test."""
+        p_value = self.absent if test is None else f"{test.p_value:.3f}"
+        if test is not None and test.p_value < 0.001:
+            p_value = f"{test.p_value:.1g}"
+        return f"{self._number(delta, '+')} ({p_value})"
+
+    def _number(self, value: float, sign: str = "") -> str:
+        return f"{value:{sign}.{self.digits}f}".replace("-", self.minus)
+
+    def _deviation(self, figure: Figure, all_runs: int) -> str:
+        """The deviation over runs, and how many they are where the system has more."""
+        if all_runs == 1:
+            return ""
+        if figure.deviation is None:
+            return " (1 run)"
+        runs = f", {figure.runs} runs" if figure.runs < all_runs else ""
+        return self.deviation.format(self._number(figure.deviation) + runs)
 
     def _interval(self, figure: Figure) -> str:
         if figure.interval is None or self.intervals == "none":
@@ -79,8 +99,8 @@ _LATEX = {
 }
 BREAKABLE = {"|": r"\textbar\allowbreak{}"}
 STYLES = {
-    "text": TableStyle(_plain, "*", " ", " ({})", " [{}, {}]", " ±{}", "-"),
-    "markdown": TableStyle(escape_markdown, r"\*", "", " ({})", " [{}, {}]", " ±{}", "-"),
+    "text": TableStyle(_plain, "*", " ", " ({})", " [{}, {}]", " ±{}", " (±{})", "-"),
+    "markdown": TableStyle(escape_markdown, r"\*", "", " ({})", " [{}, {}]", " ±{}", " (±{})", "-"),
     "latex": TableStyle(
         escape_latex,
         "$^{*}$",
@@ -88,6 +108,7 @@ STYLES = {
         r"\textsuperscript{{{}}}",
         "~[{}, {}]",
         r"\,$\pm$\,{}",
+        r"\,($\pm$\,{})",
         "--",
         minus="$-$",
     ),

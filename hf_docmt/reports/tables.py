@@ -22,15 +22,15 @@ def result_table(results: Sequence[Result]) -> str:
     return "\n".join([align_columns([header, *rows]), "", *signatures, *notes])
 
 
-def align_columns(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells, the first one a header, as lines with columns of equal width; numbers to the right."""
+def align_columns(rows: Sequence[Sequence[str]], header: int = 1) -> str:
+    """Rows of cells, the first ones a header, as lines with columns of equal width; numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows)]
-    right = [all(_is_number(cell) for cell in column[1:] if cell.strip("- ")) for column in zip(*rows)]
+    right = [all(_is_number(cell) for cell in column[header:] if cell.strip("- ")) for column in zip(*rows)]
     lines = [
         "  ".join(cell.rjust(width) if flush else cell.ljust(width) for cell, width, flush in zip(row, widths, right))
         for row in rows
     ]
-    lines.insert(1, "  ".join("-" * width for width in widths))
+    lines.insert(header, "  ".join("-" * width for width in widths))
     return "\n".join(line.rstrip() for line in lines)
 
 

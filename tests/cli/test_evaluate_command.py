@@ -60,10 +60,14 @@ def test_compare_two_systems(run, model, documents, tmp_path):
     for name, context in (("without", 0), ("with", 1)):
         run("contrast", model, suite, "--context", context, "-o", tmp_path / f"{name}.json")
     reports = (tmp_path / "without.json", tmp_path / "with.json", "--name", "without", "--name", "with")
-    options = ("--may-differ", "past", "--breakdown", "distance", "--baseline", "without")
-    code, out, _ = run("compare", *reports, *options, "--picture", tmp_path / "distance.png")
-    assert code == 0 and "distance=1" in out and "past:0/1" in out
+    code, out, _ = run("compare", *reports, "--breakdown", "distance", "--picture", tmp_path / "distance.png")
+    lines = [line.split() for line in out.splitlines()]
+    assert code == 0 and "distance=1" in out and ["past", "0", "1"] in lines and "difference: from without" in out
     assert (tmp_path / "distance.png").read_bytes()[:4] == b"\x89PNG"
+    code, plain, _ = run("compare", *reports, "--picture", tmp_path / "distance.png")
+    assert code == 0 and "distance=1" not in plain
+    code, out, _ = run("compare", *reports, "--baseline", "with", "--format", "csv")
+    assert code == 0 and out.startswith("task,dataset,split,metric,part,system,strategy,beams,past,value,")
     code, out, _ = run("compare", *reports, "--format", "markdown")
     assert code == 0 and out.startswith("|")
     code, _, err = run("compare", tmp_path / "with.json", documents)

@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import statistics
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,8 @@ EXAMPLES = [
     Path(__file__).resolve().parents[2] / "examples" / "reports" / f"demo_{n}.json" for n in ("sentence", "concat")
 ]
 SIGNATURE = "logprob:sum|past:3|version:1"
+NO_STATISTICS = "Not tested, no statistics in the reports: pronoun {}."
+NO_BASELINE = "Not tested, no figure of a in the row: pronoun {}."
 
 
 def result(value=50.0, signature=SIGNATURE, **changes):
@@ -43,7 +46,8 @@ def test_same_signature_shares_a_row():
         ("pronoun", "accuracy", "", {"a": 40.0, "b": 60.0}),
         ("pronoun", "chrF", "", {"b": 30.0}),
     ]
-    assert found.signatures == {"a": SIGNATURE} and found.notes == ()
+    assert found.signatures == {"a": SIGNATURE} and found.settings == {"a": {}, "b": {}}
+    assert found.notes == (NO_STATISTICS.format("accuracy of b"), NO_BASELINE.format("chrF of b"))
     assert [row.letter for row in found.rows] == ["a", "a"]
     assert found.rows[0].figures["b"].signature == SIGNATURE
 
@@ -51,20 +55,55 @@ def test_same_signature_shares_a_row():
 @pytest.mark.parametrize(
     ("change", "keys"),
     [
-        ({"signature": "logprob:sum|past:0|version:1"}, "past"),
-        ({"signature": "logprob:mean|past:3|version:2"}, "logprob, version"),
+        ({"signature": "logprob:mean|past:3|version:2"}, "logprob"),
+        ({"signature": "logprob:mean|past:3|ties:first"}, "logprob, ties"),
         ({"signature": "logprob:sum|past:3|version:1|norm:no"}, "norm"),
-        ({"signature": "logprob:sum|version:1|past:3"}, "order of the signature"),
-        ({"strategy": "sliding"}, "strategy"),
-        ({"beams": 4}, "beams"),
+        ({"signature": "logprob:sum|case:lc|past:3|case:mixed"}, "case"),
     ],
 )
 def test_another_measurement_has_a_row_of_its_own(change, keys):
     found = compare_reports([report("a", result(40.0)), report("b", result(60.0, **change)), report("c", result(70.0))])
     assert [values for *_, values in cells(found)] == [{"a": 40.0, "c": 70.0}, {"b": 60.0}]
-    assert [row.letter for row in found.rows] == ["a", "b" if "signature" in change else "a"]
-    (note,) = found.notes
-    assert note.startswith(f"Rows apart because of different {keys}: pronoun accuracy.")
+    assert [row.letter for row in found.rows] == ["a", "b"]
+    assert found.notes[0].startswith(f"Rows apart because of different {keys}: pronoun accuracy.")
+
+
+def test_order_of_a_signature_is_part_of_it():
+    one, other = (result(50.0, signature=text) for text in ("case:lc|tok:13a", "tok:13a|case:lc"))
+    found = compare_reports([report("a", one), report("b", other)])
+    assert len(found.rows) == 2 and "different order of the signature: pronoun accuracy." in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "settings", "signature"),
+    [
+        ({"strategy": "sliding"}, {"strategy": ("-", "sliding")}, SIGNATURE),
+        ({"beams": 4}, {"beams": ("-", "4")}, SIGNATURE),
+        ({"signature": "logprob:sum|past:all|version:1"}, {"past": ("3", "all")}, "logprob:sum|version:1"),
+        ({"signature": "logprob:sum|version:1"}, {"past": ("3", "-")}, "logprob:sum|version:1"),
+        ({"signature": "logprob:sum|past:3|version:2"}, {}, "logprob:sum|past:3|version:1/2"),
+        (
+            {"signature": "logprob:sum|past:0|future:1|target-context:none|version:1", "strategy": "sentence"},
+            {"past": ("3", "0"), "future": ("-", "1"), "target-context": ("-", "none"), "strategy": ("-", "sentence")},
+            "logprob:sum|version:1",
+        ),
+    ],
+)
+def test_what_a_system_is_stands_above_its_column(change, settings, signature):
+    """Strategy, beams and context never separate figures; the signature keeps what is the same."""
+    found = compare_reports([report("a", result(40.0)), report("b", result(60.0, **change))])
+    assert cells(found) == [("pronoun", "accuracy", "", {"a": 40.0, "b": 60.0})]
+    above = {
+        system: {key: "/".join(values) for key, values in known.items()} for system, known in found.settings.items()
+    }
+    assert above == {
+        system: {key: values[number] for key, values in settings.items() if values[number] != "-"}
+        for number, system in enumerate("ab")
+    }
+    assert found.signatures == {"a": signature}
+    versions = "Measured by different versions, see the signatures: pronoun accuracy."
+    assert (versions in found.notes) == ("1/2" in signature)
+    assert [figure.signature for figure in found.rows[0].figures.values()][0] == SIGNATURE
 
 
 def test_another_split_or_dataset_is_another_score():
@@ -73,24 +112,24 @@ def test_another_split_or_dataset_is_another_score():
     )
     found = compare_reports([report("a", result(40.0)), other])
     assert [values for *_, values in cells(found)] == [{"a": 40.0, "b": 2.0}, {"b": 60.0}, {"b": 61.0}, {"b": 1.0}]
-    assert found.notes == ()
+    assert all(note.startswith("Not tested") for note in found.notes)
 
 
-def test_no_row_mixes_signatures():
+def test_no_row_mixes_measurements():
     """Against the rule itself, pair by pair, on random reports."""
     rng = random.Random(0)
     for _ in range(50):
-        keys = ["past", "ties"]
-        may_differ = rng.sample([*keys, "strategy"], rng.randrange(3))
+        keys = ["logprob", "ties"]
+        may_differ = rng.sample(keys, rng.randrange(2))
         reports, pool = [], {}
         for name in "abcd":
             results = {}
             for dataset in ("p", "q"):
-                measured = {"past": rng.choice("03"), "ties": rng.choice("wr")}
+                measured = {"logprob": rng.choice(["sum", "mean"]), "ties": rng.choice("wr"), "past": rng.choice("03")}
                 strategy = rng.choice([None, "sliding"])
                 signature = "|".join(f"{key}:{value}" for key, value in measured.items())
                 results[dataset] = result(rng.random(), dataset=dataset, signature=signature, strategy=strategy)
-                pool[name, dataset] = measured | {"strategy": strategy}
+                pool[name, dataset] = measured
             reports.append(report(name, *results.values()))
         found = compare_reports(reports, may_differ=[key for key in may_differ if any_has(reports, key)])
         together = {
@@ -100,48 +139,64 @@ def test_no_row_mixes_signatures():
             (dataset, one, two)
             for dataset in "pq"
             for one, two in itertools.combinations("abcd", 2)
-            if all(pool[one, dataset][k] == pool[two, dataset][k] for k in (*keys, "strategy") if k not in may_differ)
+            if all(pool[one, dataset][k] == pool[two, dataset][k] for k in keys if k not in may_differ)
         }
         assert together == expected
         assert sum(len(row.figures) for row in found.rows) == 8
 
 
 def any_has(reports, key):
-    return key == "strategy" or any(key in found.signature for one in reports for found in one.results)
+    return any(key in found.signature for one in reports for found in one.results)
 
 
-def test_what_may_differ_is_reported_in_the_order_of_the_columns():
+def test_what_else_may_differ():
     reports = [
         report("a", result(40.0, signature="logprob:sum|past:0", strategy="sentence", beams=1)),
-        report("b", result(50.0, signature="logprob:sum|past:3", strategy="sliding", beams=1)),
+        report("b", result(50.0, signature="logprob:mean|past:3", strategy="sliding", beams=1)),
         report("c", result(60.0, dataset="deixis", signature="logprob:sum|past:3", strategy="sliding", beams=1)),
     ]
-    found = compare_reports(reports, may_differ=("strategy", "past"))
-    assert found.signatures == {
-        "a": "strategy:sentence/sliding/-|logprob:sum|past:0/3/-",
-        "b": "strategy:sliding|logprob:sum|past:3",
+    found = compare_reports(reports, may_differ=("logprob",))
+    assert found.signatures == {"a": "", "b": "logprob:sum|past:3"}
+    assert found.settings == {
+        "a": {"strategy": ("sentence",), "logprob": ("sum",), "past": ("0",)},
+        "b": {"strategy": ("sliding",), "logprob": ("mean",), "past": ("3",)},
+        "c": {"strategy": ("sliding",), "logprob": ("sum",), "past": ("3",)},
     }
-    assert found.notes == ("Within a row may differ, in the order of the columns: strategy, past.",)
     row = found.rows[0]
     assert (row.strategy, row.beams) == (None, 1)
     assert [(f.strategy, f.signature) for f in row.figures.values()] == [
         ("sentence", "logprob:sum|past:0"),
-        ("sliding", "logprob:sum|past:3"),
+        ("sliding", "logprob:mean|past:3"),
     ]
 
 
 def test_examples():
-    """The two reports of the repository share no row as they are, and all where strategy and past may differ."""
-    separate, together = compare_reports(EXAMPLES), compare_reports(EXAMPLES, may_differ=["strategy", "past"])
-    results = [Report.read(path).results for path in EXAMPLES]
-    assert len(separate.rows) == 16 and all(len(row.figures) == 1 for row in separate.rows)
-    assert [note.split(":")[0] for note in separate.notes] == [
-        "Rows apart because of different strategy",
-        "Rows apart because of different past",
+    """The two reports of the repository share all rows, with the first system as baseline."""
+    found = compare_reports(EXAMPLES)
+    assert len(found.rows) == 8 and all(list(row.figures) == ["sentence", "concat"] for row in found.rows)
+    for system, one in zip(found.systems, map(Report.read, EXAMPLES)):
+        assert [row.figures[system].value for row in found.rows] == [result.value for result in one.results]
+    assert found.settings == {
+        "sentence": {"strategy": ("sentence",), "past": ("0",)},
+        "concat": {"strategy": ("sliding",), "past": ("3",)},
+    }
+    assert found.baseline == "sentence" and all(row.figures["concat"].test.p_value < 0.05 for row in found.rows[4:])
+
+
+def test_a_report_of_several_strategies_has_a_column_for_each():
+    """What has no strategy belongs to every column."""
+    searches = [("sliding", None), ("full", 1), ("full", 4)]
+    scores = [
+        result(50.0 + n, metric="chrF", strategy=strategy, beams=beams) for n, (strategy, beams) in enumerate(searches)
     ]
-    assert len(together.rows) == 8 and all(len(row.figures) == 2 for row in together.rows)
-    for system, found in zip(together.systems, results):
-        assert [row.figures[system].value for row in together.rows] == [one.value for one in found]
+    found = compare_reports([report("a", *scores, result(40.0)), report("b", result(30.0, metric="chrF"))])
+    assert found.systems == ("a (sliding)", "a (full, beams 1)", "a (full, beams 4)", "b")
+    assert [values for *_, values in cells(found)] == [
+        dict(zip(found.systems, (50.0, 51.0, 52.0, 30.0))),
+        dict.fromkeys(found.systems[:3], 40.0),
+    ]
+    alone = compare_reports([report("a", *scores[:2])], baseline="a (full, beams 1)")
+    assert alone.rows[0].figures.keys() == {"a (sliding)", "a (full, beams 1)"}
 
 
 def test_letters_go_on_after_z():
@@ -216,7 +271,7 @@ def test_broken_intervals_are_refused(interval):
 def test_different_numbers_of_items_are_reported():
     found = compare_reports([report("a", result(n=20)), report("b", result(n=19))])
     assert [figure.n for figure in found.rows[0].figures.values()] == [20, 19]
-    assert found.notes == ("Systems scored on different numbers of items, n in their order: pronoun accuracy.",)
+    assert found.notes[0] == "Systems scored on different numbers of items, n in their order: pronoun accuracy."
 
 
 # Names
@@ -299,15 +354,17 @@ def test_a_test_does_not_depend_on_the_other_columns():
     assert both.rows[0].figures["c"].test == one.rows[0].figures["c"].test
 
 
-def test_rows_whose_signatures_may_differ_are_tested():
+def test_the_first_system_is_the_baseline():
     sentence = accuracy(BASE, [10] * 8, signature="logprob:sum|past:0", strategy="sentence")
     sliding = accuracy(BETTER, [10] * 8, signature="logprob:sum|past:3", strategy="sliding")
     reports = [report("a", sentence), report("b", sliding)]
-    found = compare_reports(reports, baseline="a")
-    assert found.rows[1].figures["b"].test is None
-    assert "Not tested, no figure of a in the row: pronoun accuracy of b." in found.notes
-    together = compare_reports(reports, baseline="a", may_differ=("past", "strategy"))
-    assert together.rows[0].figures["b"].test.significant
+    found = compare_reports(reports)
+    assert found.baseline == "a" and found == compare_reports(reports, baseline="a")
+    assert found.rows[0].figures["a"].test is None and found.rows[0].figures["b"].test.significant
+    turned = compare_reports(reports, baseline="b").rows[0].figures
+    assert turned["b"].test is None and turned["a"].test.delta == -found.rows[0].figures["b"].test.delta
+    alone = compare_reports(reports[:1])
+    assert alone.baseline is None and alone.notes == ()
 
 
 def test_the_note_names_what_was_drawn():
@@ -330,9 +387,9 @@ def test_other_documents_have_a_row_of_their_own():
     assert found.rows[1].figures["b"].test.significant
     assert found.notes[0] == "Rows apart because of different documents: pronoun accuracy."
     assert compare_reports(reports[:1]).notes == found.notes[:1]  # two rows with the same systems
-    reports[1] = report("b", accuracy(BETTER, [10] * 8, other, strategy="sliding"))
+    reports[1] = report("b", accuracy(BETTER, [10] * 8, other, signature="logprob:mean|past:3|version:1"))
     (note, *_) = compare_reports(reports).notes
-    assert note.startswith("Rows apart because of different strategy, documents: pronoun accuracy. What may differ")
+    assert note.startswith("Rows apart because of different logprob, documents: pronoun accuracy. What may differ")
 
 
 def test_what_cannot_be_tested_is_reported():
@@ -365,6 +422,68 @@ def test_what_cannot_be_tested_is_reported():
     ]
     only = compare_reports([report("a", result()), report("b", result())], baseline="a")
     assert only.notes == ("Not tested, no statistics in the reports: pronoun accuracy of b.",)
+
+
+# Runs
+
+
+def runs_of(name, *values, **changes):
+    return [report(f"{name}-seed{n}", result(value, **changes)) for n, value in enumerate(values, 1)]
+
+
+def test_runs_of_one_system():
+    parts = [{"distance=0": part(value), "distance=1": part(1.0)} for value in (20.0, 22.0, 27.0)]
+    reports = [report(f"b-seed{n}", result(50.0 + n, breakdown=found)) for n, found in enumerate(parts, 1)]
+    del reports[2].results[0].breakdown["distance=1"]
+    reports = [*runs_of("a", 40.0, 41.0, 45.0, strategy="sentence"), *reports, report("c", result(30.0))]
+    found = compare_reports(reports, runs=r"-seed\d+", breakdown="all")
+    assert found.systems == ("a", "b", "c") and found.baseline == "a"
+    whole, near, far = found.rows
+    assert (whole.figures["a"].value, whole.figures["a"].runs) == (42.0, 3)
+    assert whole.figures["a"].deviation == pytest.approx(statistics.stdev([40.0, 41.0, 45.0]))
+    assert (whole.figures["c"].value, whole.figures["c"].runs, whole.figures["c"].deviation) == (30.0, 1, None)
+    assert (near.figures["b"].value, near.figures["b"].runs, near.figures["b"].interval) == (23.0, 3, None)
+    assert (far.figures["b"].value, far.figures["b"].runs, far.figures["b"].deviation) == (1.0, 2, 0.0)
+    test = whole.figures["b"].test
+    assert (test.delta, test.runs) == (10.0, (3, 3)) and test.significant
+    assert found.notes == (
+        "* differs from a with p < 0.05 (Welch's t-test over runs); 1 tests, p not corrected for their number.",
+        "Not tested, a single run stands against several; a test over runs needs two of each system: pronoun accuracy "
+        "of c.",
+    )
+    assert found.settings == {"a": {"strategy": ("sentence",)}, "b": {}, "c": {}}
+
+
+def test_single_runs_beside_others_are_tested_over_documents():
+    single = [report(name, accuracy(right, [10] * 8)) for name, right in zip("ab", (BASE, BETTER))]
+    found = compare_reports([*single, *runs_of("c", 50.0, 60.0)], runs=r"-seed\d")
+    assert found.rows[0].figures["b"].test == compare_reports(single).rows[0].figures["b"].test
+    assert found.rows[0].figures["b"].interval == compare_reports(single).rows[0].figures["b"].interval
+
+
+def test_equal_names_are_runs(tmp_path):
+    """With a pattern that matches nothing: the names of models in different folders, or names as given."""
+    reports = [report("a", result(40.0)), report("a", result(44.0)), report("b", result(50.0))]
+    assert compare_reports(reports, runs="^$").rows[0].figures["a"].value == 42.0
+    named = compare_reports(reports, names=["x", "y", "y"], runs="^$")
+    assert named.systems == ("x", "y") and named.rows[0].figures["y"].runs == 2
+
+
+@pytest.mark.parametrize(
+    ("reports", "pattern", "message"),
+    [
+        (runs_of("a", 40.0, 41.0), "-seed(", "runs '-seed.' is no regular expression: .* such as -seed"),
+        (runs_of("a", 40.0, 41.0), "-run.", "no two names are equal without '-run.'.*: the names are a-seed1, a-seed2"),
+        (
+            [*runs_of("a", 40.0), report("a-seed2", result(41.0, strategy="sliding"))],
+            r"-seed\d",
+            "a-seed1, a-seed2 are no runs of one system, 'a': different strategy; give them names",
+        ),
+    ],
+)
+def test_what_are_no_runs_is_refused(reports, pattern, message):
+    with pytest.raises(ValueError, match=message):
+        compare_reports(reports, runs=pattern)
 
 
 # Refusals
@@ -416,9 +535,6 @@ def test_nothing_in_common_is_refused():
 
 
 def test_two_results_for_one_cell_are_refused():
-    sliding, full = result(strategy="sliding"), result(strategy="full")
-    assert len(compare_reports([report("a", sliding, full)]).rows) == 2
-    with pytest.raises(ValueError, match="a: two results for pronoun accuracy .test. that differ only in strategy"):
-        compare_reports([report("a", sliding, full)], may_differ=["strategy"])
+    full = result(strategy="full")
     with pytest.raises(ValueError, match="a: two results for pronoun accuracy .test. with the same settings"):
         compare_reports([report("a", full, full)])

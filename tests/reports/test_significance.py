@@ -238,11 +238,13 @@ def test_interval_by_hand():
 
 
 def test_what_may_differ():
-    past = result([[3, 4], [1, 4]], signature=Signature.parse("logprob:sum|past:0|version:1"))
-    results = {"x": result([[1, 4], [1, 4]]), "y": past}
-    with pytest.raises(ValueError, match="y and x cannot be compared: different past"):
-        compare_systems(results, "x")
-    assert compare_systems(results, "x", may_differ=("past",))["y"].delta == 25
+    past = result([[3, 4], [1, 4]], signature=Signature.parse("logprob:sum|past:0|version:2"), strategy="sliding")
+    mean = replace(past, signature=Signature.parse("logprob:mean|past:1|version:1"))
+    base = result([[1, 4], [1, 4]])
+    assert compare_systems({"x": base, "y": past}, "x")["y"].delta == 25  # what a system is
+    with pytest.raises(ValueError, match="y and x cannot be compared: different logprob"):
+        compare_systems({"x": base, "y": mean}, "x")
+    assert compare_systems({"x": base, "y": mean}, "x", may_differ=("logprob",))["y"].delta == 25
 
 
 BASE = result([[1, 4], [2, 4], [3, 4]])
@@ -255,7 +257,7 @@ BASE = result([[1, 4], [2, 4], [3, 4]])
         (BASE, {"baseline": "z"}, "unknown baseline 'z': the systems are x, y"),
         (BASE, {"samples": 0}, "samples is 0, expected a positive number"),
         (replace(BASE, dataset="other"), {}, "y and x cannot be compared: different dataset"),
-        (replace(BASE, signature=Signature.parse("logprob:mean|past:1")), {}, "different logprob, version"),
+        (replace(BASE, signature=Signature.parse("logprob:mean|past:1|ties:wrong")), {}, "different logprob, ties"),
         (replace(BASE, details={}), {}, "y: no statistics in its result for accuracy; evaluate it again"),
         (with_statistics(BASE, ids=["0", "b", "2"]), {}, r"different documents, from document 2 on \(3 and 3"),
         (result([[1, 4], [2, 4]]), {}, r"different documents, from document 3 on \(2 and 3 documents\)"),

@@ -1,5 +1,7 @@
 """A comparison as text, Markdown, LaTeX and JSON: what is shown, columns that line up, escapes."""
 
+import csv
+import io
 import json
 import re
 from dataclasses import replace
@@ -33,47 +35,88 @@ def comparison():
         row(figures={"small": figure(50.0, 12), "big": figure(50.0, 13)}, group=1, letter="b", dataset="deixis"),
     )
     notes = ("* differs significantly from small.",)
-    return Comparison(("small", "big"), rows, {"a": "logprob:sum|ties:wrong", "b": "x:1/2"}, "small", notes)
+    settings = {"small": {"strategy": ("sentence",), "past": ("0",)}, "big": {"past": ("2", "all")}}
+    return Comparison(("small", "big"), rows, {"a": "logprob:sum|ties:wrong", "b": "x:1/2"}, "small", notes, settings)
 
 
 def test_text(comparison):
     assert format_comparison(comparison).splitlines() == [
         "dataset  metric        part             n  small                  big",
+        "         strategy                          sentence               -",
+        "         past                              0                      2/all",
         "-------  ------------  -----------  -----  ---------------------  -----------------------",
         "pronoun  accuracy (a)                 450   9.50                  100.00* [98.13, 100.00]",
+        "         difference                                               +90.50 (0.001)",
         "                       distance=0      90  33.33  [24.00, 43.50]   99.00",
         "                       distance=>3     80      -                   -1.25",
         "deixis   accuracy (b)               12/13  50.00                   50.00",
+        "         difference                                                +0.00 (-)",
         "",
         "(a) logprob:sum|ties:wrong",
         "(b) x:1/2",
         "",
         "All rows: split all.",
         "[low, high]: 95 % interval.",
+        "difference: from small, p-value in brackets.",
         "* differs significantly from small.",
     ]
 
 
 def test_intervals_and_digits(comparison):
     lines = format_comparison(comparison, intervals="plus-minus", digits=1).splitlines()
-    assert lines[2].split()[3:] == ["450", "9.5", "100.0*", "±1.9"]
-    assert lines[3].split()[1:] == ["90", "33.3", "±10.2", "99.0"]
+    assert lines[4].split()[3:] == ["450", "9.5", "100.0*", "±1.9"]
+    assert lines[6].split()[1:] == ["90", "33.3", "±10.2", "99.0"]
     assert "±: longer side of the 95 % interval." in lines
     plain = format_comparison(comparison, intervals="none", digits=0)
     assert "interval" not in plain and "±" not in plain and "[" not in plain
-    assert plain.splitlines()[2].split()[3:] == ["450", "10", "100*"]
+    assert plain.splitlines()[4].split()[3:] == ["450", "10", "100*"]
+
+
+@pytest.mark.parametrize(("p_value", "text"), [(0.2388, "(0.239)"), (0.001, "(0.001)"), (0.00009999, "(0.0001)")])
+def test_p_values(comparison, p_value, text):
+    figures = comparison.rows[0].figures
+    figures["big"] = replace(figures["big"], test=replace(SIGNIFICANT, p_value=p_value))
+    assert f"+90.50 {text}" in format_comparison(comparison)
+
+
+def test_width(comparison):
+    """Narrower than the table: first without intervals, then in parts that all have the left columns."""
+    whole = format_comparison(comparison)
+    assert format_comparison(comparison, width=89) == whole == format_comparison(comparison, width=200)
+    lines = format_comparison(comparison, width=88).splitlines()
+    assert max(map(len, lines[:10])) <= 88 and "[" not in "".join(lines[:10])
+    assert lines[14] == "95 % intervals do not fit into 88 characters; CSV and JSON have them."
+    narrow = format_comparison(comparison, width=60).split("\n\n")
+    assert [table.splitlines()[0].split()[-1] for table in narrow[:2]] == ["small", "big"]
+    assert all(max(map(len, table.splitlines())) <= 60 for table in narrow[:2])
+    assert all(table.splitlines()[4].startswith("pronoun  accuracy (a)") for table in narrow[:2])
+    assert len(format_comparison(comparison, width=1).split("\n\n")) == len(narrow)
+
+
+def test_runs(comparison):
+    """Mean and deviation, how many runs, `(2 runs)` where a score has fewer than others of its system."""
+    mean = replace(figure(50.0), runs=3, deviation=1.5)
+    rows = tuple(
+        replace(one, part="", figures={"small": figure(40.0), "big": replace(mean, runs=runs)})
+        for one, runs in zip(comparison.rows, (3, 2))
+    )
+    lines = format_comparison(replace(comparison, rows=rows)).splitlines()
+    assert lines[3].split() == ["runs", "1", "3"]
+    assert [lines[row].split()[-6:] for row in (5,)] == [["accuracy", "(a)", "90", "40.00", "50.00", "(±1.50)"]]
+    assert lines[7].split()[-5:] == ["40.00", "50.00", "(±1.50,", "2", "runs)"]
+    assert "(±): standard deviation over runs, with runs - 1; values are means over runs." in lines
+    latex = format_comparison(replace(comparison, rows=rows), "latex")
+    assert r"50.00\,($\pm$\,1.50, 2 runs) \\" in latex
 
 
 def test_facts_are_columns_where_they_differ(comparison):
     rows = [replace(one, strategy="sliding", beams=1) for one in comparison.rows]
-    header, *_, first, second = format_comparison(replace(comparison, rows=tuple(rows))).splitlines()[0:6]
-    assert header.split() == ["dataset", "metric", "part", "n", "small", "big"]
     assert "All rows: split all, strategy sliding, beams 1." in format_comparison(replace(comparison, rows=tuple(rows)))
-    rows[-1] = replace(rows[-1], beams=None, strategy="full", split="dev", dataset="pronoun", task="discourse")
+    rows[-1] = replace(rows[-1], beams=None, strategy=None, split="dev", dataset="pronoun", task="discourse")
     lines = format_comparison(replace(comparison, rows=tuple(rows))).splitlines()
-    assert lines[0].split()[:5] == ["dataset", "task", "split", "strategy", "beams"]
-    assert lines[2].split()[:5] == ["pronoun", "contrastive", "all", "sliding", "1"]
-    assert lines[5].split()[:5] == ["pronoun", "discourse", "dev", "full", "-"]
+    assert lines[0].split()[:4] == ["dataset", "task", "split", "metric"]
+    assert lines[4].split()[:4] == ["pronoun", "contrastive", "all", "accuracy"]
+    assert lines[8].split()[:4] == ["pronoun", "discourse", "dev", "accuracy"]
 
 
 def split_cells(line):
@@ -95,8 +138,10 @@ def test_markdown(comparison):
     columns = [[column for column, sign in enumerate(line) if sign == "|"] for line in table]
     assert all(found == columns[0] for found in columns)
     assert [cell.endswith(":") for cell in split_cells(table[1])] == [False, False, False, True, True, True]
-    assert split_cells(table[2]) == ["pronoun", "accuracy (a)", "", "450", "9.50", "100.00* [98.13, 100.00]"]
-    assert split_cells(table[4]) == ["", "", "distance=>3", "80", "-", "-1.25"]
+    assert split_cells(table[2]) == ["", "strategy", "", "", "sentence", "-"]
+    assert split_cells(table[4]) == ["pronoun", "accuracy (a)", "", "450", "9.50", "100.00* [98.13, 100.00]"]
+    assert split_cells(table[5]) == ["", "difference", "", "", "", "+90.50 (0.001)"]
+    assert split_cells(table[7]) == ["", "", "distance=>3", "80", "-", "-1.25"]
     assert below[:2] == ["- (a) `logprob:sum|ties:wrong`", "- (b) `x:1/2`"]
     assert below[-1] == r"- \* differs significantly from small."
 
@@ -162,19 +207,24 @@ def tex_text(source):
 def test_latex(comparison):
     lines = format_comparison(comparison, "latex").splitlines()
     assert lines[:5] == [r"\begin{table}", r"\centering\small", r"\begin{tabular}{lllrrr}", r"\toprule", LATEX_HEADER]
-    assert lines[6:10] == LATEX_ROWS
-    assert lines[10:13] == [r"\bottomrule", r"\end{tabular}", r"\par\smallskip\raggedright\footnotesize"]
-    assert lines[13] == r"\textsuperscript{a}\,\texttt{logprob:sum\textbar\allowbreak{}ties:wrong}\par"
+    assert lines[5:14] == LATEX_ROWS
+    assert lines[14:17] == [r"\bottomrule", r"\end{tabular}", r"\par\smallskip\raggedright\footnotesize"]
+    assert lines[17] == r"\textsuperscript{a}\,\texttt{logprob:sum\textbar\allowbreak{}ties:wrong}\par"
     assert lines[-2:] == [r"{*} differs significantly from small.\par", r"\end{table}"]
     assert r"33.33\phantom{$^{*}$}\,$\pm$\,10.17" in format_comparison(comparison, "latex", "plus-minus")
 
 
 LATEX_HEADER = r"dataset & metric & part & n & small & big \\"
 LATEX_ROWS = [
+    r" & strategy &  &  & sentence & -- \\",
+    r" & past &  &  & 0 & 2/all \\",
+    r"\midrule",
     r"pronoun & accuracy\textsuperscript{a} &  & 450 & 9.50\phantom{$^{*}$} & 100.00$^{*}$~[98.13, 100.00] \\",
+    r" & difference &  &  &  & +90.50 (0.001) \\",
     r" &  & distance=0 & 90 & 33.33\phantom{$^{*}$}~[24.00, 43.50] & 99.00\phantom{$^{*}$} \\",
     r" &  & distance=\textgreater{}3 & 80 & -- & $-$1.25\phantom{$^{*}$} \\ \addlinespace",
     r"deixis & accuracy\textsuperscript{b} &  & 12/13 & 50.00\phantom{$^{*}$} & 50.00\phantom{$^{*}$} \\",
+    r" & difference &  &  &  & +0.00 (--) \\",
 ]
 
 
@@ -221,6 +271,22 @@ def test_json(comparison):
     assert big["signature"] == "logprob:sum|ties:wrong"
 
 
+def test_csv(comparison):
+    """A line for each figure, numbers in full, texts quoted as the csv module reads them."""
+    lines = list(csv.DictReader(io.StringIO(format_comparison(comparison, "csv", digits=0))))
+    assert [line["system"] for line in lines] == ["small", "big", "small", "big", "big", "small", "big"]
+    assert lines[1] == {
+        **dict.fromkeys(("strategy", "beams", "deviation"), ""),
+        **{"task": "contrastive", "dataset": "pronoun", "split": "all", "metric": "accuracy", "part": ""},
+        **{"system": "big", "past": "2/all", "value": "100.0", "low": "98.126", "high": "100.0", "n": "450"},
+        **{"runs": "1", "difference": "90.5", "difference low": "10.0", "difference high": "30.0", "p": "0.001"},
+        "signature": "logprob:sum|ties:wrong",
+    }
+    assert (lines[0]["difference"], lines[3]["difference"], lines[3]["part"]) == ("", "", "distance=0")
+    strange = format_comparison(nasty(comparison), "csv")
+    assert {line["system"] for line in csv.DictReader(io.StringIO(strange))} == {NASTY}
+
+
 def test_without_markers_nothing_is_kept_free_for_them(comparison):
     rows = tuple(
         replace(one, figures={name: replace(found, test=None) for name, found in one.figures.items()})
@@ -234,7 +300,7 @@ def test_without_markers_nothing_is_kept_free_for_them(comparison):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"format": "html"}, "unknown format 'html': expected text, markdown, latex or json"),
+        ({"format": "html"}, "unknown format 'html': expected text, markdown, latex, csv or json"),
         ({"intervals": "std"}, "unknown intervals 'std': expected range, plus-minus or none"),
         ({"digits": -1}, "digits is -1, expected 0 to 10"),
         ({"digits": 1.5}, "digits is 1.5"),
@@ -246,4 +312,4 @@ def test_unknown_options_are_refused(comparison, options, message):
 
 
 def test_formats(comparison):
-    assert len({format_comparison(comparison, name) for name in FORMATS}) == 4
+    assert len({format_comparison(comparison, name) for name in FORMATS}) == len(FORMATS) == 5

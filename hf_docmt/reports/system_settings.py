@@ -1,0 +1,29 @@
+"""What is a property of the system that was scored, and what of the measurement: the first never separates figures."""
+
+from collections.abc import Sequence
+
+from hf_docmt.reports.result import Result
+
+SETTINGS = ("strategy", "beams")  # attributes of a result
+SYSTEM_KEYS = (  # keys of signatures
+    *("past", "future", "target-context"),  # the context that a system reads
+    *("repairs", "length-penalty", "search-alignment", "engine", "dtype"),  # how it translates
+    *("shortening", "categorizer", "groups"),  # what a system's mechanism is
+)
+VERSION = "version"  # of the program that measured: what it changes in a measurement has a key of its own
+
+
+def system_settings(result: Result, may_differ: Sequence[str] = ()) -> dict[str, str]:
+    """Strategy and beams where they are known, then the entries of the signature that say what the system is.
+
+    `may_differ`: further keys of the signature that are taken for the system's.
+    """
+    known = {name: str(getattr(result, name)) for name in SETTINGS if getattr(result, name) is not None}
+    keys = (*SYSTEM_KEYS, *may_differ)
+    return known | {key: value for key, value in result.signature.values().items() if key in keys}
+
+
+def measurement(result: Result, may_differ: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
+    """The entries of the signature that say how the score was measured: what has to be the same in a row."""
+    others = (*SYSTEM_KEYS, VERSION, *may_differ)
+    return tuple((key, value or "") for key, value in result.signature.entries if key not in others)
