@@ -13,7 +13,9 @@ from hf_docmt.cli.options import (
     Beams,
     Conditions,
     Context,
+    Details,
     Lang,
+    Limit,
     Model,
     Options,
     Output,
@@ -90,7 +92,13 @@ def contrast(
     format: Annotated[str, typer.Option(help="contrapro, voita, lopes, bawden, a plugin's, or auto.")] = "auto",
     documents: Annotated[str | None, typer.Option(help="JSON lines with the contexts of a ContraPro suite.")] = None,
     records: Annotated[str | None, typer.Option(help="JSON file of a suite that is given as text files.")] = None,
-    normalization: Annotated[str, typer.Option(help="sum or mean of the tokens' log-probabilities.")] = "sum",
+    normalization: Annotated[
+        str,
+        typer.Option(
+            help="Of the tokens' log-probabilities: sum; mean (released code of Maka et al.); window-mean, of all "
+            "tokens of the target window (released code of Lupo et al.)."
+        ),
+    ] = "sum",
     context: Context = None,
     conditions: Conditions = "true",
     items: Annotated[str | None, typer.Option(help="Only these items of each suite: FIRST-LAST, from 1.")] = None,
@@ -99,6 +107,8 @@ def contrast(
     ] = None,
     better: Annotated[str, typer.Option(help="Which scores of that file are better: lower or higher.")] = "lower",
     write_scores: Annotated[str | None, typer.Option(help="Folder to write scores to, in the published order.")] = None,
+    limit: Limit = None,
+    details: Details = None,
     option: Options = None,
     output: Output = None,
     as_json: AsJson = False,
@@ -109,6 +119,7 @@ def contrast(
 
     check_writable_file(output or "-")
     shared = {"format": format, "documents": documents, "records": records, "only": item_range(items)}
+    shared |= {"limit": limit, "details": details}
     if scores is not None:
         refuse(call, MODEL_OPTIONS, "is for a model that is scored, but --scores gives what another system wrote")
         if len(suites) != 1:
@@ -123,30 +134,48 @@ def contrast(
 
 
 def ctxpro(
-    model: Model,
+    call: typer.Context,
+    model: Annotated[str, typer.Argument(help="Model folder or Hub name; with --translations a name for the system.")],
     sets: Annotated[list[str], typer.Argument(help="Evaluation sets, evalsets/NAME.json.")],
     inputs: Annotated[str | None, typer.Option(help="Source texts of the set; default: inputs/NAME beside it.")] = None,
+    translations: Annotated[
+        str | None, typer.Option(help="Judge this file instead of translating: a line for each item.")
+    ] = None,
     context: Context = None,
     conditions: Conditions = "true",
     rule: Annotated[
-        str, typer.Option(help="Where the expected word is searched: line (of the current sentence) or published.")
+        str,
+        typer.Option(
+            help="line: look for the expected word in the translation of the current sentence; published: as the "
+            "released script does (needs hf-docmt[ctxpro])."
+        ),
     ] = "line",
     strategy: Strategy = None,
     beams: Beams = None,
     batch_size: BatchSize = 16,
+    limit: Limit = None,
+    details: Details = None,
     option: Options = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Generative accuracy on ctxpro's sets: does the translation have the word that the context requires?"""
-    from hf_docmt.evaluation.generative_accuracy import generative_report
+    from hf_docmt.evaluation.generative_accuracy import generative_report, translation_file_report
     from hf_docmt.files import check_writable_file
 
     check_writable_file(output or "-")
-    options = {"batch_size": batch_size, "strategy": strategy, "num_beams": beams}
-    options = {name: value for name, value in options.items() if value is not None}
-    system = load_system(model, context=context, option_pairs=option, excluded=NOT_FOR_TRANSLATION, **options)
-    report = generative_report(system, sets, inputs=inputs, conditions=conditions.split(","), rule=rule)
+    shared = {"inputs": inputs, "rule": rule, "limit": limit, "details": details}
+    if translations is not None:
+        reason = "is for a model that translates, but --translations gives what another system wrote"
+        refuse(call, ("context", "conditions", "strategy", "beams", "batch_size", "option"), reason)
+        if len(sets) != 1:
+            raise ValueError(f"--translations is a file of one set, got {len(sets)} sets; judge them one by one")
+        report = translation_file_report(model, sets[0], translations, **shared)
+    else:
+        options = {"batch_size": batch_size, "strategy": strategy, "num_beams": beams}
+        options = {name: value for name, value in options.items() if value is not None}
+        system = load_system(model, context=context, option_pairs=option, excluded=NOT_FOR_TRANSLATION, **options)
+        report = generative_report(system, sets, conditions=conditions.split(","), **shared)
     print_report(report, as_json, output)
 
 

@@ -18,6 +18,11 @@ Context = Annotated[
         help="Sentences of past context. Default: the model's own; 3 for a model of chunks; all for a recurrent memory."
     ),
 ]
+Details = Annotated[
+    str | None,
+    typer.Option(help="JSON lines to write texts, scores and verdict of every item to; a run goes on from its own."),
+]
+Limit = Annotated[int | None, typer.Option(min=1, help="At most so many items of each suite, the first ones.")]
 Lang = Annotated[str | None, typer.Option(help="Language code, for example en; default: that of the model.")]
 Model = Annotated[str, typer.Argument(help="Model folder or Hub name.")]
 Options = Annotated[

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from hf_docmt.evaluation.conditions import with_context
 from hf_docmt.evaluation.context_ablation import context_results
-from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy, file_result
+from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy, file_result, item_records
+from hf_docmt.evaluation.details import DetailsFile, hash_of
 from hf_docmt.evaluation.score_files import read_scores, write_scores
 from hf_docmt.evaluation.suites import average_results, check_language, counts_note, read_suite
 from hf_docmt.evaluation.systems import System
@@ -39,15 +40,19 @@ def contrast(
     normalization: str = "sum",
     conditions: Sequence[str] = ("true",),
     scores_folder: str | Path | None = None,
+    limit: int | None = None,
+    details: str | Path | None = None,
 ) -> list[Result]:
     """Results for every suite and condition of context, and those that join suites (`average_results`).
 
     Items get as much context as the system reads. `format`, `documents` and `records` go to `read_suite`, `only` is
     (first, last) item of each suite, from 1: the rest may be in the training data. `conditions` are those of
     `with_context`. With a `scores_folder`, the scores under each condition are written there in the
-    published order, lower ones better: `SUITE.true.scores`. ValueError: a suite of other languages than the system's,
+    published order, lower ones better: `SUITE.true.scores`. `limit` is the most items of a suite. With `details`, a
+    `DetailsFile` of every item, an interrupted run can go on. ValueError: a suite of other languages than the system's,
     two suites of one name.
     """
+    file = DetailsFile(details)
     reading = {"documents": documents, "records": records}
     reading |= {"context": system.context.past, "future_context": system.context.future}
     read = [read_suite(suite, format, **reading) for suite in suites]
@@ -55,7 +60,7 @@ def contrast(
     results, parts = [], []
     for items in read:  # conditions are tried, too, before the first suite is scored
         name, note = items[0].suite, counts_note(items)
-        items, split = items_between(items, only)
+        items, split = items_between(items, only, limit)
         check_language(items, *system.languages)
         for condition in conditions:
             with_context(items, condition)
@@ -64,10 +69,10 @@ def contrast(
         Path(scores_folder).mkdir(parents=True, exist_ok=True)
     for name, split, items, note in parts:
         keep = partial(_write_scores, Path(scores_folder), name) if scores_folder is not None else None
-        found = context_results(
-            system, items, dataset=name, split=split, conditions=conditions, normalization=normalization, keep=keep
-        )
+        options = {"conditions": conditions, "normalization": normalization, "keep": keep, "details": file}
+        found = context_results(system, items, dataset=name, split=split, **options)
         results += [_with_counts(result, note) for result in found]
+    file.finish()
     return results + average_results(results)
 
 
@@ -86,8 +91,15 @@ def _with_counts(result: Result, note: str | None) -> Result:
     return result.with_details({"counts": note}) if note else result
 
 
-def items_between(items: list, only: tuple[int, int] | None) -> tuple[list, str]:
-    """Items from (first, last), from 1, and the name of that part; ValueError where there are no such items."""
+def items_between(items: list, only: tuple[int, int] | None, limit: int | None = None) -> tuple[list, str]:
+    """Items from (first, last), from 1, or at most the first `limit`, and the name of that part.
+
+    ValueError: there are no such items, a limit below 1, both.
+    """
+    if limit is not None and (limit < 1 or only is not None):
+        raise ValueError(f"limit is {limit}, items {only}: give a limit of 1 or more, or a part of the items, not both")
+    if limit is not None and limit < len(items):
+        only = (1, limit)
     if only is None:
         return items, "all"
     first, last = only
@@ -112,17 +124,28 @@ def score_file_report(
     documents: str | Path | None = None,
     records: str | Path | None = None,
     only: tuple[int, int] | None = None,
+    limit: int | None = None,
+    details: str | Path | None = None,
 ) -> Report:
     """The report of a system of this name from a file of its scores, one a line in the published order of the suite.
 
-    With `only` (first, last), from 1, they are the scores of these items alone.
+    With `only` (first, last), from 1, or with a `limit` they are the scores of these items alone. `details` as in
+    `contrast`.
     """
     context = 0 if documents is None else CHUNK_CONTEXT  # the accuracy needs no texts
     items = read_suite(suite, format, documents=documents, records=records, context=context)
     note = counts_note(items)
-    items, split = items_between(items, only)
+    items, split = items_between(items, only, limit)
+    found, file = read_scores(scores, items, better), DetailsFile(details)
+    file.records(
+        items,
+        lambda part: item_records(part, found, "file"),
+        lambda: {"scores": "file", "better": better, "numbers": hash_of(found)},
+        chunk=len(items),
+    )
+    file.finish()
     result = file_result(
-        contrastive_accuracy(items, read_scores(scores, items, better)),
+        contrastive_accuracy(items, found),
         dataset=items[0].suite,
         split=split,
         better=better,

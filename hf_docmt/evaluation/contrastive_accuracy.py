@@ -44,13 +44,13 @@ def contrastive_accuracy(
     Intervals are Wilson's at 95 %, as if items were independent. ValueError: another number of items or candidates than
     scores, a score that is not a number, an unknown rule, items of several formats and no rule.
     """
-    ties = _tie_rule(items, ties)
+    ties = tie_rule(items, ties)
     if len(items) != len(scores) or not items:
         raise ValueError(f"{len(scores)} rows of scores for {len(items)} items; one row for each item is needed")
     parts: dict[str, Sequence[bool]] = defaultdict(list)
     several, right = len({item.phenomenon for item in items}) > 1, []
     for item, row in zip(items, scores):
-        right.append(_is_right(item, row, ties))
+        right.append(is_right(item, row, ties))
         for label in _labels(item, crossed=several):
             parts[label].append(right[-1])
     groups = _groups(items, right)
@@ -79,8 +79,8 @@ def contrastive_result(
     `true` one or another instead.
     """
     made = {
-        "logprob": normalization,
-        "tokens": tokens,
+        "logprob": normalization.removeprefix("window-"),
+        "tokens": "window" if normalization == "window-mean" else tokens,
         "target-context": target_context,
         "past": context_name(past_context),
         "future": future_context,
@@ -95,6 +95,54 @@ def file_result(accuracy: Accuracy, *, dataset: str, split: str, better: str) ->
     `better`: whether `higher` or `lower` scores are better in the file; with the same choices the accuracy is the same.
     """
     return _result(replace(accuracy, details=accuracy.details | {"better": better}), {"scores": "file"}, dataset, split)
+
+
+def tie_rule(items: Sequence[SuiteItem], ties: str | None = None) -> str:
+    """The rule for ties that is given, else that of the items' suite. ValueError: unknown, or items of several."""
+    formats = sorted({str(item.format) for item in items})
+    if ties is None and len(formats) > 1:
+        raise ValueError(f"items of {' and '.join(formats)} together; score each suite alone, or give ties")
+    ties = ties or (suite_rules(items).ties if items else "wrong")
+    if ties not in TIES:
+        raise ValueError(f"unknown rule for ties {ties!r}: expected {' or '.join(TIES)}")
+    return ties
+
+
+def is_right(item: SuiteItem, row: Sequence[float], ties: str) -> bool:
+    """Whether the right candidate wins with these scores, see `contrastive_accuracy`."""
+    if len(row) != len(item.candidates):
+        raise ValueError(f"{item.where}: {len(row)} scores for {len(item.candidates)} candidates")
+    if any(math.isnan(score) for score in row):
+        raise ValueError(
+            f"{item.where}: NaN in its scores {list(row)}; check the model's weights, or the file of scores"
+        )
+    if ties == "first":
+        return list(row).index(max(row)) == item.correct
+    return row[item.correct] > max(score for number, score in enumerate(row) if number != item.correct)
+
+
+def item_records(
+    items: Sequence[SuiteItem], scores: Sequence[Sequence[float]], context: str, ties: str | None = None
+) -> list[dict]:
+    """What details files have of every item: its texts and labels, the scores of its candidates, the verdict."""
+    ties = tie_rule(items, ties)
+    return [
+        {
+            "suite": item.suite,
+            "context": context,
+            **labels_of(item),
+            "document": item.group,
+            "source": list(item.source),
+            "target_context": list(item.target_context),
+            "source_after": list(item.source_after),
+            "target_after": list(item.target_after),
+            "candidates": list(item.candidates),
+            "correct": item.correct,
+            "scores": list(row),
+            "right": is_right(item, row, ties),
+        }
+        for item, row in zip(items, scores, strict=True)
+    ]
 
 
 def wilson_interval(right: int, n: int, confidence: float = 0.95) -> list[float]:
@@ -118,28 +166,6 @@ def _result(accuracy: Accuracy, made: dict, dataset: str, split: str) -> Result:
         breakdown=accuracy.breakdown,
         details=accuracy.details,
     )
-
-
-def _tie_rule(items: Sequence[SuiteItem], ties: str | None) -> str:
-    formats = sorted({str(item.format) for item in items})
-    if ties is None and len(formats) > 1:
-        raise ValueError(f"items of {' and '.join(formats)} together; score each suite alone, or give ties")
-    ties = ties or (suite_rules(items).ties if items else "wrong")
-    if ties not in TIES:
-        raise ValueError(f"unknown rule for ties {ties!r}: expected {' or '.join(TIES)}")
-    return ties
-
-
-def _is_right(item: SuiteItem, row: Sequence[float], ties: str) -> bool:
-    if len(row) != len(item.candidates):
-        raise ValueError(f"{item.where}: {len(row)} scores for {len(item.candidates)} candidates")
-    if any(math.isnan(score) for score in row):
-        raise ValueError(
-            f"{item.where}: NaN in its scores {list(row)}; check the model's weights, or the file of scores"
-        )
-    if ties == "first":
-        return list(row).index(max(row)) == item.correct
-    return row[item.correct] > max(score for number, score in enumerate(row) if number != item.correct)
 
 
 def _labels(item: SuiteItem, crossed: bool) -> list[str]:

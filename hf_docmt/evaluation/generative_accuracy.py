@@ -1,15 +1,16 @@
 """Generative accuracy: do translations of a system show what only the context says? For the true and other contexts."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from hf_docmt import __version__
 from hf_docmt.evaluation.conditions import condition_label, with_context
 from hf_docmt.evaluation.context_ablation import add_differences
-from hf_docmt.evaluation.contrast import check_names
+from hf_docmt.evaluation.contrast import check_names, items_between
 from hf_docmt.evaluation.contrastive_accuracy import wilson_interval
+from hf_docmt.evaluation.details import DetailsFile, hash_of
 from hf_docmt.evaluation.suites import SuiteItem, check_language
 from hf_docmt.evaluation.suites.ctxpro import Ctxpro
 from hf_docmt.evaluation.suites.generative_suite import GenerativeItem, GenerativeSuite
@@ -29,6 +30,8 @@ def generative_report(
     inputs: str | Path | None = None,
     conditions: Sequence[str] = ("true",),
     rule: str = "line",
+    limit: int | None = None,
+    details: str | Path | None = None,
     samples: int = 1000,
     seed: int = 0,
 ) -> Report:
@@ -36,37 +39,77 @@ def generative_report(
 
     Items get as many sentences before the current one as the system reads, and the last translated sentence counts
     (see `Ctxpro.right`); the conditions are those of `with_context`, without translations of the context, which the
-    sets do not have. `rule` is one of `suite.rules`. `inputs` is for one set alone. The report has the search that the
+    sets do not have. `rule` is one of `suite.rules`. `inputs` is for one set alone, `limit` is the most items of a set.
+    With `details`, a `DetailsFile` of every item, an interrupted run can go on. The report has the search that the
     system does (`System.decoding`). ValueError: a set of other languages than the system's, two sets of one name.
     """
     if inputs is not None and len(sets) != 1:
         raise ValueError(f"inputs belong to one set, got {len(sets)} sets; translate them one by one")
-    parts, results = [], []
+    parts, results, file = [], [], DetailsFile(details)
     read = [suite(path, inputs).read() for path in sets]
     check_names([items[0].suite for items in read], sets)
     for whole in read:  # conditions are tried, too, before the first set is translated
-        items = [replace(item, source=item.source[-1 - system.context.past :]) for item in whole]
+        items, split = items_between(whole, None, limit)
+        items = [replace(item, source=item.source[-1 - system.context.past :]) for item in items]
         check_language([_suite_item(items[0])], *system.languages)
         _check_rule(suite, rule, items[0].languages[1])
-        parts.append({condition: with_other_context(items, condition, seed) for condition in conditions})
-    for part in parts:
+        parts.append((split, {condition: with_other_context(items, condition, seed) for condition in conditions}))
+    for split, part in parts:
         found = {}
         for condition, items in part.items():
+            label = condition_label(condition, seed)
             found[condition] = generative_result(
                 items,
-                system.translate(source_documents(items)),
+                _translations(system, items, suite, rule, label, file),
                 suite=suite,
                 dataset=items[0].suite,
-                split="all",
+                split=split,
                 past_context=system.context.past,
                 future_context=system.context.future,
                 target_lang=items[0].languages[1],
-                context=condition_label(condition, seed),
+                context=label,
                 **system.decoding,
                 **suite.rules[rule],
             )
         results += add_differences(found, samples)
+    file.finish()
     return Report(model=system.describe(), data={"sets": [Path(path).name for path in sets]}, results=results)
+
+
+def translation_file_report(
+    name: str,
+    path: str | Path,
+    translations: str | Path,
+    *,
+    suite: type[GenerativeSuite] = Ctxpro,
+    inputs: str | Path | None = None,
+    rule: str = "line",
+    limit: int | None = None,
+    details: str | Path | None = None,
+) -> Report:
+    """The report of a system of this name from a file of its translations, in the order of the set's items.
+
+    `translations` are those of the whole set, of which `limit` takes the first ones; the other arguments are those of
+    `generative_report`.
+    """
+    whole = suite(path, inputs).read()
+    target_lang = whole[0].languages[1]
+    _check_rule(suite, rule, target_lang)
+    items, split = items_between(whole, None, limit)
+    outputs = suite.read_translations(translations, whole)[: len(items)]
+    file = DetailsFile(details)
+    file.records(
+        items,
+        lambda part: _records(part, outputs, suite, rule, "file"),
+        lambda: {"translations": "file", "rule": rule, "texts": hash_of(outputs)},
+        chunk=len(items),
+    )
+    file.finish()
+    result = _result(
+        items, outputs, {"translations": "file"}, suite, items[0].suite, split, target_lang, suite.rules[rule]
+    )
+    data = {"sets": [Path(path).name], "translations": Path(translations).name}
+    return Report(model={"name": name}, data=data, results=[result])
 
 
 def generative_result(
@@ -90,6 +133,22 @@ def generative_result(
     signature, as is `context`: the `true` one or another instead; `rule` are arguments of `suite.right`.
     Intervals are Wilson's, 95 %. Statistics: [right, n] of each document that items come from.
     """
+    made = {"past": context_name(past_context), "future": future_context, "context": context}
+    result = _result(items, outputs, made, suite, dataset, split, target_lang, rule)
+    return replace(result, strategy=strategy, beams=beams)
+
+
+def _result(
+    items: Sequence[GenerativeItem],
+    outputs: Sequence[Sequence[str]],
+    made: dict,
+    suite: type[GenerativeSuite],
+    dataset: str,
+    split: str,
+    target_lang: str | None,
+    rule: Mapping[str, str],
+) -> Result:
+    """`made` says in the signature where the translations are from."""
     right = suite.right(items, outputs, target_lang=target_lang, **rule)
     labels, groups = defaultdict(list), defaultdict(list)
     for item, found in zip(items, right):
@@ -98,23 +157,60 @@ def generative_result(
         if item.distance is not None:
             labels[f"distance={item.distance if item.distance <= 3 else '>3'}"].append(found)
     total = _part(right)
-    made = {"past": context_name(past_context), "future": future_context, "context": context, "version": __version__}
+    statistics = Statistics(list(groups), [[sum(found), len(found)] for found in groups.values()])
     return Result(
         task="discourse",
         dataset=dataset,
         split=split,
         metric="generative accuracy",
         value=total.value,
-        signature=Signature.parse(suite.rule_signature(target_lang=target_lang, **rule)) + Signature.of(made),
+        signature=Signature.parse(suite.rule_signature(target_lang=target_lang, **rule))
+        + Signature.of({**made, "version": __version__}),
         n=total.n,
-        strategy=strategy,
-        beams=beams,
         breakdown={label: _part(labels[label]) for label in sorted(labels)},
-        details={
-            **total.details,
-            "statistics": Statistics(list(groups), [[sum(found), len(found)] for found in groups.values()]).to_dict(),
-        },
+        details={**total.details, "statistics": statistics.to_dict()},
     )
+
+
+def _translations(
+    system: System,
+    items: list[GenerativeItem],
+    suite: type[GenerativeSuite],
+    rule: str,
+    context: str,
+    file: DetailsFile,
+) -> list[list[str]]:
+    """The translated documents of the items, as far as possible from the file."""
+
+    def find(part: list[GenerativeItem]) -> list[dict]:
+        return _records(part, system.translate(source_documents(part)), suite, rule, context)
+
+    def facts() -> dict:
+        return {"rule": rule, "context": context, "model": system.fingerprint(), **system.decoding}
+
+    return [record["translation"] for record in file.records(items, find, facts)]
+
+
+def _records(
+    items: Sequence[GenerativeItem], outputs: list[list[str]], suite: type[GenerativeSuite], rule: str, context: str
+) -> list[dict]:
+    """What details files have of each item."""
+    right = suite.right(items, outputs, target_lang=items[0].languages[1], **suite.rules[rule])
+    return [
+        {
+            "suite": item.suite,
+            "context": context,
+            "phenomenon": item.rule,
+            "distance": item.distance,
+            "document": item.group,
+            "source": list(item.source),
+            "translation": list(output),
+            "reference": item.reference,
+            "expected": item.expected,
+            "right": found,
+        }
+        for item, output, found in zip(items, outputs, right)
+    ]
 
 
 def source_documents(items: Sequence[GenerativeItem], context: int | None = None) -> list[list[str]]:

@@ -58,6 +58,24 @@ def test_contrast_of_some_items(run, model, tmp_path):
         assert code == 1 and words in err and len(err.splitlines()) == 1
 
 
+def test_contrast_with_details(run, model, tmp_path):
+    """A second run reads what the first one wrote; another model's is refused."""
+    run("corpus", tmp_path / "c", "--train", 2, "--validation", 1, "--test", 1, "--suite-items", 2)
+    suite, details = tmp_path / "c" / "ellipsis.json", tmp_path / "details.jsonl"
+    options = ("--limit", 4, "--normalization", "window-mean", "--details", details, "--json")
+    code, out, _ = run("contrast", model, suite, *options)
+    (result,) = json.loads(out)["results"]
+    assert code == 0 and (result["n"], result["split"]) == (4, "items 1-4") and "tokens:window" in result["signature"]
+    written = details.read_text()
+    records = [json.loads(line) for line in written.splitlines()]
+    assert sum(record["right"] for record in records) * 25 == result["value"]
+    assert run("contrast", model, suite, *options)[1] == out and details.read_text() == written
+    code, _, err = run("contrast", model, suite, *options, "--context", 0)
+    assert code == 1 and "details.jsonl, line 1: of another run, model is" in err
+    code, _, err = run("contrast", model, suite, "--limit", 2, "--items", "1-3")
+    assert code == 1 and "give a limit of 1 or more, or a part of the items, not both" in err
+
+
 def test_ctxpro_of_a_model(run, model, tmp_path):
     for folder in ("evalsets", "inputs"):
         (tmp_path / folder).mkdir()
@@ -73,6 +91,18 @@ def test_ctxpro_of_a_model(run, model, tmp_path):
     assert json.loads((tmp_path / "report.json").read_text())["model"]["name"] == model.name
     (result,) = json.loads(run("ctxpro", model, suite, "--json")[1])["results"]
     assert (result["strategy"], result["beams"]) == ("sliding", 1)  # what the model takes
+    translations = tmp_path / "outputs"
+    translations.write_text("Hallo.<eos> Sie ist alt.\nSie.<eos> Ja.\n")
+    options = ("--translations", translations, "--details", tmp_path / "details.jsonl", "--json")
+    code, out, _ = run("ctxpro", "theirs", suite, *options)
+    report = json.loads(out)
+    assert code == 0 and (report["model"], report["results"][0]["value"]) == ({"name": "theirs"}, 50)
+    records = [json.loads(line) for line in (tmp_path / "details.jsonl").read_text().splitlines()]
+    assert [record["right"] for record in records] == [True, False]
+    code, _, err = run("ctxpro", "theirs", suite, *options[:2], "--beams", 4)
+    assert code == 1 and "--beams is for a model that translates, but --translations gives" in err
+    code, _, err = run("ctxpro", "theirs", suite, suite, *options[:2])
+    assert code == 1 and "--translations is a file of one set, got 2 sets" in err
     (tmp_path / "inputs" / "formality.en-de").write_text("It is old.\n")
     code, _, err = run("ctxpro", model, suite)
     assert code == 1 and "1 lines for 2 items" in err

@@ -3,6 +3,7 @@
 import json
 import random
 import string
+import sys
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,10 +12,15 @@ import numpy as np
 import pytest
 
 from hf_docmt.evaluation.contrastive_accuracy import wilson_interval
-from hf_docmt.evaluation.generative_accuracy import generative_report, generative_result, source_documents
+from hf_docmt.evaluation.generative_accuracy import (
+    generative_report,
+    generative_result,
+    source_documents,
+    translation_file_report,
+)
 from hf_docmt.evaluation.suites.ctxpro import Ctxpro
 from hf_docmt.evaluation.suites.generative_suite import GenerativeItem
-from hf_docmt.evaluation.systems import ContextReach, DocMTSystem, Seq2SeqSystem
+from hf_docmt.evaluation.systems import ContextReach, DocMTSystem, Seq2SeqSystem, System
 from hf_docmt.reports.statistics import score_function
 
 CTXPRO = Path(__file__).resolve().parents[3] / "shared" / "data" / "ctxpro_ende"
@@ -114,22 +120,39 @@ def test_rule_by_hand(text, expected, answer):
     assert right(text, expected) is answer
 
 
-def test_expected_as_written():
-    assert right("Weißt du?", "Weißt", expected="as written") is False
-    assert right("Weißt du?", "weißt", expected="as written") is True
-    assert right("Gibt's das?", "gibt's", expected="as written") is False
+def test_expected_lowercased():
+    assert right("Weißt du?", "Weißt", expected="lowercased") is True
+    assert right("Gibt's das?", "gibt's", expected="lowercased") is False
+    assert right("Kommst  du?", "", expected="lowercased") is True  # two blanks
+
+
+@pytest.mark.parametrize("expected", ["normalised", "lowercased"])
+def test_words_without_a_letter(expected):
+    """They are judged as any other word: what is punctuation alone is never found."""
+    assert right("Wirklich?!", "?!", expected=expected) is False
+    assert right("Es sind 12.", "12", expected=expected) is True
+    assert right("Ja … oder?", "…", expected=expected) is True  # not ASCII
 
 
 def test_only_the_last_sentence_counts():
     assert Ctxpro.right([item()], [["Du?", "Sie?"]]) == [False]
-    pytest.importorskip("sentencex")
+    pytest.importorskip("sentence_splitter")
     split = {"last": "sentence", "target_lang": "de"}
     assert right("Du kommst. Gut.") and not right("Du kommst. Gut.", **split)
+    assert right("Sie? <eos> Du?") and not right("Du? <eos> Sie?")
     assert right("Gut. Du kommst.", **split) and right("Kommst du", **split)
     assert not right("", **split)
     assert Ctxpro.right([item()], [["Kommst", "du jetzt?", ""]], **split) == [True]
     with pytest.raises(ValueError, match="give target_lang, such as 'de'"):
         right("du", last="sentence")
+    with pytest.raises(ValueError, match="sentence_splitter has no rules for 'zz'; take the rule 'line'"):
+        right("du", last="sentence", target_lang="zz")
+
+
+def test_the_splitter_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_splitter", None)
+    with pytest.raises(ValueError, match=r"pip install 'hf-docmt\[ctxpro\]', or take the rule 'line'"):
+        right("du", last="sentence", target_lang="xx")
 
 
 def test_result_by_hand():
@@ -147,10 +170,10 @@ def test_result_by_hand():
         "future:0|context:true|version:"
     )
     assert (found.strategy, found.beams) == ("sliding", 4)
-    pytest.importorskip("sentencex")
-    options = {"last": "sentence", "target_lang": "de", "expected": "as written", "past_context": 3}
+    pytest.importorskip("sentence_splitter")
+    options = {"last": "sentence", "target_lang": "de", "expected": "lowercased", "past_context": 3}
     signature = str(generative_result(items, outputs, dataset="aux", split="dev", **options).signature)
-    assert "|last:sentencex-" in signature and "-de|" in signature and "|expected:as-written|" in signature
+    assert "|last:sentence_splitter-" in signature and "-de|" in signature and "|expected:lowercased|" in signature
 
 
 def test_equals_second_reading():
@@ -174,7 +197,6 @@ def test_equals_second_reading():
     ("changes", "lines", "message"),
     [
         ({"expected": None}, LINES, r"json, item 2: 'expected' must be of type str, it is missing"),
-        ({"expected": "?!"}, LINES, r"json, item 2: 'expected' is '\?!', which no translation can be searched for"),
         ({"rule": 3}, LINES, r"json, item 2: 'rule' must be of type str, got 3"),
         ({"document id": None}, LINES, r"json, item 2: 'document id' must be of type str"),
         ({"ante distance": "far"}, LINES, r"json, item 2: 'ante distance' must be of type int, got 'far'"),
@@ -210,7 +232,7 @@ def test_bad_files_are_named(write, tmp_path):
         ([["du"], []], {}, r"item set:2: got \[\], expected a list"),
         ([["du"], "du"], {}, "item set:2: got 'du', expected a list of translated sentences"),
         ([["du"], ["du"]], {"last": "word"}, "last is 'word', expected 'line' or 'sentence'"),
-        ([["du"], ["du"]], {"expected": "lower"}, "expected is 'lower', expected 'normalised' or 'as written'"),
+        ([["du"], ["du"]], {"expected": "lower"}, "expected is 'lower', expected 'normalised' or 'lowercased'"),
     ],
 )
 def test_bad_outputs(outputs, options, message):
@@ -222,8 +244,8 @@ def test_bad_outputs(outputs, options, message):
 @pytest.mark.parametrize(
     ("name", "counts", "references"),
     [
-        # items, documents, sentences, tokens; right references: with the word normalised, as written
-        ("auxiliary", (608, 499, 6072, 38254), (608, 558)),
+        # items, documents, sentences, tokens; right references: with the word normalised, lowercased
+        ("auxiliary", (608, 499, 6072, 38254), (608, 608)),
         ("formality", (900, 432, 8956, 60275), (899, 899)),
     ],
 )
@@ -244,7 +266,7 @@ def test_real_sets(name, counts, references):
         }
     )
     outputs = [[item.reference] for item in items]
-    found = tuple(sum(Ctxpro.right(items, outputs, expected=expected)) for expected in ("normalised", "as written"))
+    found = tuple(sum(Ctxpro.right(items, outputs, expected=expected)) for expected in ("normalised", "lowercased"))
     assert found == references
 
 
@@ -282,14 +304,90 @@ def test_a_system_with_and_without_its_context(write):
     assert {sentence for document in system.seen for sentence in document[:-1]} <= {"Hi.", "Be formal."}
 
 
+def script_accuracy(entries, lines, lang):
+    """The released script's figure from its description: percent of items whose word is in the last sentence."""
+    from sentence_splitter import split_text_into_sentences
+
+    found = []
+    for entry, line in zip(entries, lines, strict=True):
+        *_, last = split_text_into_sentences(line.strip(), lang) or [line.strip()]
+        letters = [letter for letter in last.lower() if letter not in string.punctuation]
+        found.append(f" {entry['expected'].lower()} " in " " + "".join(letters) + " ")
+    return 100 * sum(found) / len(found)
+
+
 def test_the_published_rule(write):
-    """It takes the last sentence of the whole text, and never finds a word that is written with a capital."""
-    pytest.importorskip("sentencex")
-    entries = [ENTRIES[0] | {"expected": word, "document id": word} for word in ("du", "Du")]
-    path = write(entries, ["Hi.<eos> I see you. Really."] * 2)
+    """It takes the last sentence of the whole text; the word is lowercased, its punctuation stays."""
+    pytest.importorskip("sentence_splitter")
+    words = ("du", "Du", "Sie", "du?")
+    entries = [ENTRIES[0] | {"expected": word, "document id": word} for word in words]
+    path = write(entries, ["Hi.<eos> I see you. Really."] * 4)
     (ours,), (published,) = (generative_report(Answers(), [path], rule=rule).results for rule in ("line", "published"))
-    assert (ours.value, published.value) == (100, 50)
-    assert "last:line" in str(ours.signature) and "expected:as-written" in str(published.signature)
+    assert (ours.value, published.value) == (75, 50)
+    assert published.value == script_accuracy(entries, ["- Du kommst."] * 4, "de")
+    assert "last:line" in str(ours.signature) and "expected:lowercased" in str(published.signature)
+
+
+def test_translations_from_a_file(write, tmp_path):
+    pytest.importorskip("sentence_splitter")
+    rng = random.Random(1)
+    words = ["du", "Du", "Sie", "komm", "Komm.", "Dr.", "ja!", "?", "d.h.", "…", "<eos>", "Nein,", " "]
+    lines = [" ".join(rng.choices(words, k=rng.randrange(1, 9))) for _ in range(300)]
+    entries = [ENTRIES[n % 2] | {"expected": rng.choice(["du", "Sie", "Komm", "d.h.", "?"])} for n in range(300)]
+    path, file = write(entries, [LINES[n % 2] for n in range(300)]), tmp_path / "outputs"
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    report = translation_file_report("theirs", path, file, rule="published")
+    (result,) = report.results
+    assert 10 < result.value == script_accuracy(entries, lines, "de") < 90
+    assert report.model == {"name": "theirs"} and "translations:file" in str(result.signature)
+    assert report.data == {"sets": [path.name], "translations": "outputs"}
+    (some,) = translation_file_report("theirs", path, file, rule="published", limit=70).results
+    assert (some.value, some.n) == (script_accuracy(entries[:70], lines[:70], "de"), 70)
+    file.write_text("du\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"outputs: 1 lines for the 300 items of aux\.en-de\.dev; give one for"):
+        translation_file_report("theirs", path, file)
+
+
+@pytest.mark.skipif(not CTXPRO.is_dir(), reason="the data folder is not there")
+@pytest.mark.parametrize("name", ["auxiliary", "formality"])
+def test_real_sets_as_the_script(name, tmp_path):
+    """References and scrambled references, after a sentence of context."""
+    pytest.importorskip("sentence_splitter")
+    path = CTXPRO / "evalsets" / f"{name}.opensubtitles.en-de.dev.json"
+    entries, rng = json.loads(path.read_text("utf-8")), random.Random(1)
+    lines = []
+    for entry in entries:
+        words = entry["ref segment"].split()
+        rng.shuffle(words)
+        lines.append("Ja. " + rng.choice([entry["ref segment"], " ".join(words), "Ich sehe dich."]))
+    file = tmp_path / "outputs"
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (result,) = translation_file_report("theirs", path, file, rule="published").results
+    assert result.value == script_accuracy(entries, lines, "de")
+
+
+def test_details_of_a_system(write, tmp_path):
+    """Every item with its texts and the verdict; a second run reads them and translates nothing."""
+    entries = [ENTRIES[0] | {"document id": f"2016/{number}"} for number in range(6)]
+    path, file = write(entries, ["Hi.<eos> Be formal.<eos> I see you. Really."] * 6), tmp_path / "details.jsonl"
+    system = Details()
+    first = generative_report(system, [path], conditions=("true", "empty"), limit=4, details=file)
+    records = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    assert [record["context"] for record in records] == ["true"] * 4 + ["empty"] * 4
+    told = {"item": "aux.en-de.dev:1", "expected": "sie", "right": True, "phenomenon": "ACC.FORM+PLUR"}
+    assert told.items() <= records[0].items() and records[0]["translation"] == ["-", "Sie kommen."]
+    assert records[0]["source"] == ["Be formal.", "I see you. Really."] and not records[4]["right"]
+    assert [result.split for result in first.results] == ["items 1-4"] * 2
+    del system.seen
+    again = generative_report(system, [path], conditions=("true", "empty"), limit=4, details=file)
+    assert [result.value for result in again.results] == [result.value for result in first.results]
+    assert not hasattr(system, "seen")
+    with pytest.raises(ValueError, match=r"jsonl, line 1: of another run, rule is line there and published here"):
+        generative_report(system, [path], conditions=("true", "empty"), limit=4, details=file, rule="published")
+
+
+class Details(Answers):
+    fingerprint = System.fingerprint
 
 
 def test_decoding_is_reported_where_the_model_has_its_own():

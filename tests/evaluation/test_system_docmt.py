@@ -1,11 +1,15 @@
 """Document models as systems: the scores of the model, and those of a converted Marian model."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from support.pretrained_models import SIZES
-from support.systems import DOCUMENTS, ITEMS, assert_close, item
+from support.systems import DOCUMENTS, ITEMS, assert_close, item, log_probabilities, pieces
+from support.tiny_models import build, word_tokenizer
 
 from hf_docmt import registry
+from hf_docmt.evaluation.context_ablation import candidate_scores, context_results
 from hf_docmt.evaluation.systems import DocMTSystem, Seq2SeqSystem
 from hf_docmt.evaluation.systems.log_probabilities import token_log_probabilities
 from hf_docmt.hub.conversion import convert_sentence_model
@@ -58,3 +62,51 @@ def test_docmt_system_is_the_scorer(tokenizer):
         DocMTSystem(model, tokenizer, past_context=3)
     with pytest.raises(ValueError, match="future_context is 1, but the model was trained with 0"):
         DocMTSystem(model, tokenizer, future_context=1)
+
+
+@pytest.mark.parametrize("kind", ["concat", "caching"])
+def test_mean_scores_of_released_code(kind):
+    """Means over the current sentence and its end (Maka et al.), and over the whole target window (Lupo et al.)."""
+    tokenizer = word_tokenizer()
+    model, words = build(kind, past_context=2), [f"w{number}" for number in range(6, 30)]
+    items = [
+        replace(item(n), source=tuple(words[n : 1 + 2 * n]), target_context=tuple(words[9 : 9 + n]),
+                candidates=(" ".join(words[n : 3 * n + 2]), words[n + 1]))
+        for n in range(4)
+    ]  # fmt: skip
+    system = DocMTSystem(model, tokenizer)
+    tokens = system.token_log_probabilities(items)
+    means = [[sum(candidate) / len(candidate) for candidate in row] for row in tokens]
+    assert candidate_scores(system, items, "mean") == [pytest.approx(row) for row in means]
+    window = candidate_scores(system, items, "window-mean")
+    if kind == "caching":  # the target holds the current sentence alone
+        assert window == [pytest.approx(row, abs=1e-6) for row in means]
+        return
+    for one, row in zip(items, window, strict=True):
+        context = [pieces(tokenizer, text) + [tokenizer.sep_token_id] for text in one.target_context[-2:]]
+        source = [pieces(tokenizer, text) + [tokenizer.sep_token_id] for text in one.source[-3:]]
+        source = [*sum(source, [])[:-1], tokenizer.eos_token_id]
+        for candidate, score in zip(one.candidates, row, strict=True):
+            labels = [*sum(context, []), *pieces(tokenizer, candidate), tokenizer.eos_token_id]
+            whole = log_probabilities(model, source, labels, range(len(labels)))
+            assert score == pytest.approx(sum(whole) / len(whole), abs=1e-5)
+    assert window[2] != pytest.approx(means[2])
+    found = [context_results(system, items, dataset="d", conditions=("true",), normalization=name)[0] for name in
+             ("sum", "mean", "window-mean")]  # fmt: skip
+    made = [(result.signature["logprob"], result.signature["tokens"]) for result in found]
+    assert made == [("sum", "current"), ("mean", "current"), ("mean", "window")]
+
+
+def test_a_memory_has_no_windows():
+    system = DocMTSystem(build("memory"), word_tokenizer(), "recurrent")
+    with pytest.raises(ValueError, match="recurrent: a system of kind docmt has no target windows; take the sum or"):
+        candidate_scores(system, ITEMS, "window-mean")
+
+
+def test_fingerprints_of_systems():
+    tokenizer = word_tokenizer()
+    systems = [DocMTSystem(build("concat", seed, past_context=1), tokenizer, "m", past_context=past) for seed, past in
+               ((0, 1), (0, 1), (1, 1), (0, 0))]  # fmt: skip
+    systems.append(DocMTSystem(build("concat", past_context=1), tokenizer, "m", num_beams=3))
+    first, again, *others = (system.fingerprint() for system in systems)
+    assert first == again and first not in others and len(set(others)) == len(others)

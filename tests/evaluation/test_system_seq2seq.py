@@ -3,6 +3,7 @@
 import pytest
 from support.pretrained_models import randomised
 from support.systems import DOCUMENTS, ITEMS, TOKENS, assert_close, item, log_probabilities, one_at_a_time, pieces, text
+from support.tiny_models import word_tokenizer
 from transformers import (
     T5Config,
     T5ForConditionalGeneration,
@@ -106,6 +107,9 @@ def test_bad_seq2seq(marian, tokenizer):
         Seq2SeqSystem(marian, tokenizer, past_context=1, context_sides="target")
     with pytest.raises(ValueError, match="context needs a separator"):
         Seq2SeqSystem(marian, tokenizer, past_context=1, separator="")
+    words = word_tokenizer()
+    with pytest.raises(ValueError, match=r"separator is '<brk>', of which \w+ makes \['<unk>'\], with an unk"):
+        Seq2SeqSystem(marian, words, past_context=1, separator="<brk>")
     with pytest.raises(
         ValueError, match=r"^f\.json, item 7: .* source tokens with their context, but .* positions for 128"
     ):

@@ -3,6 +3,7 @@
 import re
 import string
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hf_docmt.evaluation.suites.suite import read_json
 from hf_docmt.files import DataError, read_lines
 
 LAST = ("line", "sentence")
-EXPECTED = ("normalised", "as written")
+EXPECTED = ("normalised", "lowercased")
 LANGUAGES = re.compile(r"\.([a-z]{2,3})-([a-z]{2,3})(?:\.|$)")  # `NAME.opensubtitles.en-de.dev.json`
 NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -24,11 +25,11 @@ class Ctxpro(GenerativeSuite):
     `inputs` beside that of the JSON, as published. Sentences stay as they are.
 
     The rule `line` looks at the translation of the current sentence and normalises the word that it must have;
-    `published` is near to the paper's evaluation, see `right`.
+    `published` is that of the released script (`ctxpro score`), see `right`.
     """
 
     format = "ctxpro"
-    rules = {"line": {}, "published": {"last": "sentence", "expected": "as written"}}
+    rules = {"line": {}, "published": {"last": "sentence", "expected": "lowercased"}}
 
     def read(self) -> list[GenerativeItem]:
         path, entries = self.path, read_json(self.path)
@@ -57,11 +58,12 @@ class Ctxpro(GenerativeSuite):
         """For every item whether the last sentence of its translated document has the expected word.
 
         It has if, in lower case, without ASCII punctuation and with a blank at both ends, it contains the word between
-        blanks. `last`: `line` is the last entry, the translation of the current sentence; `sentence` is what sentencex
-        cuts off last, by the rules of `target_lang`, from all entries joined by blanks: near to the published
-        evaluation, which gets whole texts and has another splitter. `expected`: `normalised` treats the word as the
-        sentence; with `as written` one that has a capital, as some of the set for auxiliaries have, is never found.
-        ValueError: unknown choices, another number of outputs than items, no target language for `sentence`.
+        blanks. `last`: `line` is the translation of the current sentence, the last entry, or what follows its last
+        `<eos>`; `sentence` is what the package sentence_splitter cuts off last, by the rules of `target_lang`, from all
+        entries joined by blanks. `expected`: the word is `normalised` as the sentence is (if that leaves anything), or
+        just `lowercased`, so that a word with ASCII punctuation is never found. The released script takes `sentence`
+        and `lowercased`. ValueError: unknown choices, another number of outputs than items, no target language for
+        `sentence`, or one that sentence_splitter does not know.
         """
         for value, known, name in ((last, LAST, "last"), (expected, EXPECTED, "expected")):
             if value not in known:
@@ -72,18 +74,32 @@ class Ctxpro(GenerativeSuite):
         for item, output in zip(items, outputs):
             if isinstance(output, str) or not output:
                 raise ValueError(f"item {item.item_id}: got {output!r}, expected a list of translated sentences")
-            text = output[-1] if last == "line" else _last_sentence(" ".join(output), target_lang)
-            word = _normalised(item.expected) if expected == "normalised" else item.expected
-            right.append(f" {word} " in f" {_normalised(text)} ")
+            line = output[-1].rpartition("<eos>")[2]
+            text = line if last == "line" else _last_sentence(" ".join(output), target_lang)
+            word = _normalised(item.expected) if expected == "normalised" else ""
+            right.append(f" {word if word.strip() else item.expected.lower()} " in f" {_normalised(text)} ")
         return right
 
     @classmethod
     def rule_signature(cls, *, last: str = "line", expected: str = "normalised", target_lang: str | None = None) -> str:
-        splitter = last if last == "line" else f"sentencex-{version('sentencex')}-{target_lang}"
+        splitter = last if last == "line" else f"sentence_splitter-{version('sentence_splitter')}-{target_lang}"
         return (
             f"right:expected-word-in-last-sentence|last:{splitter}|case:lc|punctuation:ascii-deleted|"
             f"expected:{expected.replace(' ', '-')}"
         )
+
+    @classmethod
+    def read_translations(cls, path: str | Path, items: Sequence[GenerativeItem]) -> list[list[str]]:
+        """One line for each item, as the released script reads them: the translation of its whole source, or its end.
+
+        DataError: another number of lines than items.
+        """
+        lines = [line for _, line in read_lines(path)]
+        if len(lines) != len(items):
+            raise DataError(
+                f"{path}: {len(lines)} lines for the {len(items)} items of {items[0].suite}; give one for each item"
+            )
+        return [[line] for line in lines]
 
 
 def _item(entry: dict, line: str, number: int, path: Path, inputs: Path) -> GenerativeItem:
@@ -94,8 +110,6 @@ def _item(entry: dict, line: str, number: int, path: Path, inputs: Path) -> Gene
             f"{inputs}, line {number}: the last sentence is {source[-1]!r}, but the item has {current!r} in {path}; "
             "give the inputs of this set"
         )
-    if not _normalised(expected).strip():
-        raise DataError(f"{where}: 'expected' is {expected!r}, which no translation can be searched for")
     return GenerativeItem(
         item_id=f"{path.name.removesuffix('.json')}:{number}",
         source=source,
@@ -105,6 +119,7 @@ def _item(entry: dict, line: str, number: int, path: Path, inputs: Path) -> Gene
         distance=field_of(entry, "ante distance", int, where, optional=True),
         group=field_of(entry, "document id", str, where),
         languages=_languages(path),
+        location=where,
     )
 
 
@@ -118,13 +133,22 @@ def _normalised(text: str) -> str:
 
 
 def _last_sentence(text: str, lang: str | None) -> str:
+    text = text.strip()
+    return (_splitter(lang).split(text) or [text])[-1]
+
+
+@cache
+def _splitter(lang: str | None):
     if not lang:
         raise ValueError("the target language is needed to cut texts into sentences: give target_lang, such as 'de'")
     try:
-        from sentencex import segment
+        from sentence_splitter import SentenceSplitter, SentenceSplitterException
     except ImportError as error:
         raise ValueError(
-            "cutting texts into sentences needs sentencex: pip install 'hf-docmt[text]', or score the last line "
-            "(last='line')"
+            "the published rule cuts texts into sentences with sentence_splitter: pip install 'hf-docmt[ctxpro]', or "
+            "take the rule 'line'"
         ) from error
-    return ([sentence.strip() for sentence in segment(lang, text) if sentence.strip()] or [""])[-1]
+    try:
+        return SentenceSplitter(language=lang)
+    except SentenceSplitterException as error:
+        raise ValueError(f"sentence_splitter has no rules for {lang!r}; take the rule 'line'") from error

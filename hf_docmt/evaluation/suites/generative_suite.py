@@ -21,6 +21,7 @@ class GenerativeItem:
     distance: int | None  # sentences back to what decides; None: the file does not say
     group: str  # id of the document that the item comes from
     languages: tuple[str | None, str | None] = (None, None)  # of source and translation, as far as known
+    location: str = ""  # file and item that it was read from
 
     @property
     def suite(self) -> str:
@@ -50,6 +51,11 @@ class GenerativeSuite(ABC):
     @abstractmethod
     def read(self) -> list[GenerativeItem]:
         """The items in file order; DataError names file and item."""
+
+    @classmethod
+    @abstractmethod
+    def read_translations(cls, path: str | Path, items: Sequence[GenerativeItem]) -> list[list[str]]:
+        """Translated documents, one for each item, from a file of another system; DataError names file and line."""
 
     @classmethod
     @abstractmethod

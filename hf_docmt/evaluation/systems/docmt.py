@@ -69,6 +69,7 @@ class DocMTSystem(ForcedDecoding):
             batch_tokens=batch_tokens,
             generate_kwargs=generate_kwargs,
         )
+        self.window_collate = architecture.collator(config, tokenizer, context_discount=1.0)
         self.reads_chunks = chunks
         self.architecture, self.carries_state = architecture.name, architecture.carries_state
         self.separate_context = architecture.separate_context
@@ -98,6 +99,12 @@ class DocMTSystem(ForcedDecoding):
                 past_context=self.past_context,
                 batch_tokens=self.batch_tokens,
             )
+
+    def window_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
+        """As `token_log_probabilities`, of the whole target window. ValueError: a model that carries a state."""
+        if self.carries_state:
+            return super().window_log_probabilities(items)
+        return self._forced(items, self.window_collate)
 
     @property
     def target_context(self) -> str:

@@ -37,13 +37,11 @@ class ForcedDecoding(ModelSystem):
 
         Given are the source, the context that the system takes, and the reference translation of the context.
         """
-        return token_log_probabilities(
-            self.scored_model(), self.tokenizer, items, batch_tokens=self.batch_tokens, **self._examples()
-        )
+        return self._forced(items, self.collate)
 
     def token_texts(self, items: Sequence[SuiteItem]) -> list[list[list[str]]]:
         """The tokens that `token_log_probabilities` scores, as text, in the same order."""
-        found = scored_token_ids(self.tokenizer, items, **self._examples())
+        found = scored_token_ids(self.tokenizer, items, collate=self.collate, **self._context())
         return [[piece_texts(self.tokenizer, ids) for ids in row] for row in found]
 
     @property
@@ -56,9 +54,10 @@ class ForcedDecoding(ModelSystem):
         """The model as `token_log_probabilities` calls it."""
         return self.model
 
-    def _examples(self) -> dict:
-        return {
-            "collate": self.collate,
-            "past_context": self.past_context,
-            "future_context": self.future_context,
-        }
+    def _forced(self, items: Sequence[SuiteItem], collate: Callable) -> list[list[list[float]]]:
+        """Log-probabilities of the labels that have a weight in the batches of `collate`."""
+        model, options = self.scored_model(), {"batch_tokens": self.batch_tokens, **self._context()}
+        return token_log_probabilities(model, self.tokenizer, items, collate=collate, **options)
+
+    def _context(self) -> dict:
+        return {"past_context": self.past_context, "future_context": self.future_context}

@@ -14,12 +14,12 @@ from hf_docmt.data.examples import TokenizedSentences
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.evaluation.suites import SuiteItem
 
-NORMALIZATIONS = ("sum", "mean")
+NORMALIZATIONS = ("sum", "mean", "window-mean")
 
 
 def normalized(tokens: Sequence[float], normalization: str) -> float:
-    """The score of a candidate from the log-probabilities of its tokens: their `sum` or their `mean`."""
-    return math.fsum(tokens) / (len(tokens) if normalization == "mean" else 1)
+    """The score of a candidate from the log-probabilities of its tokens: their sum, else their mean."""
+    return math.fsum(tokens) / (1 if normalization == "sum" else len(tokens))
 
 
 def token_log_probabilities(

@@ -1,5 +1,6 @@
 """What systems that hold a model of transformers share: context, languages, search, facts for reports."""
 
+import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -88,6 +89,15 @@ class ModelSystem(System):
         config = self.generate_kwargs.get("generation_config") or getattr(self.model, "generation_config", None)
         beams = self.generate_kwargs.get("num_beams") or (config and (config.num_beams or 1))
         return {"strategy": None, "beams": beams}
+
+    def fingerprint(self) -> str:
+        """Of the description, the arguments of `generate`, and up to 64 values of every weight."""
+        found = hashlib.sha256(repr((self.describe(), self.decoding, self.generate_kwargs)).encode("utf-8"))
+        for name, weight in self.model.state_dict().items():
+            values = weight.detach().reshape(-1)
+            some = values[:: max(1, len(values) // 64)][:64].float().cpu()
+            found.update(f"{name} {weight.dtype} {some.tolist()}".encode())
+        return found.hexdigest()[:12]
 
     def model_facts(self, architecture: str, **config) -> dict:
         """The `model` section of a report; `config` distinguishes systems further, None for what does not apply."""

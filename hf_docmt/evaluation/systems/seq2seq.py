@@ -239,6 +239,11 @@ def _separator(tokenizer: PreTrainedTokenizerBase, separator: str | None) -> lis
             f"context needs a separator between sentences, got {separator!r} and {type(tokenizer).__name__} with "
             f"sep_token {tokenizer.sep_token!r}; give a token or text that has tokens"
         )
+    if tokenizer.unk_token_id in ids:
+        raise ValueError(
+            f"separator is {text!r}, of which {type(tokenizer).__name__} makes {tokenizer.convert_ids_to_tokens(ids)}, "
+            "with an unknown token; give a token or text that it knows"
+        )
     return ids
 
 

@@ -1,5 +1,6 @@
 """The base class of systems: whatever scores and translates, one subclass, in one file, for each kind."""
 
+import hashlib
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -85,6 +86,10 @@ class System(ABC):
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
         """[item][candidate][token of the current sentence, its end token last], natural logarithm."""
 
+    def window_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
+        """The same of all tokens of the forced target window: context, separators, current sentence, end token."""
+        raise ValueError(f"{self.name}: a system of kind {self.kind} has no target windows; take the sum or the mean")
+
     @abstractmethod
     def token_texts(self, items: Sequence[SuiteItem]) -> list[list[list[str]]]:
         """The same tokens as text."""
@@ -96,3 +101,7 @@ class System(ABC):
     @abstractmethod
     def describe(self) -> dict:
         """The `model` section of a report: name, architecture, parameters, config."""
+
+    def fingerprint(self) -> str:
+        """A short hash of the system, by which an interrupted evaluation knows it again."""
+        return hashlib.sha256(repr(self.describe()).encode("utf-8")).hexdigest()[:12]
