@@ -27,7 +27,7 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "translation": {"data", "files", "registry", "reports"},
     "evaluation": {"data", "files", "registry", "reports", "remote_code"},
     "analysis": {"data", "evaluation", "files", "registry", "reports"},
-    "hub": {"files", "pretrained", "registry", "reports"},
+    "hub": {"files", "modeling", "pretrained", "registry", "reports"},
     "info": {"registry", "training", "remote_code"},
 }
 ROOMS["bench"] = {"modeling", *ROOMS} - {"hub", "info", "analysis"}

@@ -12,7 +12,7 @@ from hf_docmt.cli.analyze import analyze_app
 from hf_docmt.cli.bench import bench_app
 from hf_docmt.cli.data import corpus, segment
 from hf_docmt.cli.evaluation import compare, contrast, ctxpro, cxmi, evaluate
-from hf_docmt.cli.hub import export
+from hf_docmt.cli.hub import convert, export
 from hf_docmt.cli.training import demo, info, train
 from hf_docmt.cli.translation import translate
 
@@ -22,7 +22,7 @@ PANELS = {  # panel of the help -> its commands, in the order a user meets them
     "Data": (corpus, segment),
     "Models": (train, info, translate),
     "Evaluation": (evaluate, contrast, ctxpro, cxmi, compare),
-    "Publication": (export,),
+    "Publication": (convert, export),
 }
 
 app = typer.Typer(

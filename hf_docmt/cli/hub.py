@@ -1,4 +1,4 @@
-"""`docmt export`: folders for the Hub."""
+"""`docmt export` and `docmt convert`: folders for the Hub."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from hf_docmt.cli.loading import load_model
+from hf_docmt.cli.loading import hide_progress_bars, load_model
+from hf_docmt.cli.options import Lang
 
 
 def export(
@@ -24,3 +25,22 @@ def export(
     facts = collect_reports(report or (), model, repo_id)
     card = {"repo_id": repo_id, "license": license, "datasets": dataset or ()}
     print(export_model(loaded, tokenizer, folder, facts, **card))
+
+
+def convert(
+    source: Annotated[str, typer.Argument(help="Checkpoint of fairseq, a .pt file.")],
+    folder: Annotated[str, typer.Argument(help="New folder to write: code, weights, tokenizer and card.")],
+    data: Annotated[str, typer.Option(help="Folder with dict.SOURCE.txt and dict.TARGET.txt.")],
+    subwords: Annotated[
+        list[str], typer.Option(help="SentencePiece model (.model) or BPE codes; twice for two: source, target.")
+    ],
+    source_lang: Lang = None,
+    target_lang: Lang = None,
+) -> None:
+    """Convert a published checkpoint of Maka et al. (2024) or Lupo et al. (2023), with the same logits."""
+    from hf_docmt.hub.conversion import convert_fairseq_checkpoint
+
+    hide_progress_bars()
+    languages = {"source_lang": source_lang, "target_lang": target_lang}
+    convert_fairseq_checkpoint(source, folder, data=data, subwords=subwords, **languages)
+    print(folder)

@@ -1,0 +1,1 @@
+"""Checkpoints of models that were published with fairseq, as models of this package."""

@@ -1,0 +1,180 @@
+"""The models of Maka et al. (2024), `Pawel-M/shortening-context-mt`, fairseq 0.12.2.
+
+Names of parameters and defaults of settings are those of the public repository. What it has and this package has not
+is refused: the gate over two branches, the gate in sequential integration (there over the sum, here as in equation 5),
+pooling by minimum, groups without a hidden layer, the current sentence's tokens as context of Caching Tokens.
+"""
+
+import torch
+
+from hf_docmt.hub.fairseq.transformer import FairseqTransformer
+from hf_docmt.modeling.segments import sinusoid
+
+TRAIN = "train such a model with a recipe of this package"
+INTEGRATION = (
+    (r"decoder\.layers\.(\d+)\.context_attn_layer_norm\.", r"decoder.layers.\1.context.layer_norm."),
+    (r"decoder\.layers\.(\d+)\.context_attn\.", r"decoder.layers.\1.context.attn."),
+    (r"decoder\.layers\.(\d+)\.context_gate\.0\.", r"decoder.layers.\1.context.gate."),
+)
+SHORTENING = (
+    (r"encoder\.shortening_attn\.", "encoder.shortener.attn."),
+    (r"encoder\.shortening_layer_norm\.", "encoder.shortener.layer_norm."),
+    (r"encoder\.shortening_cat\.0\.", "encoder.shortener.fc1."),
+    (r"encoder\.shortening_cat\.2\.", "encoder.shortener.fc2."),
+    (r"encoder\.linear_pooler\.", "encoder.shortener.pooling."),
+)
+POOLINGS = {"mean": "avg", "max": "max", "linear": "linear"}
+
+
+class ContextTransformer(FairseqTransformer):
+    """What the models share: sentences before the current one, of the source, as inputs of their own."""
+
+    renames: tuple[tuple[str, str], ...] = INTEGRATION
+    separator_row = "<brk>"
+
+    def fields(self):
+        self.checkpoint.require("target_context_size", (0,), 0, "the decoder of this package reads no target context")
+        if not (past_context := self.checkpoint.get("source_context_size", 0)):
+            raise ValueError(f"{self.checkpoint.path}: source_context_size is 0, expected a model that reads context")
+        return super().fields() | {"past_context": past_context}
+
+    def integration(self) -> dict:
+        """How the decoder reads the context."""
+        checkpoint = self.checkpoint
+        if self.context_setting("concatenate_context"):
+            return {"integration": "concatenate", "context_gate": False}
+        checkpoint.require("context_use_gated_attentions", (False,), False, TRAIN)
+        is_parallel = bool(checkpoint.get("context_use_parallel_cross_attention", False))
+        if is_parallel:
+            remedy = "with the norm before, parallel integration is another one there; " + TRAIN
+            checkpoint.require("encoder_normalize_before", (False,), False, remedy)
+        else:
+            checkpoint.require("context_use_gated_context_attention", (False,), False, TRAIN)
+        gate = bool(checkpoint.get("context_use_gated_context_attention", False))
+        return {"integration": "parallel" if is_parallel else "sequential", "context_gate": gate}
+
+    def context_setting(self, name: str) -> bool:
+        """A setting of the context, which older checkpoints of shortening have under another name."""
+        return bool(self.checkpoint.get(f"context_{name}", self.checkpoint.get(f"shortening_{name}", False)))
+
+    def sentence_positions(self, weights: dict, count: int, dim: int) -> torch.Tensor:
+        """The segment embeddings of the first `count` context sentences, (count, dim), taken out of `weights`."""
+        kind = "learned" if self.context_setting("sentence_learned_pos") else "sinusoidal"
+        kind = "none" if self.context_setting("no_sentence_positional_embeddings") else kind
+        return self.table(weights, "model.decoder.sentence_positions.weight", kind, count, dim)
+
+    def table(self, weights: dict, name: str, kind: str, count: int, dim: int) -> torch.Tensor:
+        """Rows 1 to `count` of a table of fairseq, whose row 0 is for padding: learned, sinusoidal or none."""
+        if kind == "none":
+            return torch.zeros(count, dim)
+        if kind == "sinusoidal":
+            return sinusoid(torch.arange(1, count + 1), dim, "sinusoidal_t2t")
+        if name not in weights or len(weights[name]) <= count:
+            raise ValueError(f"{self.checkpoint.path}: expected {count + 1} rows or more in {name}")
+        return weights.pop(name)[1 : count + 1]
+
+
+class CachingTransformer(ContextTransformer):
+    """Caching Tokens and Caching Sentence, `--arch caching_contextual_transformer`."""
+
+    architecture = "caching"
+
+    def fields(self):
+        checkpoint = self.checkpoint
+        checkpoint.require("separate_context_sentences", (True,), False, "context joined to one sequence has no cache")
+        aggregates = bool(checkpoint.get("caching_aggregate_sentence", False))
+        if not aggregates:
+            checkpoint.require("caching_use_current_context", (False,), False, TRAIN)
+        return (
+            super().fields()
+            | self.integration()
+            | {
+                "shortening": "sentence" if aggregates else "none",
+                "include_current": bool(checkpoint.get("caching_use_current_context", False)),
+                "encoder_gradient": bool(checkpoint.get("caching_propagate_context_encoder_gradient", False)),
+            }
+        )
+
+    def named_weights(self, config):
+        weights = super().named_weights(config)
+        rows = self.sentence_positions(weights, config.past_context + 1, config.d_model)
+        return weights | {"model.encoder.segment_embedding.weight": rows}
+
+
+class ShorteningTransformer(CachingTransformer):
+    """Pooling, latent grouping and latent selecting, `--arch shortening_contextual_transformer`."""
+
+    renames = INTEGRATION + SHORTENING
+
+    def fields(self):
+        get, checkpoint = self.checkpoint.get, self.checkpoint
+        past_context = get("source_context_size", 0)
+        gradient = get("shortening_propagate_context_size_gradient", None)
+        fields = super().fields() | {
+            "shortening_size": get("shortening_groups", 10),
+            "include_current": not get("shortening_no_current_context", False),
+            "encoder_gradient": bool(get("shortening_propagate_context_encoder_gradient", False)),
+            "shortening_gradient": past_context if gradient is None else gradient,
+        }
+        if get("shortening_use_pooling", False):
+            checkpoint.require("shortening_pooling_type", tuple(POOLINGS), "mean", TRAIN)
+            kind = POOLINGS[str(get("shortening_pooling_type", "mean"))]
+            return fields | {"shortening": kind, "pooling_padding": "zeros"}
+        if get("shortening_ffn_hidden", None) is None:
+            raise ValueError(f"{checkpoint.path}: shortening_ffn_hidden is None, expected a number of units; {TRAIN}")
+        checkpoint.require("activation_fn", ("relu", "gelu"), "relu", TRAIN)
+        return fields | {
+            "shortening": "selecting" if get("shortening_selecting_groups", False) else "grouping",
+            "categorizer": "sparsemax" if get("shortening_use_sparsemax", False) else "softmax",
+            "categorizer_dim": get("shortening_ffn_hidden"),
+        }
+
+    def named_weights(self, config):
+        weights, name = super().named_weights(config), "model.encoder.shortener.embed_positions.weight"
+        is_latent = config.shortening in ("grouping", "selecting")
+        count = config.shortening_size if is_latent else -(-config.max_position_embeddings // config.shortening_size)
+        kind = "learned" if self.checkpoint.get("shortening_group_learned_pos", False) else "sinusoidal"
+        kind = "none" if self.checkpoint.get("shortening_no_group_positional_embeddings", False) else kind
+        rows = self.table(weights, "model.encoder.group_positions.weight", kind, count, config.d_model)
+        return weights | {name: rows}
+
+
+class MultiEncoderTransformer(ContextTransformer):
+    """Multi-encoder, `--arch contextual_transformer --multi-encoder`: [context; source] as one memory."""
+
+    architecture = "multiencoder"
+
+    def fields(self):
+        remedy = (
+            "the single-encoder model reads a second start token in the decoder and two kinds of separators, for which "
+            f"this package has no switch; {TRAIN}"
+        )
+        self.checkpoint.require("multi_encoder", (True,), False, remedy)
+        return super().fields() | self.integration() | {"context_layers": self.checkpoint.get("encoder_layers")}
+
+    def integration(self):
+        return {"integration": "concatenate", "context_gate": False}
+
+    def named_weights(self, config):
+        """With the norm before, one last norm serves both encoders."""
+        weights = super().named_weights(config)
+        for kind in ("weight", "bias") if config.normalize_before else ():
+            weights[f"model.encoder.context_layer_norm.{kind}"] = weights[f"model.encoder.layer_norm.{kind}"].clone()
+        return weights
+
+
+class ContextAttentionTransformer(ContextTransformer):
+    """Multi-encoder with attention to the context, `--arch multienc_contextual_transformer`."""
+
+    architecture = "multiencoder"
+
+    def fields(self):
+        return super().fields() | self.integration() | {"context_layers": self.checkpoint.get("encoder_layers")}
+
+    def named_weights(self, config):
+        """The one segment embedding, which all context vectors get, is added to the bias of the norm before it."""
+        weights = super().named_weights(config)
+        row = self.sentence_positions(weights, 1, config.d_model)[0]
+        last = f"context_layers.{config.context_layers - 1}.final_layer_norm"
+        norm = f"model.encoder.{'context_layer_norm' if config.normalize_before else last}.bias"
+        return weights | {norm: weights[norm] + row}

@@ -1,0 +1,100 @@
+"""The Transformer of fairseq: settings to a configuration, parameters by name; base class of the published models."""
+
+import re
+
+import torch
+
+from hf_docmt.hub.fairseq.checkpoint import FairseqCheckpoint
+
+BOS, PAD, EOS, UNK = range(4)  # the first ids of every dictionary
+PLAIN = {  # settings that the backbone has no switch for, with what they have to be
+    "no_cross_attention": False,
+    "cross_self_attention": False,
+    "no_token_positional_embeddings": False,
+    "adaptive_softmax_cutoff": None,
+    "adaptive_input": False,
+    "no_decoder_final_norm": False,
+}
+
+
+class FairseqTransformer:
+    """A sentence-level Transformer, `--arch transformer...`.
+
+    Names of parameters are those of fairseq, behind `model.`; `renames` are regular expressions with what they become.
+    `end`, `separator`: the symbols that end a sequence and separate sentences; `<sep>` is no symbol of fairseq, its
+    row is a copy of that of `separator_row`.
+    """
+
+    architecture = "concat"
+    renames: tuple[tuple[str, str], ...] = ()
+    end, separator = "</s>", "<sep>"
+    separator_row = "</s>"
+    task_symbols: tuple[str, ...] = ()  # what the task adds to both dictionaries
+
+    def __init__(self, checkpoint: FairseqCheckpoint):
+        self.checkpoint = checkpoint
+        for name, value in PLAIN.items():
+            checkpoint.require(name, (value, None), value, "this package has no model of that kind")
+        for name in ("embed_dim", "normalize_before", "learned_pos"):
+            default = False if name != "embed_dim" else checkpoint.get("encoder_embed_dim")
+            expected = checkpoint.get(f"encoder_{name}", default)
+            checkpoint.require(f"decoder_{name}", (expected,), default, "both sides have to agree")
+
+    def fields(self) -> dict:
+        """The fields of the configuration, without vocabulary and special tokens."""
+        get = self.checkpoint.get
+        shared = bool(get("share_all_embeddings", False))
+        return {
+            "d_model": get("encoder_embed_dim"),
+            **{f"{side}_layers": get(f"{side}_layers") for side in ("encoder", "decoder")},
+            **{f"{side}_attention_heads": get(f"{side}_attention_heads") for side in ("encoder", "decoder")},
+            **{f"{side}_ffn_dim": get(f"{side}_ffn_embed_dim") for side in ("encoder", "decoder")},
+            "dropout": get("dropout", 0.1),
+            "attention_dropout": get("attention_dropout", 0.0),
+            "activation_dropout": get("activation_dropout", None) or get("relu_dropout", 0.0) or 0.0,
+            "activation_function": get("activation_fn", "relu"),
+            "normalize_before": bool(get("encoder_normalize_before", False)),
+            "layernorm_embedding": bool(get("layernorm_embedding", False)),
+            "scale_embedding": not get("no_scale_embedding", False),
+            "position_type": "learned" if get("encoder_learned_pos", False) else "sinusoidal_t2t",
+            "position_offset": PAD + 1,
+            "max_position_embeddings": self._max_positions(),
+            "share_encoder_decoder_embeddings": shared,
+            "tie_word_embeddings": shared or bool(get("share_decoder_input_output_embed", False)),
+        }
+
+    def named_weights(self, config) -> dict[str, torch.Tensor]:
+        """The parameters by the names of this package, embeddings of tokens as they are.
+
+        Two names of one tied table are both there.
+        """
+        weights = {self._renamed(name): weight for name, weight in self.checkpoint.weights.items()}
+        for old in ("model.decoder.output_projection.weight", "model.decoder.embed_out"):
+            if old in weights:
+                weights["lm_head.weight"] = weights.pop(old)
+        if config.tie_word_embeddings:
+            weights["lm_head.weight"] = weights["model.decoder.embed_tokens.weight"]
+        if config.share_encoder_decoder_embeddings:
+            weights["model.shared.weight"] = weights["model.encoder.embed_tokens.weight"]
+        return weights
+
+    def rows_of(self, side: str) -> int:
+        """Rows of the embedding table of a side, `encoder` or `decoder`."""
+        name = f"{side}.embed_tokens.weight"
+        if name not in self.checkpoint.weights:
+            raise ValueError(f"{self.checkpoint.path}: the weights have no {name}, expected those of a Transformer")
+        return len(self.checkpoint.weights[name])
+
+    def _renamed(self, name: str) -> str:
+        for pattern, replacement in self.renames:
+            name = re.sub(f"^{pattern}", replacement, name)
+        return f"model.{name}"
+
+    def _max_positions(self) -> int:
+        source, target = (self.checkpoint.get(f"max_{side}_positions", None) or 1024 for side in ("source", "target"))
+        if source != target and self.checkpoint.get("encoder_learned_pos", False):
+            raise ValueError(
+                f"{self.checkpoint.path}: learned positions for {source} source and {target} target tokens, expected "
+                "one number; this package has no model of that kind"
+            )
+        return max(source, target)
