@@ -272,9 +272,9 @@ def test_tokenizer(folder):
 
 
 def same(found, told, place="") -> None:
-    """Equal but for versions, commits, and numbers that differ in rounding."""
+    """Equal but for versions, commits, numbers that differ in rounding, and levels of chance, which 0.1.0 had not."""
     if isinstance(told, dict):
-        assert isinstance(found, dict) and found.keys() == told.keys(), (place, found, told)
+        assert isinstance(found, dict) and found.keys() - {"chance"} == told.keys(), (place, found, told)
         for key in told.keys() - {"version", "commit"}:
             same(found[key], told[key], f"{place}.{key}")
     elif isinstance(told, list):

@@ -192,11 +192,12 @@ def _statistics(items: Sequence[SuiteItem], groups: dict[str, list[bool]]) -> St
 
 
 def _suite_details(items: Sequence[SuiteItem]) -> dict:
-    """The suite, the most sentences of context that its items have, and how many have none before."""
+    """The suite, the accuracy of guessing in percent, the most sentences of context, how many items have none before."""
     past, future = [len(item.source) - 1 for item in items], [len(item.source_after) for item in items]
     return {
         "format": items[0].format,
         "suite": items[0].suite,
+        "chance": 100.0 * sum(1 / len(item.candidates) for item in items) / len(items),
         "context": {"past": max(past), "future": max(future), "items without past": past.count(0)},
     }
 

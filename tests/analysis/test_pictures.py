@@ -132,6 +132,25 @@ def test_chance_by_dataset(drawn, tmp_path):
     assert lines == {"pronoun": [33.0], "deixis": [50.0], "ellipsis": []}
 
 
+def test_chance_from_the_reports(drawn, tmp_path):
+    """One subplot for systems of different strategies, with the level that the results know."""
+    guessed = {"chance": 25.0}
+    first = report("a", result(parts=DISTANCES, details=guessed, signature="past:0|ties:wrong"))
+    second = report("b", result(parts=DISTANCES, details=guessed, signature="past:3|ties:wrong", strategy="sliding"))
+    draw_accuracy_by_distance(compare_reports([first, second], breakdown="distance"), tmp_path / "a.png")
+    (axes,) = drawn[0].axes
+    assert list(series(axes)) == ["a", "b"]
+    assert [line.get_ydata()[0] for line in axes.lines if line.get_label() == "chance"] == [25.0]
+
+
+def test_deviations_over_runs_are_bars(drawn, tmp_path):
+    reports = [report(f"a-{n}", result(parts={"distance=0": value})) for n, value in enumerate((40.0, 60.0))]
+    draw_accuracy_by_distance(compare_reports(reports, breakdown="distance", runs="-."), tmp_path / "a.png")
+    _, y, low, high = series(drawn[0].axes[0])["a"]
+    assert (y, low, high) == ([50.0], [50 - 200**0.5], [50 + 200**0.5])
+    assert drawn[0].get_supxlabel().endswith("bars: standard deviations over runs")
+
+
 def test_missing_values_and_intervals(drawn, tmp_path):
     """A system without a value has no point there; a part without an interval no bar."""
     few = result(parts={"distance=3": 70.0})
@@ -160,10 +179,10 @@ def overlaps(boxes):
 
 @pytest.mark.parametrize(
     ("kind", "systems", "panels"),
-    [("distance", 2, 4), ("distance", 4, 1), ("distance", 7, 1), ("index", 7, 1), ("index", 4, 2), ("index", 2, 4)],
+    [("distance", 2, 4), ("distance", 4, 1), ("distance", 8, 1), ("index", 8, 1), ("index", 4, 2), ("index", 2, 4)],
 )
 def test_nothing_covers_anything(drawn, tmp_path, kind, systems, panels):
-    names = [*SYSTEMS, "a", "b", "another long name"][:systems]
+    names = [*SYSTEMS, "a", "b", "another long name", "d"][:systems]
     scores = [f"score{number}" for number in range(panels)]
     if kind == "distance":
         draw_accuracy_by_distance(distances(names, scores), tmp_path / "a.png", chance=50.0)
@@ -227,8 +246,8 @@ def test_nothing_to_draw_is_refused(tmp_path):
         draw_scores(indices(SYSTEMS), tmp_path / "a.png", metric="TER")
     with pytest.raises(ValueError, match="unknown axis 'domain': expected index or length"):
         draw_scores(indices(SYSTEMS), tmp_path / "a.png", axis="domain")
-    with pytest.raises(ValueError, match="8 systems in one picture, at most 7"):
-        draw_scores(indices([f"s{n}" for n in range(len(COLOURS) + 1)]), tmp_path / "a.png")
+    with pytest.raises(ValueError, match="15 systems in one picture, at most 14"):
+        draw_scores(indices([f"s{n}" for n in range(2 * len(COLOURS) + 1)]), tmp_path / "a.png")
 
 
 def test_without_matplotlib(tmp_path, monkeypatch):

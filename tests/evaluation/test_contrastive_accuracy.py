@@ -283,6 +283,15 @@ def test_result_of_the_report():
     assert Report.from_dict(json.loads(json.dumps(report.to_dict()))) == report and "50.00" in str(report)
 
 
+def test_chance():
+    """The accuracy of guessing, over items with different numbers of candidates; random scores come near it."""
+    items = [made(number, size=2 + number % 3) for number in range(3000)]
+    generator = random.Random(2)
+    accuracy = contrastive_accuracy(items, [[generator.random() for _ in item.candidates] for item in items])
+    assert accuracy.details["chance"] == pytest.approx(100 * (1 / 2 + 1 / 3 + 1 / 4) / 3)
+    assert accuracy.value == pytest.approx(accuracy.details["chance"], abs=3)
+
+
 def test_result_of_other_scores():
     accuracy = contrastive_accuracy([made(1)], [[1.0, 2.0, 3.0]], "first")
     result = file_result(accuracy, dataset="d", split="test", better="lower")

@@ -31,15 +31,18 @@ def draw_accuracy_by_distance(
 
     `comparison` is made by compare_reports with breakdown="distance" or "all"; results that may not be compared are in
     different subplots. `datasets`: only these suites. `chance`: accuracy of guessing in percent, of all suites or by
-    dataset, as a dashed line. The file's ending says PNG (`dpi` dots per inch) or SVG. A subplot has SUBPLOT inches, a
-    single one SINGLE; legend and signatures add to the height. ValueError: nothing to draw, another ending, no such
-    folder, more systems than COLOURS, matplotlib missing.
+    dataset, as a dashed line; by default what the reports say. The file's ending says PNG (`dpi` dots per inch) or SVG.
+    A subplot has SUBPLOT inches, a single one SINGLE; legend and signatures add to the height. ValueError: nothing to
+    draw, another ending, no such folder, more systems than twice the COLOURS, matplotlib missing.
     """
+    reported = {row.group: row.chance for row in comparison.rows if not row.part}
 
     def draw(axes, rows: list, styles: dict[str, dict]) -> None:
         _draw_points(axes, rows, styles)
         axes.set(ylim=(-4, 104), yticks=range(0, 101, 25))
         level = chance.get(rows[0].dataset) if isinstance(chance, dict) else chance
+        if chance is None:
+            level = reported.get(rows[0].group)
         if level is not None:
             axes.axhline(level, color="#777777", linestyle="--", linewidth=1, zorder=1, label="chance")
 
@@ -118,7 +121,9 @@ def _tick_size(axes, rows: list) -> float:
 
 
 def _error(figure, end: int) -> float:
-    """Length of the error bar below (end 0) or above (end 1) the value; 0 without an interval."""
+    """Length of the error bar below (end 0) or above (end 1) the value: of the deviation over runs, of the interval."""
+    if figure.deviation is not None:
+        return figure.deviation
     return 0.0 if figure.interval is None else max(0.0, (figure.interval[end] - figure.value) * (1 if end else -1))
 
 
@@ -138,9 +143,12 @@ def _draw_legend(figure) -> int:
 
 
 def _system_styles(systems: Sequence[str]) -> dict[str, dict]:
-    """Colour and marker of each system."""
-    if len(systems) > len(COLOURS):
+    """Colour and marker of each system, those after the last colour with dotted lines and empty markers."""
+    if len(systems) > 2 * len(COLOURS):
         raise ValueError(
-            f"{len(systems)} systems in one picture, at most {len(COLOURS)} can be distinguished; compare fewer of them"
+            f"{len(systems)} systems in one picture, at most {2 * len(COLOURS)} can be distinguished; compare fewer of "
+            "them"
         )
-    return {name: {"color": colour, "marker": marker} for name, colour, marker in zip(systems, COLOURS, MARKERS)}
+    looks = [{"color": colour, "marker": marker} for colour, marker in zip(COLOURS, MARKERS)]
+    looks += [look | {"linestyle": ":", "markerfacecolor": "white"} for look in looks]
+    return dict(zip(systems, looks))

@@ -46,7 +46,9 @@ def footnotes(comparison, subplots: Sequence[Sequence]) -> list[str]:
     texts = [comparison.signatures[letter].replace("|", " | ") for letter in letters]
     lines = texts if len(texts) == 1 else [f"({letter}) {text}" for letter, text in zip(letters, texts)]
     figures = [figure for rows in subplots for row in rows for figure in row.figures.values()]
-    return [*lines, *(["bars: 95 % intervals"] if any(figure.interval for figure in figures) else [])]
+    bars = ["95 % intervals"] if any(figure.interval for figure in figures) else []
+    bars += ["standard deviations over runs"] if any(figure.deviation is not None for figure in figures) else []
+    return [*lines, *([f"bars: {', '.join(bars)}"] if bars else [])]
 
 
 def _order(label: str) -> tuple:
