@@ -192,7 +192,7 @@ def _statistics(items: Sequence[SuiteItem], groups: dict[str, list[bool]]) -> St
 
 
 def _suite_details(items: Sequence[SuiteItem]) -> dict:
-    """The suite, the accuracy of guessing in percent, the most sentences of context, how many items have none before."""
+    """The suite, the accuracy of guessing in percent, the most sentences of context, and how many items have none."""
     past, future = [len(item.source) - 1 for item in items], [len(item.source_after) for item in items]
     return {
         "format": items[0].format,
