@@ -38,7 +38,9 @@ def describe(target: str | Path) -> dict[str, Any]:
     """
     recipe_file = find_recipe(target)
     if recipe_file.suffix in SUFFIXES or recipe_file.is_file():
-        kind, (config, tokenizer) = "recipe", _recipe_facts(load_recipe(recipe_file))
+        recipe = load_recipe(recipe_file)
+        kind, (config, tokenizer) = "recipe", _recipe_facts(recipe)
+        config.strategy = recipe.decoding.strategy  # as training sets it
     else:
         kind, (config, tokenizer) = "model", _model_facts(target)
     architecture = registry.for_config(config)

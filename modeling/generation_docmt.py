@@ -69,7 +69,7 @@ class DocumentTranslation:
         documents = list(documents)
         check_arguments(documents, strategy, batch_size, max_sentence_tokens, generate_kwargs)
         self.check_strategy(strategy)
-        self.translator_class.check_search(self.config, strategy, past_context, repairs)
+        self.check_search(strategy, past_context, repairs)
         if past_context is None and strategy in LOOKING_BACK:
             past_context = self.config.decoding_past_context
         translator = self.translator_class(self, batch_size, generate_kwargs)
@@ -121,6 +121,10 @@ class DocumentTranslation:
     def check_strategy(self, strategy: str) -> None:
         """Raise `ValueError` for a strategy that is not this model's."""
         self.translator_class.check_strategy(self.config, strategy)
+
+    def check_search(self, strategy: str, past_context: int | None = None, repairs: str = "all") -> None:
+        """Raise `ValueError` for settings of `translate_documents` that do not fit the strategy or the model."""
+        self.translator_class.check_search(self.config, strategy, past_context, repairs)
 
     @contextmanager
     def search_alignment(self, alignment: str | None) -> Iterator[None]:

@@ -45,6 +45,12 @@ def evaluate(
     domains: Annotated[
         str | None, typer.Option(help="Regular expression that finds the domain in a document's id.")
     ] = None,
+    repairs: Annotated[
+        str | None,
+        typer.Option(
+            help="none: score lines as they were written, more or fewer than sentences; default: as the JSON lines say."
+        ),
+    ] = None,
     align: Annotated[bool, typer.Option("--align", help="Align the text to the reference's sentences.")] = False,
     discourse: Annotated[
         str,
@@ -76,6 +82,7 @@ def evaluate(
         beams=beams,
         by=names(by),
         domains=domains,
+        repairs=repairs,
         align=align,
         discourse=names(discourse),
         comet=comet,

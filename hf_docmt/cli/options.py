@@ -40,7 +40,8 @@ ReferenceFormat = Annotated[str, typer.Option(help="Format of the reference.")]
 ReferencedDocuments = Annotated[str, typer.Argument(help="Documents with references, JSON lines or TSV.")]
 Rows = Annotated[int, typer.Option(min=1, help="Documents processed in parallel, one per row of a batch.")]
 Strategy = Annotated[
-    str | None, typer.Option(help="sentence, sliding, sequential, full or stream; default: the model's.")
+    str | None,
+    typer.Option(help="sentence, sliding, sequential, chunk_sequential, full or stream; default: the model's."),
 ]
 
 

@@ -17,12 +17,33 @@ def translate(
     output: OutputText = "-",
     format: Annotated[str, typer.Option(help="Format of the input: auto, jsonl, lines, text, tsv, dtag, ...")] = "auto",
     strategy: Strategy = None,
+    past_context: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Sentences before the current one that sliding and sequential read; default: as many as in training.",
+        ),
+    ] = None,
+    repairs: Annotated[
+        str | None,
+        typer.Option(
+            help="none: leave segments of full and windows of sliding as they were written. Documents may then have "
+            "more or fewer lines than sentences."
+        ),
+    ] = None,
+    alignment: Annotated[
+        str | None,
+        typer.Option(help="Of window models: one_to_one, linear or sentence; default: the configuration's."),
+    ] = None,
     beams: Beams = None,
     length_penalty: Annotated[float | None, typer.Option(help="Exponent of the length in beam scores.")] = None,
     batch_size: BatchSize = 16,
     source_lang: Lang = None,
 ) -> None:
-    """Translate documents, N sentences in, N out: JSON lines, or plain lines where the input is plain text."""
+    """Translate documents, N sentences in, N out: JSON lines, or plain lines where the input is plain text.
+
+    Only with --repairs none may the number of lines be another one.
+    """
     from hf_docmt.data.readers import detect_format, get_reader, input_argument, read_documents
     from hf_docmt.evaluation.translation_files import count_repairs
     from hf_docmt.files import check_writable_file
@@ -34,6 +55,7 @@ def translate(
     format = detect_format(files) if format == "auto" else format
     documents = read_documents(format, source_lang=source_lang or loaded.config.source_lang or "source", **files)
     options = {"num_beams": beams, "length_penalty": length_penalty}
+    options |= {"past_context": past_context, "repairs": repairs, "alignment": alignment}
     rows = translate_corpus(
         loaded,
         tokenizer,
@@ -43,6 +65,7 @@ def translate(
         **{name: value for name, value in options.items() if value is not None},
     )
     write_translations(rows, output, plain=get_reader(format).plain)
-    sentences = sum(len(row["translation"]) for row in rows)
-    repairs = ", ".join(f"{count} {kind}" for kind, count in sorted(count_repairs(rows).items())) or "none"
-    print(f"{len(rows)} documents, {sentences} sentences, repairs: {repairs}", file=sys.stderr)
+    sentences, lines = (sum(len(row[side]) for row in rows) for side in ("source", "translation"))
+    written = f", {lines} lines as written" if repairs == "none" else ""
+    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(count_repairs(rows).items())) or "none"
+    print(f"{len(rows)} documents, {sentences} sentences{written}, repairs: {counts}", file=sys.stderr)

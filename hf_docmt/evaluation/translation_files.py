@@ -1,7 +1,8 @@
 """Files of translated documents, and the references that belong to them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import detect_format, get_reader, input_argument, read_documents
@@ -54,6 +55,35 @@ def read_translations(path: str | Path) -> dict[str, dict]:
             raise DataError(f"{path}, line {number}: document {doc_id!r} is there twice; remove one")
         found[doc_id] = row
     return found
+
+
+def search_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The `search` of rows as `docmt translate` writes them, {} where they name none.
+
+    DataError: rows that were translated in different ways.
+    """
+    found: dict[str, Any] | None = None
+    for row in rows:
+        search = row.get("search") or {}
+        if found is not None and search != found:
+            raise DataError(
+                f"document {row['doc_id']!r} was translated by {search}, documents before it by {found}; score "
+                "translations of one search"
+            )
+        found = search
+    return found or {}
+
+
+def pair_lines(lines: Sequence[str], size: int) -> list[str]:
+    """Lines as a model wrote them for `size` sentences, line j for sentence j: missing ones empty, the rest at the end.
+
+    So no text is lost, and what is misaligned stays so.
+    """
+    if len(lines) <= size:
+        return [*lines, *[""] * (size - len(lines))]
+    if not size:
+        return list(lines)
+    return [*lines[: size - 1], " ".join(line for line in lines[size - 1 :] if line)]
 
 
 def count_repairs(rows: Iterable[dict]) -> dict[str, int]:

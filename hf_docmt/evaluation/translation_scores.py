@@ -16,7 +16,14 @@ from hf_docmt.evaluation.metrics.comet_program import MODEL
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
 from hf_docmt.evaluation.metrics.registry import default_metrics, metric_choices, metric_class
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments
-from hf_docmt.evaluation.translation_files import count_repairs, match_documents, plain_sentences, read_translations
+from hf_docmt.evaluation.translation_files import (
+    count_repairs,
+    match_documents,
+    pair_lines,
+    plain_sentences,
+    read_translations,
+    search_of,
+)
 from hf_docmt.files import DataError
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
@@ -30,8 +37,9 @@ class Evaluation:
     `by` and `domains` ask for parts of the scores (see `breakdowns`), `align` cuts translations with other sentences
     than the reference (see `alignment`), `discourse` names further metrics by their `choice`, those of plugins
     included. `comet`, the Python of an environment with unbabel-comet, adds COMET by `comet_model`, with
-    `comet_context` sentences of context document-level COMET, too. ValueError: an unknown metric, or options of COMET
-    without `comet`.
+    `comet_context` sentences of context document-level COMET, too. `repairs="none"`: documents are lines as a model
+    wrote them, more or fewer than sentences, and are scored line by line (see `pair_lines`) unless they are aligned;
+    None = as their rows say. ValueError: an unknown metric, other `repairs`, or options of COMET without `comet`.
     """
 
     by: Sequence[str] = ()
@@ -41,8 +49,11 @@ class Evaluation:
     comet: str | None = None
     comet_model: str | None = None
     comet_context: int = 0
+    repairs: str | None = None
 
     def __post_init__(self):
+        if self.repairs not in (None, "none"):
+            raise ValueError(f"repairs is {self.repairs!r}, expected none, for lines as they were written, or nothing")
         if self.comet is None and (self.comet_model is not None or self.comet_context):
             raise ValueError(
                 "a model or context for COMET, but no COMET: give the Python of an environment with unbabel-comet "
@@ -82,31 +93,32 @@ def evaluate_files(
 
     Plain lines are compared with plain lines, as one document. Formats with a file a side (dtag, blank, voita, sgm,
     iwslt) are given the target file as reference; in the first three, which have no ids, documents are matched by their
-    order. `name` (of the system), `strategy` and `beams` are written down. `options` are those of `Evaluation`; COMET
-    and some metrics need the `source` that JSON lines of `docmt translate` hold. `DataError` where documents, sentences
-    or sources are missing, or the languages of the reference are not given; `ValueError` as for `Evaluation`.
+    order. `name` (of the system), `strategy` and `beams` (None: as the rows say) are written down. `options` are those
+    of `Evaluation`; COMET and some metrics need the `source` that JSON lines of `docmt translate` hold. `DataError`
+    where documents, sentences or sources are missing, or the languages of the reference are not given; `ValueError` as
+    for `Evaluation`.
     """
     evaluation = Evaluation(**options)
     evaluation.discourse_metrics(source_lang, target_lang)  # unknown ones, before files are read
     reader = get_reader(format if format != "auto" else detect_format({"path": reference}))
-    known = {"dataset": Path(reference).stem, "strategy": strategy, "beams": beams}
-    known |= {"source_lang": source_lang, "target_lang": target_lang}
+    known = {"dataset": Path(reference).stem, "source_lang": source_lang, "target_lang": target_lang}
+    search: dict[str, Any] = {}
     if reader.plain:
         if detect_format({"path": translations}) == "jsonl":
             raise DataError(f"{translations} holds JSON lines, {reference} plain lines; give the reference documents")
         sides = [plain_sentences(path) for path in (translations, reference)]
         ids = [Path(reference).stem]
-        documents = TranslatedDocuments([sides[0]], [sides[1]], [None], ids, **known)
+        documents = TranslatedDocuments([sides[0]], [sides[1]], [None], ids, **known, strategy=strategy, beams=beams)
     else:
         found = read_translations(translations)
         hypotheses, references, ids = match_documents(found, translations, reference, format, source_lang, target_lang)
         sources = [found.get(doc_id, {}).get("source") for doc_id in ids]
-        details = {"repairs": count_repairs(found.values())}
+        details, search = {"repairs": count_repairs(found.values())}, search_of(found.values())
+        known |= {"strategy": strategy or search.get("strategy"), "beams": beams or search.get("beams")}
         documents = TranslatedDocuments(hypotheses, references, sources, ids, details=details, **known)
     data = {"reference": Path(reference).name, "documents": len(ids)}
-    return Report(
-        model={"name": name or Path(translations).stem}, data=data, results=evaluation_results(documents, evaluation)
-    )
+    model = {"name": name or Path(translations).stem} | system_settings(search)
+    return Report(model=model, data=data, results=evaluation_results(documents, evaluation, search))
 
 
 def evaluate(
@@ -122,9 +134,9 @@ def evaluate(
     """The report of translations in memory against the documents that were translated, which have the references.
 
     `translations`: rows of `translate_corpus`, each with `doc_id`, `translation` (a list of sentences) and maybe
-    `source` and `repairs`, in any order. `name` of the system, `dataset`, `strategy` and `beams` are written down.
-    `options` are those of `Evaluation`. ValueError: not one translation for each document, documents without a target
-    side; as for `Evaluation`.
+    `source`, `repairs` and `search`, in any order. `name` of the system, `dataset`, `strategy` and `beams` (None: as
+    the rows say) are written down. `options` are those of `Evaluation`. ValueError: not one translation for each
+    document, documents without a target side; as for `Evaluation`.
 
     >>> report = evaluate(translate_corpus(model, tokenizer, documents), documents, name="concat")
     >>> [result.metric for result in report.results]
@@ -139,6 +151,7 @@ def evaluate(
         raise ValueError(f"no translation of document {missing[0]!r}; translate all {len(ids)} documents")
     if len(rows) > len(ids):
         raise ValueError(f"{len(rows)} translations for {len(ids)} documents; give those of these documents only")
+    search = search_of(rows.values())
     sources = [rows[doc_id].get("source") for doc_id in ids]
     sources = [own or sentences(row, source_lang) for own, row in zip(sources, documents)]
     scored = TranslatedDocuments(
@@ -149,15 +162,23 @@ def evaluate(
         dataset=dataset,
         source_lang=source_lang,
         target_lang=target_lang,
-        strategy=strategy,
-        beams=beams,
+        strategy=strategy or search.get("strategy"),
+        beams=beams or search.get("beams"),
         details={"repairs": count_repairs(rows.values())},
     )
-    results = evaluation_results(scored, Evaluation(**options))
-    return Report(model={"name": name}, data={"documents": len(ids)}, results=results)
+    results = evaluation_results(scored, Evaluation(**options), search)
+    return Report(model={"name": name} | system_settings(search), data={"documents": len(ids)}, results=results)
 
 
-def evaluation_results(documents: TranslatedDocuments, evaluation: Evaluation) -> list[Result]:
+def system_settings(search: Mapping[str, Any]) -> dict[str, dict]:
+    """What the `model` of a report says of the search, beside the strategy and beams of every result."""
+    settings = {name: value for name, value in search.items() if name not in ("strategy", "beams")}
+    return {"config": settings} if settings else {}
+
+
+def evaluation_results(
+    documents: TranslatedDocuments, evaluation: Evaluation, search: Mapping[str, Any] | None = None
+) -> list[Result]:
     """Results of an alignment, of the default metrics, of further ones and of COMET, in this order."""
     further = evaluation.discourse_metrics(documents.source_lang, documents.target_lang)
     comet, settings = evaluation.comet_metrics(), ScoreSettings(evaluation.by, evaluation.domains)
@@ -169,6 +190,9 @@ def evaluation_results(documents: TranslatedDocuments, evaluation: Evaluation) -
         documents = replace(documents, hypotheses=alignment.documents, alignment=alignment.signature)
         labels = {name: getattr(documents, name) for name in ("dataset", "split", "strategy", "beams")}
         results = alignment_results(alignment, **labels)
+    elif "none" in (evaluation.repairs, (search or {}).get("repairs")):
+        pairs = zip(documents.hypotheses, documents.references)
+        documents = replace(documents, hypotheses=[pair_lines(lines, len(sentences)) for lines, sentences in pairs])
     measured = [result for metric in further for result in metric.score(documents, settings)]  # fails early, if at all
     for name in default_metrics():
         results += metric_class(name)().score(documents, settings)

@@ -20,6 +20,7 @@ from hf_docmt.training.recipe_sections import DataRecipe, DecodingRecipe, Tokeni
 SET_ELSEWHERE = {
     "label_smoothing": "training.label_smoothing",
     "strategy": "decoding.strategy",
+    "decoding_past_context": "decoding.past_context",
     "source_lang": "data.source_lang",
     "target_lang": "data.target_lang",
     "vocab_size": "tokenizer.vocab_size",

@@ -130,13 +130,17 @@ class TrainingRecipe:
 class DecodingRecipe:
     """What the trained model does by default when it translates."""
 
-    strategy: Literal["sentence", "sliding", "sequential", "full", "stream"] | None = None  # null = the architecture's
+    # null = the architecture's
+    strategy: Literal["sentence", "sliding", "sequential", "chunk_sequential", "full", "stream"] | None = None
+    past_context: int | None = None  # sentences that sliding and sequential read; null = as many as in training
     num_beams: int = 4
     length_penalty: float = 1.0
 
     def __post_init__(self):
         if self.num_beams < 1:
             raise RecipeError("decoding.num_beams", f"expected at least 1, got {self.num_beams}")
+        if self.past_context is not None and self.past_context < 0:
+            raise RecipeError("decoding.past_context", f"expected at least 0, got {self.past_context}")
         if self.num_beams == 1 and self.length_penalty != 1:
             raise RecipeError(
                 "decoding.length_penalty",

@@ -217,12 +217,14 @@ def _check_second_stage(training: TrainingRecipe, new_parameters: frozenset[str]
 
 def _set_decoding(model: PreTrainedModel, decoding: DecodingRecipe) -> None:
     """Set what `translate_documents` and `generate` do by default."""
-    if decoding.strategy is not None:
-        try:
-            model.check_strategy(decoding.strategy)
-        except ValueError as error:
-            raise ValueError(f"decoding.strategy: {error}") from error
-    model.config.strategy = decoding.strategy
+    model.config.strategy, model.config.decoding_past_context = decoding.strategy, decoding.past_context
+    key = "strategy"
+    try:
+        model.check_strategy(model.default_strategy())
+        key = "past_context"
+        model.check_search(model.default_strategy(), decoding.past_context)
+    except ValueError as error:
+        raise ValueError(f"decoding.{key}: {error}") from error
     model.generation_config.num_beams = decoding.num_beams
     if decoding.num_beams > 1:
         model.generation_config.length_penalty = decoding.length_penalty

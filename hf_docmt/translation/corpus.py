@@ -11,6 +11,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt.data.documents import check_documents, sentences
 from hf_docmt.files import write_lines
 
+SETTINGS = ("past_context", "repairs", "alignment")  # of the search, beside strategy and beams
+
 
 def translate_corpus(
     model: PreTrainedModel,
@@ -21,11 +23,13 @@ def translate_corpus(
     batch_size: int = 16,
     **generate_kwargs,
 ) -> list[dict]:
-    """Translate all documents of a corpus: rows `{"doc_id", "source", "translation", "repairs"}`, in their order.
+    """Translate documents: rows `{"doc_id", "source", "translation", "repairs", "search"}`, in their order.
 
     `source` and `translation` are lists of sentences of equal length. `repairs` is a list of dicts `{"sentence",
     "kind", "detail"}`: sentences (by index) that were translated in parts, again, or not to their end. `strategy`,
-    `batch_size` and further arguments are those of `model.translate_documents`; None is the model's own strategy.
+    `batch_size` and further arguments are those of `model.translate_documents`; None is the model's own strategy. Only
+    with `repairs="none"` may a `translation` be longer or shorter than its source. `search` is how they were
+    translated: `strategy`, `beams`, and of `past_context`, `repairs`, `alignment` those that were set.
 
     `documents` are what the readers of `hf_docmt.data.readers` give; only their source side is read. Raises
     `DataError` for other datasets, and `ValueError` for a strategy that the model does not have.
@@ -39,10 +43,21 @@ def translate_corpus(
     translations, repairs = model.translate_documents(
         sources, tokenizer, strategy=strategy, batch_size=batch_size, return_report=True, **generate_kwargs
     )
+    search = search_settings(model, strategy or model.default_strategy(), generate_kwargs)
     return [
-        {"doc_id": doc_id, "source": source, "translation": translation, "repairs": repaired}
+        {"doc_id": doc_id, "source": source, "translation": translation, "repairs": repaired, "search": search}
         for doc_id, source, translation, repaired in zip(documents["doc_id"], sources, translations, repairs)
     ]
+
+
+def search_settings(model: PreTrainedModel, strategy: str, arguments: dict) -> dict:
+    """How `translate_documents` with these arguments searches: strategy, beams and what else is set."""
+    config = arguments.get("generation_config") or model.generation_config
+    beams = arguments.get("num_beams") or config.num_beams or 1
+    looks_back = strategy in ("sliding", "sequential")
+    own = {"past_context": getattr(model.config, "decoding_past_context", None)} if looks_back else {}
+    given = {name: arguments[name] for name in SETTINGS if arguments.get(name) is not None}
+    return {"strategy": strategy, "beams": beams} | {k: v for k, v in (own | given).items() if v is not None}
 
 
 def write_translations(rows: list[dict], path: str | Path, plain: bool = False) -> None:
@@ -63,7 +78,7 @@ def write_translations(rows: list[dict], path: str | Path, plain: bool = False) 
 
 
 def plain_lines(rows: list[dict]) -> Iterator[str]:
-    """A line for each sentence; a line break inside a translation becomes a blank, so that N lines stay N lines."""
+    """A line for each written sentence; a line break inside it becomes a blank, so that N lines stay N lines."""
     for row in rows:
         for sentence in row["translation"]:
             yield " ".join(sentence.splitlines())

@@ -102,6 +102,15 @@ def test_recipe_without_its_data(recipe):
     assert "300 tokens at most, to be trained" in render(facts)
 
 
+def test_strategy_is_the_one_of_the_recipe(recipe):
+    """As training stores it; without one that of the architecture."""
+    chunk = {"model": SIZES | {"view": "chunk", "chunk_tokens": 100}}
+    assert describe(recipe(chunk))["strategy"] == "full"
+    for strategy in ("sequential", "chunk_sequential"):
+        assert describe(recipe(chunk | {"decoding": {"strategy": strategy}}))["strategy"] == strategy
+    assert describe("herold2023_news_window")["strategy"] == "sequential"
+
+
 def test_recipe_with_a_tokenizer_or_a_model(recipe, model):
     folder, loaded = model
     facts = describe(recipe(path=str(folder)))

@@ -3,6 +3,7 @@
 import json
 
 import torch
+from support.tiny_models import build, word_tokenizer
 
 from hf_docmt.cli import loading
 
@@ -51,3 +52,37 @@ def test_a_failed_write_keeps_the_old_file(run, model, documents, tmp_path, monk
     assert code == 1 and "No space left" in err
     assert output.read_text() == "precious\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["documents.jsonl", "out.jsonl"]
+
+
+def test_search_options_reach_the_report(run, tmp_path, documents):
+    """Past context, repairs and alignment of `translate` stand in its lines and in the report of `evaluate`."""
+    folder = tmp_path / "window"
+    tokenizer = word_tokenizer()
+    chunks = {"view": "chunk", "chunk_tokens": 30, "window": 3, "length_ratio": 1.0}
+    build("window", vocab_size=len(tokenizer), **{"source_lang": "en", "target_lang": "de"}, **chunks).save_pretrained(
+        folder
+    )
+    tokenizer.save_pretrained(folder)
+    output = tmp_path / "out.jsonl"
+    languages = ("--source-lang", "en", "--target-lang", "de")
+    options = ("--strategy", "sequential", "--past-context", 1, "--alignment", "linear", "--beams", 2)
+    code, _, err = run("translate", folder, documents, "-o", output, *options)
+    assert code == 0 and "lines as written" not in err, err
+    code, out, _ = run("evaluate", output, documents, *languages, "--json")
+    report = json.loads(out)
+    assert code == 0 and report["model"]["config"] == {"past_context": 1, "alignment": "linear"}
+    assert (report["results"][0]["strategy"], report["results"][0]["beams"]) == ("sequential", 2)
+    code, _, err = run("translate", folder, documents, "-o", output, "--strategy", "full", "--repairs", "none")
+    assert code == 0 and "2 documents, 3 sentences, " in err and " lines as written, repairs: " in err
+    code, out, _ = run("evaluate", output, documents, *languages, "--json")
+    assert code == 0 and json.loads(out)["model"]["config"] == {"repairs": "none"}
+
+
+def test_search_options_that_do_not_fit(run, model, documents):
+    for options, message in (
+        (("--alignment", "linear"), "is for window models"),
+        (("--past-context", 9, "--strategy", "sequential"), "past_context must be at most"),
+        (("--repairs", "some"), "repairs must be one of all, none, got 'some'"),
+    ):
+        code, out, err = run("translate", model, documents, *options)
+        assert (code, out) == (1, "") and message in err, err

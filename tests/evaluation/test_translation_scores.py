@@ -71,3 +71,50 @@ def test_compare_knows_the_scores_of_the_metrics(reference):
 def test_bad_input(reference, rows, options, message):
     with pytest.raises(ValueError, match=message):
         evaluate(rows, read_documents(path=reference, **LANGUAGES), **options)
+
+
+# Lines as they were written
+
+RAW = {"strategy": "full", "beams": 12, "repairs": "none"}
+LINES = [
+    {"doc_id": "a", "translation": ["Der Hund", "Er", "", "schläft ."], "search": RAW},
+    {"doc_id": "b", "translation": [], "search": RAW, "repairs": [{"kind": "misaligned"}]},
+]
+
+
+def test_lines_as_written(reference, write):
+    """Line j for sentence j: what is missing is empty, what is beyond the last sentence is joined with it."""
+    documents = read_documents(path=reference, **LANGUAGES)
+    found = evaluate(LINES, documents, name="raw", dataset="reference")
+    padded = [LINES[0] | {"translation": ["Der Hund", "Er schläft ."]}, LINES[1] | {"translation": [""]}]
+    assert found.results == evaluate(padded, documents, dataset="reference").results
+    assert {(result.strategy, result.beams) for result in found.results} == {("full", 12)}
+    assert found.results[0].details["repairs"] == {"misaligned": 1}
+    assert found.model == {"name": "raw", "config": {"repairs": "none"}}
+    path = write("raw.jsonl", "".join(f"{json.dumps(row)}\n" for row in LINES))
+    from_file = evaluate_files(path, reference, **LANGUAGES)
+    assert (from_file.model, from_file.results) == (found.model, found.results)
+    shorter = [row | {"search": {}} for row in LINES]
+    with pytest.raises(ValueError, match="'a': 4 translated sentences for 2 reference sentences"):
+        evaluate(shorter, documents)
+    assert evaluate(shorter, documents, repairs="none").results[0].value == found.results[0].value
+    with pytest.raises(ValueError, match="repairs is 'all', expected none"):
+        evaluate(LINES, documents, repairs="all")
+
+
+def test_document_bleu_of_lines_is_that_of_the_text(reference):
+    """It does not depend on where the lines end: sacrebleu on whole documents gives the same."""
+    sacrebleu = pytest.importorskip("sacrebleu")
+    documents = read_documents(path=reference, **LANGUAGES)
+    rows = [{"doc_id": "a", "translation": ["Der", "Hund Er", "schläft ."]}, {"doc_id": "b", "translation": ["und so"]}]
+    results = evaluate(rows, documents, repairs="none").results
+    texts = [" ".join(row["translation"]) for row in rows]
+    references = [" ".join(target for _, target in pairs) for pairs in DOCUMENTS.values()]
+    expected = sacrebleu.corpus_bleu(texts, [references]).score
+    assert next(one.value for one in results if one.metric == "d-BLEU") == pytest.approx(expected, abs=1e-9)
+
+
+def test_rows_of_two_searches(reference):
+    documents = read_documents(path=reference, **LANGUAGES)
+    with pytest.raises(ValueError, match="document 'b' was translated by .*; score translations of one search"):
+        evaluate([LINES[0], LINES[1] | {"search": {"strategy": "sequential"}}], documents)

@@ -59,6 +59,8 @@ def test_overrides(mapping):
         ("training.adam_betas=[0.9, x]", r"training.adam_betas\[1\]: expected a number, got 'x'"),
         ("training.adam_betas=[2, 3]", r"training.adam_betas: expected two numbers in \[0, 1\), got \[2.0, 3.0\]"),
         ("decoding.num_beams=0", "decoding.num_beams: expected at least 1, got 0"),
+        ("decoding.past_context=-1", "decoding.past_context: expected at least 0, got -1"),
+        ("model.decoding_past_context=1", "follows from decoding.past_context"),
         ("decoding={num_beams: 1, length_penalty: 0.6}", "decoding.length_penalty: it weighs beams"),
         ("data.train.path=3", "data.train.path: expected a text or a list of texts, got 3"),
         ("data.train.path=[1]", r"data.train.path: expected a text or a list of texts, got \[1\]"),

@@ -141,6 +141,19 @@ def test_strategy_of_another_model(corpus, tmp_path, architecture, model, strate
     assert not (tmp_path / "run").exists()
 
 
+def test_past_context_of_decoding(corpus, tmp_path):
+    """It is what the model searches with; said before training where it does not fit."""
+    chunks = {"view": "chunk", "chunk_tokens": 200}
+    mapping = recipe_mapping(corpus, tmp_path / "run", model=chunks, max_steps=1, eval_steps=1)
+    decoding = {"decoding": {"strategy": "sequential", "past_context": 2}}
+    train(parse_recipe(mapping | decoding))
+    config = registry.load_model(tmp_path / "run")[0].config
+    assert (config.strategy, config.decoding_past_context) == ("sequential", 2)
+    with pytest.raises(ValueError, match="decoding.past_context: .* 'sequential' read, got 2 with strategy 'full'"):
+        train(parse_recipe(mapping | {"output_dir": str(tmp_path / "other"), "decoding": {"past_context": 2}}))
+    assert not (tmp_path / "other").exists()
+
+
 @pytest.mark.slow
 def test_kill_and_resume(corpus, tmp_path):
     options = {"max_steps": 120, "eval_steps": 10, "average": 2}

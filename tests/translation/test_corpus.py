@@ -20,7 +20,8 @@ def rows():
 def test_rows(rows):
     assert [row["source"] for row in rows] == [DOCUMENT, ["w6", "w7"]]
     assert [row["translation"] for row in rows] == [TRANSLATION, ["w18", "w19"]]
-    assert [list(row) for row in rows] == [["doc_id", "source", "translation", "repairs"]] * 2
+    assert [list(row) for row in rows] == [["doc_id", "source", "translation", "repairs", "search"]] * 2
+    assert [row["search"] for row in rows] == [{"strategy": "sliding", "beams": 1}] * 2
     assert rows[0]["repairs"] == []
     assert rows[1]["repairs"] == [
         {"sentence": 1, "kind": "separators", "detail": "1 sentences for 2: translated again by strategy sentence"}
@@ -38,3 +39,17 @@ def test_plain_lines_are_as_many_as_sentences(rows, tmp_path):
     rows[1]["translation"][0] = "two\nlines"
     write_translations(rows, tmp_path / "rows.txt", plain=True)
     assert (tmp_path / "rows.txt").read_text().split("\n") == [*TRANSLATION, "two lines", "w19", ""]
+
+
+def test_search_of_rows():
+    """What was set is told, of the configuration, too; without repairs there may be other lines than sentences."""
+    corpus, faults = documents_of((["w6", "w7"], ["", ""])), {tuple(segment("w6", "w7")): segment("w18", "w19", "w20")}
+    model = Scripted(faults, **WINDOW, decoding_past_context=1)
+    model.generation_config.num_beams = 4
+    settings = {"strategy": "full", "repairs": "none"}
+    (row,) = translate_corpus(model, word_tokenizer(), corpus, **settings)
+    assert row["translation"] == ["w18", "w19", "w20"] and row["search"] == settings | {"beams": 4}
+    (row,) = translate_corpus(model, word_tokenizer(), corpus, strategy="sequential", num_beams=2)
+    assert row["search"] == {"strategy": "sequential", "beams": 2, "past_context": 1}
+    (row,) = translate_corpus(model, word_tokenizer(), corpus, strategy="sequential", past_context=0)
+    assert row["search"] == {"strategy": "sequential", "beams": 4, "past_context": 0}
