@@ -46,6 +46,26 @@ def test_bawden_lexical_choice(tmp_path):
     assert without_location(read_suite(folder / "lexical_choice.prev.fr")) == without_location([first, second])
 
 
+def test_bawden_json_in_any_key_order(tmp_path):
+    """Numbered blocks are read in the order of their numbers, which is that of the text files."""
+
+    def turned(value):
+        if isinstance(value, dict):
+            return {key: turned(value[key]) for key in reversed(value)}
+        return [turned(one) for one in value] if isinstance(value, list) else value
+
+    blocks = {str(number): {**ANAPHORA, "src": [f"Before {number}.", "They are red."]} for number in range(1, 12)}
+    path = tmp_path / "anaphora.json"
+    path.write_text(json.dumps(blocks), encoding="utf-8")
+    items = read_suite(path)
+    for content in (turned(blocks), dict(sorted(blocks.items()))):
+        path.write_text(json.dumps(content), encoding="utf-8")
+        assert read_suite(path) == items
+    folder = write_lines(tmp_path / "text", bawden_files("anaphora", blocks.values()))
+    (tmp_path / "text" / "anaphora.json").write_text(json.dumps(turned(blocks)), encoding="utf-8")
+    assert without_location(read_suite(folder / "anaphora.current.en")) == without_location(items)
+
+
 def test_bawden_text(tmp_path):
     folder = write_lines(tmp_path / "text", bawden_files())
     plain = read_suite(folder / "anaphora.current.fr")

@@ -10,6 +10,8 @@ from support.suite_files import (
     write_lines,
 )
 
+from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy
+from hf_docmt.evaluation.score_files import read_scores
 from hf_docmt.evaluation.suites import SuiteItem, counts_note, read_suite
 
 
@@ -51,6 +53,23 @@ def test_contrapro_future_context(write_suite):
     assert (first.source_after, first.target_after) == (("", "Here ."), ("", "Hier."))
     assert {item.group for item in (first, last)} == {"1999_1_2.de"}
     assert read_suite(path)[0].source_after == ()
+
+
+def test_contrapro_items_with_different_numbers_of_errors(write_suite, tmp_path):
+    """Scored as the published evaluation does: scores in order, the reference strictly better than all of its own."""
+    errors = [[f"Error {n}." for n in range(count)] for count in (1, 3, 2, 1)]
+    items = read_suite(
+        write_suite(*(changed(CONTRAPRO, errors=[{"contrastive": text} for text in some]) for some in errors))
+    )
+    assert [len(item.candidates) for item in items] == [2, 4, 3, 2]
+    lines = iter(costs := [1, 2, 3, 4, 3, 5, 1, 2, 3, 2, 2])  # lower is better
+    expected = []
+    for some in errors:
+        reference, *others = (next(lines) for _ in range(1 + len(some)))
+        expected.append(reference < min(others))
+    path = tmp_path / "scores"
+    path.write_text("".join(f"{cost}\n" for cost in costs), encoding="utf-8")
+    assert contrastive_accuracy(items, read_scores(path, items)).right == tuple(expected) == (True, False, True, False)
 
 
 def test_contrapro_text(tmp_path):

@@ -1,14 +1,19 @@
 """Lopes: text files and their contexts, bad files, the real files."""
 
+import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from support.suite_files import (
     DATA,
     LOPES,
+    write_lopes,
 )
 
-from hf_docmt.evaluation.suites import read_suite
+from hf_docmt.data.documents import write_documents
+from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy
+from hf_docmt.evaluation.suites import counts_note, read_suite
 
 real = pytest.mark.skipif(not DATA.is_dir(), reason="the data folder is not there")
 
@@ -112,6 +117,108 @@ def test_lopes_arguments(lopes, tmp_path):
             read_suite(folder / "OpenSubs.c3.context.src", format)
     with pytest.raises(ValueError, match="in the folder, found none"):
         read_suite(tmp_path)
+
+
+FILMS = {  # sentences of two documents; the items are those of LOPES
+    "1999_2": ["Begin.", "Where are they?", "They say it."],
+    "1998_1": ["a", "b", "c", "It is red."],
+}
+PLACES = [("1998_1", 3, 0, True), ("1999_2", 1, 2, False), ("1999_2", 2, 7, False)]  # of LOPES: document, id, distance
+
+
+def lopes_entry(number, corpus="OpenSubs"):
+    """An item of LOPES as JSON: segments from 0, one error."""
+    source, (right, wrong), *_ = LOPES[number]
+    document, segment, distance, inside = PLACES[number]
+    pronouns = [("it", "Elle"), ("they", "ils"), ("they", "elles")][number]
+    return {
+        "document id": document,
+        "segment id": segment,
+        "corpus": corpus,
+        "src segment": source,
+        "ref segment": right,
+        "src pronoun": pronouns[0],
+        "ref pronoun": pronouns[1],
+        "ante distance": distance if corpus == "OpenSubs" else -1,
+        "intrasegmental": inside if corpus == "OpenSubs" else False,
+        "errors": [{"contrastive": wrong}],
+    }
+
+
+def write_films(path):
+    rows = [{"doc_id": name, "translation": [{"en": text, "fr": text.upper()} for text in texts]}
+            for name, texts in FILMS.items()]  # fmt: skip
+    write_documents(rows, path)
+    return path
+
+
+def test_lopes_json(tmp_path):
+    """From JSON and documents: segments count from 0, accuracy by distance of a model."""
+    path, documents = tmp_path / "testset.json", write_films(tmp_path / "films.jsonl")
+    path.write_text(json.dumps([lopes_entry(number) for number in range(3)]), encoding="utf-8")
+    items = read_suite(path, documents=documents, context=2)
+    assert [item.phenomenon for item in items] == ["elle", "ils", "elles"]
+    assert [item.source for item in items] == [
+        ("b", "c", "It is red."), ("Begin.", "Where are they?"), ("Begin.", "Where are they?", "They say it."),
+    ]  # fmt: skip
+    assert [item.distance for item in items] == [0, 2, 7] and items[0].target_context == ("B", "C")
+    assert [item.labels["intrasegmental"] for item in items] == ["yes", "no", "no"]
+    assert [(item.format, item.index, item.languages, item.group) for item in items] == [
+        ("lopes", 3, ("en", "fr"), "1998_1:3"),
+        ("lopes", 1, ("en", "fr"), "1999_2:1"),
+        ("lopes", 2, ("en", "fr"), "1999_2:2"),
+    ]
+    breakdown = contrastive_accuracy(items, [[2.0, 1.0], [1.0, 2.0], [1.0, 1.0]]).breakdown
+    found = {label: part.value for label, part in breakdown.items() if label.startswith("distance")}
+    assert found == {"distance=0": 100, "distance=2": 0, "distance=>3": 0}
+    assert "items 3 (published 14,000)" in counts_note(items)
+    path.write_text(json.dumps([lopes_entry(0) | {"segment id": 4}]), encoding="utf-8")
+    with pytest.raises(ValueError, match="item 1: no segment 4 in document '1998_1', which has 0 to 3"):
+        read_suite(path, documents=documents)
+
+
+def test_lopes_text_with_records(lopes, tmp_path):
+    """The text files hold the items document by document, in the order in which the documents come first."""
+    folder, path = lopes(), tmp_path / "testset.json"
+    plain = read_suite(folder)
+    entries = [lopes_entry(number) for number in (0, 1, 2)]
+    path.write_text(json.dumps(entries), encoding="utf-8")
+    items = read_suite(folder, records=path)
+    assert [item.distance for item in items] == [0, 2, 7] and items[1].labels == {"intrasegmental": "no"}
+    assert [replace(item, distance=None, labels={}) for item in items] == plain
+
+    def mixed(files):  # 0 and 1 are of one document: their lines come before those of 2
+        for name, lines in files.items():
+            size = 2 if "current" in name else 6
+            files[name] = [*lines[:size], *lines[2 * size :], *lines[size : 2 * size]]
+
+    entries[2]["document id"] = "1998_1"
+    path.write_text(json.dumps(entries), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"current\.src, line 3: 'Where are they\?' is not 'They say it\.', .*item 3"):
+        read_suite(folder, records=path)
+    other = write_lopes(tmp_path / "mixed", mixed)
+    assert [item.distance for item in read_suite(other, records=path)] == [0, 7, 2]
+    path.write_text(json.dumps(entries[:2]), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"3 items, 2 in .*testset\.json; the files are not of one set"):
+        read_suite(folder, records=path)
+    with pytest.raises(ValueError, match="documents is .* has no use for it"):
+        read_suite(folder, documents=path)
+
+
+def test_lopes_of_the_un_corpus(lopes, tmp_path):
+    """No distances, which are -1 there, and other counts."""
+    path = tmp_path / "UN-testset-enfr.json"
+    path.write_text(json.dumps([lopes_entry(0, corpus="UN-enfr")]), encoding="utf-8")
+    (item,) = read_suite(path, context=0)
+    assert (item.distance, item.labels, item.phenomenon, item.suite) == (None, {}, "elle", "UN-testset-enfr")
+    assert counts_note([item]) is None
+
+    def renamed(files):
+        for name in list(files):
+            files[name.replace("OpenSubs", "UN-corpus")] = files.pop(name)
+
+    items = read_suite(lopes(renamed))
+    assert items[0].suite == "UN-corpus" and counts_note(items) is None
 
 
 @real

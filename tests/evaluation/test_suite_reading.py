@@ -28,12 +28,7 @@ def made(count, **fields):
         (CONTRAPRO, {"segment id": 3}, "item 2: 'src segment' is \"It's red.\", but segment 3 .* is 'Here .'"),
         (CONTRAPRO, {"document id": "2000_1.de"}, r"item 2: document '2000_1.de' is not in .*documents\.jsonl"),
         (CONTRAPRO, {"ref segment": ...}, "item 2: 'ref segment' must be of type str, it is missing"),
-        (CONTRAPRO, {"errors": []}, "item 2: 0 contrastive translations, expected at least one"),
-        (
-            CONTRAPRO,
-            {"errors": CONTRAPRO["errors"][:1]},
-            "item 2: 1 contrastive translations, expected 2 as in the items",
-        ),
+        (CONTRAPRO, {"errors": []}, "item 2: no contrastive translations, expected at least one"),
         (CONTRAPRO, {"errors": [{}, {}]}, "item 2, error 1: 'contrastive' must be of type str"),
         (CONTRAPRO, {"ante distance": "far"}, "item 2: 'ante distance' must be of type int, got 'far'"),
         (VOITA_ITEM, {"src": ...}, "item 2: 'src' must be of type str, it is missing"),

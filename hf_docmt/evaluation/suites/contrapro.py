@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hf_docmt.evaluation.suites.averages import weighted_average
-from hf_docmt.evaluation.suites.contrapro_documents import SuiteDocuments, Surroundings
+from hf_docmt.evaluation.suites.contrapro_json import json_items
 from hf_docmt.evaluation.suites.items import SuiteItem, same_text
-from hf_docmt.evaluation.suites.json_fields import entries_of, field_of
 from hf_docmt.evaluation.suites.parallel_text import (
     Block,
     context_of,
@@ -32,12 +31,12 @@ DOCUMENT_ID = re.compile(r"\d{4}_\d+_\d+(\.de)?")  # of OpenSubtitles: year, fil
 class ContraPro(Suite):
     """German pronouns er, sie and es (Müller et al. 2018); other suites use the format, too.
 
-    JSON with `segment id` counted from 1: the context is taken from `documents`, JSON lines with the source language
-    first in every sentence pair, by default `documents.jsonl` beside the suite; those that are given are read without
-    context, too. Or `NAME.text.en` and `.de`, parallel files with the reference and its two errors as the lines of an
-    item, and the context in `NAME.context.en` and `.de`, as many lines for each line of text, where empty lines stand
-    for sentences that were not there. There the pronoun is read from the translations, all else about an item from
-    `records`, the JSON, where it is there.
+    JSON with `segment id` counted from 1 and one or more errors an item: the context is taken from `documents`, JSON
+    lines with the source language first in every sentence pair, by default `documents.jsonl` beside the suite; those
+    that are given are read without context, too. Or `NAME.text.en` and `.de`, parallel files with the reference and its
+    two errors as the lines of an item, and the context in `NAME.context.en` and `.de`, as many lines for each line of
+    text, where empty lines stand for sentences that were not there. There the pronoun is read from the translations,
+    all else about an item from `records`, the JSON, where it is there.
     """
 
     format = "contrapro"
@@ -56,7 +55,11 @@ class ContraPro(Suite):
         return {"records"} if self.matches_name(self.path) else {"documents"}
 
     def items(self) -> Iterator[SuiteItem]:
-        return self._text_items() if self.matches_name(self.path) else self._json_items()
+        if self.matches_name(self.path):
+            yield from self._text_items()
+            return
+        for number, (_, fields) in enumerate(json_items(self, first_segment=1), 1):
+            yield self.item(number, **fields)
 
     @classmethod
     def published_counts(cls, name: str, items: Sequence[SuiteItem]) -> dict[str, int] | None:
@@ -83,62 +86,6 @@ class ContraPro(Suite):
                 weighted_average("CP_avg", result.dataset, result, far, dict.fromkeys(far, 1)),
             ]
         return found
-
-    # JSON
-
-    def _json_items(self) -> Iterator[SuiteItem]:
-        entries = entries_of(self.content, self.path)
-        documents = self._documents()
-        wrong_counts: set[int] = set()
-        for number, entry in enumerate(entries, 1):
-            where = f"{self.path}, item {number}"
-            wrong = self._contrastive(entry, where)
-            wrong_counts.add(len(wrong))
-            if not wrong or len(wrong_counts) > 1:
-                expected = f"{min(wrong_counts - {len(wrong)})} as in the items before" if wrong else "at least one"
-                raise DataError(
-                    f"{where}: {len(wrong)} contrastive translations, expected {expected}; the file seems to be cut or "
-                    "altered"
-                )
-            yield self._json_item(number, entry, wrong, documents, where)
-
-    def _json_item(
-        self, number: int, entry: dict, wrong: list[str], documents: SuiteDocuments | None, where: str
-    ) -> SuiteItem:
-        doc_id, segment = field_of(entry, "document id", str, where), field_of(entry, "segment id", int, where)
-        source = field_of(entry, "src segment", str, where)
-        around = documents.around(doc_id, segment, source, where) if documents else Surroundings()
-        languages = documents.languages if documents else (None, _language_ending(doc_id))
-        pronouns = [entry.get("src pronoun"), entry.get("ref pronoun")]
-        inside = field_of(entry, "intrasegmental", bool, where, optional=True)
-        return self.item(
-            number,
-            source=(*around.source, source),
-            target_context=around.target,
-            candidates=(field_of(entry, "ref segment", str, where), *wrong),
-            phenomenon=":".join(pronouns).lower() if all(isinstance(one, str) for one in pronouns) else self.name,
-            distance=field_of(entry, "ante distance", int, where, optional=True),
-            labels={} if inside is None else {"intrasegmental": "yes" if inside else "no"},
-            index=segment - 1,
-            source_after=around.source_after,
-            target_after=around.target_after,
-            group=doc_id,
-            languages=languages,
-            location=where,
-        )
-
-    @staticmethod
-    def _contrastive(entry: dict, where: str) -> list[str]:
-        errors = field_of(entry, "errors", list, where)
-        return [field_of(error, "contrastive", str, f"{where}, error {i}") for i, error in enumerate(errors, 1)]
-
-    def _documents(self) -> SuiteDocuments | None:
-        if self.documents is None and not self.context and not self.future_context:
-            return None
-        path = self.path.with_name("documents.jsonl") if self.documents is None else Path(self.documents)
-        return SuiteDocuments(path, self.path, self.context, self.future_context)
-
-    # Text
 
     def _text_items(self) -> Iterator[SuiteItem]:
         name = TEXT.fullmatch(self.path.name)[1]
@@ -181,9 +128,3 @@ def _properties(block: Block, context: int, record: SuiteItem | None) -> dict:
                 f"{block.where}: {text!r} is not {other!r}, {record.location}; the files are not of one suite"
             )
     return {name: getattr(record, name) for name in ("phenomenon", "distance", "labels", "index", "group")}
-
-
-def _language_ending(doc_id: str) -> str | None:
-    """The language that ends a document id such as `1999_1_2.de`."""
-    found = re.search(r"\.([a-z]{2})$", doc_id)
-    return found[1] if found else None

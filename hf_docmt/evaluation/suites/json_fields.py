@@ -14,11 +14,12 @@ def entries_of(content: object, path: str | Path) -> list[dict]:
 
 
 def blocks_of(content: object, path: str | Path) -> dict[str, dict]:
-    """A JSON value as an object of blocks, at least one, each an object."""
+    """A JSON value as an object of blocks, at least one, each an object; where all keys are numbers, in their order."""
     _check_kind(content, path, dict, "object of blocks")
     for key, block in content.items():
         _check_object(block, f"{path}, block {key}")
-    return content
+    numbered = all(key.isdecimal() for key in content)
+    return {key: content[key] for key in sorted(content, key=int)} if numbered else content
 
 
 def field_of(entry: object, key: str, kind: type, where: str, optional: bool = False):

@@ -1,20 +1,24 @@
-"""Lopes et al. (2020): French pronouns il, elle, ils and elles, as text files with context in files beside them."""
+"""Lopes et al. (2020): French pronouns il, elle, ils and elles, as text files with their context, or as JSON."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from hf_docmt.evaluation.suites.items import SuiteItem
+from hf_docmt.evaluation.suites.contrapro_json import json_items
+from hf_docmt.evaluation.suites.items import SuiteItem, same_text
+from hf_docmt.evaluation.suites.json_fields import field_of
 from hf_docmt.evaluation.suites.parallel_text import (
+    Block,
     ParallelText,
     Sides,
     context_of,
+    find_records,
     nearest,
     read_contexts,
     read_parallel_text,
 )
 from hf_docmt.evaluation.suites.replaced_pronouns import replaced_pronouns
-from hf_docmt.evaluation.suites.suite import Suite
+from hf_docmt.evaluation.suites.suite import Suite, read_json
 from hf_docmt.files import DataError
 
 PRONOUNS = ("il", "elle", "ils", "elles")
@@ -34,24 +38,57 @@ class Lopes(Suite):
 
     `context_file` is N of the context files to read; by default `context`, else the next larger that is there, of which
     the nearest sentences are taken, or the largest, which has fewer than `context`. The group of an item are those with
-    one context in the largest files, whichever are read; None without files.
+    one context in the largest files, whichever are read; None without files. Distances and whether the antecedent is in
+    the same sentence are in `records`, the JSON, whose items the text files hold document by document, in the order in
+    which the documents come first.
+
+    JSON is that of ContraPro with French pronouns, one error an item and `segment id` counted from 0; the context is
+    taken from `documents` as there. The items of one current sentence are a group.
+
+    The set from the UN corpus (`UN-corpus`, `UN-testset-enfr.json`) has the same formats, but no known distances, and
+    not the counts of the set from subtitles.
     """
 
     format = "lopes"
     title = "Lopes"
     unit = "context"
-    options = {"context_file": "text files of Lopes"}
+    options = {
+        "context_file": "text files of Lopes",
+        "records": "text files of Lopes",
+        "documents": "JSON of Lopes",
+    }
 
     @classmethod
     def matches_name(cls, path: Path) -> bool:
         return path.is_dir() or path.name.endswith(ENDINGS)
 
     @classmethod
-    def published_counts(cls, name: str, items: Sequence[SuiteItem]) -> Mapping[str, int]:
-        """The same under any name."""
-        return COUNTS
+    def matches_json(cls, content: object) -> bool:
+        first = content[0] if isinstance(content, list) and content else None
+        pronoun = first.get("ref pronoun") if isinstance(first, dict) and "src segment" in first else None
+        return isinstance(pronoun, str) and pronoun.lower() in PRONOUNS
+
+    def accepted_options(self) -> set[str]:
+        return {"context_file", "records"} if self.matches_name(self.path) else {"documents"}
+
+    @classmethod
+    def published_counts(cls, name: str, items: Sequence[SuiteItem]) -> Mapping[str, int] | None:
+        """The same under any name, but for the set from the UN corpus."""
+        return None if name.startswith("UN-") else COUNTS
 
     def items(self) -> Iterator[SuiteItem]:
+        return self._text_items() if self.matches_name(self.path) else self._json_items()
+
+    def _json_items(self) -> Iterator[SuiteItem]:
+        for number, (entry, fields) in enumerate(json_items(self, first_segment=0), 1):
+            pronoun = field_of(entry, "ref pronoun", str, fields["location"]).lower()
+            group = f"{fields['group']}:{fields['index']}"
+            languages = fields["languages"] if fields["languages"][0] else LANGUAGES
+            if (fields["distance"] or 0) < 0:  # where it is not known, whether it is in the sentence is not, either
+                fields |= {"distance": None, "labels": {}}
+            yield self.item(number, **fields | {"phenomenon": pronoun, "group": group, "languages": languages})
+
+    def _text_items(self) -> Iterator[SuiteItem]:
         path = _current_file(self.path)
         name = path.name.removesuffix(CURRENT)
         current = read_parallel_text(path, path.with_name(f"{name}.current.trg"))
@@ -60,6 +97,7 @@ class Lopes(Suite):
         files = _context_files(path, name, size)
         contexts = read_contexts(*files, current, size) if size else [((), ())] * len(current.source)
         groups = _groups(path, name, current, size, contexts)
+        records = self._recorded_items(path, name, len(current.source) // 2)
         for number, block in enumerate(blocks, 1):
             before = context_of(block, contexts, files[0])
             _check_sides(before, block.where, files)
@@ -71,12 +109,25 @@ class Lopes(Suite):
                 target_context=target,
                 candidates=tuple(block.candidates),
                 phenomenon=replaced_pronouns(block.candidates[0], block.candidates[1:], PRONOUNS, block.where),
-                distance=None,
+                **_recorded(records[number - 1], block),
                 index=len(before[0]) + (len(before[0]) == size),
                 group=groups[number - 1],
                 languages=LANGUAGES,
                 location=block.where,
             )
+
+    def _recorded_items(self, path: Path, name: str, items: int) -> list[SuiteItem | None]:
+        """The items of the JSON in the order of the text files; None for each where there is no JSON."""
+        records = find_records(path, name) if self.records is None else Path(self.records)
+        if records is None:
+            return [None] * items
+        documents: dict[str, list[SuiteItem]] = {}
+        for item in Lopes(records, context=0, content=read_json(records)).items():
+            documents.setdefault(item.group.rpartition(":")[0], []).append(item)
+        found = [item for group in documents.values() for item in group]
+        if len(found) != items:
+            raise DataError(f"{path}: {items} items, {len(found)} in {records}; the files are not of one set")
+        return found
 
     def _context_size(self, path: Path, name: str) -> int:
         sizes, asked = _sizes(path, name), self.context_file
@@ -87,6 +138,18 @@ class Lopes(Suite):
                 f"{path}: {wanted} and .trg are needed beside it, found {found}; add them, or take context=0"
             )
         return asked or next((size for size in sizes if size >= self.context), sizes[-1])
+
+
+def _recorded(record: SuiteItem | None, block: Block) -> dict:
+    """Distance and labels of an item of the text files; DataError where its texts are not those of its record."""
+    if record is None:
+        return {"distance": None}
+    for text, other in zip((block.source, *block.candidates), (record.source[-1], *record.candidates), strict=True):
+        if not same_text(text, other):
+            raise DataError(
+                f"{block.where}: {text!r} is not {other!r}, {record.location}; the files are not of one set"
+            )
+    return {"distance": record.distance, "labels": record.labels}
 
 
 def _current_file(path: Path) -> Path:
