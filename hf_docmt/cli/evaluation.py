@@ -192,6 +192,12 @@ def cxmi(
     source_lang: Lang = None,
     target_lang: Lang = None,
     context: Context = None,
+    conditions: Conditions = "true",
+    normalization: Annotated[
+        str,
+        typer.Option(help="Of a sentence's tokens: sum; mean (released code of Fernandes et al.)."),
+    ] = "sum",
+    details: Details = None,
     option: Options = None,
     output: Output = None,
     as_json: AsJson = False,
@@ -206,7 +212,8 @@ def cxmi(
     check_writable_file(output or "-")
     system = load_system(model, context=context, option_pairs=option, prompt_languages=(source_lang, target_lang))
     languages = languages_of(system, source_lang, target_lang)
-    report = cxmi_report(system, read_documents(path=documents, **languages), dataset=Path(documents).stem, **languages)
+    options = {"normalization": normalization, "conditions": conditions.split(","), "details": details, **languages}
+    report = cxmi_report(system, read_documents(path=documents, **languages), dataset=Path(documents).stem, **options)
     print_report(report, as_json, output)
 
 

@@ -20,7 +20,7 @@ Context = Annotated[
 ]
 Details = Annotated[
     str | None,
-    typer.Option(help="JSON lines to write texts, scores and verdict of every item to; a run goes on from its own."),
+    typer.Option(help="JSON lines with texts, scores and verdict of every item; what is there is not scored again."),
 ]
 Limit = Annotated[int | None, typer.Option(min=1, help="At most so many items of each suite, the first ones.")]
 Lang = Annotated[str | None, typer.Option(help="Language code, for example en; default: that of the model.")]

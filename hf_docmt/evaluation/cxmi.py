@@ -3,69 +3,25 @@
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 from datasets import Dataset
 
 from hf_docmt import __version__
-from hf_docmt.evaluation.conditions import with_context
+from hf_docmt.evaluation.conditions import condition_label, with_context
+from hf_docmt.evaluation.details import DetailsFile
 from hf_docmt.evaluation.document_items import document_items
-from hf_docmt.evaluation.suites import SuiteItem, check_language, labels_of
+from hf_docmt.evaluation.pointwise_cxmi import PointwiseCXMI, pointwise_cxmi, word_gains
+from hf_docmt.evaluation.suites import check_language
 from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.systems import System
-from hf_docmt.evaluation.systems.log_probabilities import NORMALIZATIONS, normalized
-from hf_docmt.evaluation.systems.token_texts import word_spans
+from hf_docmt.evaluation.systems.log_probabilities import NORMALIZATIONS
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics, score_function
-
-
-@dataclass(frozen=True)
-class PointwiseCXMI:
-    """What context adds to the log-probability of each token of a reference translation, in nats."""
-
-    item_id: str
-    tokens: tuple[str, ...]  # of the current sentence, its end token last
-    with_context: tuple[float, ...]
-    without_context: tuple[float, ...]
-    group: str | None = None
-    labels: dict = field(default_factory=dict)
-
-    @property
-    def gains(self) -> tuple[float, ...]:
-        """P-CXMI of every token (Fernandes et al. 2023): log q(y_t | x, C) - log q(y_t | x)."""
-        return tuple(given - alone for given, alone in zip(self.with_context, self.without_context))
-
-    def gain(self, normalization: str = "sum") -> float:
-        """P-CXMI of the sentence: the sum of its tokens' (or their `mean`)."""
-        return normalized(self.gains, normalization)
-
-
-def pointwise_cxmi(system: System, items: Sequence[SuiteItem]) -> list[PointwiseCXMI]:
-    """The right candidate of every item, forced with its context (gold target context) and with none.
-
-    Meant for one model that was trained with and without context (Fernandes et al. 2021); with others the
-    difference also holds how foreign a missing context is to the model. ValueError names an item with scores that are
-    not finite.
-    """
-    given = [replace(item, candidates=(item.candidates[item.correct],), correct=0) for item in items]
-    found = []
-    with_it, without, texts = (
-        system.token_log_probabilities(given),
-        system.token_log_probabilities(with_context(given, "empty")),
-        system.token_texts(given),
-    )
-    for item, (full,), (alone,), (tokens,) in zip(given, with_it, without, texts):
-        if len(full) != len(alone) or not all(map(math.isfinite, [*full, *alone])):
-            raise ValueError(
-                f"{item.where}: log-probabilities {full} with context and {alone} without; expected as many, all "
-                "finite: check the model's weights and separator"
-            )
-        found.append(PointwiseCXMI(item.item_id, tuple(tokens), tuple(full), tuple(alone), item.group, labels_of(item)))
-    return found
 
 
 def cxmi_result(
@@ -75,19 +31,19 @@ def cxmi_result(
     dataset: str,
     split: str = "all",
     normalization: str = "sum",
+    context: str = "true",
     samples: int = 1000,
     seed: int = 1,
 ) -> Result:
     """CXMI of a system as a report result: the mean of its sentences' P-CXMI, in nats, with a bootstrap interval.
 
     Fernandes et al. (2021): a sentence counts by the `sum` over its tokens, N is the number of sentences;
-    their released code takes each sentence's `mean` over tokens instead. Documents are resampled.
+    their released code takes each sentence's `mean` over tokens instead. `context` names the one that was given where
+    it is not the `true` one. Documents are resampled.
     """
-    if normalization not in NORMALIZATIONS or not found:
-        raise ValueError(
-            f"normalization {normalization!r} and {len(found)} sentences: expected {' or '.join(NORMALIZATIONS)}, and "
-            "at least one sentence"
-        )
+    _check_normalization(normalization)
+    if not found:
+        raise ValueError("CXMI of 0 sentences: expected at least one")
     parts: dict[str, list[PointwiseCXMI]] = defaultdict(list)
     for one in found:
         for name, value in one.labels.items():
@@ -99,6 +55,7 @@ def cxmi_result(
         "sentence": normalization,
         "tokens": "current",
         "target-context": reach.target,
+        **({} if context == "true" else {"context": context}),
         "without": "empty",
         "past": context_name(reach.past),
         "future": reach.future,
@@ -121,35 +78,21 @@ def cxmi_result(
     )
 
 
-def word_gains(found: Sequence[PointwiseCXMI], least: int = 5) -> list[tuple[str, float, int]]:
-    """(word, mean P-CXMI, how often) of words seen at least so often, those that profit most first.
-
-    The gain of a word, or of a run of punctuation, is the sum over its tokens; a token counts for the word in which it
-    begins, one that adds no text for the word before it. The end token is a word of its own.
-    """
-    gains: dict[str, list[float]] = defaultdict(list)
-    for one in found:
-        *tokens, end = (token.replace("\ufffd", "") for token in one.tokens)
-        text = "".join(tokens)
-        words = word_spans(text)
-        sums, position, number = [0.0] * len(words), 0, 0
-        for token, gain in zip(tokens, one.gains):
-            begin = position + len(token) - len(token.lstrip())
-            while token.strip() and number + 1 < len(words) and words[number + 1][0] <= begin:
-                number += 1
-            position += len(token)
-            if words:
-                sums[number] += gain
-        for (start, stop), gain in zip(words, sums):
-            gains[text[start:stop]].append(gain)
-        gains[end].append(one.gains[-1])
-    means = [(word, math.fsum(some) / len(some), len(some)) for word, some in gains.items() if len(some) >= least]
-    return sorted(means, key=lambda row: (-row[1], row[0]))
-
-
-def cxmi_report(system: System, documents: Dataset, *, source_lang: str, target_lang: str, dataset: str) -> Report:
+def cxmi_report(
+    system: System,
+    documents: Dataset,
+    *,
+    source_lang: str,
+    target_lang: str,
+    dataset: str,
+    normalization: str = "sum",
+    conditions: Sequence[str] = ("true",),
+    details: str | Path | None = None,
+    seed: int = 0,
+) -> Report:
     """The report of what context adds to the log-probability of references: CXMI, with the words that gain most.
 
+    One result for each of `conditions`, see `pointwise_cxmi`; `details` is a `DetailsFile` of every sentence.
     ValueError: documents of other languages than the system's.
 
     >>> languages = {"source_lang": "en", "target_lang": "de"}
@@ -157,6 +100,7 @@ def cxmi_report(system: System, documents: Dataset, *, source_lang: str, target_
     >>> report.results[0].metric
     'CXMI'
     """
+    _check_normalization(normalization)
     items = document_items(
         documents,
         source_lang=source_lang,
@@ -165,11 +109,23 @@ def cxmi_report(system: System, documents: Dataset, *, source_lang: str, target_
         future_context=system.context.future,
     )
     check_language(items, *system.languages)
-    found = pointwise_cxmi(system, items)
-    gains = [list(row) for row in word_gains(found)[:20]]
-    result = cxmi_result(system, found, dataset=dataset).with_details({"gains": gains})
+    for condition in conditions:  # tried before the first one is scored
+        with_context(items, condition, seed)
+    results, file = [], DetailsFile(details)
+    for condition in conditions:
+        found = pointwise_cxmi(system, items, condition, seed, file)
+        label = condition_label(condition, seed)
+        result = cxmi_result(system, found, dataset=dataset, normalization=normalization, context=label)
+        results.append(result.with_details({"gains": [list(row) for row in word_gains(found)[:20]]}))
+    file.finish()
     data = {"documents": len(documents), "source_lang": source_lang, "target_lang": target_lang}
-    return Report(model=system.describe(), data=data, results=[result])
+    return Report(model=system.describe(), data=data, results=results)
+
+
+def _check_normalization(normalization: str) -> None:
+    known = [name for name in NORMALIZATIONS if not name.startswith("window")]  # a sentence has no other tokens
+    if normalization not in known:
+        raise ValueError(f"unknown normalization {normalization!r}: expected {' or '.join(known)}")
 
 
 def _rows(found: Sequence[PointwiseCXMI], normalization: str) -> tuple[list[str], list[list[float]]]:

@@ -108,10 +108,23 @@ def test_ctxpro_of_a_model(run, model, tmp_path):
     assert code == 1 and "1 lines for 2 items" in err
 
 
-def test_cxmi_of_a_model(run, model, documents):
+def test_cxmi_of_a_model(run, model, documents, tmp_path):
     code, out, _ = run("cxmi", model, documents, "--json")
     (result,) = json.loads(out)["results"]
     assert code == 0 and (result["metric"], result["n"]) == ("CXMI", 2) and "past:1" in result["signature"]
+    options = (
+        "--normalization",
+        "mean",
+        "--conditions",
+        "true,random",
+        "--details",
+        tmp_path / "words.jsonl",
+        "--json",
+    )
+    code, out, _ = run("cxmi", model, documents, *options)
+    true, random = json.loads(out)["results"]
+    assert code == 0 and "sentence:mean" in true["signature"] and "context:random, seed 0" in random["signature"]
+    assert len((tmp_path / "words.jsonl").read_text().splitlines()) == 4
     code, out, err = run("cxmi", model, documents, "--source-lang", "de", "--target-lang", "en")
     assert code == 1 and out == "" and "item a:1: the source language is 'de', the model's 'en'" in err
 

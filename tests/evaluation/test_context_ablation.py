@@ -1,5 +1,6 @@
 """Replaced contexts, accuracy under each, CXMI and P-CXMI: by hand, by a slow loop, and with bad input."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -12,8 +13,9 @@ from hf_docmt import registry
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.evaluation.conditions import CONDITIONS, with_context
 from hf_docmt.evaluation.context_ablation import context_results
-from hf_docmt.evaluation.cxmi import PointwiseCXMI, cxmi_result, pointwise_cxmi, word_gains
+from hf_docmt.evaluation.cxmi import cxmi_report, cxmi_result
 from hf_docmt.evaluation.document_items import document_items
+from hf_docmt.evaluation.pointwise_cxmi import PointwiseCXMI, pointwise_cxmi, sentence_words, word_gains
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.systems import ContextReach, DocMTSystem
 from hf_docmt.reports.resampling import bootstrap_interval
@@ -207,7 +209,7 @@ def test_cxmi_by_hand():
     mean = cxmi_result(FakeSystem(), found, dataset="d", normalization="mean")
     assert mean.value == pytest.approx((1.5 - 1.0 + 0.5 + 0.5) / 4)  # as the released code
     assert "sentence:mean" in str(mean.signature)
-    with pytest.raises(ValueError, match="normalization 'max' and 4 sentences: expected sum or mean"):
+    with pytest.raises(ValueError, match="unknown normalization 'max': expected sum or mean"):
         cxmi_result(FakeSystem(), found, dataset="d", normalization="max")
     with pytest.raises(ValueError, match="0 sentences"):
         cxmi_result(FakeSystem(), [], dataset="d")
@@ -237,6 +239,7 @@ def test_words_that_profit():
     found = [PointwiseCXMI(f"i{i}", tokens, gains, (0.0,) * 8, None, {}) for i in range(2)]
     expected = {"Sie": 1.25, "schläft": 2.5, ",": 0.125, "nicht": -1.0, ".": 4.0, "</s>": 8.0}
     assert {word: (gain, n) for word, gain, n in word_gains(found, least=2)} == {w: (g, 2) for w, g in expected.items()}
+    assert dict(sentence_words(found[0])) == expected
     assert [word for word, *_ in word_gains(found, least=2)][:3] == ["</s>", ".", "schläft"]
     assert word_gains(found, least=3) == []
     empty = [PointwiseCXMI("i", (" ", "</s>"), (1.0, 2.0), (0.0, 0.0), None, {})]
@@ -298,3 +301,53 @@ def test_cxmi_of_a_model_equals_a_slow_loop():
         assert one.tokens[-1] == "</s>" and len(one.tokens) == len(full)
         assert "".join(one.tokens[:-1]).removeprefix("<bod>").strip() == given.candidates[0]
     assert any(abs(gain) > 1e-3 for gain in found[1].gains)
+
+
+def test_report_as_the_released_code(tmp_path):
+    """The mean over sentences of the mean with context less that without, for the true and for random contexts."""
+    documents = documents_of(*((["w6 w7", "w8", "w9 w10"], ["w7 w6", "w9 w9", "w6"]) for _ in range(4)))
+    languages = {"source_lang": "en", "target_lang": "de"}
+    system, path = ReportedSystem(), tmp_path / "details.jsonl"
+    options = {"normalization": "mean", "conditions": ("true", "random"), "details": path}
+    report = cxmi_report(system, documents, dataset="d", **languages, **options)
+    items = document_items(documents, past_context=3, **languages)
+    for result, condition in zip(report.results, ("true", "random"), strict=True):
+        sentences = []
+        for given, alone in zip(with_context(items, condition), with_context(items, "empty"), strict=True):
+            scores = [system.scores(one, one.candidates[0]) for one in (given, alone)]
+            sentences.append(np.mean(scores[0]) - np.mean(scores[1]))
+        assert result.value == pytest.approx(np.mean(sentences), abs=1e-12) and result.value != 0
+        assert result.signature["sentence"] == "mean" and result.details["gains"]
+    assert [result.signature.get("context") for result in report.results] == [None, "random, seed 0"]
+    records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert [record["context"] for record in records] == ["true"] * 12 + ["random, seed 0"] * 12
+    for record in records:
+        assert [word for word, _ in record["words"]] == [*record["reference"].split(), "</s>"]
+        gains = np.subtract(record["with_context"], record["without_context"])
+        assert sum(gain for _, gain in record["words"]) == pytest.approx(gains.sum())
+    again = cxmi_report(system, documents, dataset="d", **languages, **options)
+    assert [one.to_dict() for one in again.results] == [one.to_dict() for one in report.results]
+    with pytest.raises(ValueError, match="unknown normalization 'window-mean': expected sum or mean"):
+        cxmi_report(system, documents, dataset="d", normalization="window-mean", **languages)
+
+
+class ReportedSystem(FakeSystem):
+    """Tokens are words with a blank before each; context helps the more, the more different words it has."""
+
+    languages = (None, None)
+
+    def token_log_probabilities(self, items):
+        return [[self.scores(one, candidate) for candidate in one.candidates] for one in items]
+
+    def scores(self, one, candidate):
+        helpful = 0.1 * len(set(" ".join(one.source[:-1]).split()))
+        return [helpful - 1 - 0.01 * n for n in range(len(candidate.split()))] + [-0.25]
+
+    def token_texts(self, items):
+        return [[[f" {word}" for word in c.split()] + ["</s>"] for c in one.candidates] for one in items]
+
+    def describe(self):
+        return {"name": self.name}
+
+    def fingerprint(self):
+        return "fake"
