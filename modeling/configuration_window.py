@@ -13,7 +13,13 @@ class WindowConfig(SegmentConfig):
     no others) or `absolute` (the encodings of `position_type` at the input). `alignment` is what decoding and scoring
     align to the source by: `one_to_one`, `linear` (by `length_ratio`, source tokens per target token; None means the
     average of the training data, which training finds and stores) or `sentence` (from the start of the source sentence
-    with the same number); training has the lengths of both sides and takes their ratio.
+    with the same number); training has the lengths of both sides and takes their ratio. Validation while a model is
+    trained is scoring, so its loss, by which the best checkpoint is chosen, is that of `alignment`, which search uses;
+    the paper does not say which one it validates with.
+
+    Through E encoder and D decoder layers a prediction depends on w D target tokens before the last one, and on the
+    source from w (E + D) tokens before the aligned one to w (E + 1) after it (with `one_to_one`): 2 w E + w D + w + 1
+    tokens. The paper's effective context size, 2 w E + w D, leaves out the w of the attention to the source.
     """
 
     model_type = "docmt-window"

@@ -517,3 +517,26 @@ def test_prompts_are_read_whole():
     inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]]), "decoder_input_ids": torch.tensor([[2, 9, SEP, 7]])}
     with pytest.raises(ValueError, match="prefill_chunk_size must be None, got 2"):
         model.generate(**inputs, prefill_chunk_size=2, max_new_tokens=2)
+
+
+@torch.no_grad()
+def test_reach_through_all_layers():
+    """Source tokens that a prediction depends on: w (E + D) before the aligned one, w (E + 1) after it; w D targets."""
+    window, encoder, decoder, place = 2, 2, 3, 20
+    sizes = {"window": window, "encoder_layers": encoder, "decoder_layers": decoder}
+    model = build("window", alignment="one_to_one", **sizes)
+    source, target = torch.full((1, 45), 7), torch.full((1, 45), 9)
+    before = model(input_ids=source, decoder_input_ids=target).logits[0, place]
+    reached = {"source": [], "target": []}
+    for side, ids in (("source", source), ("target", target)):
+        for position in range(45):
+            changed = ids.clone()
+            changed[0, position] = 11
+            sides = {"input_ids": source, "decoder_input_ids": target}
+            sides["input_ids" if side == "source" else "decoder_input_ids"] = changed
+            if not torch.equal(model(**sides).logits[0, place], before):
+                reached[side].append(position)
+    first, last = place - window * (encoder + decoder), place + window * (encoder + 1)
+    assert reached["source"] == list(range(first, last + 1))
+    assert len(reached["source"]) == 2 * window * encoder + window * decoder + window + 1
+    assert reached["target"] == list(range(place - window * decoder, place + 1))
