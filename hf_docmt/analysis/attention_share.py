@@ -1,7 +1,7 @@
 """Share of cross-attention that goes to the source of the current sentence (Herold and Ney 2023, table 1)."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -11,13 +11,16 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import __version__, registry
 from hf_docmt.analysis.model_hooks import eager_attention, forward_hooks, modules_named
+from hf_docmt.analysis.recorded_search import RecordedSearch, record_search
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
 
 SENTENCE_INDEX = "hf_docmt.modeling.segments:sentence_index"
 CROSS_ATTENTION = "encoder_attn"  # name of the module in every decoder layer
+TARGETS = ("reference", "search")
 DECIMALS = 4  # of the percentages in a report
+NOT_OF_THE_MODEL = ("labels", "label_weights", "is_counted")  # what a batch has beside the inputs of forward
 
 
 @dataclass(frozen=True)
@@ -26,12 +29,15 @@ class AttentionShare:
 
     `shares` (N, N): while sentence n of the target is written, to sentence m of the source, over layers and heads; a
     row sums to 100, or is zero where no segment has that target sentence. `heads` (layers, heads): to the source
-    sentence of the same number, over all target tokens. `tokens` (N,): target tokens of each sentence n.
+    sentence of the same number, over all target tokens. `tokens` (N,): target tokens of each sentence n. `strategy` and
+    `beams`: of the search that wrote the target, None for references.
     """
 
     shares: np.ndarray
     heads: np.ndarray
     tokens: np.ndarray
+    strategy: str | None = None
+    beams: int | None = None
 
     @property
     def value(self) -> float:
@@ -46,7 +52,8 @@ class AttentionShare:
         parts = {f"sentence={n + 1}": Part(round(share, DECIMALS), tokens[n]) for n, share in diagonal}
         parts |= {f"layer={i + 1}": Part(round(share, DECIMALS), sum(tokens)) for i, share in enumerate(layers)}
         matrices = {"shares": self.shares, "heads": self.heads}
-        signature = {"attention": "cross", "to": "same sentence", "unit": "target token", "target": "reference"}
+        target = "reference" if self.strategy is None else "search"
+        signature = {"attention": "cross", "to": "same sentence", "unit": "target token", "target": target}
         return Result(
             task="context use",
             dataset=dataset,
@@ -55,30 +62,49 @@ class AttentionShare:
             value=self.value,
             signature=Signature.of({**signature, "version": __version__}),
             n=sum(tokens),
+            strategy=self.strategy,
+            beams=self.beams,
             breakdown=parts,
             details={name: matrix.round(DECIMALS).tolist() for name, matrix in matrices.items()},
         )
 
 
 def attention_share(
-    model: PreTrainedModel, documents: Dataset, tokenizer: PreTrainedTokenizerBase, max_tokens: int = 4096
+    model: PreTrainedModel,
+    documents: Dataset,
+    tokenizer: PreTrainedTokenizerBase,
+    max_tokens: int = 4096,
+    target: str = "reference",
+    strategy: str | None = None,
+    **search,
 ) -> AttentionShare:
-    """Cross-attention of a model of any architecture, on documents cut as in its training, references forced.
+    """Cross-attention of a model of any architecture, while references are forced or translations are searched.
 
     Herold and Ney (2023), section 3.1: how much of the attention is paid to the n-th source sentence while the n-th
-    target sentence is written. A separator belongs to the sentence it ends, so no weight is left out. There it is
-    measured while decoding; here the target is the reference, so that systems differ by their attention alone.
+    target sentence is written. A separator belongs to the sentence it ends, so no weight is left out. The paper's table
+    1 is measured while decoding, `target="search"`: documents are translated by `strategy` (None: the model's own) and
+    `search`, further arguments of `translate_documents`, nothing is repaired, and the attention is that of the chosen
+    hypotheses. With `target="reference"` documents are cut as in training and systems differ by their attention alone.
 
     A layer's weights are reduced as soon as they are computed and never kept. Batches have up to `max_tokens` source
     and target tokens. The model runs with eager attention and afterwards has its own again. ValueError: no
     cross-attention, or one that does not give its weights (see `ShareCounter`), or a source of the current sentence
-    alone, to which all attention goes.
+    alone, to which all attention goes; a search for references, or a strategy that is not recorded.
     """
+    if target not in TARGETS:
+        raise ValueError(f"target must be one of {', '.join(TARGETS)}, got {target!r}")
+    if target == "reference" and (strategy is not None or search):
+        raise ValueError("strategy and other settings of the search are for target='search'; leave them out")
     if registry.for_config(model.config).separate_context:
         raise ValueError(
             f"{model.config.model_type} reads context sentences separately from the source, so all of its "
             "cross-attention goes to the current sentence; give a model that reads several sentences as one segment"
         )
+    if target == "search":
+        found = record_search(model, documents, tokenizer, strategy, **search)
+        with model.search_alignment(search.get("alignment")):
+            shares = count_shares(model, search_batches(model.config, found, max_tokens))
+        return replace(shares, strategy=found.strategy, beams=found.beams)
     examples = registry.for_config(model.config).examples(documents, tokenizer, model.config)
     collate = registry.for_config(model.config).collator(model.config, tokenizer)
     sampler = TokenBudgetBatchSampler(examples.side_lengths, max_tokens, shuffle=False)
@@ -93,8 +119,27 @@ def count_shares(model: PreTrainedModel, batches: Iterable[dict[str, torch.Tenso
         for batch in batches:
             batch = {name: value.to(device) for name, value in batch.items()}
             counter.start_batch(batch)
-            model(**{name: value for name, value in batch.items() if name not in ("labels", "label_weights")})
+            model(**{name: value for name, value in batch.items() if name not in NOT_OF_THE_MODEL})
     return counter.shares()
+
+
+def search_batches(config, found: RecordedSearch, max_tokens: int) -> Iterator[dict[str, torch.Tensor]]:
+    """What was searched as batches: sources, what the decoder read, and which of its predictions the search made."""
+    lengths = np.array([(len(one.source), len(one.read)) for one in found.segments])
+    for batch in TokenBudgetBatchSampler(lengths, max_tokens, shuffle=False):
+        segments = [found.segments[number] for number in batch]
+        tensors = {}
+        for name, rows in (("", [one.source for one in segments]), ("decoder_", [one.read for one in segments])):
+            tensors[f"{name}input_ids"] = padded_rows(rows, config.pad_token_id)  # (B, S), (B, T)
+            tensors[f"{name}attention_mask"] = padded_rows([[1] * len(row) for row in rows], 0)
+        tensors["labels"] = padded_rows([one.written for one in segments], -100)
+        tensors["is_counted"] = padded_rows([one.is_predicted for one in segments], 0).bool()
+        yield tensors
+
+
+def padded_rows(rows: list[list[int]], value: int) -> torch.Tensor:
+    """Rows of different lengths, filled on the right: (B, longest)."""
+    return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], True, value)
 
 
 class ShareCounter:
@@ -118,7 +163,7 @@ class ShareCounter:
         return [(module, self.hook(layer)) for layer, module in enumerate(attentions)]
 
     def start_batch(self, batch: dict[str, torch.Tensor]) -> None:
-        """Find the sentence of every token of a batch; target tokens are those of the labels."""
+        """Find the sentence of every token of a batch; target tokens are those of the labels, or of `is_counted`."""
         config, labels = self.config, batch["labels"]
         self.source = self.sentence_index(batch["input_ids"], config.sep_token_id)  # (B, S)
         target = self.sentence_index(labels, config.sep_token_id)  # (B, T)
@@ -126,7 +171,7 @@ class ShareCounter:
             target = target + self.source.max(dim=1, keepdim=True).values - config.future_context
         self.size = int(max(self.source.max(), target.max())) + 1  # N
         sentences = torch.nn.functional.one_hot(target, self.size)  # (B, T, N)
-        self.target = (sentences * (labels != -100)[..., None]).double()
+        self.target = (sentences * batch.get("is_counted", labels != -100)[..., None]).double()
         self.tokens = padded_sum(self.tokens, self.target.sum(dim=(0, 1)).cpu())
 
     def hook(self, layer: int):

@@ -15,7 +15,18 @@ from hf_docmt.cli.loading import (
     load_model,
     load_system,
 )
-from hf_docmt.cli.options import AsJson, Lang, Model, Options, Output, Picture, ReferencedDocuments, item_range
+from hf_docmt.cli.options import (
+    AsJson,
+    Beams,
+    Lang,
+    Model,
+    Options,
+    Output,
+    Picture,
+    ReferencedDocuments,
+    Strategy,
+    item_range,
+)
 from hf_docmt.cli.output import check_files, print_report, print_table
 
 
@@ -56,6 +67,11 @@ def rationales(
 def attention_share(
     model: Model,
     documents: ReferencedDocuments,
+    target: Annotated[
+        str, typer.Option(help="reference, or search for the attention while decoding, as in the paper.")
+    ] = "reference",
+    strategy: Strategy = None,
+    beams: Beams = None,
     picture: Picture = None,
     output: Output = None,
     as_json: AsJson = False,
@@ -66,7 +82,8 @@ def attention_share(
 
     check_files(picture, output)
     source = AnalysisInput(model, documents)
-    found = measure(*source.arguments)
+    search = {name: value for name, value in {"strategy": strategy, "num_beams": beams}.items() if value is not None}
+    found = measure(*source.arguments, target=target, **search)
     print_report(source.report(found.result(source.dataset)), as_json, output)
     if picture:
         draw_attention_share(found, picture, title=source.title)

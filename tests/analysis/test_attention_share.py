@@ -146,3 +146,97 @@ def test_result_and_picture(tmp_path):
     assert "lst, talks" in text and f"same sentence: {found.value:.1f} %" in text and "source sentence" in text
     with pytest.raises(ValueError, match="ends in .png or .svg, got '.pdf'"):
         draw_attention_share(found, tmp_path / "share.pdf")
+
+
+# While decoding
+
+DECODED = {
+    "full": ("concat", {"view": "chunk", "chunk_tokens": 14}, "full"),
+    "sequential": ("concat", {"view": "chunk", "chunk_tokens": 14, "use_bod": True}, "sequential"),
+    "lst": ("lst", {"past_context": 2}, "sliding"),
+    "window": ("window", {"view": "chunk", "chunk_tokens": 14, "window": 3}, "sequential"),
+    "source": ("concat", {"past_context": 2, "context_sides": "source"}, "sliding"),
+}
+OPTIONS = {"max_new_tokens": 6, "batch_size": 1, "use_cache": False}
+
+
+def decoded(model, corpus, strategy):
+    """Shares and tokens by target sentence, from what `generate` itself returns at every step, greedy."""
+    paid, heads, generate = {}, [], model.generate
+    sep = model.config.sep_token_id
+
+    def kept(*arguments, generation_config, stopping_criteria, **inputs):
+        generation_config.update(output_attentions=True, return_dict_in_generate=True)
+        out = generate(*arguments, generation_config=generation_config, stopping_criteria=stopping_criteria, **inputs)
+        source, ids = inputs["input_ids"][0].tolist(), out.sequences[0].tolist()
+        prompt = len(ids) - len(out.cross_attentions)
+        limit, written = int(stopping_criteria[0].ends[0]), ids[prompt:]
+        ends = {3, sep} if strategy == "sequential" else {3}
+        for step, layers in enumerate(out.cross_attentions):
+            if prompt + step >= limit or ends & set(written[:step]):
+                break
+            before = source.count(sep) if model.config.context_sides == "source" else 0
+            n = before + ids[1 : prompt + step].count(sep)
+            maps = torch.stack(layers)[:, 0, :, -1]  # (layers, H, S)
+            row = paid.setdefault(n, {"tokens": 0})
+            row["tokens"] += 1
+            for key in range(len(source)):
+                m = source[:key].count(sep)
+                row[m] = row.get(m, 0) + float(maps[:, :, key].mean())
+            heads.append(maps[:, :, [k for k in range(len(source)) if source[:k].count(sep) == n]].sum(-1))
+        return out.sequences
+
+    model.set_attn_implementation("eager")
+    model.generate = kept
+    texts = [[pair["en"] for pair in row["translation"]] for row in corpus]
+    repairs = {"repairs": "none"} if model.translator_class.repaired_strategies(model.config) else {}
+    repairs = {} if strategy == "sequential" else repairs
+    model.translate_documents(texts, word_tokenizer(), strategy, **repairs, **OPTIONS)
+    del model.generate
+    return paid, 100 * torch.stack(heads).mean(dim=0)
+
+
+@pytest.mark.parametrize("case", DECODED)
+def test_shares_while_decoding(case):
+    """The attention of the chosen hypotheses is that of the steps which wrote them."""
+    architecture, fields, strategy = DECODED[case]
+    model = build(architecture, **fields)
+    model.final_logits_bias[0, SEP] += 1.5
+    settings = OPTIONS | {"batch_size": 3, "use_cache": True}
+    found = attention_share(model, documents(), word_tokenizer(), target="search", strategy=strategy, **settings)
+    paid, heads = decoded(model, documents(), strategy)
+    assert found.tokens.tolist() == [paid.get(n, {"tokens": 0})["tokens"] for n in range(len(found.tokens))]
+    expected = np.zeros_like(found.shares)
+    for n, row in paid.items():
+        for m in set(row) - {"tokens"}:
+            expected[n, m] = 100 * row[m] / row["tokens"]
+    np.testing.assert_allclose(found.shares, expected, atol=1e-3)
+    np.testing.assert_allclose(found.heads, heads, atol=1e-3)
+    assert 5 < found.value < 95
+    result = found.result("talks")
+    assert (result.strategy, result.beams, result.signature["target"]) == (strategy, 1, "search")
+
+
+def test_the_model_stays_as_it_was_after_a_search():
+    for architecture in ("concat", "doct"):
+        model = build(architecture, past_context=1)
+        own = model.translator_class
+        for arguments in ({"max_new_tokens": 3}, {"max_length": 3}):
+            try:
+                attention_share(model, documents(), word_tokenizer(), target="search", **arguments)
+            except ValueError:
+                pass
+            assert model.translator_class is own
+
+
+@pytest.mark.parametrize(
+    ("architecture", "arguments", "message"),
+    [
+        ("concat", {"target": "best"}, "target must be one of reference, search, got 'best'"),
+        ("concat", {"strategy": "full"}, "are for target='search'; leave them out"),
+        ("memory", {"target": "search"}, "strategy 'stream' keeps a state between the sentences"),
+    ],
+)
+def test_searches_that_are_refused(architecture, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        attention_share(build(architecture), documents_of((["w7"], ["w8"])), word_tokenizer(), **arguments)
