@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hf_docmt import __version__
+from hf_docmt.evaluation.language_codes import UNSPACED, primary_language
 from hf_docmt.evaluation.mwer_segmentation import TOKENS, Token, cut, mweralign_version, segment_ends
 from hf_docmt.reports.resampling import document_details
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
-
-UNSPACED = ("bo", "dz", "ja", "km", "lo", "my", "th", "yue", "zh")  # languages written without blanks between words
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ def align_documents(
     numbers for tokens, so no text has a special meaning to it. ValueError: mweralign is not installed, other documents
     on the two sides, a translation of a document without sentences; RuntimeError: mweralign failed.
     """
-    tokens = tokens or ("characters" if (target_lang or "").split("-")[0].split("_")[0] in UNSPACED else "words")
+    tokens = tokens or ("characters" if primary_language(target_lang) in UNSPACED else "words")
     if tokens not in TOKENS:
         raise ValueError(f"unknown tokens {tokens!r}: expected {' or '.join(TOKENS)}")
     if len(texts) != len(references):

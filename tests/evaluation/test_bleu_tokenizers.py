@@ -3,7 +3,8 @@
 import pytest
 import sacrebleu
 
-from hf_docmt.evaluation.metrics.segments import bleu, sacrebleu_code
+from hf_docmt.evaluation.language_codes import primary_language
+from hf_docmt.evaluation.metrics.segments import bleu
 from hf_docmt.evaluation.translation_scores import score_translations
 
 CODES = {
@@ -50,8 +51,8 @@ def score_signature(code):
 
 
 def test_codes():
-    assert all(sacrebleu_code(code) == lang for lang, codes in CODES.items() for code in codes)
-    assert sacrebleu_code("pt_BR") == "pt" and sacrebleu_code(None) == ""
+    assert all(primary_language(code) == lang for lang, codes in CODES.items() for code in codes)
+    assert primary_language("pt_BR") == "pt" and primary_language(None) == ""
 
 
 @pytest.mark.parametrize(

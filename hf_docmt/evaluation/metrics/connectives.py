@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from hf_docmt import __version__
+from hf_docmt.evaluation.language_codes import primary_language
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
 from hf_docmt.evaluation.metrics.phrases import checked_phrases, folded, phrase_pattern
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
@@ -16,7 +17,7 @@ CONJUNCTIONS = ("and", "but", "or", "because", "so", "yet", "then")  # those of 
 
 def connectives_of(target_lang: str) -> tuple[str, ...]:
     """The connectives of a language that are counted where no others are given. ValueError: it has no list."""
-    if target_lang.lower().replace("-", "_").split("_")[0] != "en":
+    if primary_language(target_lang) != "en":
         raise ValueError(
             f"without a list of words connectives are counted in English, got {target_lang!r}; give those of that "
             "language to docmt analyze connectives (--words), or from Python to Connectives"

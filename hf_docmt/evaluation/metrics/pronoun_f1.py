@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from hf_docmt import __version__
+from hf_docmt.evaluation.language_codes import primary_language
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
 from hf_docmt.evaluation.metrics.pronoun_counts import PHENOMENA, Phenomenon, choice_of, count_words
 from hf_docmt.evaluation.metrics.tagging import Tagger, Token, load_tagger, tag, tagger_name
@@ -44,7 +45,7 @@ class PronounF1(Metric):
 
     @classmethod
     def check_languages(cls, source_lang, target_lang):
-        source, target = (lang and lang.lower().replace("-", "_").split("_")[0] for lang in (source_lang, target_lang))
+        source, target = (primary_language(lang) for lang in (source_lang, target_lang))
         if (source or "en", target or "de") != ("en", "de"):
             raise ValueError(f"{cls.choice} are counted from English to German, got {source_lang} to {target_lang}")
 

@@ -7,11 +7,9 @@ import numpy as np
 import sacrebleu.metrics
 from sacrebleu.metrics.base import Metric
 
+from hf_docmt.evaluation.language_codes import primary_language
 from hf_docmt.evaluation.metrics.translated_documents import check_aligned
 from hf_docmt.messages import closest_hint
-
-# ISO 639 codes of Chinese languages, of Japanese and of Korean -> the code in sacrebleu's table of tokenizers
-SACREBLEU_CODES = dict.fromkeys(("zho", "chi", "cmn", "yue", "lzh", "wuu"), "zh") | {"jpn": "ja", "kor": "ko"}
 
 
 def bleu(lowercase: bool, tokenize: str | None, target_lang: str | None) -> sacrebleu.metrics.BLEU:
@@ -23,7 +21,7 @@ def bleu(lowercase: bool, tokenize: str | None, target_lang: str | None) -> sacr
     if tokenize is not None and tokenize not in allowed:
         hint = closest_hint(tokenize, allowed)
         raise ValueError(f"unknown BLEU tokenizer {tokenize!r}: expected one of {', '.join(allowed)}{hint}")
-    lang = sacrebleu_code(target_lang)
+    lang = primary_language(target_lang)
     try:
         return sacrebleu.metrics.BLEU(lowercase=lowercase, tokenize=tokenize, trg_lang=lang)
     except (RuntimeError, ImportError, AssertionError, OSError) as error:
@@ -33,12 +31,6 @@ def bleu(lowercase: bool, tokenize: str | None, target_lang: str | None) -> sacr
             f"BLEU's tokenizer for {tokenize or target_lang!r} cannot be used ({' '.join(str(error).split())}): "
             f"{remedy}, or name another tokenizer, such as 'char'"
         ) from error
-
-
-def sacrebleu_code(lang: str | None) -> str:
-    """The language by which sacrebleu chooses a tokenizer: `zh` for zh_CN, zho_Hans, cmn; `ja` for ja_XX, jpn_Jpan."""
-    subtag = (lang or "").replace("_", "-").split("-")[0].lower()
-    return SACREBLEU_CODES.get(subtag, subtag)
 
 
 def score_sentences(metric: Metric, predictions: list[list[str]], references: list[list[str]]) -> tuple:

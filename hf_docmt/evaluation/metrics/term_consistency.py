@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from hf_docmt import __version__
+from hf_docmt.evaluation.language_codes import UNSPACED, primary_language
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
 from hf_docmt.evaluation.metrics.phrases import checked_phrases, folded, phrase_pattern, words
 from hf_docmt.evaluation.metrics.terms import SHORTEST, Terms, find_terms, listed_terms, stem
@@ -16,7 +17,6 @@ from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics
 
-UNSPACED = ("zh", "ja", "th", "lo", "km", "my")  # languages written without blanks between words
 SHOWN = 20  # changed terms in the details
 Translations = list[list[dict[str, set[str]]]]  # [document][sentence]: {term: its translations there}
 
@@ -59,7 +59,7 @@ class TermConsistency(Metric):
 
     @classmethod
     def check_languages(cls, source_lang, target_lang):
-        if target_lang and target_lang.lower().replace("-", "_").split("_")[0] in UNSPACED:
+        if primary_language(target_lang) in UNSPACED:
             raise ValueError(f"terms need a language that parts words by blanks, got {target_lang!r}; leave them out")
 
     def score(self, documents: TranslatedDocuments, settings: ScoreSettings | None = None) -> list[Result]:

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
+from hf_docmt.evaluation.language_codes import primary_language
 from hf_docmt.evaluation.suites.items import SuiteItem
 from hf_docmt.files import DataError
-
-_CODES = {"eng": "en", "deu": "de", "ger": "de", "fra": "fr", "fre": "fr", "rus": "ru", "spa": "es", "ita": "it"}
-_CODES |= {"pol": "pl", "por": "pt"}
 
 
 def check_language(items: Sequence[SuiteItem], source_lang: str | None, target_lang: str | None) -> None:
@@ -24,14 +22,9 @@ def check_languages(
 ) -> None:
     """As `check_language`, for data with these languages; `where` begins the message."""
     for side, own, other in zip(("source", "target"), languages, (source_lang, target_lang)):
-        codes = {_primary(code) for code in (own, other) if code}
+        codes = {primary_language(code) for code in (own, other) if code}
         if len(codes) == 2 and len(set(map(len, codes))) == 1:
             raise DataError(
                 f"{where}: the {side} language is {own!r}, the model's {other!r}; take data from {source_lang} to "
                 f"{target_lang}, or a model of these languages"
             )
-
-
-def _primary(code: str) -> str:
-    language = code.lower().replace("-", "_").split("_")[0]
-    return _CODES.get(language, language)

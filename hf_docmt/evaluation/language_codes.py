@@ -1,0 +1,18 @@
+"""The language that a code means, with or without script and region: `zh` for zh_CN, zho_Hans and cmn."""
+
+_TWO_LETTERS = {"eng": "en", "deu": "de", "ger": "de", "fra": "fr", "fre": "fr", "rus": "ru", "spa": "es", "ita": "it"}
+_TWO_LETTERS |= {"pol": "pl", "por": "pt", "jpn": "ja", "kor": "ko", "tha": "th", "lao": "lo", "khm": "km"}
+_TWO_LETTERS |= {"mya": "my", "bur": "my", "bod": "bo", "tib": "bo", "dzo": "dz"}
+_TWO_LETTERS |= dict.fromkeys(("zho", "chi", "cmn", "yue", "lzh", "wuu"), "zh")  # all written in Chinese characters
+
+UNSPACED = ("bo", "dz", "ja", "km", "lo", "my", "th", "zh")  # languages written without blanks between words
+
+
+def primary_language(code: str | None) -> str:
+    """The language of a code in lower case, without script and region, of two letters where it is in the table.
+
+    >>> [primary_language(code) for code in ("de_DE", "deu_Latn", "zho_Hans", "ja_XX", "tur_Latn", None)]
+    ['de', 'de', 'zh', 'ja', 'tur', '']
+    """
+    language = (code or "").lower().replace("-", "_").split("_")[0]
+    return _TWO_LETTERS.get(language, language)
