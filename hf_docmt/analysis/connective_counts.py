@@ -6,7 +6,8 @@ from pathlib import Path
 
 from hf_docmt.evaluation.metrics.connectives import Connectives, connectives_of
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments, check_sides
-from hf_docmt.evaluation.translation_files import match_documents, read_translations
+from hf_docmt.evaluation.references import read_references
+from hf_docmt.evaluation.translation_files import read_translations
 from hf_docmt.reports.report import Report
 
 REFERENCE = "reference"  # name of its column
@@ -53,10 +54,10 @@ def connective_files(
     """
     words = connectives_of(target_lang) if words is None and target_lang else words
     counts, reports = ConnectiveCounts({}, {}), {}
+    known = read_references([reference], format, source_lang, target_lang)
+    references, ids = known.sides[0], known.ids
     for name, path in by_name(systems).items():
-        hypotheses, references, ids = match_documents(
-            read_translations(path), path, reference, format, source_lang, target_lang
-        )
+        hypotheses = [row["translation"] for row in read_translations(path, known)]
         try:
             check_sides(hypotheses, references, doc_ids=ids)
         except ValueError as error:

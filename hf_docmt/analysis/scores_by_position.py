@@ -9,7 +9,8 @@ import numpy as np
 from hf_docmt.evaluation.metrics.corpus_scores import SentenceBleu
 from hf_docmt.evaluation.metrics.segments import bleu, segment_statistics
 from hf_docmt.evaluation.metrics.translated_documents import check_aligned
-from hf_docmt.evaluation.translation_files import match_documents, read_translations
+from hf_docmt.evaluation.references import read_references
+from hf_docmt.evaluation.translation_files import read_translations
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.result import Part, Result
@@ -119,15 +120,11 @@ def by_index_files(
 
     `options` are those of `by_index`. DataError as in `evaluate_files`.
     """
-    sides = []
-    for path in (system, baseline):
-        hypotheses, references, ids = match_documents(
-            read_translations(path), path, reference, format, source_lang, target_lang
-        )
-        sides.append(hypotheses)
-    ranges = by_index(*sides, references, target_lang=target_lang, **options)
+    known = read_references([reference], format, source_lang, target_lang)
+    sides = [[row["translation"] for row in read_translations(path, known)] for path in (system, baseline)]
+    ranges = by_index(*sides, known.sides[0], target_lang=target_lang, **options)
     names = [Path(path).stem for path in (system, baseline)]
-    data = {"reference": Path(reference).name, "documents": len(ids), "baseline": names[1]}
+    data = {"reference": Path(reference).name, "documents": len(known.ids), "baseline": names[1]}
     result = index_result(ranges, Path(reference).stem, signature_of(target_lang))
     return ranges, Report(model={"name": names[0]}, data=data, results=[result])
 

@@ -11,7 +11,8 @@ from hf_docmt import __version__
 from hf_docmt.cli.analyze import analyze_app
 from hf_docmt.cli.bench import bench_app
 from hf_docmt.cli.data import corpus, segment
-from hf_docmt.cli.evaluation import compare, contrast, ctxpro, cxmi, evaluate
+from hf_docmt.cli.evaluate import evaluate
+from hf_docmt.cli.evaluation import compare, contrast, ctxpro, cxmi
 from hf_docmt.cli.hub import convert, export
 from hf_docmt.cli.training import demo, info, train
 from hf_docmt.cli.translation import translate

@@ -1,4 +1,4 @@
-"""`docmt evaluate`, `contrast`, `ctxpro`, `cxmi` and `compare`: scores of translations and of models."""
+"""`docmt contrast`, `ctxpro`, `cxmi` and `compare`: scores of translations and of models."""
 
 from __future__ import annotations
 
@@ -21,75 +21,13 @@ from hf_docmt.cli.options import (
     Output,
     Picture,
     ReferencedDocuments,
-    ReferenceFormat,
     Strategy,
     item_range,
-    names,
     refuse,
 )
 from hf_docmt.cli.output import print_report
 
 MODEL_OPTIONS = ("normalization", "context", "conditions", "write_scores", "option")  # of contrast, without --scores
-
-
-def evaluate(
-    translations: Annotated[str, typer.Argument(help="JSON lines of docmt translate, or plain lines.")],
-    reference: Annotated[str, typer.Argument(help="Reference documents, the target file of a pair, or plain lines.")],
-    format: ReferenceFormat = "auto",
-    source_lang: Lang = None,
-    target_lang: Lang = None,
-    name: Annotated[str | None, typer.Option(help="Name of the system; default: the name of the file.")] = None,
-    strategy: Annotated[str | None, typer.Option(help="Strategy of the translations, for the report.")] = None,
-    beams: Annotated[int | None, typer.Option(help="Beam size of the translations, for the report.")] = None,
-    by: Annotated[str, typer.Option(help="Break scores down by index, length, domain; separated by commas.")] = "",
-    domains: Annotated[
-        str | None, typer.Option(help="Regular expression that finds the domain in a document's id.")
-    ] = None,
-    repairs: Annotated[
-        str | None,
-        typer.Option(
-            help="none: score lines as they were written, more or fewer than sentences; default: as the JSON lines say."
-        ),
-    ] = None,
-    align: Annotated[bool, typer.Option("--align", help="Align the text to the reference's sentences.")] = False,
-    discourse: Annotated[
-        str,
-        typer.Option(help="Also score pronouns, formality, connectives, terms, a plugin's; separated by commas."),
-    ] = "",
-    comet: Annotated[str | None, typer.Option(help="Also score COMET: path of a Python with unbabel-comet.")] = None,
-    comet_model: Annotated[
-        str | None, typer.Option(help="COMET model, a Hub name or checkpoint; default: Unbabel/wmt22-comet-da.")
-    ] = None,
-    comet_context: Annotated[
-        int, typer.Option(min=0, help="Also score doc-COMET with this many context sentences.")
-    ] = 0,
-    output: Output = None,
-    as_json: AsJson = False,
-) -> None:
-    """Score translations: s-BLEU, d-BLEU, chrF and TER, each with its signature."""
-    from hf_docmt.evaluation.translation_scores import evaluate_files
-    from hf_docmt.files import check_writable_file
-
-    check_writable_file(output or "-")
-    report = evaluate_files(
-        translations,
-        reference,
-        format,
-        source_lang,
-        target_lang,
-        name=name,
-        strategy=strategy,
-        beams=beams,
-        by=names(by),
-        domains=domains,
-        repairs=repairs,
-        align=align,
-        discourse=names(discourse),
-        comet=comet,
-        comet_model=comet_model,
-        comet_context=comet_context,
-    )
-    print_report(report, as_json, output)
 
 
 def contrast(

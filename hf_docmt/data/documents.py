@@ -102,6 +102,11 @@ def checked_languages(source_lang: str | None, target_lang: str | None) -> list[
     return [source_lang] if target_lang is None else [source_lang, target_lang]
 
 
+def id_text(doc_id: object) -> object:
+    """A document id as text: a whole number in its decimal digits, anything else as it is."""
+    return str(doc_id) if isinstance(doc_id, int) and not isinstance(doc_id, bool) else doc_id
+
+
 def sentences(row: dict, lang: str) -> list[str]:
     """The sentences of one row in one language, in order."""
     try:
@@ -133,7 +138,7 @@ def _checked_rows(located_rows: Iterable[tuple[str, dict]], languages: list[str]
     """The rows with the two columns of the contract; what else they have goes to `extras`, column by column."""
     first_location: dict[str, str] = {}
     for count, (location, row) in enumerate(located_rows):
-        doc_id = row.get("doc_id")
+        doc_id = id_text(row.get("doc_id"))
         if not isinstance(doc_id, str) or not doc_id:
             raise DataError(
                 f"{location}: document id is missing, got {doc_id!r}; give every document a 'doc_id' string"
@@ -146,15 +151,15 @@ def _checked_rows(located_rows: Iterable[tuple[str, dict]], languages: list[str]
         if _has_surrogate(doc_id):
             raise DataError(f"{location}: document id {doc_id!r} holds half of a surrogate pair; give it another one")
         first_location[doc_id] = location
-        yield {"doc_id": doc_id, "translation": _checked_sentences(location, row, languages)}
+        yield {"doc_id": doc_id, "translation": _checked_sentences(location, doc_id, row, languages)}
         for name in [name for name in row if name not in ("doc_id", "translation")]:
             values = extras.setdefault(name, [])
             values.extend([None] * (count - len(values)))
             values.append(row[name])
 
 
-def _checked_sentences(location: str, row: dict, languages: list[str]) -> list[dict]:
-    pairs, name = row.get("translation"), row["doc_id"]
+def _checked_sentences(location: str, name: str, row: dict, languages: list[str]) -> list[dict]:
+    pairs = row.get("translation")
     if not isinstance(pairs, list | tuple):
         raise DataError(f"{location}: document {name!r} needs 'translation', a list of {{language: sentence}}")
     if not pairs:

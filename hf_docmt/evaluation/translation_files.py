@@ -1,52 +1,64 @@
-"""Files of translated documents, and the references that belong to them."""
+"""Files of translated documents: JSON lines, plain lines, and system outputs in WMT's XML."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hf_docmt.data.documents import sentences
-from hf_docmt.data.readers import detect_format, get_reader, input_argument, read_documents
-from hf_docmt.files import DataError, parse_json, read_lines
+from hf_docmt.data.documents import id_text, sentences
+from hf_docmt.data.readers import Evidence, Sample, get_reader, read_documents
+from hf_docmt.evaluation.references import PLAIN, References, plain_sentences
+from hf_docmt.files import DataError, display_path, parse_json, read_lines
 
 
-def plain_sentences(path: str | Path) -> list[str]:
-    """The lines of a text file, a sentence each."""
-    return sentences(read_documents("lines", source_lang="text", path=path)[0], "text")
+def read_translations(path: str | Path, references: References, system: str | None = None, **languages) -> list[dict]:
+    """Rows with `translation`, a list of sentences, and maybe `source` and `repairs`, for each reference document.
 
-
-def match_documents(
-    found: dict[str, dict], translations, reference, format, source_lang, target_lang
-) -> tuple[list, list, list[str]]:
-    """Hypotheses and references of the same documents, in the order of the reference, and their ids."""
-    one_file_a_side = input_argument(format) == "source"
-    if not target_lang or not (source_lang or one_file_a_side):
-        raise DataError("the languages of the reference are needed: give --source-lang and --target-lang")
-    reader = get_reader(format if format != "auto" else detect_format({"path": reference}))
-    if one_file_a_side:
-        documents = read_documents(reader.name, source_lang=target_lang, source=reference)
-    else:
-        documents = read_documents(reader.name, source_lang=source_lang, target_lang=target_lang, path=reference)
-    if not reader.document_ids and len(found) != len(documents):
-        raise DataError(f"{translations} has {len(found)} documents, {reference} {len(documents)}; translate them all")
-    ids = list(documents["doc_id"]) if reader.document_ids else list(found)
-    lost, other = [name for name in ids if name not in found], [name for name in found if name not in set(ids)]
-    if lost or other:
+    JSON lines are those of `docmt translate`, with their own sources. Plain lines are one for each sentence of the
+    reference, with its sources; those of a single document may be more or fewer, to be aligned. An XML set of WMT holds
+    the outputs of several systems, of which `system` names one; its `languages` are `source_lang` and `target_lang`.
+    DataError: other documents than the reference's, another number of lines, no such system.
+    """
+    format = translation_format(path)
+    if system is not None and format != "wmt":
+        raise DataError(f"{display_path(path)} is no XML set of WMT, and only these hold named systems; leave it out")
+    if references.matched_by == "line" and format != PLAIN:
         raise DataError(
-            f"{translations} has {len(found)} documents, {reference} {len(ids)}; not translated: "
-            f"{', '.join(lost[:3]) or 'none'}; not in the reference: {', '.join(other[:3]) or 'none'}: translate the "
-            "whole reference and nothing else"
+            f"{display_path(path)} holds {'JSON lines' if format == 'jsonl' else 'documents'}, {references.path} plain "
+            "lines; give the reference documents"
         )
-    hypotheses = [found[doc_id]["translation"] for doc_id in ids]
-    return hypotheses, [sentences(row, target_lang) for row in documents], ids
+    if format == PLAIN:
+        lines = plain_sentences(path)
+        found = [lines] if len(references.ids) == 1 else references.cut(lines, path)  # of one document any number
+        return [{"translation": one, "source": source} for one, source in zip(found, references.sources)]
+    if format == "jsonl":
+        return references.in_order(_json_rows(path), path)
+    if not all(languages.get(name) for name in ("source_lang", "target_lang")):
+        raise DataError(
+            f"{display_path(path)}: the languages of the outputs are needed; give source and target language"
+        )
+    rows = {}
+    for row in read_documents(format, path=path, system=system or "", **languages):
+        source, translation = (sentences(row, languages[name]) for name in ("source_lang", "target_lang"))
+        rows[row["doc_id"]] = {"source": source, "translation": translation}
+    return references.in_order(rows, path)
 
 
-def read_translations(path: str | Path) -> dict[str, dict]:
+def translation_format(path: str | Path) -> str:
+    """`jsonl`, `wmt`, or `lines` where a file of translations is neither."""
+    sample = Sample({"path": path})
+    found = (name for name in ("jsonl", "wmt") if get_reader(name).recognize(sample) is not Evidence.NONE)
+    return next(found, PLAIN)
+
+
+def _json_rows(path: str | Path) -> dict[str, dict]:
     """Rows by document, from the JSON lines that `docmt translate` writes."""
     found: dict[str, dict] = {}
     for number, line in read_lines(path):
         row = parse_json(line, path, number)
-        doc_id, translation = (row.get("doc_id"), row.get("translation")) if isinstance(row, dict) else (None, None)
-        if not isinstance(translation, list) or not all(isinstance(sentence, str) for sentence in translation):
+        row = row if isinstance(row, dict) else {}
+        doc_id, translation = id_text(row.get("doc_id", row.get("id"))), row.get("translation")
+        is_list = isinstance(translation, list) and all(isinstance(sentence, str) for sentence in translation)
+        if not is_list or not isinstance(doc_id, str):
             raise DataError(
                 f"{path}, line {number}: expected a document with `doc_id` and a list of sentences `translation`, as "
                 "docmt translate writes it"

@@ -1,85 +1,33 @@
 """From translated documents, in files or in memory, to a report of their scores."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
 
-from hf_docmt.data.documents import check_documents, sentences
-from hf_docmt.data.readers import detect_format, get_reader
+from hf_docmt.data.documents import check_documents, id_text, sentences
 from hf_docmt.evaluation.alignment import align_documents, alignment_results
 from hf_docmt.evaluation.breakdowns import Domains
-from hf_docmt.evaluation.metrics.comet import Comet, DocumentComet
-from hf_docmt.evaluation.metrics.comet_program import MODEL
+from hf_docmt.evaluation.builtin_test_sets import builtin_references
+from hf_docmt.evaluation.evaluation_options import Evaluation
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
-from hf_docmt.evaluation.metrics.registry import default_metrics, metric_choices, metric_class
+from hf_docmt.evaluation.metrics.registry import default_metrics, metric_class
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments
-from hf_docmt.evaluation.translation_files import (
-    count_repairs,
-    match_documents,
-    pair_lines,
-    plain_sentences,
-    read_translations,
-    search_of,
-)
+from hf_docmt.evaluation.references import column_references, read_references
+from hf_docmt.evaluation.sentence_scores import sentence_metrics, write_sentence_scores
+from hf_docmt.evaluation.translation_files import count_repairs, pair_lines, read_translations, search_of
 from hf_docmt.files import DataError
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
 
 
-@dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """What is scored besides the default metrics, and how.
-
-    `by` and `domains` ask for parts of the scores (see `breakdowns`), `align` cuts translations with other sentences
-    than the reference (see `alignment`), `discourse` names further metrics by their `choice`, those of plugins
-    included. `comet`, the Python of an environment with unbabel-comet, adds COMET by `comet_model`, with
-    `comet_context` sentences of context document-level COMET, too. `repairs="none"`: documents are lines as a model
-    wrote them, more or fewer than sentences, and are scored line by line (see `pair_lines`) unless they are aligned;
-    None = as their rows say. ValueError: an unknown metric, other `repairs`, or options of COMET without `comet`.
-    """
-
-    by: Sequence[str] = ()
-    domains: Domains | None = None
-    align: bool = False
-    discourse: Sequence[str] = ()
-    comet: str | None = None
-    comet_model: str | None = None
-    comet_context: int = 0
-    repairs: str | None = None
-
-    def __post_init__(self):
-        if self.repairs not in (None, "none"):
-            raise ValueError(f"repairs is {self.repairs!r}, expected none, for lines as they were written, or nothing")
-        if self.comet is None and (self.comet_model is not None or self.comet_context):
-            raise ValueError(
-                "a model or context for COMET, but no COMET: give the Python of an environment with unbabel-comet "
-                "(--comet)"
-            )
-
-    def discourse_metrics(self, source_lang: str | None, target_lang: str | None) -> list[Metric]:
-        """The metrics of `discourse`; ValueError for one that is not made for these languages, where they are known."""
-        known, found = metric_choices(), []
-        for choice in self.discourse:
-            if choice not in known:
-                raise ValueError(f"unknown discourse measure {choice!r}: expected some of {', '.join(known)}")
-            known[choice].check_languages(source_lang, target_lang)
-            found.append(known[choice]())
-        return found
-
-    def comet_metrics(self) -> list[Metric]:
-        if self.comet is None:
-            return []
-        options = {"python": self.comet, "model": self.comet_model or MODEL}
-        return [Comet(**options)] + ([DocumentComet(**options, context=self.comet_context)] * bool(self.comet_context))
-
-
 def evaluate_files(
     translations: str | Path,
-    reference: str | Path,
+    references: str | Path | Sequence[str | Path] = (),
     format: str = "auto",
     source_lang: str | None = None,
     target_lang: str | None = None,
@@ -87,37 +35,60 @@ def evaluate_files(
     name: str | None = None,
     strategy: str | None = None,
     beams: int | None = None,
+    test_set: str | None = None,
+    origlang: str | None = None,
+    translators: Sequence[str] = (),
+    reference_columns: Sequence[str] = (),
+    system: str | None = None,
     **options,
 ) -> Report:
     """The report of translated documents against reference documents with the same ids in any order.
 
-    Plain lines are compared with plain lines, as one document. Formats with a file a side (dtag, blank, voita, sgm,
-    iwslt) are given the target file as reference; in the first three, which have no ids, documents are matched by their
-    order. `name` (of the system), `strategy` and `beams` (None: as the rows say) are written down. `options` are those
-    of `Evaluation`; COMET and some metrics need the `source` that JSON lines of `docmt translate` hold. `DataError`
-    where documents, sentences or sources are missing, or the languages of the reference are not given; `ValueError` as
-    for `Evaluation`.
+    `translations` are the JSON lines of `docmt translate`, plain lines, one for each sentence of the references, or
+    the output of a `system` in an XML set of WMT. Several files of references, `translators` of an XML set or
+    `reference_columns` of JSON lines are several references (see `read_references`); plain lines are one document. In
+    place of files `test_set` names one of sacrebleu's (see `builtin_references`), of which `origlang` leaves documents
+    written in that language, after the translations of all were read.
+
+    Formats with a file a side (dtag, blank, voita, sgm, iwslt) are given the target file as reference; in the first
+    three, which have no ids, documents are matched by their order. `name` (of the system), `strategy` and `beams`
+    (None: as the rows say) are written down. `options` are those of `Evaluation`; COMET and some metrics need the
+    `source` that JSON lines of `docmt translate` hold. `DataError` where documents, sentences or sources are missing,
+    or the languages of the reference are not given; `ValueError` as for `Evaluation`.
     """
-    evaluation = Evaluation(**options)
-    evaluation.discourse_metrics(source_lang, target_lang)  # unknown ones, before files are read
-    reader = get_reader(format if format != "auto" else detect_format({"path": reference}))
-    known = {"dataset": Path(reference).stem, "source_lang": source_lang, "target_lang": target_lang}
-    search: dict[str, Any] = {}
-    if reader.plain:
-        if detect_format({"path": translations}) == "jsonl":
-            raise DataError(f"{translations} holds JSON lines, {reference} plain lines; give the reference documents")
-        sides = [plain_sentences(path) for path in (translations, reference)]
-        ids = [Path(reference).stem]
-        documents = TranslatedDocuments([sides[0]], [sides[1]], [None], ids, **known, strategy=strategy, beams=beams)
+    evaluation, languages = Evaluation(**options), {"source_lang": source_lang, "target_lang": target_lang}
+    evaluation.discourse_metrics(source_lang, target_lang)  # unfit ones, before files are read
+    paths = [references] if isinstance(references, str | Path) else list(references)
+    if bool(paths) == (test_set is not None):
+        raise ValueError("give either files of references or a test set of sacrebleu (-t), not both or none")
+    if test_set is not None:
+        if format != "auto" or reference_columns:
+            raise ValueError("format and reference columns are for files of references; leave them out with a test set")
+        known = builtin_references(test_set, source_lang, target_lang, translators)
     else:
-        found = read_translations(translations)
-        hypotheses, references, ids = match_documents(found, translations, reference, format, source_lang, target_lang)
-        sources = [found.get(doc_id, {}).get("source") for doc_id in ids]
-        details, search = {"repairs": count_repairs(found.values())}, search_of(found.values())
-        known |= {"strategy": strategy or search.get("strategy"), "beams": beams or search.get("beams")}
-        documents = TranslatedDocuments(hypotheses, references, sources, ids, details=details, **known)
-    data = {"reference": Path(reference).name, "documents": len(ids)}
-    model = {"name": name or Path(translations).stem} | system_settings(search)
+        known = read_references(paths, format, **languages, translators=translators, columns=reference_columns)
+    rows = read_translations(translations, known, system, **languages)
+    if origlang is not None:
+        kept = known.written_in(origlang)
+        known, rows = known.part(kept, f"{known.split}, origlang {origlang}"), list(compress(rows, kept))
+    if known.domains is not None and evaluation.domains is None:
+        evaluation = replace(evaluation, domains=known.domains)
+    search = search_of(rows)
+    documents = TranslatedDocuments(
+        [row["translation"] for row in rows],
+        known.sides[0],
+        [row.get("source") for row in rows],
+        known.ids,
+        dataset=known.dataset,
+        split=known.split,
+        strategy=strategy or search.get("strategy"),
+        beams=beams or search.get("beams"),
+        details={} if known.matched_by == "line" else {"repairs": count_repairs(rows)},
+        other_references=known.sides[1:],
+        **languages,
+    )
+    data = {"reference": test_set or ", ".join(Path(path).name for path in paths), "documents": len(known.ids)}
+    model = {"name": name or system or Path(translations).stem} | system_settings(search)
     return Report(model=model, data=data, results=evaluation_results(documents, evaluation, search))
 
 
@@ -129,14 +100,16 @@ def evaluate(
     dataset: str = "documents",
     strategy: str | None = None,
     beams: int | None = None,
+    reference_columns: Sequence[str] = (),
     **options,
 ) -> Report:
     """The report of translations in memory against the documents that were translated, which have the references.
 
     `translations`: rows of `translate_corpus`, each with `doc_id`, `translation` (a list of sentences) and maybe
     `source`, `repairs` and `search`, in any order. `name` of the system, `dataset`, `strategy` and `beams` (None: as
-    the rows say) are written down. `options` are those of `Evaluation`. ValueError: not one translation for each
-    document, documents without a target side; as for `Evaluation`.
+    the rows say) are written down. `reference_columns` of the documents hold further references, a list of sentences
+    each. `options` are those of `Evaluation`. ValueError: not one translation for each document, documents without a
+    target side; as for `Evaluation`.
 
     >>> report = evaluate(translate_corpus(model, tokenizer, documents), documents, name="concat")
     >>> [result.metric for result in report.results]
@@ -145,7 +118,7 @@ def evaluate(
     source_lang, target_lang = check_documents(documents)
     if target_lang is None:
         raise ValueError(f"the documents have no references, only {source_lang!r}; read them with a target language")
-    rows = {row["doc_id"]: row for row in translations}
+    rows = {id_text(row["doc_id"]): row for row in translations}
     ids = list(documents["doc_id"])
     if missing := [doc_id for doc_id in ids if doc_id not in rows]:
         raise ValueError(f"no translation of document {missing[0]!r}; translate all {len(ids)} documents")
@@ -165,6 +138,7 @@ def evaluate(
         strategy=strategy or search.get("strategy"),
         beams=beams or search.get("beams"),
         details={"repairs": count_repairs(rows.values())},
+        other_references=column_references(documents, reference_columns),
     )
     results = evaluation_results(scored, Evaluation(**options), search)
     return Report(model={"name": name} | system_settings(search), data={"documents": len(ids)}, results=results)
@@ -179,10 +153,14 @@ def system_settings(search: Mapping[str, Any]) -> dict[str, dict]:
 def evaluation_results(
     documents: TranslatedDocuments, evaluation: Evaluation, search: Mapping[str, Any] | None = None
 ) -> list[Result]:
-    """Results of an alignment, of the default metrics, of further ones and of COMET, in this order."""
+    """Results of an alignment, of the metrics chosen, of further ones and of COMET, in this order."""
+    chosen = evaluation.corpus_metrics()
     further = evaluation.discourse_metrics(documents.source_lang, documents.target_lang)
     comet, settings = evaluation.comet_metrics(), ScoreSettings(evaluation.by, evaluation.domains)
-    _check_sources(documents, [metric for metric in (*further, *comet[:1]) if metric.needs_sources])
+    if evaluation.sentence_scores is not None:
+        sentence_metrics(chosen)  # none: an error before the work
+    _check_references(documents, [*chosen, *further, *comet], evaluation.align)
+    _check_sources(documents, [metric for metric in (*chosen, *further, *comet[:1]) if metric.needs_sources])
     results = []
     if evaluation.align:
         sides = (documents.hypotheses, documents.references)
@@ -194,11 +172,13 @@ def evaluation_results(
         pairs = zip(documents.hypotheses, documents.references)
         documents = replace(documents, hypotheses=[pair_lines(lines, len(sentences)) for lines, sentences in pairs])
     measured = [result for metric in further for result in metric.score(documents, settings)]  # fails early, if at all
-    for name in default_metrics():
-        results += metric_class(name)().score(documents, settings)
+    for metric in chosen:
+        results += metric.score(documents, settings)
     results += measured
     for metric in comet:
         results += metric.score(documents, settings)
+    if evaluation.sentence_scores is not None:
+        write_sentence_scores(evaluation.sentence_scores, documents, chosen)
     return results
 
 
@@ -250,6 +230,15 @@ def score_translations(
     for name in default_metrics() if metrics is None else metrics:
         results += metric_class(name)(**accepted.get(name, {})).score(documents, settings)
     return results
+
+
+def _check_references(documents: TranslatedDocuments, metrics: Sequence[Metric], align: bool) -> None:
+    """ValueError where there are several references for what takes one only."""
+    single = [metric.choice or metric.name for metric in metrics if not metric.several_references]
+    single += ["alignment"] * align
+    if documents.other_references and single:
+        count = 1 + len(documents.other_references)
+        raise ValueError(f"{count} references, but {', '.join(single)} take one only; give one, or leave these out")
 
 
 def _check_sources(documents: TranslatedDocuments, metrics: Sequence[Metric]) -> None:

@@ -166,3 +166,31 @@ def test_discourse_of_aligned_translations_says_so(run, tmp_path):
         assert code == 0, err
         signatures += [one["signature"] for one in json.loads(out)["results"] if one["metric"] == "connectives"]
     assert signatures[1].startswith("aligned:mweralign-") and signatures[1].endswith(f"|{signatures[0]}")
+
+
+def test_evaluate_as_sacrebleu(run, tmp_path):
+    """Options by the names of sacrebleu's command line; two references; scores of sentences in a file of their own."""
+    (tmp_path / "out.txt").write_text("Der HUND schläft , sagt er\n今天天气\n")
+    (tmp_path / "a.txt").write_text("Der Hund schläft, sagte er\n今天好天气\n")
+    (tmp_path / "b.txt").write_text("Der Hund schläft\n今天天气很好\n")
+    files = [tmp_path / name for name in ("out.txt", "a.txt", "b.txt")]
+    flags = ("--lowercase", "--chrf-lowercase", "--ter-case-sensitive", "--ter-asian-support", "--ter-no-punct")
+    options = ("-l", "en-zh_CN", "-m", "bleu,chrf++,ter", *flags, "--ter-normalized")
+    code, out, err = run("evaluate", *files, *options, "--sentence-scores", tmp_path / "s.jsonl", "--json")
+    assert code == 0, err
+    signatures = [result["signature"].split("|version")[0] for result in json.loads(out)["results"]]
+    assert signatures == [
+        "segments:sentence|nrefs:2|case:lc|eff:no|tok:zh|smooth:exp",
+        "segments:sentence|nrefs:2|case:lc|eff:yes|nc:6|nw:2|space:no",
+        "segments:sentence|nrefs:2|case:mixed|tok:tercom|norm:yes|punct:no|asian:yes",
+    ]
+    rows = [json.loads(line) for line in (tmp_path / "s.jsonl").read_text().splitlines()]
+    assert [row["sentence"] for row in rows] == [1, 2] and rows[0]["scores"].keys() == {"s-BLEU", "chrF++", "TER"}
+    assert "|tok:char|" in run("evaluate", *files, "--tokenize", "char")[1]
+    for options, words in (
+        (("-l", "en"), "--language-pair is 'en', expected two codes such as en-de"),
+        (("-l", "en-de", "--target-lang", "de"), "--language-pair en-de and --source-lang or --target-lang"),
+        (("--sentence-scores", tmp_path), f"cannot write {tmp_path}: it is a folder"),
+    ):
+        code, _, err = run("evaluate", *files, *options)
+        assert code == 1 and words in err

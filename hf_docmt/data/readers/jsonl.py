@@ -49,8 +49,6 @@ class JsonlReader(Reader):
 
 def _row(location: str, row: dict, languages: list[str]) -> dict:
     doc_id = row.get("doc_id", row.get("id"))
-    if isinstance(doc_id, int) and not isinstance(doc_id, bool):
-        doc_id = str(doc_id)
     columns = {key: value for key, value in row.items() if key not in KEYS}
     if "translation" in row:
         return {"doc_id": doc_id, "translation": row["translation"], **columns}

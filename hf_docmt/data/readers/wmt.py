@@ -17,8 +17,9 @@ DATASET_TAG = re.compile(PROLOGUE + rb"<dataset\b", re.IGNORECASE | re.DOTALL)
 class WmtReader(Reader):
     """Documents `<doc id>` with `<src lang>` and `<ref lang translator>`, matched by `<seg id>`.
 
-    Left out are outputs of systems and documents of test suites (`<doc testsuite>`), which have no reference.
-    `translator` chooses among several references of a document; a reference that is alone needs no choice.
+    Documents of test suites (`<doc testsuite>`), which have no reference, are left out. `translator` chooses among
+    several references of a document; a reference that is alone needs no choice. With `system` the target side is the
+    output `<hyp lang system>` of that system; `""` is for the one that is alone.
     """
 
     name = "wmt"
@@ -27,7 +28,12 @@ class WmtReader(Reader):
         found = sample.argument == "path" and DATASET_TAG.match(sample.head)
         return Evidence.FIRST_BYTES if found else Evidence.NONE
 
-    def read(self, languages: list[str], path: str | Path, translator: str | None = None) -> Iterator[tuple[str, dict]]:
+    def read(
+        self, languages: list[str], path: str | Path, translator: str | None = None, system: str | None = None
+    ) -> Iterator[tuple[str, dict]]:
+        if translator is not None and system is not None:
+            raise DataError(f"{path}: translator {translator!r} and system {system!r} are two targets; choose one")
+        name, author = ("ref", translator) if system is None else ("hyp", system or None)
         for document in tagged_documents(path, xml_events(path)):
             if "testsuite" in document.attributes:
                 continue
@@ -39,26 +45,30 @@ class WmtReader(Reader):
             source = _one(document, "src", languages[0])
             target = None
             if len(languages) == 2:
-                target = matched_side(doc_id, source, _one(document, "ref", languages[1], translator))
+                target = matched_side(doc_id, source, _one(document, name, languages[1], author))
             yield source.location, make_row(source.location, doc_id, list(source.sentences.values()), target, languages)
 
 
-def _one(document: TaggedDocument, name: str, lang: str, translator: str | None = None) -> Side:
-    """The source or the reference asked for; DataError unless there is exactly one."""
+AUTHOR = {"ref": "translator", "hyp": "system"}  # attribute that tells the sides of one language apart
+
+
+def _one(document: TaggedDocument, name: str, lang: str, author: str | None = None) -> Side:
+    """The source, or the reference or output asked for; DataError unless there is exactly one."""
     sides = [side for side in document.sides if side.name == name]
     found = [side for side in sides if side.attributes.get("lang") == lang]
     if not found:
         have = ", ".join(sorted({repr(side.attributes.get("lang")) for side in sides})) or "none at all"
         raise DataError(
             f"{document.sides[0].location}: document {document.doc_id!r} has no <{name}> in {lang!r}, it has {have}; "
-            "correct the language" + ", or read the source side only" * (name == "ref")
+            "correct the language" + ", or read the source side only" * (name != "src")
         )
-    chosen = [side for side in found if translator in (None, side.attributes.get("translator"))]
+    kind = AUTHOR.get(name, "translator")
+    chosen = [side for side in found if author in (None, side.attributes.get(kind))]
     if len(chosen) != 1:
-        names = ", ".join(repr(side.attributes.get("translator")) for side in found)
-        asked = f", asked for is {translator!r}" if translator is not None else ""
+        names = ", ".join(repr(side.attributes.get(kind)) for side in found)
+        asked = f", asked for is {author!r}" if author is not None else ""
         raise DataError(
             f"{document.sides[0].location}: document {document.doc_id!r} has {len(found)} <{name}> in {lang!r}, "
-            f"translators {names}{asked}; choose one of them with translator="
+            f"{kind}s {names}{asked}; choose one of them with {kind}= (--{kind})"
         )
     return chosen[0]

@@ -62,11 +62,13 @@ class Metric:
     """
 
     name: ClassVar[str] = ""  # in reports
-    choice: ClassVar[str | None] = None  # name for `docmt evaluate --discourse`; None: no choice there
-    default: ClassVar[bool] = False  # scored by `docmt evaluate` in any case
+    choice: ClassVar[str | None] = None  # name for `docmt evaluate --metrics` and `--discourse`; None: no choice there
+    default: ClassVar[bool] = False  # scored by `docmt evaluate` without --metrics
     task: ClassVar[str] = "translation"  # in reports
     segment: ClassVar[str] = "sentence"  # what the rows of statistics are of, or "document"
     needs_sources: ClassVar[bool] = False
+    several_references: ClassVar[bool] = False  # whether it takes more than one reference for a sentence
+    evaluation_options: ClassVar[Mapping[str, str]] = {}  # option of `Evaluation` -> argument of the constructor
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)

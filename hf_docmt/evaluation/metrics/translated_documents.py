@@ -15,7 +15,8 @@ class TranslatedDocuments:
 
     `doc_ids`: `1`, `2`, ... by default. `references` and `sources` may be missing, sources of a document, too (None); a
     metric that needs them says so. `dataset`, `split`, `strategy` and `beams` go into the results. `alignment`: the
-    signature of an alignment that made the hypotheses. `details`: what every corpus score is to have in its details.
+    signature of an alignment that made the hypotheses. `other_references`: the documents of each further reference, for
+    metrics that take several. `details`: what every corpus score is to have in its details.
     """
 
     hypotheses: Documents
@@ -30,11 +31,23 @@ class TranslatedDocuments:
     beams: int | None = None
     alignment: Signature = Signature()
     details: dict[str, Any] = field(default_factory=dict)
+    other_references: Sequence[Documents] = ()
 
     @property
     def ids(self) -> list[str]:
         """The id of every document."""
         return list(self.doc_ids) or [str(number) for number in range(1, len(self.hypotheses) + 1)]
+
+    @property
+    def sentence_references(self) -> list[list[list[str]]]:
+        """The references of every sentence, [document][sentence][reference].
+
+        ValueError: references of other documents, or with other numbers of sentences.
+        """
+        sides = (self.references, *self.other_references)
+        for side in self.other_references:
+            check_aligned(self.references, side, self.ids)
+        return [[list(references) for references in zip(*document)] for document in zip(*sides)]
 
 
 def check_sides(

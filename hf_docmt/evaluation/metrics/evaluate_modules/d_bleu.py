@@ -2,17 +2,17 @@
 
 import evaluate
 
-from hf_docmt.evaluation.metrics.evaluate_modules import metric_info
+from hf_docmt.evaluation.metrics import evaluate_modules
 from hf_docmt.evaluation.metrics.segments import bleu, score_documents
 
 _CITATION = "Matt Post (2018), A Call for Clarity in Reporting BLEU Scores, WMT."
 
 
-class DocumentBleu(evaluate.Metric):
+class DocumentBleu(evaluate_modules.DocumentMetric):
     """d-BLEU: BLEU with documents as segments, the sentences joined by a space, through sacrebleu."""
 
     def _info(self) -> evaluate.MetricInfo:
-        return metric_info(__doc__, _CITATION)
+        return evaluate_modules.metric_info(__doc__, _CITATION)
 
     def _compute(self, predictions, references, lowercase=False, tokenize=None, target_lang=None) -> dict:
         found, fields = score_documents(bleu(lowercase, tokenize, target_lang), predictions, references)

@@ -1,0 +1,178 @@
+"""Reference documents from files, with one reference or several, and translations matched with them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+from pathlib import Path
+
+from datasets import Dataset
+
+from hf_docmt.data.documents import sentences
+from hf_docmt.data.readers import detect_format, get_reader, input_argument, read_documents
+from hf_docmt.evaluation.metrics.translated_documents import Documents
+from hf_docmt.files import DataError, display_path
+
+PLAIN = "lines"
+
+
+@dataclass(frozen=True, kw_only=True)
+class References:
+    """Documents as translations are compared with them.
+
+    `sides` has the documents of each reference. `matched_by` says what puts translations beside them: `id` of the
+    document, `order` of the documents, or `line` where there are no documents. `path` is for messages.
+    """
+
+    path: str
+    dataset: str
+    ids: list[str]
+    sides: list[Documents]
+    sources: Sequence[Sequence[str] | None]
+    split: str = "all"
+    domains: Mapping[str, str] | None = None  # by document id
+    origlangs: Mapping[str, str] | None = None  # languages that the documents were written in
+    matched_by: str = "id"
+
+    def cut(self, lines: Sequence[str], path: str | Path) -> list[list[str]]:
+        """Lines as sentences of these documents. DataError: not as many lines as sentences."""
+        lengths = [len(document) for document in self.sides[0]]
+        if len(lines) != sum(lengths):
+            raise DataError(
+                f"{display_path(path)} has {len(lines)} lines, {self.path} {sum(lengths)} sentences in {len(lengths)} "
+                "documents; give one line for each sentence, in the same order"
+            )
+        remaining = iter(lines)
+        return [[next(remaining) for _ in range(length)] for length in lengths]
+
+    def written_in(self, origlang: str) -> list[bool]:
+        """Whether each document was written in this language, or with `non-` before it in another.
+
+        DataError: it is not known, or no document was.
+        """
+        if self.origlangs is None:
+            raise DataError(f"{self.path} does not say which language its documents were written in")
+        language = origlang.removeprefix("non-")
+        kept = [(self.origlangs[doc_id] == language) == (language == origlang) for doc_id in self.ids]
+        if not any(kept):
+            known = ", ".join(sorted(set(self.origlangs.values())))
+            raise DataError(f"no document of {self.path} with origlang {origlang!r}; there are {known}")
+        return kept
+
+    def part(self, kept: Sequence[bool], split: str) -> "References":
+        """The documents that are kept."""
+        ids, sources, *sides = (list(compress(part, kept)) for part in (self.ids, self.sources, *self.sides))
+        return replace(self, ids=ids, sources=sources, sides=sides, split=split)
+
+    def in_order(self, rows: Mapping[str, dict], path: str | Path) -> list[dict]:
+        """The rows of these documents, in their order. DataError: other documents than these."""
+        if self.matched_by == "order":
+            if len(rows) != len(self.ids):
+                raise DataError(f"{path} has {len(rows)} documents, {self.path} {len(self.ids)}; translate them all")
+            return list(rows.values())
+        lost = [name for name in self.ids if name not in rows]
+        other = [name for name in rows if name not in set(self.ids)]
+        if lost or other:
+            raise DataError(
+                f"{display_path(path)} has {len(rows)} documents, {self.path} {len(self.ids)}; not translated: "
+                f"{', '.join(lost[:3]) or 'none'}; not in the reference: {', '.join(other[:3]) or 'none'}: translate "
+                "the whole reference and nothing else"
+            )
+        return [rows[doc_id] for doc_id in self.ids]
+
+
+def read_references(
+    paths: Sequence[str | Path],
+    format: str = "auto",
+    source_lang: str | None = None,
+    target_lang: str | None = None,
+    *,
+    translators: Sequence[str] = (),
+    columns: Sequence[str] = (),
+) -> References:
+    """The references in files: a file each, or those of `translators` in WMT's XML, or of further `columns`.
+
+    The first file says which documents there are; another one has the same, or a line for each of their sentences.
+    Plain lines are one document. `translators` names references of an XML set, `columns` lists of sentences in the rows
+    of JSON lines, besides the target side. DataError: languages missing, files that do not fit each other.
+    """
+    path, *others = paths
+    reader = get_reader(format if format != "auto" else detect_format({"path": path}))
+    if reader.plain:
+        if translators or columns:
+            raise DataError(f"{path} has plain lines; translators and columns are for documents, give several files")
+        lines = plain_sentences(path)
+        known = {"dataset": Path(path).stem, "ids": [Path(path).stem], "matched_by": "line"}
+        references = References(path=display_path(path), sides=[[lines]], sources=[None], **known)
+        return _with_sides(references, [references.cut(plain_sentences(other), other) for other in others])
+    one_file_a_side = reader.has_one_file_a_side()
+    if not target_lang or not (source_lang or one_file_a_side):
+        raise DataError("the languages of the reference are needed: give --source-lang and --target-lang, or -l")
+    if translators and reader.name != "wmt":
+        raise DataError(f"{path} has the format {reader.name}; only WMT's XML has translators, leave them out")
+    chosen = [{"translator": name} for name in translators] or [{}]
+    documents, *further = [_documents(path, reader.name, source_lang, target_lang, **one) for one in chosen]
+    references = References(
+        path=display_path(path),
+        dataset=Path(path).stem,
+        ids=list(documents["doc_id"]),
+        sides=[[sentences(row, target_lang) for row in side] for side in (documents, *further)],
+        sources=[None if one_file_a_side else sentences(row, source_lang) for row in documents],
+        split=f"references {', '.join(translators)}" if translators else "all",
+        matched_by="id" if reader.document_ids else "order",
+    )
+    references = _with_sides(references, column_references(documents, columns))
+    languages = (source_lang, target_lang)
+    return _with_sides(references, [_other_file(other, format, references, *languages) for other in others])
+
+
+def column_references(documents: Dataset, columns: Sequence[str]) -> list[Documents]:
+    """Further references of documents, in columns that hold a list of sentences for each. DataError: they do not."""
+    for name in columns:
+        if name not in documents.column_names:
+            known = [column for column in documents.column_names if column not in ("doc_id", "translation")]
+            raise DataError(
+                f"no column {name!r} of references; the documents have {', '.join(known) or 'none'} besides"
+            )
+        for doc_id, pairs, side in zip(documents["doc_id"], documents["translation"], documents[name]):
+            if not isinstance(side, list) or not all(isinstance(sentence, str) for sentence in side):
+                raise DataError(f"document {doc_id!r}: {name!r} must be a list of sentences, got {side!r:.60}")
+            if len(side) != len(pairs):
+                raise DataError(f"document {doc_id!r} has {len(pairs)} sentences, but {len(side)} in {name!r}")
+    return [list(documents[name]) for name in columns]
+
+
+def plain_sentences(path: str | Path) -> list[str]:
+    """The lines of a text file, a sentence each."""
+    return sentences(read_documents(PLAIN, source_lang="text", path=path)[0], "text")
+
+
+def _with_sides(references: References, sides: Iterable[Documents]) -> References:
+    return replace(references, sides=[*references.sides, *sides])
+
+
+def _documents(path: str | Path, format: str, source_lang: str | None, target_lang: str, **options) -> Dataset:
+    """The documents of a file, of a format of one file a side with that side only."""
+    if input_argument(format) == "source":
+        return read_documents(format, source_lang=target_lang, source=path)
+    return read_documents(format, source_lang=source_lang, target_lang=target_lang, path=path, **options)
+
+
+def _other_file(
+    path: str | Path, format: str, references: References, source_lang: str | None, target_lang: str
+) -> Documents:
+    """A further reference of the same documents, from a file of documents or of plain lines."""
+    format = format if format != "auto" else detect_format({"path": path})
+    if get_reader(format).plain:
+        return references.cut(plain_sentences(path), path)
+    found = {
+        row["doc_id"]: {"translation": sentences(row, target_lang)}
+        for row in _documents(path, format, source_lang, target_lang)
+    }
+    side = [row["translation"] for row in references.in_order(found, path)]
+    for doc_id, own, first in zip(references.ids, side, references.sides[0]):
+        if len(own) != len(first):
+            raise DataError(
+                f"document {doc_id!r} has {len(own)} sentences in {display_path(path)}, {len(first)} in "
+                f"{references.path}; references need the same sentences, empty ones included"
+            )
+    return side

@@ -1,0 +1,173 @@
+"""References in several files, columns and translators; translations as lines, JSON lines and systems of an XML set."""
+
+import json
+
+import pytest
+
+from hf_docmt.data.readers import read_documents
+from hf_docmt.evaluation.translation_scores import evaluate, evaluate_files
+from hf_docmt.files import DataError
+
+LANGUAGES = {"source_lang": "en", "target_lang": "de"}
+ROWS = [
+    {"doc_id": 7, "translation": [{"en": "One.", "de": "Eins."}, {"en": "Two.", "de": "Zwei."}]},
+    {"doc_id": 8, "translation": [{"en": "It is three.", "de": "Es sind drei."}]},
+]
+OURS = ["Eins.", "Zwo.", "Es sind drei."]
+XML = """<dataset id="set">
+{documents}</dataset>
+"""
+DOC = """<doc id="{id}" origlang="en" domain="news">
+<src lang="en"><p>{src}</p></src>
+<ref lang="de" translator="A"><p>{a}</p></ref>
+<ref lang="de" translator="C"><p>{c}</p></ref>
+<hyp lang="de" system="Online-A"><p>{online}</p></hyp>
+<hyp lang="de" system="Small"><p>{a}</p></hyp>
+</doc>
+"""
+
+
+def jsonl(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def segs(*sentences):
+    return "".join(f'<seg id="{number}">{text}</seg>' for number, text in enumerate(sentences, 1))
+
+
+@pytest.fixture
+def reference(write):
+    return write("reference.jsonl", jsonl(ROWS))
+
+
+@pytest.fixture
+def xml(write):
+    pytest.importorskip("defusedxml")
+    one = {"src": ("One.", "Two."), "a": ("Eins.", "Zwei."), "c": ("Ein.", "Zwo."), "online": ("Eins.", "Zwo.")}
+    two = {"src": ["Three."], "a": ["Drei."], "c": ["Drei Stück."], "online": ["Drei Stück."]}
+    documents = ({key: segs(*side) for key, side in sides.items()} for sides in (one, two))
+    texts = [DOC.format(id=name, **document) for name, document in zip("xy", documents)]
+    return write("set.xml", XML.format(documents="".join(texts)))
+
+
+def values(report):
+    return {result.metric: result.value for result in report.results}
+
+
+def test_plain_lines_against_documents(reference, write):
+    """Lines in the order of the sentences are the documents of the reference, with its sources."""
+    lines = write("out.txt", "\n".join(OURS) + "\n")
+    rows = [{"doc_id": 7, "translation": OURS[:2]}, {"doc_id": "8", "translation": OURS[2:]}]
+    from_rows = evaluate_files(write("out.jsonl", jsonl(reversed(rows))), reference, **LANGUAGES)
+    from_lines = evaluate_files(lines, reference, **LANGUAGES)
+    assert from_lines == from_rows and from_lines.results[1].n == 2
+    documents = read_documents(path=reference, **LANGUAGES)
+    assert values(evaluate(rows, documents)) == values(from_lines)
+    assert from_lines.results[0].details["statistics"]["ids"] == ["7", "8"]
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_another_number_of_lines(reference, write, count):
+    lines = write("out.txt", "x\n" * count)
+    with pytest.raises(DataError, match=f"out.txt has {count} lines, .*reference.jsonl 3 sentences in 2 documents"):
+        evaluate_files(lines, reference, **LANGUAGES)
+
+
+def test_references_of_several_kinds(reference, write):
+    """A file of lines, a file of documents in another order and a column give the same second reference."""
+    two = [["Ein.", "Zwo."], ["Drei."]]
+    lines = write("out.txt", "\n".join(OURS) + "\n")
+    text = write("two.txt", "Ein.\nZwo.\nDrei.\n")
+    pairs = [[{"en": "x", "de": sentence} for sentence in side] for side in two]
+    rows = [{"doc_id": doc_id, "translation": side} for doc_id, side in zip((7, 8), pairs)]
+    documents = write("two.jsonl", jsonl(reversed(rows)))
+    columns = write("columns.jsonl", jsonl([row | {"two": side} for row, side in zip(ROWS, two)]))
+    reports = [
+        evaluate_files(lines, [reference, text], **LANGUAGES),
+        evaluate_files(lines, [reference, documents], **LANGUAGES),
+        evaluate_files(lines, columns, **LANGUAGES, reference_columns=["two"]),
+    ]
+    assert values(reports[0]) == values(reports[1]) == values(reports[2])
+    assert all("nrefs:2" in str(result.signature) for report in reports for result in report.results)
+    rows = [{"doc_id": "7", "translation": OURS[:2]}, {"doc_id": "8", "translation": OURS[2:]}]
+    known = read_documents(path=columns, **LANGUAGES)
+    assert values(evaluate(rows, known, reference_columns=["two"])) == values(reports[0])
+    assert values(reports[0])["TER"] < values(evaluate_files(lines, reference, **LANGUAGES))["TER"]
+
+
+def test_references_that_do_not_fit(reference, write):
+    lines = write("out.txt", "\n".join(OURS) + "\n")
+    short = write("short.jsonl", jsonl([ROWS[0] | {"translation": ROWS[0]["translation"][:1]}, ROWS[1]]))
+    with pytest.raises(DataError, match="document '7' has 1 sentences in .*short.jsonl, 2 in .*reference.jsonl"):
+        evaluate_files(lines, [reference, short], **LANGUAGES)
+    with pytest.raises(DataError, match="one.jsonl has 1 documents, .* 2; not translated: 7"):
+        evaluate_files(lines, [reference, write("one.jsonl", jsonl(ROWS[1:]))], **LANGUAGES)
+    with pytest.raises(DataError, match="two.txt has 2 lines, .* 3 sentences"):
+        evaluate_files(lines, [reference, write("two.txt", "a\nb\n")], **LANGUAGES)
+    with pytest.raises(DataError, match="no column 'two' of references; the documents have ref besides"):
+        path = write("columns.jsonl", jsonl([row | {"ref": "x"} for row in ROWS]))
+        evaluate_files(lines, path, **LANGUAGES, reference_columns=["two"])
+    with pytest.raises(DataError, match="document '7': 'ref' must be a list of sentences, got 'x'"):
+        evaluate_files(lines, path, **LANGUAGES, reference_columns=["ref"])
+    with pytest.raises(DataError, match="document '7' has 2 sentences, but 1 in 'ref'"):
+        path = write("columns.jsonl", jsonl([row | {"ref": ["x"]} for row in ROWS]))
+        evaluate_files(lines, path, **LANGUAGES, reference_columns=["ref"])
+    with pytest.raises(DataError, match="out.txt has plain lines; translators and columns are for documents"):
+        evaluate_files(lines, lines, translators=["A"])
+    with pytest.raises(DataError, match="reference.jsonl has the format jsonl; only WMT's XML has translators"):
+        evaluate_files(lines, reference, **LANGUAGES, translators=["A"])
+    with pytest.raises(ValueError, match="2 references, but terms, alignment take one only"):
+        evaluate_files(lines, [reference, reference], **LANGUAGES, discourse=["terms"], align=True)
+    with pytest.raises(ValueError, match=r"give either files of references or a test set of sacrebleu \(-t\)"):
+        evaluate_files(lines)
+
+
+def test_systems_and_translators_of_an_xml_set(xml, write):
+    report = evaluate_files(xml, xml, **LANGUAGES, system="Online-A", translators=["C"])
+    assert report.name == "Online-A" and report.results[0].split == "references C"
+    lines = write("online.txt", "Eins.\nZwo.\nDrei Stück.\n")
+    assert report.results == evaluate_files(lines, xml, **LANGUAGES, translators=["C"]).results
+    both = evaluate_files(xml, xml, **LANGUAGES, system="Online-A", translators=["A", "C"])
+    assert values(both)["TER"] == 0 < values(report)["TER"] and "nrefs:2" in str(both.results[0].signature)
+    assert values(evaluate_files(xml, xml, **LANGUAGES, system="Small", translators=["A"]))["TER"] == 0
+
+
+def test_systems_and_translators_that_are_not_there(xml, write):
+    options = LANGUAGES | {"translators": ["A"]}
+    with pytest.raises(DataError, match=r"2 <hyp> in 'de', systems 'Online-A', 'Small'; choose .* \(--system\)"):
+        evaluate_files(xml, xml, **options)
+    with pytest.raises(DataError, match="systems 'Online-A', 'Small', asked for is 'Big'"):
+        evaluate_files(xml, xml, **options, system="Big")
+    with pytest.raises(DataError, match="translators 'A', 'C', asked for is 'B'; .*translator="):
+        evaluate_files(xml, xml, **LANGUAGES, translators=["B"], system="Small")
+    with pytest.raises(DataError, match="translators 'A', 'C'; choose one of them with translator="):
+        evaluate_files(xml, xml, **LANGUAGES, system="Small")
+    with pytest.raises(DataError, match="out.txt is no XML set of WMT, and only these hold named systems"):
+        evaluate_files(write("out.txt", "a\nb\nc\n"), xml, **options, system="Small")
+    with pytest.raises(DataError, match="translator 'A' and system 'Small' are two targets; choose one"):
+        read_documents(path=xml, **LANGUAGES, translator="A", system="Small")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metrics": ["blue"]}, "unknown metric 'blue': expected some of .*d-bleu.*did you mean 'bleu'"),
+        ({"metrics": []}, "no metrics; give some of"),
+        ({"metrics": ["chrf"], "tokenize": "char"}, "tokenize is an option of bleu and d-bleu, which is not scored"),
+        ({"metrics": ["bleu"], "ter_no_punct": True}, "ter_no_punct is an option of ter, which is not scored"),
+        ({"metrics": ["d-bleu"], "sentence_scores": "x.jsonl"}, "no metric scores single sentences; add some of bleu"),
+        ({"tokenize": "13b"}, "unknown BLEU tokenizer '13b'"),
+    ],
+)
+def test_options_that_do_not_fit(reference, write, options, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate_files(write("out.txt", "\n".join(OURS) + "\n"), reference, **LANGUAGES, **options)
+
+
+def test_metrics_by_choice(reference, write):
+    lines = write("out.txt", "\n".join(OURS) + "\n")
+    options = {"metrics": ["chrf++", "ter", "chrf++"], "discourse": ["bleu", "ter"]}
+    report = evaluate_files(lines, reference, **LANGUAGES, **options)
+    assert [result.metric for result in report.results] == ["chrF++", "TER", "s-BLEU"]
+    details = report.results[0].details
+    assert len(details["interval"]) == 2 and len(details["statistics"]["rows"][0]) == 3 * (6 + 2)

@@ -1,0 +1,150 @@
+"""`docmt evaluate` against the command `sacrebleu` on the same files: scores to the last digit, and signatures."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from hf_docmt.evaluation.translation_scores import evaluate_files
+
+GERMAN = {
+    "out": "Der Hund schläft , sagt er .\nEr träumt von einem Knochen !\n\nDie Katze (grau) saß auf Matten – gut\n",
+    "one": "Der Hund schläft, sagte er.\nEr träumt von seinem Knochen!\nJa.\nDie graue Katze saß auf der Matte, gut\n",
+    "two": "„Der Hund schläft“, sagt er.\nEr träumt vom Knochen.\nJawohl.\nEine Katze (GRAU) saß auf Matten - gut\n",
+}
+CHINESE = {
+    "out": "今天天气很好,我们去公园吧。\n他买了3本书。\n他们 在 Paris 见面!\n",
+    "one": "今天天气真好,我们去公园玩吧。\n他买了三本书。\n他们在Paris见面。\n",
+    "two": "今天天气很好,我们要去公园。\n他买了 3 本书。\n他们在巴黎见面!\n",
+}
+JAPANESE = {
+    "out": "今日は天気がいいので公園へ行きます。\n彼は本を買った。\n",
+    "one": "今日は天気がよいので公園に行きます。\n彼は本を三冊買った。\n",
+}
+KOREAN = {
+    "out": "오늘은 날씨가 좋아서 공원에 갑니다.\n그는 책을 샀다.\n",
+    "one": "오늘은 날씨가 좋으니 공원에 갑니다.\n그는 책을 세 권 샀다.\n",
+}
+
+
+@pytest.fixture
+def files(write):
+    """Writes the texts; gives the paths of the outputs and of the references asked for."""
+
+    def written(texts, *references):
+        return write("out.txt", texts["out"]), [write(f"{name}.txt", texts[name]) for name in references]
+
+    return written
+
+
+def sacrebleu(*arguments):
+    """What the command prints, at more digits than a float has."""
+    command = [sys.executable, "-m", "sacrebleu", *map(str, arguments), "--width", "20"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def scores(*arguments):
+    """{(score, signature)} of the command's JSON."""
+    found = json.loads(sacrebleu(*arguments))
+    keys = ("name", "score", "signature")
+    return {tuple(one[key] for key in keys) for one in (found if isinstance(found, list) else [found])}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("-m bleu", {"metrics": ["bleu"]}),
+        ("-m bleu chrf ter", {"metrics": ["bleu", "chrf", "ter"]}),
+        ("-m bleu -tok char", {"metrics": ["bleu"], "tokenize": "char"}),
+        ("-m bleu -tok intl -lc", {"metrics": ["bleu"], "tokenize": "intl", "lowercase": True}),
+        ("-m bleu -tok none", {"metrics": ["bleu"], "tokenize": "none"}),
+        ("-m chrf --chrf-word-order 2", {"metrics": ["chrf++"]}),
+        ("-m chrf --chrf-lowercase", {"metrics": ["chrf"], "chrf_lowercase": True}),
+        ("-m chrf --chrf-lowercase --chrf-word-order 2", {"metrics": ["chrf++"], "chrf_lowercase": True}),
+        ("-m ter --ter-case-sensitive", {"metrics": ["ter"], "ter_case_sensitive": True}),
+        ("-m ter --ter-no-punct", {"metrics": ["ter"], "ter_no_punct": True}),
+        ("-m ter --ter-normalized", {"metrics": ["ter"], "ter_normalized": True}),
+    ],
+)
+@pytest.mark.parametrize("references", [("one",), ("one", "two")])
+def test_options(files, theirs, ours, references):
+    outputs, paths = files(GERMAN, *references)
+    report = evaluate_files(outputs, paths, **ours)
+    assert as_printed(report) == scores(*paths, "-i", outputs, *theirs.split())
+
+
+def as_printed(report):
+    """Results as the command's JSON has them: score and signature without our own entry `segments`."""
+    names = {"s-BLEU": "BLEU", "d-BLEU": "BLEU", "chrF": "chrF2", "chrF++": "chrF2++"}
+    return {
+        (names.get(one.metric, one.metric), one.value, str(one.signature.without("segments", "joiner")))
+        for one in report.results
+    }
+
+
+@pytest.mark.parametrize(
+    ("texts", "pair", "lang", "needs"),
+    [
+        (CHINESE, "en-zh", "zh_CN", "sacrebleu"),
+        (CHINESE, "en-zh", "zho_Hant", "sacrebleu"),
+        (JAPANESE, "en-ja", "ja_XX", "ipadic"),
+        (KOREAN, "en-ko", "kor_Hang", "mecab_ko"),
+        (GERMAN, "en-pt", "pt_BR", "sacrebleu"),
+    ],
+)
+def test_languages(files, texts, pair, lang, needs):
+    pytest.importorskip(needs)
+    outputs, paths = files(texts, *(name for name in ("one", "two") if name in texts))
+    report = evaluate_files(outputs, paths, target_lang=lang, metrics=["bleu", "chrf", "ter"])
+    assert as_printed(report) == scores(*paths, "-i", outputs, "-m", "bleu", "chrf", "ter", "-l", pair)
+
+
+@pytest.mark.parametrize("flags", [("asian_support",), ("normalized", "asian_support"), ("no_punct", "asian_support")])
+def test_ter_of_chinese(files, flags):
+    outputs, paths = files(CHINESE, "one", "two")
+    report = evaluate_files(outputs, paths, metrics=["ter"], **{f"ter_{flag}": True for flag in flags})
+    theirs = [f"--ter-{flag.replace('_', '-')}" for flag in flags]
+    assert as_printed(report) == scores(*paths, "-i", outputs, "-m", "ter", *theirs)
+
+
+def test_document_bleu_of_two_references(files, write):
+    """d-BLEU is sacrebleu's BLEU of files with a document in each line."""
+    outputs, paths = files(GERMAN, "one", "two")
+    lengths, joined, documents = (3, 1), {}, {}
+    for name, text in GERMAN.items():
+        lines = text.splitlines()
+        documents[name] = [lines[: lengths[0]], lines[lengths[0] :]]
+        joined[name] = "".join(" ".join(document) + "\n" for document in documents[name])
+    rows = [
+        {"doc_id": number, "translation": [{"en": "x", "de": line} for line in first], "two": second}
+        for number, (first, second) in enumerate(zip(documents["one"], documents["two"]))
+    ]
+    reference = write("reference.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    languages = {"source_lang": "en", "target_lang": "de"}
+    report = evaluate_files(outputs, reference, **languages, reference_columns=["two"], metrics=["d-bleu"])
+    outputs, paths = files(joined, "one", "two")
+    expected = scores(*paths, "-i", outputs)
+    assert as_printed(report) == expected and report.results[0].n == 2
+    texts = [write(f"{name}.txt", GERMAN[name]) for name in ("out", "two")]
+    other = evaluate_files(texts[0], [reference, texts[1]], **languages, metrics=["d-bleu"])
+    assert as_printed(other) == expected
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [("bleu", "s-BLEU"), ("chrf", "chrF"), ("chrf --chrf-word-order 2", "chrF++"), ("ter", "TER")],
+)
+@pytest.mark.parametrize("references", [("one",), ("one", "two")])
+def test_sentence_scores(files, tmp_path, theirs, ours, references):
+    outputs, paths = files(GERMAN, *references)
+    metrics = ["bleu", "chrf", "chrf++", "ter"]
+    evaluate_files(outputs, paths, metrics=metrics, sentence_scores=tmp_path / "sentences.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "sentences.jsonl").read_text().splitlines()]
+    lines = sacrebleu(*paths, "-i", outputs, "--sentence-level", "-m", *theirs.split()).splitlines()
+    printed = [line.split(" = ") for line in lines]
+    assert [f"{row['scores'][ours]:.20f}" for row in rows] == [score.split()[0] for _, score, *_ in printed]
+    assert [row["signatures"][ours] for row in rows] == [name.split("|", 1)[1] for name, *_ in printed]
+    assert [row["sentence"] for row in rows] == [1, 2, 3, 4] and rows[0]["doc_id"] == "one"
+    assert rows[0]["translation"] == GERMAN["out"].split("\n")[0] and len(rows[0]["references"]) == len(references)
