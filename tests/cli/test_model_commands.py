@@ -161,6 +161,13 @@ def test_attention_share(run, model, documents, tmp_path):
     assert (code, err) == (0, "") and "attention share" in out and "  sentence=1" in out and picture.exists()
     (result,) = json.loads(output.read_text())["results"]
     assert 0 < result["value"] <= 100 and result["dataset"] == "documents"
+    searched = ("analyze", "attention-share", model, documents, "--target", "search", "--strategy", "sequential")
+    code, out, err = run(*searched, "--beams", 2, "--json")
+    assert (code, err) == (0, "")
+    (result,) = json.loads(out)["results"]
+    assert (result["strategy"], result["beams"]) == ("sequential", 2) and "target:search" in result["signature"]
+    code, out, err = run("analyze", "attention-share", model, documents, "--strategy", "sequential")
+    assert (code, out) == (1, "") and "are for target='search'; leave them out" in err
     code, out, err = run("analyze", "attention-share", model, tmp_path / "missing.jsonl", "--json")
     assert code == 1 and err.startswith("docmt: ") and out == ""
     code, out, err = run("analyze", "attention-share", "nowhere", documents, "--picture", tmp_path / "share.pdf")
