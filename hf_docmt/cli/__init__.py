@@ -12,8 +12,9 @@ from hf_docmt.cli.analyze import analyze_app
 from hf_docmt.cli.bench import bench_app
 from hf_docmt.cli.data import corpus, data_app, segment
 from hf_docmt.cli.evaluate import evaluate
-from hf_docmt.cli.evaluation import compare, contrast, ctxpro, cxmi
+from hf_docmt.cli.evaluation import compare
 from hf_docmt.cli.hub import convert, export
+from hf_docmt.cli.suites import contrast, ctxpro, cxmi, translate_suite
 from hf_docmt.cli.training import demo, info, train
 from hf_docmt.cli.translation import translate
 
@@ -22,7 +23,7 @@ PANELS = {  # panel of the help -> its commands, in the order a user meets them
     "Start": (demo,),
     "Data": (corpus, segment),
     "Models": (train, info, translate),
-    "Evaluation": (evaluate, contrast, ctxpro, cxmi, compare),
+    "Evaluation": (evaluate, contrast, translate_suite, ctxpro, cxmi, compare),
     "Publication": (convert, export),
 }
 

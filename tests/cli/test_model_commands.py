@@ -76,6 +76,19 @@ def test_contrast_with_details(run, model, tmp_path):
     assert code == 1 and "give a limit of 1 or more, or a part of the items, not both" in err
 
 
+def test_translation_of_a_suite(run, model, tmp_path):
+    run("corpus", tmp_path / "c", "--train", 2, "--validation", 1, "--test", 1, "--suite-items", 2)
+    suite, details = tmp_path / "c" / "pronoun.json", tmp_path / "details.jsonl"
+    options = ("--limit", 3, "--beams", 2, "--strategy", "sequential", "--details", details, "--json")
+    code, out, _ = run("translate-suite", model, suite, *options)
+    results = json.loads(out)["results"]
+    assert code == 0 and [result["metric"] for result in results] == ["s-BLEU", "chrF", "TER"]
+    assert {(result["n"], result["strategy"], result["beams"]) for result in results} == {(3, "sequential", 2)}
+    assert len(details.read_text().splitlines()) == 3 and "past:1" in results[0]["signature"]
+    code, _, err = run("translate-suite", model, suite, "--future-context", 1)
+    assert code == 1 and "future_context is 1, but the model was trained with 0" in err
+
+
 def test_ctxpro_of_a_model(run, model, tmp_path):
     for folder in ("evalsets", "inputs"):
         (tmp_path / folder).mkdir()

@@ -1,0 +1,193 @@
+"""`docmt contrast`, `translate-suite`, `ctxpro` and `cxmi`: what models make of test sets for context."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hf_docmt.cli.loading import NOT_FOR_TRANSLATION, languages_of, load_system
+from hf_docmt.cli.options import (
+    AsJson,
+    BatchSize,
+    Beams,
+    Conditions,
+    Context,
+    Details,
+    FutureContext,
+    Lang,
+    Limit,
+    Model,
+    Options,
+    Output,
+    ReferencedDocuments,
+    Strategy,
+    item_range,
+    names,
+    refuse,
+)
+from hf_docmt.cli.output import print_report
+
+SCORED = ("normalization", "context", "future_context", "conditions", "write_scores", "option")
+TRANSLATED = ("context", "conditions", "strategy", "beams", "batch_size", "option")
+
+
+def contrast(
+    call: typer.Context,
+    model: Annotated[str, typer.Argument(help="Model folder or Hub name; with --scores a name for the system.")],
+    suites: Annotated[list[str], typer.Argument(help="Suites of ContraPro, Voita, Lopes or Bawden: files or folders.")],
+    format: Annotated[str, typer.Option(help="contrapro, voita, lopes, bawden, a plugin's, or auto.")] = "auto",
+    documents: Annotated[str | None, typer.Option(help="JSON lines with the contexts of a ContraPro suite.")] = None,
+    records: Annotated[str | None, typer.Option(help="JSON file of a suite that is given as text files.")] = None,
+    normalization: Annotated[
+        str,
+        typer.Option(
+            help="Of the tokens' log-probabilities: sum; mean (released code of Maka et al.); window-mean, of all "
+            "tokens of the target window (released code of Lupo et al.)."
+        ),
+    ] = "sum",
+    context: Context = None,
+    future_context: FutureContext = None,
+    conditions: Conditions = "true",
+    items: Annotated[str | None, typer.Option(help="Only these items of each suite: FIRST-LAST, from 1.")] = None,
+    scores: Annotated[
+        str | None, typer.Option(help="Read scores from this file instead of scoring with a model.")
+    ] = None,
+    better: Annotated[str, typer.Option(help="Which scores of that file are better: lower or higher.")] = "lower",
+    write_scores: Annotated[str | None, typer.Option(help="Folder to write scores to, in the published order.")] = None,
+    limit: Limit = None,
+    details: Details = None,
+    option: Options = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Contrastive accuracy by forced decoding, of a translation or language model, or from a file of scores."""
+    from hf_docmt.evaluation.contrast import contrast_report, score_file_report
+    from hf_docmt.files import check_writable_file
+
+    check_writable_file(output or "-")
+    shared = {"format": format, "documents": documents, "records": records, "only": item_range(items)}
+    shared |= {"limit": limit, "details": details}
+    if scores is not None:
+        refuse(call, SCORED, "is for a model that is scored, but --scores gives what another system wrote")
+        if len(suites) != 1:
+            raise ValueError(f"--scores is a file of one suite, got {len(suites)} suites; score them one by one")
+        report = score_file_report(model, suites[0], scores, better=better, **shared)
+    else:
+        refuse(call, ("better",), "is for a file of scores, but --scores is not given")
+        system = load_system(model, context=context, future_context=future_context, option_pairs=option)
+        options = {"normalization": normalization, "scores_folder": write_scores, **shared}
+        report = contrast_report(system, suites, conditions=conditions.split(","), **options)
+    print_report(report, as_json, output)
+
+
+def translate_suite(
+    model: Model,
+    suite: Annotated[str, typer.Argument(help="A suite of ContraPro, Voita, Lopes or Bawden: file or folder.")],
+    format: Annotated[str, typer.Option(help="contrapro, voita, lopes, bawden, a plugin's, or auto.")] = "auto",
+    documents: Annotated[str | None, typer.Option(help="JSON lines with the contexts of a ContraPro suite.")] = None,
+    records: Annotated[str | None, typer.Option(help="JSON file of a suite that is given as text files.")] = None,
+    discourse: Annotated[
+        str, typer.Option(help="Also score pronouns, formality, connectives, terms; separated by commas.")
+    ] = "",
+    context: Context = None,
+    future_context: FutureContext = None,
+    strategy: Strategy = None,
+    beams: Beams = None,
+    batch_size: BatchSize = 16,
+    items: Annotated[str | None, typer.Option(help="Only these items of the suite: FIRST-LAST, from 1.")] = None,
+    limit: Limit = None,
+    details: Details = None,
+    option: Options = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Translate the sentences of a contrastive suite in their contexts: BLEU, chrF, TER, pronoun F1."""
+    from hf_docmt.evaluation.suite_translation import suite_translation_report
+    from hf_docmt.files import check_writable_file
+
+    check_writable_file(output or "-")
+    search = {"batch_size": batch_size, "strategy": strategy, "num_beams": beams}
+    reach = {"context": context, "future_context": future_context}
+    search = {name: value for name, value in search.items() if value is not None}
+    system = load_system(model, option_pairs=option, excluded=NOT_FOR_TRANSLATION, **reach, **search)
+    options = {"format": format, "documents": documents, "records": records, "only": item_range(items)}
+    options |= {"discourse": names(discourse), "limit": limit, "details": details}
+    print_report(suite_translation_report(system, suite, **options), as_json, output)
+
+
+def ctxpro(
+    call: typer.Context,
+    model: Annotated[str, typer.Argument(help="Model folder or Hub name; with --translations a name for the system.")],
+    sets: Annotated[list[str], typer.Argument(help="Evaluation sets, evalsets/NAME.json.")],
+    inputs: Annotated[str | None, typer.Option(help="Source texts of the set; default: inputs/NAME beside it.")] = None,
+    translations: Annotated[
+        str | None, typer.Option(help="Judge this file instead of translating: a line for each item.")
+    ] = None,
+    context: Context = None,
+    conditions: Conditions = "true",
+    rule: Annotated[
+        str,
+        typer.Option(
+            help="line: look for the expected word in the translation of the current sentence; published: as the "
+            "released script does (needs hf-docmt[ctxpro])."
+        ),
+    ] = "line",
+    strategy: Strategy = None,
+    beams: Beams = None,
+    batch_size: BatchSize = 16,
+    limit: Limit = None,
+    details: Details = None,
+    option: Options = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Generative accuracy on ctxpro's sets: does the translation have the word that the context requires?"""
+    from hf_docmt.evaluation.generative_accuracy import generative_report, translation_file_report
+    from hf_docmt.files import check_writable_file
+
+    check_writable_file(output or "-")
+    shared = {"inputs": inputs, "rule": rule, "limit": limit, "details": details}
+    if translations is not None:
+        reason = "is for a model that translates, but --translations gives what another system wrote"
+        refuse(call, TRANSLATED, reason)
+        if len(sets) != 1:
+            raise ValueError(f"--translations is a file of one set, got {len(sets)} sets; judge them one by one")
+        report = translation_file_report(model, sets[0], translations, **shared)
+    else:
+        options = {"batch_size": batch_size, "strategy": strategy, "num_beams": beams}
+        options = {name: value for name, value in options.items() if value is not None}
+        system = load_system(model, context=context, option_pairs=option, excluded=NOT_FOR_TRANSLATION, **options)
+        report = generative_report(system, sets, conditions=conditions.split(","), **shared)
+    print_report(report, as_json, output)
+
+
+def cxmi(
+    model: Model,
+    documents: ReferencedDocuments,
+    source_lang: Lang = None,
+    target_lang: Lang = None,
+    context: Context = None,
+    conditions: Conditions = "true",
+    normalization: Annotated[
+        str,
+        typer.Option(help="Of a sentence's tokens: sum; mean (released code of Fernandes et al.)."),
+    ] = "sum",
+    details: Details = None,
+    option: Options = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """CXMI: what context adds to the log-probability of references, in nats per sentence (Fernandes et al. 2021)."""
+    from pathlib import Path
+
+    from hf_docmt.data.readers import read_documents
+    from hf_docmt.evaluation.cxmi import cxmi_report
+    from hf_docmt.files import check_writable_file
+
+    check_writable_file(output or "-")
+    system = load_system(model, context=context, option_pairs=option, prompt_languages=(source_lang, target_lang))
+    languages = languages_of(system, source_lang, target_lang)
+    options = {"normalization": normalization, "conditions": conditions.split(","), "details": details, **languages}
+    report = cxmi_report(system, read_documents(path=documents, **languages), dataset=Path(documents).stem, **options)
+    print_report(report, as_json, output)
