@@ -1,4 +1,4 @@
-"""`docmt compare`: reports of several systems side by side."""
+"""`docmt contrast`, `ctxpro`, `cxmi` and `compare`: scores of translations and of models."""
 
 from __future__ import annotations
 
@@ -6,46 +6,149 @@ from typing import Annotated
 
 import typer
 
+from hf_docmt.cli.loading import NOT_FOR_TRANSLATION, languages_of, load_system
 from hf_docmt.cli.options import (
-    Picture,
+    AsJson,
+    BatchSize,
+    Beams,
+    Conditions,
+    Context,
+    Details,
+    Lang,
+    Limit,
+    Model,
+    Options,
+    Output,
+    ReferencedDocuments,
+    Strategy,
+    item_range,
+    refuse,
 )
+from hf_docmt.cli.output import print_report
+
+MODEL_OPTIONS = ("normalization", "context", "conditions", "write_scores", "option")  # of contrast, without --scores
 
 
-def compare(
-    reports: Annotated[list[str], typer.Argument(help="Report files of several systems.")],
-    name: Annotated[
-        list[str] | None, typer.Option(help="Name of a system, in the order of the reports; repeatable.")
+def contrast(
+    call: typer.Context,
+    model: Annotated[str, typer.Argument(help="Model folder or Hub name; with --scores a name for the system.")],
+    suites: Annotated[list[str], typer.Argument(help="Suites of ContraPro, Voita, Lopes or Bawden: files or folders.")],
+    format: Annotated[str, typer.Option(help="contrapro, voita, lopes, bawden, a plugin's, or auto.")] = "auto",
+    documents: Annotated[str | None, typer.Option(help="JSON lines with the contexts of a ContraPro suite.")] = None,
+    records: Annotated[str | None, typer.Option(help="JSON file of a suite that is given as text files.")] = None,
+    normalization: Annotated[
+        str,
+        typer.Option(
+            help="Of the tokens' log-probabilities: sum; mean (released code of Maka et al.); window-mean, of all "
+            "tokens of the target window (released code of Lupo et al.)."
+        ),
+    ] = "sum",
+    context: Context = None,
+    conditions: Conditions = "true",
+    items: Annotated[str | None, typer.Option(help="Only these items of each suite: FIRST-LAST, from 1.")] = None,
+    scores: Annotated[
+        str | None, typer.Option(help="Read scores from this file instead of scoring with a model.")
     ] = None,
-    baseline: Annotated[str | None, typer.Option(help="System to test the others against; default: the first.")] = None,
-    runs: Annotated[
-        str | None,
-        typer.Option(help="Regular expression of what differs in the names of runs of one system, such as -seed\\d+."),
-    ] = None,
-    breakdown: Annotated[str, typer.Option(help="none, all, or an axis such as distance.")] = "none",
-    may_differ: Annotated[
-        list[str] | None,
-        typer.Option(help="Key of the signature that may differ within a row, too; repeatable."),
-    ] = None,
-    method: Annotated[str, typer.Option(help="randomisation, bootstrap or sacrebleu-bootstrap.")] = "randomisation",
-    samples: Annotated[int, typer.Option(min=1, help="Random samples of a test.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of a test.")] = 1,
-    format: Annotated[str, typer.Option(help="text, markdown, latex, csv or json.")] = "text",
-    picture: Picture = None,
-    picture_of: Annotated[str, typer.Option(help="distance (accuracies), index or length (scores).")] = "distance",
+    better: Annotated[str, typer.Option(help="Which scores of that file are better: lower or higher.")] = "lower",
+    write_scores: Annotated[str | None, typer.Option(help="Folder to write scores to, in the published order.")] = None,
+    limit: Limit = None,
+    details: Details = None,
+    option: Options = None,
+    output: Output = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Compare several systems in one table: scores, intervals, differences from a baseline and their p-values."""
-    from shutil import get_terminal_size
+    """Contrastive accuracy by forced decoding, of a translation or language model, or from a file of scores."""
+    from hf_docmt.evaluation.contrast import contrast_report, score_file_report
+    from hf_docmt.files import check_writable_file
 
-    from hf_docmt.analysis.pictures.comparison import draw_accuracy_by_distance, draw_scores
-    from hf_docmt.evaluation.report_comparison import compare as compare_reports
-    from hf_docmt.reports.comparison import select_breakdown
-    from hf_docmt.reports.comparison_tables import format_comparison
+    check_writable_file(output or "-")
+    shared = {"format": format, "documents": documents, "records": records, "only": item_range(items)}
+    shared |= {"limit": limit, "details": details}
+    if scores is not None:
+        refuse(call, MODEL_OPTIONS, "is for a model that is scored, but --scores gives what another system wrote")
+        if len(suites) != 1:
+            raise ValueError(f"--scores is a file of one suite, got {len(suites)} suites; score them one by one")
+        report = score_file_report(model, suites[0], scores, better=better, **shared)
+    else:
+        refuse(call, ("better",), "is for a file of scores, but --scores is not given")
+        system = load_system(model, context=context, option_pairs=option)
+        options = {"normalization": normalization, "scores_folder": write_scores, **shared}
+        report = contrast_report(system, suites, conditions=conditions.split(","), **options)
+    print_report(report, as_json, output)
 
-    options = {"names": name, "may_differ": tuple(may_differ or ()), "runs": runs, "baseline": baseline}
-    options |= {"method": method, "samples": samples, "seed": seed}
-    found = compare_reports(reports, breakdown="all" if picture else breakdown, **options)
-    print(format_comparison(select_breakdown(found, breakdown), format, width=get_terminal_size((100, 24)).columns))
-    if picture and picture_of == "distance":
-        draw_accuracy_by_distance(found, picture)
-    elif picture:
-        draw_scores(found, picture, axis=picture_of)
+
+def ctxpro(
+    call: typer.Context,
+    model: Annotated[str, typer.Argument(help="Model folder or Hub name; with --translations a name for the system.")],
+    sets: Annotated[list[str], typer.Argument(help="Evaluation sets, evalsets/NAME.json.")],
+    inputs: Annotated[str | None, typer.Option(help="Source texts of the set; default: inputs/NAME beside it.")] = None,
+    translations: Annotated[
+        str | None, typer.Option(help="Judge this file instead of translating: a line for each item.")
+    ] = None,
+    context: Context = None,
+    conditions: Conditions = "true",
+    rule: Annotated[
+        str,
+        typer.Option(
+            help="line: look for the expected word in the translation of the current sentence; published: as the "
+            "released script does (needs hf-docmt[ctxpro])."
+        ),
+    ] = "line",
+    strategy: Strategy = None,
+    beams: Beams = None,
+    batch_size: BatchSize = 16,
+    limit: Limit = None,
+    details: Details = None,
+    option: Options = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Generative accuracy on ctxpro's sets: does the translation have the word that the context requires?"""
+    from hf_docmt.evaluation.generative_accuracy import generative_report, translation_file_report
+    from hf_docmt.files import check_writable_file
+
+    check_writable_file(output or "-")
+    shared = {"inputs": inputs, "rule": rule, "limit": limit, "details": details}
+    if translations is not None:
+        reason = "is for a model that translates, but --translations gives what another system wrote"
+        refuse(call, ("context", "conditions", "strategy", "beams", "batch_size", "option"), reason)
+        if len(sets) != 1:
+            raise ValueError(f"--translations is a file of one set, got {len(sets)} sets; judge them one by one")
+        report = translation_file_report(model, sets[0], translations, **shared)
+    else:
+        options = {"batch_size": batch_size, "strategy": strategy, "num_beams": beams}
+        options = {name: value for name, value in options.items() if value is not None}
+        system = load_system(model, context=context, option_pairs=option, excluded=NOT_FOR_TRANSLATION, **options)
+        report = generative_report(system, sets, conditions=conditions.split(","), **shared)
+    print_report(report, as_json, output)
+
+
+def cxmi(
+    model: Model,
+    documents: ReferencedDocuments,
+    source_lang: Lang = None,
+    target_lang: Lang = None,
+    context: Context = None,
+    conditions: Conditions = "true",
+    normalization: Annotated[
+        str,
+        typer.Option(help="Of a sentence's tokens: sum; mean (released code of Fernandes et al.)."),
+    ] = "sum",
+    details: Details = None,
+    option: Options = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """CXMI: what context adds to the log-probability of references, in nats per sentence (Fernandes et al. 2021)."""
+    from pathlib import Path
+
+    from hf_docmt.data.readers import read_documents
+    from hf_docmt.evaluation.cxmi import cxmi_report
+    from hf_docmt.files import check_writable_file
+
+    check_writable_file(output or "-")
+    system = load_system(model, context=context, option_pairs=option, prompt_languages=(source_lang, target_lang))
+    languages = languages_of(system, source_lang, target_lang)
+    options = {"normalization": normalization, "conditions": conditions.split(","), "details": details, **languages}
+    report = cxmi_report(system, read_documents(path=documents, **languages), dataset=Path(documents).stem, **options)
+    print_report(report, as_json, output)

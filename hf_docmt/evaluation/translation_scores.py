@@ -87,7 +87,8 @@ def evaluate_files(
         other_references=known.sides[1:],
         **languages,
     )
-    data = {"reference": test_set or ", ".join(Path(path).name for path in paths), "documents": len(known.ids)}
+    data = {"translations": Path(translations).name, "documents": len(known.ids)}
+    data["reference"] = test_set or ", ".join(Path(path).name for path in paths)
     model = {"name": name or system or Path(translations).stem} | system_settings(search)
     return Report(model=model, data=data, results=evaluation_results(documents, evaluation, search))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -10,8 +10,9 @@ from pathlib import Path
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.result_groups import measures_the_same
-from hf_docmt.reports.system_settings import system_settings
+from hf_docmt.reports.system_settings import SEARCH_KEYS, SETTINGS, SYSTEM_KEYS, model_settings, system_settings
 
+Settings = dict[str, tuple[str, ...]]
 Values = tuple[str | None, ...]  # of settings
 
 
@@ -26,7 +27,7 @@ class Column:
     name: str
     label: str
     results: tuple[Result, ...]
-    settings: dict[str, tuple[str, ...]]
+    settings: Settings
 
 
 def read_columns(
@@ -42,15 +43,9 @@ def read_columns(
     """
     paths, read = read_reports(reports)
     columns = []
-    for name, label, report in zip(*system_names(paths, read, names, runs), read):
+    for name, label, report in zip(*system_names(paths, [report.name for report in read], names, runs), read):
         for suffix, results in _by_setting(name, report.results, may_differ).items():
-            settings: dict[str, tuple[str, ...]] = {}
-            if report.model.get("architecture"):
-                settings["architecture"] = (report.model["architecture"],)
-            for result in results:
-                for key, value in system_settings(result, may_differ).items():
-                    settings[key] = tuple(dict.fromkeys((*settings.get(key, ()), value)))
-            columns.append(Column(name + suffix, label + suffix, results, settings))
+            columns.append(Column(name + suffix, label + suffix, results, _settings(report, results, may_differ)))
     return columns
 
 
@@ -66,15 +61,15 @@ def read_reports(reports: Sequence[str | Path | Report]) -> tuple[list[Path | No
 
 
 def system_names(
-    paths: list[Path | None], reports: list[Report], names: Sequence[str] | None, runs: bool = False
+    paths: Sequence[Path | None], own: Sequence[str], names: Sequence[str] | None, runs: bool = False
 ) -> tuple[list[str], list[str]]:
-    """Different names, and the labels that they are made from: `names`, or the models'.
+    """Different names, and the labels that they are made from: `names`, or their `own`.
 
     Equal labels are followed by the shortest different ends of paths; `names` may be equal only with `runs`.
     """
-    labels = [report.name for report in reports] if names is None else list(names)
-    if len(labels) != len(reports):
-        raise ValueError(f"{len(labels)} names for {len(reports)} reports; one for each is needed, in their order")
+    labels = list(own if names is None else names)
+    if len(labels) != len(own):
+        raise ValueError(f"{len(labels)} names for {len(own)} reports; one for each is needed, in their order")
     unique = list(labels)
     if names is None or runs:
         for name in labels:
@@ -86,10 +81,26 @@ def system_names(
     return unique, labels
 
 
-def differing_settings(settings: dict[str, dict[str, tuple[str, ...]]]) -> list[str]:
-    """The settings, of {system: settings}, that are not the same in all systems; strategy first."""
+def differing_settings(settings: Mapping[str, Settings], may_differ: Sequence[str] = ()) -> list[str]:
+    """The settings, of {system: settings}, that are not the same in all systems.
+
+    What only some systems know is left out, unless it says how they translate and what they read.
+    """
     keys = dict.fromkeys(key for found in settings.values() for key in found)
-    return [key for key in keys if len({found.get(key) for found in settings.values()}) > 1]
+    different = [key for key in keys if len({found.get(key) for found in settings.values()}) > 1]
+    always = ("architecture", *SETTINGS, *SYSTEM_KEYS, *SEARCH_KEYS, *may_differ)
+    return [key for key in different if key in always or all(key in found for found in settings.values())]
+
+
+def _settings(report: Report, results: Sequence[Result], may_differ: Sequence[str]) -> Settings:
+    """What is known of a system, with all the values that its results name; from the model what no result names."""
+    settings: Settings = {}
+    for result in results:
+        for key, value in system_settings(result, may_differ).items():
+            settings[key] = tuple(dict.fromkeys((*settings.get(key, ()), value)))
+    known = {key: (value,) for key, value in model_settings(report.model).items()}
+    first = {key: known[key] for key in ("architecture",) if key in known}
+    return first | settings | {key: value for key, value in known.items() if key not in (first | settings)}
 
 
 def _by_setting(name: str, results: Sequence[Result], may_differ: Sequence[str]) -> dict[str, tuple[Result, ...]]:
@@ -126,7 +137,7 @@ def _setting_names(keys: tuple[str, ...], values: Values) -> str:
     return ", ".join(value if key == "strategy" else f"{key} {value}" for key, value in pairs)
 
 
-def _suffixes(paths: list[Path | None], numbers: list[int]) -> list[str]:
+def _suffixes(paths: Sequence[Path | None], numbers: list[int]) -> list[str]:
     """The fewest last parts of the paths that all differ; without paths the numbers of the reports."""
     if None not in paths:
         parts = [path.resolve().with_suffix("").parts for path in paths]

@@ -150,7 +150,7 @@ def compare_reports(
         outcomes.append(outcome)
         scores.append(next(iter(group.values())).name)
     settings = {system: column.settings for system, column in _first_columns(columns, by_system).items()}
-    keys = differing_settings(settings)
+    keys = differing_settings(settings, may_differ)
     settings = {system: {key: found[key] for key in keys if key in found} for system, found in settings.items()}
     notes = separation_notes(groups, may_differ) + version_notes(groups) + _notes_n(rows)
     if baseline is not None:

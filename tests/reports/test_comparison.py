@@ -183,6 +183,25 @@ def test_examples():
     assert found.baseline == "sentence" and all(row.figures["concat"].test.p_value < 0.05 for row in found.rows[4:])
 
 
+def test_what_reports_know_of_the_model_stands_above_the_column():
+    """Configurations that all systems have; search settings always; context from it where no signature says it."""
+    shared = {"d_model": 64, "view": "window"}
+    configs = [
+        {"architecture": "concat", "config": {**shared, "encoding": "shift", "past_context": 3}},
+        {"architecture": "memory", "config": {**shared, "encoding": "none", "past_context": 9, "memory_size": 4}},
+        {"config": {**shared, "encoding": "none", "repairs": "none"}},
+    ]
+    results = [result(signature="tok:13a"), result(signature="past:all|tok:13a"), result(signature="tok:13a")]
+    reports = [
+        replace(report(name, one), model={"name": name, **config}) for name, one, config in zip("abc", results, configs)
+    ]
+    assert compare_reports(reports).settings == {
+        "a": {"architecture": ("concat",), "past": ("3",), "encoding": ("shift",)},
+        "b": {"architecture": ("memory",), "past": ("all",), "encoding": ("none",)},
+        "c": {"encoding": ("none",), "repairs": ("none",)},
+    }
+
+
 def test_a_report_of_several_strategies_has_a_column_for_each():
     """What has no strategy belongs to every column."""
     searches = [("sliding", None), ("full", 1), ("full", 4)]

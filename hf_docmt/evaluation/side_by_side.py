@@ -1,0 +1,121 @@
+"""Translations of several systems beside each other, from files of translations or reports that name them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import sacrebleu.metrics
+
+from hf_docmt.evaluation.references import References, read_references
+from hf_docmt.evaluation.translation_files import pair_lines, read_translations, search_of
+from hf_docmt.files import DataError, display_path
+from hf_docmt.reports.columns import system_names
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.result_groups import check_known
+from hf_docmt.reports.side_by_side import ComparedSentence, SideBySide
+
+
+def side_by_side(
+    paths: Sequence[str | Path],
+    reference: str | Path | None = None,
+    source_lang: str | None = None,
+    target_lang: str | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    baseline: str | None = None,
+    context: int = 2,
+) -> SideBySide:
+    """All sentences of the documents in `reference` with the translations of each system, chrF against the reference.
+
+    `paths`: files of translations as `docmt evaluate` reads them, or its reports, which name translations and reference
+    that lie beside them or in the working folder. Systems are called as their files, or by `names`; the `baseline` is
+    the first by default. `context` is the number of source sentences shown before each. DataError: files that do not
+    fit each other, what a report does not name. ValueError: unknown or equal names.
+    """
+    if context < 0:
+        raise ValueError(f"context is {context}, expected 0 or more sentences before each")
+    reports = {number: Report.read(path) for number, path in enumerate(paths) if Path(path).suffix == ".json"}
+    files = [
+        _named_file(reports[number], Path(path), "translations") if number in reports else Path(path)
+        for number, path in enumerate(paths)
+    ]
+    labels = [reports[number].name if number in reports else file.stem for number, file in enumerate(files)]
+    if reference is None:
+        found = [_named_file(report, Path(paths[number]), "reference") for number, report in reports.items()]
+        reference = _common_reference(found)
+    systems, _ = system_names(files, labels, names)
+    baseline = systems[0] if baseline is None else baseline
+    check_known(baseline, systems, "baseline", "the systems are")
+    languages = {"source_lang": source_lang, "target_lang": target_lang}
+    documents = read_references([reference], **languages)
+    rows = {name: _rows(file, documents, **languages) for name, file in zip(systems, files)}
+    metric = sacrebleu.metrics.CHRF()
+    sentences = _compared_sentences(documents, rows, metric, context)
+    return SideBySide(tuple(systems), baseline, tuple(sentences), f"chrF2|{metric.get_signature()}", target_lang)
+
+
+def _compared_sentences(
+    documents: References, rows: dict[str, list[dict]], metric: sacrebleu.metrics.CHRF, context: int
+) -> list[ComparedSentence]:
+    found = []
+    for place, doc_id in enumerate(documents.ids):
+        own = {name: row[place]["translation"] for name, row in rows.items()}
+        sources = (row[place].get("source") for row in rows.values())
+        source = documents.sources[place] or next((one for one in sources if one), None)
+        for number in range(len(documents.sides[0][place])):
+            references = tuple(side[place][number] for side in documents.sides)
+            translations = {name: sentences[number] for name, sentences in own.items()}
+            scores = {name: metric.sentence_score(text, references).score for name, text in translations.items()}
+            found.append(
+                ComparedSentence(
+                    doc_id,
+                    number + 1,
+                    tuple(source[max(0, number - context) : number]) if source else (),
+                    source[number] if source else None,
+                    references,
+                    translations,
+                    scores,
+                )
+            )
+    return found
+
+
+def _named_file(report: Report, path: Path, what: str) -> Path:
+    """The file of `translations` or the `reference` that a report names, beside it or in the working folder."""
+    remedy = "give the files of translations themselves, and the documents by --reference"
+    name = report.data.get(what)
+    if not isinstance(name, str):
+        raise DataError(
+            f"{display_path(path)} names no file of its {what}: an earlier version or another command made it; {remedy}"
+        )
+    found = next((file for file in (path.parent / name, Path(name)) if file.is_file()), None)
+    if found is None:
+        raise DataError(
+            f"{display_path(path)} names {name!r}, which lies neither beside it nor in the working folder; {remedy}"
+        )
+    return found
+
+
+def _common_reference(found: Sequence[Path]) -> Path:
+    if not found:
+        raise DataError("translations need the documents that were translated; give them by --reference")
+    if len({path.resolve() for path in found}) > 1:
+        raise DataError(
+            f"the reports name different references, {', '.join(dict.fromkeys(map(str, found)))}; compare those of one"
+        )
+    return found[0]
+
+
+def _rows(file: Path, documents: References, **languages) -> list[dict]:
+    """The rows of a system, lines as it wrote them beside sentences by their numbers (see `pair_lines`)."""
+    rows = read_translations(file, documents, **languages)
+    sizes = [len(sentences) for sentences in documents.sides[0]]
+    if search_of(rows).get("repairs") == "none":
+        rows = [{**row, "translation": pair_lines(row["translation"], size)} for row, size in zip(rows, sizes)]
+    for doc_id, row, size in zip(documents.ids, rows, sizes):
+        for what in ("translation", "source"):
+            if row.get(what) is not None and len(row[what]) != size:
+                raise DataError(
+                    f"{display_path(file)}: document {doc_id!r} has {len(row[what])} sentences as its {what}, "
+                    f"{documents.path} {size}; only translations of N sentences by N stand side by side"
+                )
+    return rows

@@ -1,0 +1,81 @@
+"""`docmt compare`: tables, runs, pictures, translations side by side, options that do not go together."""
+
+import json
+
+import pytest
+from support.command_documents import DOCUMENTS
+
+LANGUAGES = ("--source-lang", "en", "--target-lang", "de")
+
+
+@pytest.fixture
+def reports(run, documents, tmp_path):
+    """Reports of three systems beside their translations: `a` copies the reference, `b-1` and `b-2` change a word."""
+    paths = []
+    for name, change in (("a", ""), ("b-1", "x "), ("b-2", "x y ")):
+        rows = [
+            {"doc_id": row["doc_id"], "translation": [change + pair["de"] for pair in row["translation"]]}
+            for row in DOCUMENTS
+        ]
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+        paths.append(tmp_path / f"{name}.json")
+        options = ("--name", name, "--strategy", "sentence" if name == "a" else "sliding", "-o", paths[-1])
+        assert run("evaluate", path, documents, *LANGUAGES, *options)[0] == 0
+    return paths
+
+
+def test_the_default_compares(run, reports):
+    code, out, err = run("compare", *reports[:2])
+    lines = [line.split() for line in out.splitlines()]
+    assert code == 0, err
+    assert ["strategy", "sentence", "sliding"] in lines and "difference: from a, p-value in brackets." in out
+    assert sum(line[:1] == ["difference"] for line in lines) == 4
+
+
+def test_runs(run, reports):
+    code, out, err = run("compare", *reports, "--runs", "-.$", "--format", "json")
+    found = json.loads(out)
+    assert code == 0 and found["systems"] == ["a", "b"], err
+    assert [row["figures"]["b"]["runs"] for row in found["rows"]] == [2] * 4
+    code, _, err = run("compare", *reports, "--runs", "-seed")
+    assert code == 1 and "no two names are equal without '-seed'" in err
+
+
+def test_output(run, reports, tmp_path):
+    code, out, _ = run("compare", *reports, "--format", "markdown", "-o", tmp_path / "table.md")
+    assert code == 0 and out == "" and (tmp_path / "table.md").read_text("utf-8").startswith("| dataset")
+    code, _, err = run("compare", *reports, "-o", tmp_path / "nowhere" / "table.md")
+    assert code == 1 and "nowhere" in err
+
+
+def test_show(run, reports, tmp_path):
+    code, out, err = run("compare", "--show", *reports[:2], *LANGUAGES)
+    assert code == 0 and "b-1: 3 of 3 sentences differ from a" in out and "{+x+}" in out, err
+    translations = [path.with_suffix(".jsonl") for path in reports[:2]]
+    code, _, err = run("compare", "--show", *translations, *LANGUAGES)
+    assert code == 1 and "give them by --reference" in err
+    given = ("--reference", tmp_path / "documents.jsonl", "--name", "one", "--name", "two", "--baseline", "two")
+    code, out, _ = run("compare", "--show", *translations, *LANGUAGES, *given, "--sentences", "all", "--context", 0)
+    assert code == 0 and "one: 3 of 3 sentences differ from two" in out and "context" not in out
+    page = tmp_path / "page.html"
+    code, out, _ = run("compare", "--show", *reports, *LANGUAGES, "--order", "change", "--format", "html", "-o", page)
+    assert code == 0 and out == "" and page.read_text("utf-8").startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--order", "change"), "--order is for translations side by side, but --show is not given; leave it out"),
+        (("--reference", "x"), "--reference is for translations side by side"),
+        (("--show", "--runs", "x"), "--runs is for tables of scores, but --show is given; leave it out"),
+        (("--show", "--picture", "x.png"), "--picture is for tables of scores"),
+        (("--show", "--format", "latex"), "unknown format 'latex': translations are shown as text, html"),
+        (("--show", "--order", "size", *LANGUAGES), "unknown order 'size'"),
+        (("--show", "--sentences", "al", *LANGUAGES), "unknown choice of sentences 'al'"),
+        (("--format", "html"), "unknown format 'html'"),
+    ],
+)
+def test_options_that_do_not_go_together(run, reports, options, message):
+    code, out, err = run("compare", *reports, *options)
+    assert code == 1 and out == "" and message in err
