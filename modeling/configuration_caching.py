@@ -90,6 +90,11 @@ class CachingConfig(IntegratedContextConfig):
                 f"context_sides={self.context_sides!r} reads translations with the encoder, which needs one vocabulary "
                 "for both languages: set share_encoder_decoder_embeddings=True or context_sides='source'."
             )
+        if self.missing_context == "eos" and self.context_sides != "source":
+            raise ValueError(
+                "missing_context='eos' is defined for context of the source; got context_sides="
+                f"{self.context_sides!r}: use 'none'."
+            )
         if self.context_sides == "target" and self.future_context:
             raise ValueError(
                 f"translations are known of past sentences only, got context_sides='target' with future_context="

@@ -7,7 +7,8 @@ class ConcatConfig(SegmentConfig):
     """Concatenation of sentences, with every sentence-position encoding of Lupo et al. (2023).
 
     `segment_encoding` (section 2.1) is `none`, `shift` (positions jump by `segment_shift` at every new sentence; None
-    means the average sentence length of the training data, which training finds and stores), `onehot`, `sinusoidal`
+    means the average length of a source sentence of the training data in tokens with the separator, rounded up, which
+    training finds and stores; the constants of the paper, 8, 21 and 27, are lengths in words), `onehot`, `sinusoidal`
     or `learned`. `persistent` (section 2.2) adds the encoding to the input of every block, not of the first alone.
     `pse_dim` (section 2.3, d_SE) > 0 puts the segment encoding in the last `pse_dim` dimensions of a
     position-segment embedding instead of adding it.

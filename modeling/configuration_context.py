@@ -32,16 +32,25 @@ class IntegratedContextConfig(ContextConfig):
 
     `integration` is `sequential` (a sublayer of context attention after attention to the source), `parallel` (beside
     it) or `concatenate` (attention to the source reads context and source as one); `context_gate` weighs what context
-    attention adds, token by token.
+    attention adds, token by token. `missing_context` is what is read in place of a context sentence that is not there,
+    as at the start of a document, or is blank: `none`, or `eos`, a lone `</s>` as in the released code of Maka et al.
+    (2024). A joined context is one `</s>` where no sentence of it is there.
+
+    The gate of Maka et al. (2024), equation 5, is on what context attention returns. The released code has it on the
+    sum of attention and residual, after the norm: so does `parallel` here; `sequential` keeps to the equation (no
+    published row has a gate there). With the norm before, `parallel` adds the residual once, where the released code,
+    of which only the norm after is published, would add it twice.
     """
 
     integration: str = "sequential"
     context_gate: bool = False
+    missing_context: str = "none"
 
     def __post_init__(self, **kwargs):
         super().__post_init__(**kwargs)
         self.one_of("integration", ("sequential", "parallel", "concatenate"))
         self.one_of("context_gate", (True, False))
+        self.one_of("missing_context", ("none", "eos"))
         if self.context_gate and self.integration == "concatenate":
             raise ValueError(
                 "context_gate=True weighs the output of context attention, which integration='concatenate' has not: "

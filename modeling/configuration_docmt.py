@@ -14,7 +14,11 @@ class DocMTConfig(PreTrainedConfig):
     `position_type` is `sinusoidal` (Vaswani et al. 2017, sines in the first half, cosines in the second, as Marian
     has it), `sinusoidal_t2t` (the tensor2tensor frequencies of fairseq and M2M-100) or `learned`.
     `label_smoothing` is applied in training mode only. `use_bod` puts `<bod>` in front of a segment that starts a
-    document. `strategy` is how documents are translated by default; None = the one that fits the architecture.
+    document; it belongs to the first sentence, without a separator. (In Herold and Ney 2023, section 3.1, it stands for
+    a sentence 0, with a separator behind it, and counts as one of the sentences of context: the second sentence of a
+    document with one sentence of context does not see it there, and does here.) `init` is how weights are drawn before
+    training: `normal`, N(0, `init_std`^2) and biases 0; `fairseq`, what fairseq draws from version 0.10 on; or
+    `fairseq_0.9`. `strategy` is how documents are translated by default; None = the one that fits the architecture.
     `decoding_past_context` is k, how many sentences before the current one the strategies `sliding` and `sequential`
     read by default; None = as many as in training. Raises `ValueError` for a value outside its range.
     """
@@ -46,6 +50,7 @@ class DocMTConfig(PreTrainedConfig):
     layernorm_embedding: bool = False
     share_encoder_decoder_embeddings: bool = True
     tie_word_embeddings: bool = True
+    init: str = "normal"
     init_std: float = 0.02
     label_smoothing: float = 0.0
     use_cache: bool = True
@@ -68,6 +73,7 @@ class DocMTConfig(PreTrainedConfig):
         self.one_of("strategy", (None, "sentence", "sliding", "sequential", "chunk_sequential", "full", "stream"))
         if self.decoding_past_context is not None:
             self.whole_number("decoding_past_context")
+        self.one_of("init", ("normal", "fairseq", "fairseq_0.9"))
         self.one_of("position_type", ("sinusoidal", "sinusoidal_t2t", "learned"))
         if self.share_encoder_decoder_embeddings and not self.tie_word_embeddings:
             raise ValueError(

@@ -9,6 +9,9 @@ class DocTConfig(ContextConfig):
     `context_layers` is the depth of the context encoder. `selection` is `none`, the context joined to one sequence, or
     `routing`, each context sentence for itself with the word's own choice among them (Fei et al. 2022, section 5.4,
     DocT+AS).
+
+    Departure: the embeddings of context get `dropout` like those of the current sentence, in the released code of Zhang
+    et al. (2018) they get none.
     """
 
     model_type = "docmt-doct"

@@ -8,7 +8,9 @@ from torch.nn.utils.rnn import pad_sequence
 from .batch_decoding import pad_rows
 from .context_attention import ContextEncoderOutput
 from .context_strategies import ContextSentence, ContextTranslator, Reach
-from .document_state import CurrentSentence
+from .document_state import CurrentSentence, DocumentState
+
+MISSING = ContextSentence(DocumentState(0, []), 0)  # the lone `</s>` that some models read for a sentence not there
 
 
 class CachedContextTranslator(ContextTranslator):
@@ -65,13 +67,28 @@ class SharedEncoderTranslator(CachedContextTranslator):
         self.states: dict[ContextSentence, torch.Tensor] = {}  # encoder states (L, D) of sentences still to translate
 
     def needed_for(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:
-        return [ContextSentence(*sentence), *super().needed_for(sentence, reach)]
+        missing = [MISSING] if self.config.missing_context == "eos" else []
+        return [ContextSentence(*sentence), *super().needed_for(sentence, reach), *missing]
+
+    def context_ids(self, context: ContextSentence) -> list[int]:
+        return [self.eos] if context is MISSING else super().context_ids(context)
+
+    def context_grid(self, batch: Sequence[CurrentSentence], reach: Reach):
+        """As in the base class; where a sentence not there is read as `</s>`, a column for every offset."""
+        if self.config.missing_context != "eos":
+            return super().context_grid(batch, reach)
+        flat = []
+        for sentence in batch:
+            found = {context.index - sentence.index: context for context in self.context_of(sentence, reach)}
+            flat += [found.get(offset, MISSING) for offset in self.config.known_offsets]
+        offsets = torch.tensor(self.config.known_offsets, device=self.model.device).expand(len(batch), -1)
+        return flat, offsets, torch.zeros_like(offsets, dtype=torch.bool)
 
     def store(self, contexts: Sequence[ContextSentence], input_ids: torch.Tensor, mask: torch.Tensor) -> None:
         states, vectors, kept = self.model.get_encoder().read(input_ids=input_ids, attention_mask=mask)
         for row, (context, length) in enumerate(zip(contexts, mask.sum(dim=1).tolist())):
             self.cache[context] = vectors[row, kept[row]]  # (K, D)
-            if not context.is_target:
+            if not context.is_target and context is not MISSING:
                 self.states[context] = states[row, :length]
 
     def forget(self, sentence: CurrentSentence, reach: Reach) -> None:

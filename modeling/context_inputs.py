@@ -76,6 +76,27 @@ def check_context(
         raise ValueError("context_offsets: a row has two context sentences of one offset; give each sentence once.")
 
 
+def completed(config, input_ids, ids, mask, offsets, is_target=None) -> tuple[torch.Tensor | None, ...]:
+    """Context inputs with a lone `</s>` for every sentence that is not there, a column for every offset known.
+
+    Ids, mask and offsets of them, (B, C, L), (B, C, L), (B, C); None each for a model that reads no context. Raises
+    `ValueError` as `check_context` does.
+    """
+    if not config.known_offsets:
+        return None, None, None
+    ids, mask = by_offset(config, input_ids, ids, mask, offsets, is_target)
+    ids, mask = with_end(config, ids, mask)
+    return ids, mask, torch.tensor(config.known_offsets, device=ids.device).expand(mask.shape[:2])
+
+
+def with_end(config, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Ids and mask (..., L) with a lone `</s>` where a sequence has no tokens."""
+    eos = config.eos_token_id if isinstance(config.eos_token_id, int) else config.eos_token_id[0]
+    missing = ~mask.any(dim=-1, keepdim=True)
+    first = torch.arange(ids.shape[-1], device=ids.device) == 0  # (L,)
+    return ids.masked_fill(missing & first, eos), mask | (missing & first)
+
+
 def by_offset(config, input_ids, ids, mask, offsets, is_target) -> tuple[torch.Tensor, torch.Tensor]:
     """Context sentences (B, C, L), a column for every offset that the model knows: (B, past + future, L), mask bool.
 

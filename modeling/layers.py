@@ -65,6 +65,9 @@ class Attention(nn.Module):
         self.v_proj = Linear(config.d_model, config.d_model)
         self.q_proj = Linear(config.d_model, config.d_model)
         self.out_proj = Linear(config.d_model, config.d_model)
+        for projection in (self.q_proj, self.k_proj, self.v_proj):
+            projection.init_role = "projection"
+        self.out_proj.init_role = "attention_output"
 
     def forward(
         self,

@@ -8,7 +8,7 @@ from torch import nn
 from .configuration_caching import CachingConfig
 from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel
 from .context_cache import SharedEncoderTranslator
-from .context_inputs import check_context, sentences_to_read
+from .context_inputs import check_context, completed, sentences_to_read
 from .context_weights import move_rows
 from .modeling_docmt import Encoder
 from .segments import is_right_padded
@@ -39,11 +39,15 @@ class CachingEncoder(Encoder):
         """With `context_states` (B, N, D) of all context sentences and, if included, the current one."""
         plain = super().build_output(outputs, layer_inputs, input_ids)
         parts = []
-        if context_input_ids is not None:
-            inputs = (context_input_ids, context_attention_mask, context_offsets, context_is_target)
+        inputs = (context_input_ids, context_attention_mask, context_offsets, context_is_target)
+        if self.config.missing_context == "eos":
+            inputs = (*completed(self.config, input_ids, *inputs), None)
+        elif context_input_ids is not None:
             check_context(self.config, input_ids, *inputs)
-            vectors, kept = self.context_vectors(context_input_ids, context_attention_mask.bool(), context_offsets)
-            parts.append(self.with_segments(vectors, kept, context_offsets, context_is_target))
+        ids, mask, offsets, is_target = inputs
+        if ids is not None:
+            vectors, kept = self.context_vectors(ids, mask.bool(), offsets)
+            parts.append(self.with_segments(vectors, kept, offsets, is_target))
         if self.config.include_current:
             mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
             vectors, kept = self.shorten(plain.last_hidden_state, mask.bool())
@@ -110,8 +114,9 @@ class CachingForConditionalGeneration(ContextForConditionalGeneration):
     """Caching of context sentences, with sequence shortening (Maka et al. 2024); see `CachingConfig`.
 
     Segment embeddings number the offsets that the model knows (the released code has a table of 1025), a missing
-    context sentence is none (there it is a lone `</s>`), and context of the target side, which the paper leaves to
-    future work, is read by the same encoder. `translate_documents` encodes and shortens each sentence once.
+    context sentence is none (there it is a lone `</s>`, as with `missing_context` `eos`), and context of the target
+    side, which the paper leaves to future work, is read by the same encoder. `translate_documents` encodes and shortens
+    each sentence once.
     """
 
     config_class = CachingConfig

@@ -29,6 +29,7 @@ class SegmentEncoding(nn.Module):
         self.includes_positions = config.segment_encoding == "shift" or bool(config.pse_dim)
         if config.segment_encoding == "learned":
             self.embedding = nn.Embedding(config.window_size, self.dim)
+            self.embedding.init_role = "segments"
 
     def forward(self, positions: torch.Tensor, index: torch.Tensor, numbers: torch.Tensor, encode_positions):
         """Token positions (B or 1, T), sentence index and number k (B, T) -> (B, T, D).

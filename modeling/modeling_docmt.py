@@ -32,6 +32,7 @@ from .cache import DecodingCache
 from .configuration_docmt import DocMTConfig
 from .cpu_inference import Linear
 from .generation_docmt import DocumentTranslation
+from .initial_weights import init_as_fairseq
 from .layers import Attention, DecoderLayer, EncoderLayer
 from .loss import weighted_cross_entropy
 from .segments import is_right_padded, sinusoid, token_positions
@@ -60,7 +61,9 @@ class DocMTPreTrainedModel(PreTrainedModel):
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         std = self.config.init_std
-        if isinstance(module, nn.Linear):
+        if self.config.init != "normal" and isinstance(module, (nn.Linear, nn.Embedding)):
+            init_as_fairseq(module, self.config)
+        elif isinstance(module, nn.Linear):
             init.normal_(module.weight, mean=0.0, std=std)
             if module.bias is not None:
                 init.zeros_(module.bias)
@@ -462,6 +465,7 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, S
             self._tied_weights_keys = dict.fromkeys(names, "model.shared.weight")
         self.register_buffer("final_logits_bias", torch.zeros(1, config.vocab_size))
         self.lm_head = Linear(config.d_model, config.vocab_size, bias=False)
+        self.lm_head.init_role = "logits"
         self.post_init()
 
     @can_return_tuple

@@ -4,7 +4,7 @@ import torch
 
 from .configuration_multiencoder import MultiEncoderConfig
 from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel
-from .context_inputs import check_context, joined
+from .context_inputs import check_context, joined, with_end
 from .context_layers import ContextLayers
 from .context_strategies import ContextTranslator
 from .modeling_docmt import Encoder
@@ -31,11 +31,16 @@ class MultiEncoder(ContextLayers, Encoder):
     ) -> ContextEncoderOutput:
         """With `context_states` (B, N, D) of the joined context."""
         plain = super().build_output(outputs, layer_inputs, input_ids)
-        states = mask = None
+        states = ids = mask = None
         if context_input_ids is not None:
             inputs = (context_input_ids, context_attention_mask, context_offsets, context_is_target)
             check_context(self.config, input_ids, *inputs)
             ids, mask = joined(self.config, context_input_ids, context_attention_mask.bool(), context_offsets)
+        if self.config.missing_context == "eos" and self.config.known_offsets:
+            if ids is None:
+                ids, mask = input_ids[:, :1], torch.zeros_like(input_ids[:, :1], dtype=torch.bool)
+            ids, mask = with_end(self.config, ids, mask)
+        if ids is not None:
             states = self.encode_context(ids, mask)
         return ContextEncoderOutput(**plain, context_states=states, context_mask=mask)
 

@@ -70,6 +70,9 @@ def test_recipe(path):
     for part in (recipe.data.train, recipe.data.validation, recipe.data.test):
         assert {"format", *get_reader(part["format"]).arguments()} >= part.keys()
     assert recipe.output_dir.split("/")[1] in (path.stem, path.stem.removeprefix("demo_"))
+    fairseq = {"lupo2023": "fairseq_0.9", "herold2023": "fairseq", "maka2024": "fairseq", "fei2022": "fairseq"}
+    assert config.init == fairseq.get(path.stem.split("_")[0], "normal")
+    assert recipe.training.stop_on == ("undiscounted" if "lupo2023_ende_s4to4_cd" in path.stem else "discounted")
     if path.stem.startswith("lupo2023"):
         assert (config.d_model, config.encoder_layers, config.dropout) == (512, 6, 0.3)
         assert recipe.training.context_discount == (0.01 if "_cd" in path.stem else 1.0)

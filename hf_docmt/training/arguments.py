@@ -21,6 +21,7 @@ class DocMTTrainingArguments(Seq2SeqTrainingArguments):
 
     max_tokens: int = 8000  # source and target tokens of one batch, padding included
     new_learning_rate: float | None = None  # of the trainer's `new_parameters`
+    stop_on: str = "discounted"  # undiscounted = the loss of validation leaves label_weights out
     average: int = 4  # checkpoints kept after the best one, to be averaged with it
     stream_documents: int = 16  # documents read side by side, by models that carry a state
     stream_window: int | None = 10  # most sentences of each between two updates; None = whole documents
@@ -76,6 +77,7 @@ def training_arguments(recipe: Recipe) -> DocMTTrainingArguments:
         save_strategy=interval,
         save_steps=training.eval_steps or 500,
         average=training.average,
+        stop_on=training.stop_on,
         stream_documents=stream.documents,
         stream_window=None if stream.window == "full" else stream.window,
         memory_gradient=stream.memory_gradient,

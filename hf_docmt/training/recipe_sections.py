@@ -84,6 +84,7 @@ class TrainingRecipe:
     dynamic_context: bool = False  # draw the number of context sentences anew for every example, up to the model's
     eval_steps: int | None = None  # updates between validations (and checkpoints); null = every epoch
     patience: int | None = None  # validations without a better loss before training stops
+    stop_on: Literal["discounted", "undiscounted"] = "discounted"  # weights of context_discount in validation or not
     average: int = 4  # checkpoints after the best one that are averaged with it
     stream: StreamRecipe | None = None  # of architectures that carry a state; null = the defaults
     bf16: bool = False

@@ -136,7 +136,9 @@ class DocMTTrainer(Seq2SeqTrainer):
         return EvalLoopOutput(None, None, {f"{metric_key_prefix}_loss": mean}, len(dataloader.dataset))
 
     def summed_loss(self, batch: dict) -> float:
-        """The loss of a batch, summed over its target tokens."""
+        """The loss of a batch, summed over its target tokens; with `args.stop_on` `undiscounted` all have weight 1."""
+        if self.args.stop_on == "undiscounted":
+            batch = {name: tensor for name, tensor in batch.items() if name != "label_weights"}
         return self.model(**batch, num_items_in_batch=1).loss.item()
 
     def train(self, resume_from_checkpoint: str | bool | None = None, **kwargs):

@@ -281,9 +281,47 @@ def test_initial_values():
     assert (model.model.encoder.layers[0].final_layer_norm.weight == 1).all()
 
 
+@pytest.mark.parametrize("init", ["fairseq", "fairseq_0.9"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_initial_values_of_fairseq(init, tied):
+    """Xavier-uniform is U(-b, b), b = gain sqrt(6 / (inputs + outputs)); its standard deviation b / sqrt(3)."""
+    dim, inner = 64, 256
+    sizes = {"d_model": dim, "encoder_ffn_dim": inner, "decoder_ffn_dim": inner, "vocab_size": 1000, "init": init}
+    ties = {"share_encoder_decoder_embeddings": tied, "tie_word_embeddings": tied}
+    torch.manual_seed(1)
+    model = DocMTForConditionalGeneration(DocMTConfig(**MARIAN | sizes | ties | {"position_type": "learned"}))
+
+    def is_uniform(tensor, bound):
+        assert tensor.abs().max() <= bound and tensor.abs().max() > 0.75 * bound
+        assert float(tensor.detach().std()) == pytest.approx(bound / 3**0.5, rel=0.25)
+
+    for layer in (*model.model.encoder.layers, *model.model.decoder.layers):
+        for attention in (layer.self_attn, *([layer.encoder_attn] if hasattr(layer, "encoder_attn") else [])):
+            for projection in (attention.q_proj, attention.k_proj, attention.v_proj):
+                is_uniform(projection.weight, (6 / (2 * dim)) ** 0.5 / 2**0.5)
+                is_uniform(projection.bias, dim**-0.5)
+            is_uniform(attention.out_proj.weight, (6 / (2 * dim)) ** 0.5)
+            assert not attention.out_proj.bias.any()
+        for linear, inputs in ((layer.fc1, dim), (layer.fc2, inner)):
+            if init == "fairseq":
+                is_uniform(linear.weight, inputs**-0.5)
+                is_uniform(linear.bias, inputs**-0.5)
+            else:
+                is_uniform(linear.weight, (6 / (dim + inner)) ** 0.5)
+                assert not linear.bias.any()
+        assert (layer.final_layer_norm.weight == 1).all()
+    for stack in (model.model.encoder, model.model.decoder):
+        for table in (stack.embed_tokens, stack.embed_positions):
+            assert table.weight[1:].detach().std().item() == pytest.approx(dim**-0.5, rel=0.05)
+        assert not stack.embed_tokens.weight[PAD].any()
+    assert (model.lm_head.weight is model.model.decoder.embed_tokens.weight) == tied
+    assert model.lm_head.weight.detach().std().item() == pytest.approx(dim**-0.5, rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
+        ({"init": "xavier"}, "init must be one of normal, fairseq, fairseq_0.9, got 'xavier'"),
         ({"encoder_attention_heads": 3}, "encoder_attention_heads must divide d_model=16, got 3"),
         ({"decoder_attention_heads": 0}, "decoder_attention_heads must divide"),
         ({"position_type": "rotary"}, "position_type must be one of sinusoidal, .*got 'rotary'"),

@@ -34,6 +34,8 @@ class TestCaching(Battery):
         "grouping_softmax": {"past_context": 3, "shortening": "grouping", "categorizer": "softmax"} | LATENT,
         "selecting": {"past_context": 2, "shortening": "selecting", "normalize_before": True} | LATENT,
         "concatenate": {"past_context": 1, "future_context": 1, "integration": "concatenate", "encoder_gradient": True},
+        "missing_eos": {"past_context": 2, "missing_context": "eos", "encoder_gradient": True},
+        "missing_eos_avg": {"past_context": 1, "future_context": 1, "missing_context": "eos", "shortening": "avg"},
         "target": {"past_context": 2, "context_sides": "target", "use_bod": True},
         "both": {"past_context": 1, "future_context": 1, "context_sides": "both", "shortening": "avg"},
         "norm_before": {"normalize_before": True, "layernorm_embedding": True, "context_gate": True},
@@ -85,7 +87,11 @@ def reference_logits_of(model, row: dict) -> torch.Tensor:
     config, weights = model.config, weights_of(model)
     memory = reference_stack(model, "encoder", row["source"])
     table, parts = weights["model.encoder.segment_embedding.weight"], []
-    for offset, is_target, ids in row["context"]:
+    context = row["context"]
+    if config.missing_context == "eos":
+        there = {offset: ids for offset, _, ids in context}
+        context = [(offset, False, there.get(offset, [EOS])) for offset in config.known_offsets]
+    for offset, is_target, ids in context:
         states = reference_stack(model, "encoder", ids)
         vectors = shortened(model, states if config.encoder_gradient else states.detach())
         if config.shortening_gradient is not None and abs(offset) > config.shortening_gradient:
@@ -324,6 +330,8 @@ def test_parameters_of_the_paper(fields, published):
         ({"shortening_size": 2}, "shortening='none' has no size, got shortening_size=2"),
         ({"include_current": True}, "with shortening='none' it would be read twice"),
         ({"context_sides": "left"}, "context_sides must be one of source, target, both, got 'left'"),
+        ({"missing_context": "</s>"}, "missing_context must be one of none, eos, got '</s>'"),
+        ({"missing_context": "eos", "context_sides": "both"}, "missing_context='eos' is defined for context of the"),
         ({"context_sides": "target", "future_context": 1}, "got context_sides='target' with future_context=1"),
         (
             {"context_sides": "both", "share_encoder_decoder_embeddings": False},

@@ -256,3 +256,13 @@ def test_states_without_the_number_of_sentences():
 def test_bad_configuration(fields, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         ConcatConfig(d_model=16, encoder_attention_heads=2, decoder_attention_heads=2, **fields)
+
+
+def test_initial_segment_embedding_of_fairseq():
+    """N(0, 1), not N(0, 1 / D) as of tokens; one table on both sides."""
+    fields = {"past_context": 40, "segment_encoding": "learned", "d_model": 64}
+    model = build("concat", init="fairseq_0.9", **fields)
+    table = model.model.encoder.segment_encoding.embedding.weight
+    assert table is model.model.decoder.segment_encoding.embedding.weight
+    assert table.detach().std().item() == pytest.approx(1, rel=0.1)
+    assert build("concat", init_std=0.1, **fields).model.encoder.segment_encoding.embedding.weight.std() < 0.2

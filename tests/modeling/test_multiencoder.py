@@ -21,6 +21,8 @@ class TestMultiEncoder(Battery):
         "future": {"past_context": 1, "future_context": 1, "context_layers": 1, "use_bod": True},
         "sequential": {"past_context": 2, "integration": "sequential", "context_gate": True},
         "parallel": {"past_context": 1, "integration": "parallel", "normalize_before": True},
+        "missing_eos": {"past_context": 2, "missing_context": "eos"},
+        "missing_eos_sequential": {"missing_context": "eos", "integration": "sequential", "context_gate": True},
         "learned_positions": {"past_context": 2, "position_type": "learned", "layernorm_embedding": True},
     }
     neutral_cases = ("concatenate", "future", "parallel")
@@ -46,7 +48,7 @@ class TestMultiEncoder(Battery):
 def reference_logits_of(model, row: dict) -> torch.Tensor:
     config, weights = model.config, weights_of(model)
     memory, context = reference_stack(model, "encoder", row["source"]), None
-    if row["context"]:
+    if row["context"] or config.missing_context == "eos":
         joined = [token for _, _, ids in row["context"] for token in (*ids[:-1], SEP)]
         context = reference_stack(model, "encoder", [*joined[:-1], EOS], layers="model.encoder.context_layers")
 

@@ -72,6 +72,7 @@ def test_overrides(mapping):
         ("training=3", "training: expected a mapping of keys to values, got 3"),
         ("training.max_tokens=0", "training.max_tokens: expected at least 1, got 0"),
         ("training.context_discount=2", r"training.context_discount: expected in \[0, 1\], got 2"),
+        ("training.stop_on=loss", r"training.stop_on: got 'loss' \(str\)"),
         ("training.coword_dropout=1", r"training.coword_dropout: expected in \[0, 1\), got 1"),
         ("training.coword_dropout=-0.1", r"training.coword_dropout: expected in \[0, 1\), got -0.1"),
         ("training.coword_dropout=null", r"training.coword_dropout: expected a number, got nothing"),

@@ -59,6 +59,23 @@ def test_validation_loss_is_per_token(data, tmp_path):
     assert trainer.evaluate()["eval_loss"] == pytest.approx(expected, abs=1e-6)
 
 
+def test_validation_loss_without_the_discount(data, tmp_path):
+    """-sum w log p over the number of tokens; w is the discount on context, with `stop_on` undiscounted 1."""
+    expected, found = {}, {}
+    for stop_on in ("discounted", "undiscounted"):
+        trainer = make_trainer(data, tmp_path, max_tokens=150, stop_on=stop_on)
+        trainer.data_collator.context_discount = 0.25
+        found[stop_on] = trainer.evaluate()["eval_loss"]
+        batch = trainer.data_collator([data[1][i] for i in range(len(data[1]))])
+        with torch.no_grad():
+            logits = trainer.model(**{name: x for name, x in batch.items() if name != "label_weights"}).logits
+        log_p = logits.log_softmax(-1).gather(2, batch["labels"].clamp(min=0)[..., None])[..., 0]
+        weights = batch["label_weights"] if stop_on == "discounted" else (batch["labels"] != -100).float()
+        assert set(batch["label_weights"].unique().tolist()) == {0, 0.25, 1}
+        expected[stop_on] = -float((weights * log_p).sum() / (batch["labels"] != -100).sum())
+    assert found == pytest.approx(expected, abs=1e-5) and found["undiscounted"] > found["discounted"]
+
+
 def test_validation_loss_follows_the_weights(data, tmp_path):
     trainer = make_trainer(data, tmp_path, max_steps=4)
     trainer.train()
