@@ -113,7 +113,7 @@ def _model_facts(target: str | Path) -> tuple[PreTrainedConfig, dict[str, Any]]:
         config = AutoConfig.from_pretrained(target, trust_remote_code=False)
         registry.for_config(config)
         return config, _tokenizer_facts(load_tokenizer(target))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, *registry.WRONG_JSON) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise ValueError(
             f"{target} cannot be read as a model of this package: {reason}. Give a model folder, a name on the Hub or "

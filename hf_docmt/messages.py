@@ -12,3 +12,8 @@ def closest_hint(name: object, allowed: Iterable[object], form: str = "; did you
     spelled = {str(option).lower(): str(option) for option in allowed}
     close = get_close_matches(str(name).lower(), spelled, n=1)
     return form.format(spelled[close[0]]) if close else ""
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error's message, without the stop at its end."""
+    return str(error).strip().partition("\n")[0].rstrip(".")

@@ -9,12 +9,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_docmt.messages import closest_hint
+from hf_docmt.messages import closest_hint, first_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 MODEL_TYPE_PREFIX = "docmt-"
+WRONG_JSON = (TypeError, KeyError, AttributeError)  # what transformers raises for JSON of another kind than expected
 SIDES = {"both": "source and target", "source": "source", "target": "target"}
 
 
@@ -193,8 +194,9 @@ def load_model(path: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBa
     >>> len(model.translate_documents([["Here is a lamp.", "It is old."]], tokenizer)[0])
     2
     """
+    from pickle import UnpicklingError
+
     from safetensors import SafetensorError
-    from transformers import AutoConfig
 
     from hf_docmt.remote_code import load_tokenizer
 
@@ -202,19 +204,48 @@ def load_model(path: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBa
     if Path(path).exists() and not (Path(path) / "config.json").exists():
         raise ValueError(f"{path} holds no model: config.json is missing. Give the folder that training wrote.")
     try:
-        config = AutoConfig.from_pretrained(path, trust_remote_code=False)
+        config = _load_config(path)
         architecture = for_config(config)
         model, found = architecture.model_class.from_pretrained(path, config=config, output_loading_info=True)
         tokenizer = load_tokenizer(path)
-    except (SafetensorError, OSError, RuntimeError) as error:
-        raise ValueError(f"cannot load a model from {path}: {error}. Copy or train the checkpoint again.") from error
+    except (SafetensorError, OSError, RuntimeError, UnpicklingError, *WRONG_JSON) as error:
+        reason = f"{type(error).__name__}: {error}" if isinstance(error, WRONG_JSON) else first_line(error)
+        raise ValueError(f"cannot load a model from {path}: {reason}. Copy or train the checkpoint again.") from error
     wrong = sorted([*found["missing_keys"], *found["unexpected_keys"]])
     if wrong:
         raise ValueError(
             f"cannot load a model from {path}: {len(wrong)} weights are missing or do not belong to a model of its "
             f"config.json ({', '.join(wrong[:3])}{', ...' * (len(wrong) > 3)}). Copy or train the checkpoint again."
         )
+    check_token_ids(model, tokenizer, path)
     return model.eval(), tokenizer
+
+
+def _load_config(path: str | Path) -> PreTrainedConfig:
+    from transformers import AutoConfig
+
+    try:
+        return AutoConfig.from_pretrained(path, trust_remote_code=False)
+    except ValueError as error:
+        raise ValueError(f"{path}, config.json: {error}") from error
+
+
+def check_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, path: str | Path) -> None:
+    """ValueError for ids above the vocabulary, and for a generation config with which no translation ends."""
+    size = model.config.vocab_size
+    if len(tokenizer) > size:
+        raise ValueError(
+            f"{path}: the tokenizer has {len(tokenizer)} tokens, the model's vocab_size is {size}; put the tokenizer "
+            "that the model was trained with into the folder"
+        )
+    for name, config in (("config.json", model.config), ("generation_config.json", model.generation_config)):
+        for field in [field for field in vars(config) if field.endswith("_token_id")]:
+            ids = getattr(config, field)
+            for one in ids if isinstance(ids, list) else [ids]:
+                if one is not None and (not isinstance(one, int) or not 0 <= one < size):
+                    raise ValueError(f"{path}: {field} of {name} is {ids!r}, expected ids from 0 to {size - 1}")
+    if model.generation_config.eos_token_id is None:
+        raise ValueError(f"{path}: generation_config.json has no eos_token_id, at which a translation ends; add it")
 
 
 def register_all() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from json import JSONDecodeError
 from pathlib import Path
 
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
@@ -30,6 +31,8 @@ def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:
     """The tokenizer of a folder or Hub name. ValueError: it needs code of its folder, and that is not trusted."""
     try:
         return AutoTokenizer.from_pretrained(name, trust_remote_code=_trusted.get())
+    except JSONDecodeError as error:
+        raise ValueError(f"{name}: a JSON file of the tokenizer is broken ({error}); copy the folder again") from error
     except ValueError as error:
         if _trusted.get() or "trust_remote_code" not in str(error):
             raise

@@ -1,12 +1,13 @@
 """Decoding of translation jobs in batches: padding, limits of tokens for each row, a target prefix that grows."""
 
 import copy
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
-from transformers import StoppingCriteria, StoppingCriteriaList
+from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from .document_state import DocumentState
 
@@ -41,6 +42,7 @@ class BatchDecoder:
         self.settings = copy.deepcopy(generate_kwargs.pop("generation_config", None) or model.generation_config)
         self.generate_kwargs = self.settings.update(**generate_kwargs)  # what no configuration holds
         self.settings.update(return_dict_in_generate=False, num_return_sequences=1)
+        check_settings(self.settings)
         self.sep, self.pad = getattr(self.config, "sep_token_id", None), self.config.pad_token_id
         eos, start = model.generation_config.eos_token_id, self.settings.decoder_start_token_id
         self.eos = eos[0] if isinstance(eos, list) else eos
@@ -90,7 +92,11 @@ class BatchDecoder:
         config.update(eos_token_id=ends, max_new_tokens=max(limits) + 1, **settings)
         others = dict(self.generate_kwargs)
         criteria = StoppingCriteriaList([*(others.pop("stopping_criteria", None) or []), RowLimits(limits, prompt)])
-        sequences = self.model.generate(**inputs, **others, generation_config=config, stopping_criteria=criteria)
+        finite = FiniteScores(self.config.name_or_path or type(self.model).__name__, prompt)
+        processors = LogitsProcessorList([*(others.pop("logits_processor", None) or []), finite])
+        sequences = self.model.generate(
+            **inputs, **others, generation_config=config, stopping_criteria=criteria, logits_processor=processors
+        )
         outputs = []
         for ids, limit in zip(sequences[:, prompt:].tolist(), limits):
             ids = ids[:limit]  # behind it is padding, for which beam search may take the end token
@@ -105,6 +111,36 @@ class BatchDecoder:
         if getattr(self.config, "position_type", None) == "learned":
             limits = [max(1, min(limit, self.config.max_position_embeddings - prompt)) for limit in limits]
         return limits
+
+
+def check_settings(settings) -> None:
+    """ValueError for generation settings with which there is no search."""
+    for name in ("num_beams", "max_new_tokens"):
+        value = getattr(settings, name)
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise ValueError(f"{name} must be a whole number >= 1, got {value!r}.")
+    penalty = settings.length_penalty
+    if penalty is not None and (not isinstance(penalty, int | float) or not math.isfinite(penalty)):
+        raise ValueError(f"length_penalty must be a finite number, got {penalty!r}.")
+
+
+class FiniteScores(LogitsProcessor):
+    """Ends a search whose scores are no numbers, which else is an empty or meaningless translation.
+
+    Raises `ValueError` with the name of the model and the step, counted from the first new token.
+    """
+
+    def __init__(self, name: str, prompt: int):
+        self.name, self.prompt = name, prompt
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+        best = scores.amax(dim=-1)  # (rows,); nan where any score is
+        if not torch.isfinite(best).all():
+            raise ValueError(
+                f"{self.name}: scores of the next token are not finite (step {input_ids.shape[1] - self.prompt + 1}): "
+                "weights are damaged, or too large for their dtype; check them, or use float32"
+            )
+        return scores
 
 
 class RowLimits(StoppingCriteria):

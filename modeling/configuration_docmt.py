@@ -1,6 +1,10 @@
 """Configuration shared by every document translation architecture."""
 
+from types import UnionType
+from typing import get_args, get_origin
+
 from transformers import PreTrainedConfig
+from transformers.activations import ACT2FN
 
 
 class DocMTConfig(PreTrainedConfig):
@@ -70,9 +74,13 @@ class DocMTConfig(PreTrainedConfig):
 
     def __post_init__(self, **kwargs):
         super().__post_init__(**kwargs)
+        self._check_types()
+        for name in ("vocab_size", "d_model", "encoder_layers", "decoder_layers", "max_position_embeddings"):
+            self.whole_number(name, least=1)
         self.one_of("strategy", (None, "sentence", "sliding", "sequential", "chunk_sequential", "full", "stream"))
         if self.decoding_past_context is not None:
             self.whole_number("decoding_past_context")
+        self.one_of("activation_function", tuple(ACT2FN))
         self.one_of("init", ("normal", "fairseq", "fairseq_0.9"))
         self.one_of("position_type", ("sinusoidal", "sinusoidal_t2t", "learned"))
         if self.share_encoder_decoder_embeddings and not self.tie_word_embeddings:
@@ -90,6 +98,19 @@ class DocMTConfig(PreTrainedConfig):
         for name in ("dropout", "attention_dropout", "activation_dropout", "label_smoothing"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)!r}.")
+
+    def _check_types(self) -> None:
+        """ValueError for a field whose value is not of its type; a whole number is a `float`, a bool is no number."""
+        classes = type(self).__mro__
+        for cls in classes[: classes.index(PreTrainedConfig)]:
+            for name, annotation in vars(cls).get("__annotations__", {}).items():
+                types = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+                types = {get_origin(one) or one for one in types}
+                value = getattr(self, name)
+                found = float if type(value) is int and float in types else type(value)
+                if found not in types:
+                    names = " or ".join(sorted("null" if one is type(None) else one.__name__ for one in types))
+                    raise ValueError(f"{name} must be of type {names}, got {value!r}.")
 
     @classmethod
     def dependent_fields(cls, changed: set[str]) -> set[str]:

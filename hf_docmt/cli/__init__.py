@@ -11,10 +11,10 @@ from hf_docmt import __version__
 from hf_docmt.cli.analyze import analyze_app
 from hf_docmt.cli.bench import bench_app
 from hf_docmt.cli.comparison import compare
-from hf_docmt.cli.data import corpus, segment
+from hf_docmt.cli.data import corpus, data_app, segment
 from hf_docmt.cli.evaluate import evaluate
-from hf_docmt.cli.evaluation import contrast, ctxpro, cxmi
 from hf_docmt.cli.hub import convert, export
+from hf_docmt.cli.suites import contrast, ctxpro, cxmi, translate_suite
 from hf_docmt.cli.training import demo, info, train
 from hf_docmt.cli.translation import translate
 
@@ -23,7 +23,7 @@ PANELS = {  # panel of the help -> its commands, in the order a user meets them
     "Start": (demo,),
     "Data": (corpus, segment),
     "Models": (train, info, translate),
-    "Evaluation": (evaluate, contrast, ctxpro, cxmi, compare),
+    "Evaluation": (evaluate, contrast, translate_suite, ctxpro, cxmi, compare),
     "Publication": (convert, export),
 }
 
@@ -74,6 +74,7 @@ for panel, commands in PANELS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
 app.command("words", hidden=True)(segment)  # the name of `segment` in 0.1
+app.add_typer(data_app, name="data", rich_help_panel="Data")
 app.add_typer(analyze_app, name="analyze", rich_help_panel="Analysis and speed")
 app.add_typer(bench_app, name="bench", rich_help_panel="Analysis and speed")
 

@@ -1,12 +1,15 @@
-"""`docmt corpus` and `docmt segment`: data for training and evaluation."""
+"""`docmt corpus`, `docmt segment` and `docmt data stats`: data for training and evaluation."""
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
 
-from hf_docmt.cli.options import OutputText
+from hf_docmt.cli.options import AsJson, OutputText
+
+data_app = typer.Typer(help="Documents of any format.", no_args_is_help=True)
 
 
 def corpus(
@@ -55,3 +58,63 @@ def segment(
             print(line)
     else:
         write_lines(lines, output)
+
+
+@data_app.command("stats")
+def stats(
+    inputs: Annotated[
+        list[str],
+        typer.Argument(help="Files of documents; files that belong together as source=FILE,target=FILE."),
+    ],
+    source_lang: Annotated[str, typer.Option(help="Language code of the source, for example en.")],
+    target_lang: Annotated[str | None, typer.Option(help="Language code of the target; default: source only.")] = None,
+    format: Annotated[str, typer.Option(help="Format of the inputs: auto, jsonl, tsv, dtag, ...")] = "auto",
+    context: Annotated[
+        int | None, typer.Option(min=0, help="Also count what needs a sentence that is further away, where annotated.")
+    ] = None,
+    style: Annotated[str, typer.Option(help="text, markdown or latex.")] = "text",
+    as_json: AsJson = False,
+) -> None:
+    """Count documents, sentences and words, with lengths, and annotated phenomena by distance; files side by side."""
+    from hf_docmt.data.readers import read_documents
+    from hf_docmt.data.statistics import document_statistics, reading_notes
+    from hf_docmt.reports.plain_tables import check_style, plain_table
+
+    check_style(style)
+    found = {}
+    for text in inputs:
+        files = _input_files(text, format)
+        documents = read_documents(format, source_lang=source_lang, target_lang=target_lang, **files)
+        found[text] = document_statistics(documents)
+    notes = reading_notes([lang for lang in (source_lang, target_lang) if lang])
+    if as_json:
+        facts = [{"input": text, **one.to_dict(context)} for text, one in found.items()]
+        print(json.dumps({"notes": notes, "statistics": facts}, ensure_ascii=False))
+        return
+    columns = [one.rows(context) for one in found.values()]
+    labels = dict.fromkeys(label for column in columns for label in column)
+    cells = [["", *_short_names(inputs)], *([label, *(one.get(label, "-") for one in columns)] for label in labels)]
+    print(plain_table(cells, notes, style))
+
+
+def _input_files(text: str, format: str) -> dict[str, str]:
+    """`FILE`, or `name=FILE,name=FILE` with the arguments of a reader, as `read_documents` takes them."""
+    from pathlib import Path
+
+    from hf_docmt.data.readers import input_argument
+
+    if "=" not in text or Path(text).exists():
+        return {input_argument(format): text}
+    pairs = [part.partition("=") for part in text.split(",")]
+    files = {name: value for name, _, value in pairs}
+    if not all(name and equals and value for name, equals, value in pairs) or len(files) < len(pairs):
+        raise ValueError(f"{text!r}: expected FILE, or NAME=FILE,NAME=FILE such as source=a.en,target=a.de")
+    return files
+
+
+def _short_names(inputs: list[str]) -> list[str]:
+    """The names of the files without folders, where these are different; of several files that of the first."""
+    from hf_docmt.files import file_stem
+
+    names = [file_stem(text.partition(",")[0].partition("=")[2] or text) for text in inputs]
+    return names if len(set(names)) == len(names) else inputs

@@ -26,6 +26,7 @@ def load_system(
     name: str,
     *,
     context: int | None = None,
+    future_context: int | None = None,
     option_pairs: list[str] | None = None,
     excluded: tuple[str, ...] = NOT_FOR_SCORING,
     prompt_languages: tuple[str | None, str | None] = (None, None),
@@ -33,9 +34,10 @@ def load_system(
 ):
     """The system of a folder or Hub name, named by its folder, reading `context` sentences of past context.
 
-    `option_pairs`: the texts KEY=VALUE of --option. `excluded`: options that --option does not take, since the command
-    has a flag for them or they have no effect there. `prompt_languages`: source and target language that the prompt of
-    a language model names, unless --option says otherwise. ValueError: options that do not fit the system.
+    `future_context`: those after the current one. `option_pairs`: the texts KEY=VALUE of --option. `excluded`: options
+    that --option does not take, since the command has a flag for them or they have no effect there.
+    `prompt_languages`: source and target language that the prompt of a language model names, unless --option says
+    otherwise. ValueError: options that do not fit the system.
     """
     import os
 
@@ -50,8 +52,10 @@ def load_system(
     given = read_options(option_pairs or (), kind, excluded)
     if "source_lang" in known:
         options |= {key: lang for key, lang in zip(("source_lang", "target_lang"), prompt_languages) if lang}
-    if context is not None:
-        options["past_context"] = context
+    if future_context is not None and "future_context" not in known:
+        raise ValueError(f"{name}: a system of kind {kind} reads no future context; leave --future-context out")
+    reach = {"past_context": context, "future_context": future_context}
+    options |= {key: value for key, value in reach.items() if value is not None}
     system = load_system(name, device=default_device(), **options | given)
     if "past_context" not in options | given and system.reads_chunks:
         system.past_context = CHUNK_CONTEXT

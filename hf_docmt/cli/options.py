@@ -18,6 +18,10 @@ Context = Annotated[
         help="Sentences of past context. Default: the model's own; 3 for a model of chunks; all for a recurrent memory."
     ),
 ]
+FutureContext = Annotated[
+    int | None,
+    typer.Option(min=0, help="Sentences of future context, for a model of chunks; default: as many as in training."),
+]
 Details = Annotated[
     str | None,
     typer.Option(help="JSON lines with texts, scores and verdict of every item; what is there is not scored again."),

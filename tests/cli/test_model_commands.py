@@ -76,6 +76,19 @@ def test_contrast_with_details(run, model, tmp_path):
     assert code == 1 and "give a limit of 1 or more, or a part of the items, not both" in err
 
 
+def test_translation_of_a_suite(run, model, tmp_path):
+    run("corpus", tmp_path / "c", "--train", 2, "--validation", 1, "--test", 1, "--suite-items", 2)
+    suite, details = tmp_path / "c" / "pronoun.json", tmp_path / "details.jsonl"
+    options = ("--limit", 3, "--beams", 2, "--strategy", "sequential", "--details", details, "--json")
+    code, out, _ = run("translate-suite", model, suite, *options)
+    results = json.loads(out)["results"]
+    assert code == 0 and [result["metric"] for result in results] == ["s-BLEU", "chrF", "TER"]
+    assert {(result["n"], result["strategy"], result["beams"]) for result in results} == {(3, "sequential", 2)}
+    assert len(details.read_text().splitlines()) == 3 and "past:1" in results[0]["signature"]
+    code, _, err = run("translate-suite", model, suite, "--future-context", 1)
+    assert code == 1 and "future_context is 1, but the model was trained with 0" in err
+
+
 def test_ctxpro_of_a_model(run, model, tmp_path):
     for folder in ("evalsets", "inputs"):
         (tmp_path / folder).mkdir()
@@ -161,6 +174,13 @@ def test_attention_share(run, model, documents, tmp_path):
     assert (code, err) == (0, "") and "attention share" in out and "  sentence=1" in out and picture.exists()
     (result,) = json.loads(output.read_text())["results"]
     assert 0 < result["value"] <= 100 and result["dataset"] == "documents"
+    searched = ("analyze", "attention-share", model, documents, "--target", "search", "--strategy", "sequential")
+    code, out, err = run(*searched, "--beams", 2, "--json")
+    assert (code, err) == (0, "")
+    (result,) = json.loads(out)["results"]
+    assert (result["strategy"], result["beams"]) == ("sequential", 2) and "target:search" in result["signature"]
+    code, out, err = run("analyze", "attention-share", model, documents, "--strategy", "sequential")
+    assert (code, out) == (1, "") and "are for target='search'; leave them out" in err
     code, out, err = run("analyze", "attention-share", model, tmp_path / "missing.jsonl", "--json")
     assert code == 1 and err.startswith("docmt: ") and out == ""
     code, out, err = run("analyze", "attention-share", "nowhere", documents, "--picture", tmp_path / "share.pdf")

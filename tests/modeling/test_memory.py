@@ -476,7 +476,7 @@ def test_state_for_a_side_without_memory(sides, side):
         ({"memory_layers": [6]}, "different layers of the encoder, from 0 to 5 or from -6 to -1"),
         ({"memory_layers": [5, -1]}, "different layers of the encoder"),
         ({"memory_layers": [0.5]}, "got [0.5]"),
-        ({"memory_layers": 1}, "at least one; got 1"),
+        ({"memory_layers": 1}, "memory_layers must be of type list or null, got 1"),
         ({"memory_layers": [3], "decoder_layers": 2}, "different layers of the decoder, from 0 to 1"),
         ({"past_context": 2}, "its memory is the context"),
         ({"view": "chunk"}, "got view='chunk'"),

@@ -101,10 +101,10 @@ def test_sequential_forces_earlier_translations():
     ]
 
 
-def test_sequential_on_chunks_reads_a_chunk_once():
+def test_chunk_sequential_reads_a_chunk_once():
     """Six tokens with separators and six: the source stays, the prefix grows to the end of the chunk."""
     model = Scripted(**CHUNK)
-    model.translate_documents([DOCUMENT], word_tokenizer(), "sequential", batch_size=1)
+    model.translate_documents([DOCUMENT], word_tokenizer(), "chunk_sequential", batch_size=1)
     first, second = segment("w6 w7", "w8"), segment("w9 w10 w11", "w12")
     assert model.sources == [first, first, second, second]
     assert model.prompts == [prefix(), prefix("w18 w19"), prefix(), prefix("w21 w22 w23")]

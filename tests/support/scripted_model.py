@@ -47,7 +47,9 @@ class Scripted(DocumentTranslation):
     def batch_select_indices(self, rows):
         """As a cache it is asked to keep some rows."""
 
-    def generate(self, attention_mask, generation_config, stopping_criteria, input_ids=None, **options):
+    def generate(
+        self, attention_mask, generation_config, stopping_criteria, logits_processor, input_ids=None, **options
+    ):
         encoder_outputs = options.pop("encoder_outputs", None)
         eos_token_id, max_new_tokens = generation_config.eos_token_id, generation_config.max_new_tokens - 1
         assert generation_config.num_return_sequences == 1 and not generation_config.return_dict_in_generate

@@ -10,9 +10,8 @@ from typing import get_args
 import torch
 from transformers import PreTrainedConfig
 
-from hf_docmt.evaluation.systems.model_system import first_line
 from hf_docmt.evaluation.systems.system import SYSTEMS, System
-from hf_docmt.messages import closest_hint
+from hf_docmt.messages import closest_hint, first_line
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 

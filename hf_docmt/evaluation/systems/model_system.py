@@ -21,6 +21,7 @@ from transformers.models.auto.modeling_auto import (
 
 from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.systems.system import ContextReach, System
+from hf_docmt.messages import first_line
 from hf_docmt.remote_code import load_tokenizer
 
 HEADS = {
@@ -149,8 +150,3 @@ def load_pretrained(auto_class: type, name: str, dtype: torch.dtype) -> tuple[Pr
         return model.eval(), load_tokenizer(name)
     except (SafetensorError, OSError) as error:
         raise ValueError(f"cannot load a model from {name}: {first_line(error)}; fetch it again") from error
-
-
-def first_line(error: Exception) -> str:
-    """The first line of an error's message."""
-    return str(error).strip().partition("\n")[0].rstrip(".")

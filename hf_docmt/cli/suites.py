@@ -1,4 +1,4 @@
-"""`docmt contrast`, `ctxpro`, `cxmi` and `compare`: scores of translations and of models."""
+"""`docmt contrast`, `translate-suite`, `ctxpro` and `cxmi`: what models make of test sets for context."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from hf_docmt.cli.options import (
     Conditions,
     Context,
     Details,
+    FutureContext,
     Lang,
     Limit,
     Model,
@@ -22,11 +23,13 @@ from hf_docmt.cli.options import (
     ReferencedDocuments,
     Strategy,
     item_range,
+    names,
     refuse,
 )
 from hf_docmt.cli.output import print_report
 
-MODEL_OPTIONS = ("normalization", "context", "conditions", "write_scores", "option")  # of contrast, without --scores
+SCORED = ("normalization", "context", "future_context", "conditions", "write_scores", "option")
+TRANSLATED = ("context", "conditions", "strategy", "beams", "batch_size", "option")
 
 
 def contrast(
@@ -44,6 +47,7 @@ def contrast(
         ),
     ] = "sum",
     context: Context = None,
+    future_context: FutureContext = None,
     conditions: Conditions = "true",
     items: Annotated[str | None, typer.Option(help="Only these items of each suite: FIRST-LAST, from 1.")] = None,
     scores: Annotated[
@@ -65,16 +69,51 @@ def contrast(
     shared = {"format": format, "documents": documents, "records": records, "only": item_range(items)}
     shared |= {"limit": limit, "details": details}
     if scores is not None:
-        refuse(call, MODEL_OPTIONS, "is for a model that is scored, but --scores gives what another system wrote")
+        refuse(call, SCORED, "is for a model that is scored, but --scores gives what another system wrote")
         if len(suites) != 1:
             raise ValueError(f"--scores is a file of one suite, got {len(suites)} suites; score them one by one")
         report = score_file_report(model, suites[0], scores, better=better, **shared)
     else:
         refuse(call, ("better",), "is for a file of scores, but --scores is not given")
-        system = load_system(model, context=context, option_pairs=option)
+        system = load_system(model, context=context, future_context=future_context, option_pairs=option)
         options = {"normalization": normalization, "scores_folder": write_scores, **shared}
         report = contrast_report(system, suites, conditions=conditions.split(","), **options)
     print_report(report, as_json, output)
+
+
+def translate_suite(
+    model: Model,
+    suite: Annotated[str, typer.Argument(help="A suite of ContraPro, Voita, Lopes or Bawden: file or folder.")],
+    format: Annotated[str, typer.Option(help="contrapro, voita, lopes, bawden, a plugin's, or auto.")] = "auto",
+    documents: Annotated[str | None, typer.Option(help="JSON lines with the contexts of a ContraPro suite.")] = None,
+    records: Annotated[str | None, typer.Option(help="JSON file of a suite that is given as text files.")] = None,
+    discourse: Annotated[
+        str, typer.Option(help="Also score pronouns, formality, connectives, terms; separated by commas.")
+    ] = "",
+    context: Context = None,
+    future_context: FutureContext = None,
+    strategy: Strategy = None,
+    beams: Beams = None,
+    batch_size: BatchSize = 16,
+    items: Annotated[str | None, typer.Option(help="Only these items of the suite: FIRST-LAST, from 1.")] = None,
+    limit: Limit = None,
+    details: Details = None,
+    option: Options = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Translate the sentences of a contrastive suite in their contexts: BLEU, chrF, TER, pronoun F1."""
+    from hf_docmt.evaluation.suite_translation import suite_translation_report
+    from hf_docmt.files import check_writable_file
+
+    check_writable_file(output or "-")
+    search = {"batch_size": batch_size, "strategy": strategy, "num_beams": beams}
+    reach = {"context": context, "future_context": future_context}
+    search = {name: value for name, value in search.items() if value is not None}
+    system = load_system(model, option_pairs=option, excluded=NOT_FOR_TRANSLATION, **reach, **search)
+    options = {"format": format, "documents": documents, "records": records, "only": item_range(items)}
+    options |= {"discourse": names(discourse), "limit": limit, "details": details}
+    print_report(suite_translation_report(system, suite, **options), as_json, output)
 
 
 def ctxpro(
@@ -111,7 +150,7 @@ def ctxpro(
     shared = {"inputs": inputs, "rule": rule, "limit": limit, "details": details}
     if translations is not None:
         reason = "is for a model that translates, but --translations gives what another system wrote"
-        refuse(call, ("context", "conditions", "strategy", "beams", "batch_size", "option"), reason)
+        refuse(call, TRANSLATED, reason)
         if len(sets) != 1:
             raise ValueError(f"--translations is a file of one set, got {len(sets)} sets; judge them one by one")
         report = translation_file_report(model, sets[0], translations, **shared)

@@ -1,0 +1,127 @@
+"""Contrastive suites translated: their items as documents, and scores of the current sentences."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from hf_docmt.evaluation.contrast import items_between
+from hf_docmt.evaluation.details import DetailsFile
+from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
+from hf_docmt.evaluation.metrics.pronoun_f1 import PronounF1
+from hf_docmt.evaluation.metrics.registry import default_metrics, metric_class
+from hf_docmt.evaluation.metrics.tagging import load_tagger, tag
+from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
+from hf_docmt.evaluation.suites import SuiteItem, check_language, counts_note, read_suite
+from hf_docmt.evaluation.suites.items import context_name
+from hf_docmt.evaluation.systems import System
+from hf_docmt.evaluation.translation_scores import Evaluation
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Result
+from hf_docmt.reports.signature import Signature
+
+
+def suite_translation_report(
+    system: System,
+    suite: str | Path,
+    *,
+    format: str = "auto",
+    documents: str | Path | None = None,
+    records: str | Path | None = None,
+    discourse: Sequence[str] = (),
+    only: tuple[int, int] | None = None,
+    limit: int | None = None,
+    details: str | Path | None = None,
+) -> Report:
+    """The report of a system's translations of a suite's current sentences, as in Table 6 of Herold and Ney (2023).
+
+    Every item is translated as a document with as much context, before and after, as the system reads, by the search
+    that it does; its right candidate is the reference. Scored are s-BLEU, chrF and TER, and what `discourse` names,
+    such as `pronouns`: the pronoun F1 of that table. `format`, `documents` and `records` go to `read_suite`, `only` and
+    `limit` choose items, `details` is a `DetailsFile` with every translation. ValueError: a suite of other languages
+    than the system's, unknown measures, a tagger that is not installed.
+    """
+    reach, file = system.context, DetailsFile(details)
+    reading = {"documents": documents, "records": records, "context": reach.past, "future_context": reach.future}
+    whole = read_suite(suite, format, **reading)
+    items, split = items_between(whole, only, limit)
+    check_language(items, *system.languages)
+    languages = [own or other for own, other in zip(items[0].languages, system.languages)]
+    further = Evaluation(discourse=discourse).discourse_metrics(*languages)
+    if any(isinstance(metric, PronounF1) for metric in further):
+        for lang in ("en", "de"):  # before hours of work
+            tag(load_tagger(lang), ["."])
+    results = _results(system, items, _translations(system, items, file), split, languages, further)
+    if note := counts_note(whole):
+        results = [result.with_details({"counts": note}) for result in results]
+    return Report(model=system.describe(), data={"suites": [Path(suite).name]}, results=results)
+
+
+def suite_documents(items: Sequence[SuiteItem]) -> list[list[str]]:
+    """The source of every item as a document: the context before, the current sentence, the context after."""
+    return [[*item.source, *item.source_after] for item in items]
+
+
+def current_sentences(items: Sequence[SuiteItem], outputs: Sequence[Sequence[str]]) -> list[str]:
+    """The translation of every item's current sentence, from its translated document.
+
+    ValueError: another number of documents, or of sentences in one.
+    """
+    if len(outputs) != len(items):
+        raise ValueError(f"{len(outputs)} translated documents for {len(items)} items; one for each item is needed")
+    for item, document, output in zip(items, suite_documents(items), outputs):
+        if isinstance(output, str) or len(output) != len(document):
+            raise ValueError(f"{item.where}: got {output!r}, expected a list of {len(document)} translated sentences")
+    return [output[len(item.source) - 1] for item, output in zip(items, outputs)]
+
+
+def _translations(system: System, items: Sequence[SuiteItem], file: DetailsFile) -> list[str]:
+    """The translations of the current sentences, as far as possible from the file of details."""
+
+    def find(part: Sequence[SuiteItem]) -> list[dict]:
+        outputs = system.translate(suite_documents(part))
+        return [
+            {
+                "suite": item.suite,
+                "document": item.group,
+                "source": list(item.source),
+                "source_after": list(item.source_after),
+                "output": list(output),
+                "translation": translation,
+                "reference": item.candidates[item.correct],
+            }
+            for item, output, translation in zip(part, outputs, current_sentences(part, outputs))
+        ]
+
+    found = file.records(items, find, lambda: {"model": system.fingerprint(), **system.decoding})
+    file.finish()
+    return [record["translation"] for record in found]
+
+
+def _results(
+    system: System,
+    items: Sequence[SuiteItem],
+    translations: Sequence[str],
+    split: str,
+    languages: Sequence[str | None],
+    further: Sequence[Metric],
+) -> list[Result]:
+    """Scores; the current sentences of one document are resampled as one, an item without one alone."""
+    groups: dict[str, list[int]] = {}
+    for number, item in enumerate(items):
+        groups.setdefault(item.item_id if item.group is None else item.group, []).append(number)
+    documents = TranslatedDocuments(
+        [[translations[n] for n in group] for group in groups.values()],
+        [[items[n].candidates[items[n].correct] for n in group] for group in groups.values()],
+        [[items[n].source[-1] for n in group] for group in groups.values()],
+        list(groups),
+        dataset=items[0].suite,
+        split=split,
+        source_lang=languages[0],
+        target_lang=languages[1],
+        **system.decoding,
+    )
+    default = [metric_class(name)() for name in default_metrics() if metric_class(name).segment == "sentence"]
+    results = [result for metric in (*default, *further) for result in metric.score(documents, ScoreSettings())]
+    reach = system.context
+    made = Signature.of({"past": context_name(reach.past), "future": reach.future})
+    return [replace(result, signature=made + result.signature) for result in results]

@@ -1,0 +1,121 @@
+"""Model folders with wrong, broken or dangerous files: one line that names the folder or the field, no traceback."""
+
+import json
+import pickle
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoTokenizer
+
+
+def change(file, **fields):
+    """Fields of a JSON file set to these values."""
+
+    def apply(folder):
+        (folder / file).write_text(json.dumps(json.loads((folder / file).read_text()) | fields))
+
+    return apply
+
+
+def overwrite(file, content):
+    return lambda folder: (folder / file).write_bytes(content)
+
+
+class Planted:
+    """A pickle of it makes a file where it is loaded."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def __reduce__(self):
+        return open, (str(self.file), "w")
+
+
+def dangerous_pickle(folder):
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps({"a": Planted(folder / "marker")}))
+    torch.save({"a": Planted(folder / "marker")}, folder / "pytorch_model.bin")
+
+
+def damaged_weights(folder):
+    weights = load_file(folder / "model.safetensors")
+    weights["model.decoder.layers.0.fc1.weight"] *= float("nan")
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+CONFIG, GENERATION = "config.json", "generation_config.json"
+DAMAGES = {  # what a message must hold -> what was done to the folder
+    "d_model must be of type int, got 'a'": change(CONFIG, d_model="a"),
+    "d_model must be of type int, got 16.5": change(CONFIG, d_model=16.5),
+    "encoder_layers must be of type int, got [1]": change(CONFIG, encoder_layers=[1]),
+    "encoder_layers must be a whole number >= 1, got -1": change(CONFIG, encoder_layers=-1),
+    "dropout must be of type float, got 'x'": change(CONFIG, dropout="x"),
+    "use_bod must be of type bool, got 1": change(CONFIG, use_bod=1),
+    "source_lang must be of type null or str, got 3": change(CONFIG, source_lang=3),
+    "activation_function must be one of": change(CONFIG, activation_function="none"),
+    "not a valid JSON": overwrite(CONFIG, b"{"),
+    "Unrecognized model": overwrite(CONFIG, b"[]"),
+    "unhashable": change(CONFIG, model_type=["docmt-concat"]),
+    "a JSON file of the tokenizer is broken": overwrite("tokenizer.json", b"{"),
+    "'list' object has no attribute": overwrite("tokenizer_config.json", b"[]"),
+}
+DAMAGES_OF_TRANSLATION = {
+    "sep_token_id of config.json is 9999, expected ids from 0 to": change(CONFIG, sep_token_id=9999),
+    "pad_token_id of config.json is -1": change(CONFIG, pad_token_id=-1),
+    "eos_token_id of generation_config.json is 'x'": change(GENERATION, eos_token_id="x"),
+    "eos_token_id of generation_config.json is [3, 9999]": change(GENERATION, eos_token_id=[3, 9999]),
+    "generation_config.json has no eos_token_id": change(GENERATION, eos_token_id=None),
+    "'list' object is not a mapping": overwrite(GENERATION, b"[]"),
+    "num_beams must be a whole number >= 1, got 0": change(GENERATION, num_beams=0),
+    "length_penalty must be a finite number, got nan": change(GENERATION, length_penalty=float("nan")),
+    "header too small": overwrite("model.safetensors", b""),
+    "Weights only load failed": dangerous_pickle,
+    "scores of the next token are not finite (step 1)": damaged_weights,
+}
+
+
+@pytest.fixture
+def damaged(model, tmp_path):
+    def make(damage):
+        folder = tmp_path / "damaged"
+        shutil.copytree(model, folder)
+        damage(folder)
+        return folder
+
+    return make
+
+
+@pytest.mark.parametrize("words", [*DAMAGES, *DAMAGES_OF_TRANSLATION])
+def test_translate(run, damaged, documents, tmp_path, words):
+    folder, output = damaged((DAMAGES | DAMAGES_OF_TRANSLATION)[words]), tmp_path / "translations.jsonl"
+    code, out, err = run("translate", folder, documents, "-o", output)
+    message = err.strip().splitlines()[-1]
+    assert code == 1 and out == "" and message.startswith("docmt: ") and words in message
+    assert "Traceback" not in err and not output.exists() and not (folder / "marker").exists()
+
+
+@pytest.mark.parametrize("words", DAMAGES)
+def test_info(run, damaged, words):
+    folder = damaged(DAMAGES[words])
+    code, out, err = run("info", folder)
+    assert code == 1 and out == "" and err.count("\n") == 1 and words in err and str(folder) in err
+
+
+def test_tokenizer_of_another_model(run, damaged, documents):
+    """Its ids would be above the vocabulary."""
+
+    def add_tokens(folder):
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        tokenizer.add_tokens(["one", "more"])
+        tokenizer.save_pretrained(folder)
+
+    code, _, err = run("translate", damaged(add_tokens), documents)
+    assert code == 1 and "the tokenizer has 272 tokens, the model's vocab_size is 270" in err
+
+
+@pytest.mark.parametrize("penalty", ["nan", "inf", "-inf"])
+def test_length_penalty(run, model, documents, penalty):
+    code, _, err = run("translate", model, documents, "--length-penalty", penalty, "--beams", 2)
+    assert code == 1 and err == f"docmt: length_penalty must be a finite number, got {float(penalty)!r}.\n"

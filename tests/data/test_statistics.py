@@ -1,0 +1,67 @@
+"""Numbers of a data table, against counts by hand."""
+
+import json
+import math
+
+import pytest
+
+from hf_docmt.data.documents import make_documents
+from hf_docmt.data.statistics import Lengths, document_statistics, reading_notes
+from hf_docmt.files import DataError
+
+ROWS = [
+    {
+        "doc_id": "a",
+        "translation": [{"en": "One two  three.", "de": "Eins zwei drei."}, {"en": "", "de": "\u3000"}],
+        "phenomena": ["pronoun-2", "greeting"],
+    },
+    {"doc_id": "b", "translation": [{"en": "It -- is", "de": "Es"}], "phenomena": ["pronoun-4"]},
+    {"doc_id": "c", "translation": [{"en": "a b c d e", "de": "f"}], "phenomena": None},
+]
+
+
+def test_counts_by_hand():
+    found = document_statistics(make_documents(ROWS, "en", "de"))
+    assert (found.documents, found.sentences, found.document_length.mean) == (3, 4, 4 / 3)
+    english, german = found.sides["en"], found.sides["de"]
+    assert (english.words, english.empty_sentences, german.words, german.empty_sentences) == (11, 1, 5, 1)
+    assert english.sentence_length.mean == 11 / 4  # 3, 0, 3, 5
+    assert english.sentence_length.deviation == math.sqrt(sum((n - 11 / 4) ** 2 for n in (3, 0, 3, 5)) / 4)
+    assert list(english.sentence_length.quantiles.values()) == [0, 0, 3, 3, 5, 5]
+    assert list(english.document_length.quantiles.values()) == [3, 3, 3, 5, 5, 5]
+    assert found.phenomena == {"pronoun": {2: 1, 4: 1}}
+    assert [found.out_of_reach(context)["pronoun"] for context in (1, 2, 3, 4)] == [2, 1, 1, 0]
+
+
+def test_quantiles_are_lengths_that_occur():
+    """The least length that so many per cent of all do not pass."""
+    values = [7, 1, 9, 4, 4, 30, 12]
+    quantiles = Lengths.of(values).quantiles
+    for per_cent, found in zip((5, 25, 50, 75, 95, 100), quantiles.values()):
+        assert found == min(v for v in values if sum(w <= v for w in values) >= per_cent / 100 * len(values))
+
+
+def test_source_side_alone():
+    found = document_statistics(make_documents([{"doc_id": "a", "translation": [{"en": "x y"}]}], "en"))
+    assert list(found.sides) == ["en"] and not found.phenomena
+    assert "words, en" in found.rows() and found.to_dict(2)["out_of_reach"] == {}
+
+
+def test_rows_and_numbers():
+    found = document_statistics(make_documents(ROWS, "en", "de"))
+    rows = found.rows(context=3)
+    assert rows["words a sentence, en"] == "2.8 ± 1.8"
+    assert rows["pronoun, by distance"] == "2:1 4:1" and rows["pronoun, further than 3"] == "1"
+    assert "pronoun, further than 3" not in found.rows()
+    assert json.loads(json.dumps(found.to_dict(3)))["out_of_reach"] == {"pronoun": 1}
+
+
+def test_languages_without_blanks_are_told():
+    assert len(reading_notes(["en", "de"])) == 2
+    assert [note.split()[0] for note in reading_notes(["zh_CN", "ja", "mya-x", "myv"])[2:]] == ["zh_CN", "ja", "mya-x"]
+
+
+def test_labels_that_are_not_those_of_the_sentences():
+    rows = [{**ROWS[0], "phenomena": ["pronoun-1"]}]
+    with pytest.raises(DataError, match="document 'a' has 1 labels of 'phenomena' but 2 sentences; it needs one"):
+        document_statistics(make_documents(rows, "en", "de"))
