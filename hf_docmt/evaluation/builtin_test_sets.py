@@ -22,6 +22,8 @@ def builtin_references(
     references of the set. Files come from the folder SACREBLEU (~/.sacrebleu), or from the network the first time.
     DataError: no such set, pair or translator, or a set that cannot be downloaded.
     """
+    if not source_lang or not target_lang:
+        raise DataError(f"the test set {name} needs both languages; give them, such as -l en-de")
     dataset, pair = _dataset(name), f"{source_lang}-{target_lang}"
     if pair not in dataset.langpairs:
         raise DataError(f"the test set {name} has no pair {pair}; -l is one of {', '.join(sorted(dataset.langpairs))}")
@@ -29,8 +31,9 @@ def builtin_references(
         fields = dict(zip(dataset.fieldnames(pair), dataset.get_files(pair)))
         paths = dataset.get_reference_files(pair)
     except (OSError, SystemExit) as error:
+        reason = error if isinstance(error, OSError) else "sacrebleu says why"
         raise DataError(
-            f"the test set {name} cannot be downloaded ({error}); run sacrebleu --download {name} -l {pair} where "
+            f"the test set {name} cannot be downloaded ({reason}); run sacrebleu --download {name} -l {pair} where "
             "there is a network, and set SACREBLEU to the folder it went to (default: ~/.sacrebleu)"
         ) from error
     if translators:
@@ -69,7 +72,7 @@ def _dataset(name: str) -> Dataset:
 
 def _translator_path(name: str, fields: dict[str, str], translator: str) -> str:
     if f"ref:{translator}" not in fields:
-        names = [field.removeprefix("ref:") for field in fields if field.startswith("ref:")]
+        names = sorted(field.removeprefix("ref:") for field in fields if field.startswith("ref:"))
         raise DataError(f"the test set {name} has no translator {translator!r}, it has {', '.join(names) or 'none'}")
     return fields[f"ref:{translator}"]
 
