@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hf_docmt.cli.options import AsJson, Lang, Output, ReferenceFormat, names
 from hf_docmt.cli.output import print_report
+
+if TYPE_CHECKING:
+    from hf_docmt.reports.report import Report
 
 BLEU, CHRF, TER, COMET = "BLEU", "chrF", "TER", "COMET"  # panels of the help
 
@@ -63,6 +66,15 @@ def evaluate(
         ),
     ] = None,
     align: Annotated[bool, typer.Option("--align", help="Align the text to the reference's sentences.")] = False,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            help="What intervals and tests draw: document (default), or sentence (as sacrebleu; of plain lines always)."
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Translations of another system, to print differences and p-values beside it.")
+    ] = None,
     sentence_scores: Annotated[
         str | None, typer.Option(help="Also write the scores of every sentence to this file, as JSON lines.")
     ] = None,
@@ -108,38 +120,51 @@ def evaluate(
     for path in (output, sentence_scores):
         check_writable_file(path or "-")
     languages = languages_of_pair(language_pair, source_lang, target_lang)
-    report = evaluate_files(
-        translations,
-        references or [],
-        format,
-        *languages,
-        test_set=test_set,
-        origlang=origlang,
-        translators=names(translator),
-        reference_columns=names(reference_columns),
-        system=system,
-        name=name,
-        strategy=strategy,
-        beams=beams,
-        metrics=None if metrics is None else names(metrics),
-        discourse=names(discourse),
-        by=names(by),
-        domains=domains,
-        repairs=repairs,
-        align=align,
-        sentence_scores=sentence_scores,
-        tokenize=tokenize,
-        lowercase=lowercase,
-        chrf_lowercase=chrf_lowercase,
-        ter_case_sensitive=ter_case_sensitive,
-        ter_asian_support=ter_asian_support,
-        ter_no_punct=ter_no_punct,
-        ter_normalized=ter_normalized,
-        comet=comet,
-        comet_model=comet_model,
-        comet_context=comet_context,
-    )
-    print_report(report, as_json, output)
+    shared = {
+        "test_set": test_set,
+        "origlang": origlang,
+        "translators": names(translator),
+        "reference_columns": names(reference_columns),
+        "metrics": None if metrics is None else names(metrics),
+        "discourse": names(discourse),
+        "by": names(by),
+        "domains": domains,
+        "repairs": repairs,
+        "align": align,
+        "unit": unit,
+        "tokenize": tokenize,
+        "lowercase": lowercase,
+        "chrf_lowercase": chrf_lowercase,
+        "ter_case_sensitive": ter_case_sensitive,
+        "ter_asian_support": ter_asian_support,
+        "ter_no_punct": ter_no_punct,
+        "ter_normalized": ter_normalized,
+        "comet": comet,
+        "comet_model": comet_model,
+        "comet_context": comet_context,
+    }
+    described = {"name": name, "strategy": strategy, "beams": beams, "system": system}
+    described |= {"sentence_scores": sentence_scores}
+    report = evaluate_files(translations, references or [], format, *languages, **described, **shared)
+    if baseline is None:
+        print_report(report, as_json, output)
+        return
+    other = evaluate_files(baseline, references or [], format, *languages, **shared)
+    if output:
+        report.write(output)
+    print_difference(other, report, as_json)
+
+
+def print_difference(baseline: Report, report: Report, as_json: bool) -> None:
+    """Print the scores of two systems with their differences and p-values, as `docmt compare` does."""
+    from shutil import get_terminal_size
+
+    from hf_docmt.evaluation.report_comparison import compare
+    from hf_docmt.reports.comparison_tables import format_comparison
+
+    systems = [baseline.name if baseline.name != report.name else "baseline", report.name]
+    found = compare([baseline, report], names=systems, method="randomisation")
+    print(format_comparison(found, "json" if as_json else "text", width=get_terminal_size((100, 24)).columns))
 
 
 def languages_of_pair(

@@ -11,6 +11,8 @@ from hf_docmt.evaluation.metrics.metric import Metric
 from hf_docmt.evaluation.metrics.registry import default_metrics, metric_choices, metric_class
 from hf_docmt.messages import closest_hint
 
+UNITS = ("document", "sentence")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
@@ -21,10 +23,11 @@ class Evaluation:
     TER are those of sacrebleu's command line. `by` and `domains` ask for parts of the scores (see `breakdowns`),
     `align` cuts translations with other sentences than the reference (see `alignment`). `repairs="none"`: documents are
     lines as a model wrote them, more or fewer than sentences, and are scored line by line (see `pair_lines`) unless
-    they are aligned; None = as their rows say. `sentence_scores`: a file for the scores of every sentence (see
-    `sentence_scores`). `comet`, the Python of an environment with unbabel-comet, adds COMET by `comet_model`, with
-    `comet_context` sentences of context document-level COMET, too. ValueError: an unknown metric, other `repairs`,
-    options of a metric that is not scored, or of COMET without `comet`.
+    they are aligned; None = as their rows say. `unit` is what intervals and significance tests draw, `document`, or
+    `sentence` as sacrebleu does; None = documents, and of plain lines, which have none, sentences. `sentence_scores`: a
+    file for the scores of every sentence (see `sentence_scores`). `comet`, the Python of an environment with
+    unbabel-comet, adds COMET by `comet_model`, with `comet_context` sentences of context document-level COMET, too.
+    ValueError: an unknown metric, other `repairs`, options of a metric that is not scored, or of COMET without `comet`.
     """
 
     metrics: Sequence[str] | None = None
@@ -40,6 +43,7 @@ class Evaluation:
     domains: Domains | None = None
     align: bool = False
     repairs: str | None = None
+    unit: str | None = None
     sentence_scores: str | Path | None = None
     comet: str | None = None
     comet_model: str | None = None
@@ -48,6 +52,8 @@ class Evaluation:
     def __post_init__(self):
         if self.repairs not in (None, "none"):
             raise ValueError(f"repairs is {self.repairs!r}, expected none, for lines as they were written, or nothing")
+        if self.unit not in (None, *UNITS):
+            raise ValueError(f"unknown unit {self.unit!r}: expected {' or '.join(UNITS)}")
         if self.comet is None and (self.comet_model is not None or self.comet_context):
             raise ValueError(
                 "a model or context for COMET, but no COMET: give the Python of an environment with unbabel-comet "

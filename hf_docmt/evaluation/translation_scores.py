@@ -73,6 +73,8 @@ def evaluate_files(
         known, rows = known.part(kept, f"{known.split}, origlang {origlang}"), list(compress(rows, kept))
     if known.domains is not None and evaluation.domains is None:
         evaluation = replace(evaluation, domains=known.domains)
+    if known.matched_by == "line" and evaluation.unit is None:
+        evaluation = replace(evaluation, unit="sentence")
     search = search_of(rows)
     documents = TranslatedDocuments(
         [row["translation"] for row in rows],
@@ -158,6 +160,7 @@ def evaluation_results(
     chosen = evaluation.corpus_metrics()
     further = evaluation.discourse_metrics(documents.source_lang, documents.target_lang)
     comet, settings = evaluation.comet_metrics(), ScoreSettings(evaluation.by, evaluation.domains)
+    settings = replace(settings, unit=evaluation.unit or settings.unit)
     if evaluation.sentence_scores is not None:
         sentence_metrics(chosen)  # none: an error before the work
     _check_references(documents, [*chosen, *further, *comet], evaluation.align)

@@ -11,16 +11,22 @@ _CELLS = 2**22  # samples x documents that are drawn at once
 
 
 def document_details(
-    metric: str, ids: Sequence[str], rows: Sequence[Sequence[float]], samples: int = 1000, seed: int = 1
+    metric: str,
+    ids: Sequence[str],
+    rows: Sequence[Sequence[float]],
+    samples: int = 1000,
+    seed: int = 1,
+    unit: str = "document",
 ) -> dict:
     """Details of a result for comparisons: its `statistics`, their 95 % `interval` and how that was drawn.
 
-    `rows` has the sufficient statistics of every document. No interval for 0 samples or fewer than 2 documents.
+    `rows` has the sufficient statistics of every document, or other `unit`. No interval for 0 samples or fewer than 2
+    of them.
     """
-    details: dict[str, Any] = {"statistics": Statistics(ids, rows).to_dict()}
+    details: dict[str, Any] = {"statistics": Statistics(ids, rows, unit).to_dict()}
     interval = bootstrap_interval(rows, score_function(metric, len(rows[0])), samples, seed) if samples else None
     if interval:
-        details |= {"interval": list(interval), "resampling": {"unit": "document", "samples": samples, "seed": seed}}
+        details |= {"interval": list(interval), "resampling": {"unit": unit, "samples": samples, "seed": seed}}
     return details
 
 

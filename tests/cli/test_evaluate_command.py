@@ -194,3 +194,21 @@ def test_evaluate_as_sacrebleu(run, tmp_path):
     ):
         code, _, err = run("evaluate", *files, *options)
         assert code == 1 and words in err
+
+
+def test_evaluate_beside_a_baseline(run, documents, tmp_path):
+    """Differences and p-values over documents or sentences; the report is that of the first file."""
+    texts = {"ours": "Die Lampe ist alt.\n\nSie ist neu.\n", "theirs": "Die Lampe ist jung.\n\nEs ist neu.\n"}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+    options = (documents, "-l", "en-de", "-m", "ter", "--baseline", tmp_path / "theirs.txt", "-o", tmp_path / "r.json")
+    for unit, ids in (("document", ["a", "b"]), ("sentence", ["a:1", "a:2", "b:1"])):
+        code, out, err = run("evaluate", tmp_path / "ours.txt", *options, "--unit", unit)
+        assert code == 0 and "difference: from theirs" in out and f"(randomisation over {unit}s" in out, err
+        report = json.loads((tmp_path / "r.json").read_text())
+        assert report["model"]["name"] == "ours" and report["results"][0]["value"] == 0
+        assert report["results"][0]["details"]["statistics"]["ids"] == ids
+    found = json.loads(run("evaluate", tmp_path / "ours.txt", *options, "--json")[1])
+    assert found["rows"][0]["figures"]["ours"]["test"]["delta"] == pytest.approx(-100 * 2 / 7)
+    code, _, err = run("evaluate", tmp_path / "ours.txt", *options, "--unit", "words")
+    assert code == 1 and "unknown unit 'words': expected document or sentence" in err

@@ -4,8 +4,10 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from hf_docmt.evaluation.report_comparison import compare
 from hf_docmt.evaluation.translation_scores import evaluate_files
 
 GERMAN = {
@@ -148,3 +150,30 @@ def test_sentence_scores(files, tmp_path, theirs, ours, references):
     assert [row["signatures"][ours] for row in rows] == [name.split("|", 1)[1] for name, *_ in printed]
     assert [row["sentence"] for row in rows] == [1, 2, 3, 4] and rows[0]["doc_id"] == "one"
     assert rows[0]["translation"] == GERMAN["out"].split("\n")[0] and len(rows[0]["references"]) == len(references)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "method", "metrics"),  # the JSON of the command fails for chrF with bs, and for TER
+    [("ar", "randomisation", ["bleu", "chrf"]), ("bs", "sacrebleu-bootstrap", ["bleu"])],
+)
+def test_p_values_of_plain_lines(write, monkeypatch, theirs, method, metrics):
+    """Lines without documents are drawn one by one, as the command draws them: the same differences and p-values."""
+    words, rng = "der die Hund Katze schläft sitzt auf unter Matte Tisch gut müde".split(), np.random.default_rng(3)
+    lines = [" ".join(rng.choice(words, size=rng.integers(5, 12))) for _ in range(60)]
+    spoilt = {name: [spoil(line, share, words, rng) for line in lines] for name, share in (("a", 0.5), ("b", 0.42))}
+    paths = {name: write(f"{name}.txt", "\n".join(text) + "\n") for name, text in {"ref": lines, **spoilt}.items()}
+    monkeypatch.setenv("SACREBLEU_SEED", "1")
+    flags = (f"--paired-{theirs}", f"--paired-{theirs}-n", "500", "--format", "json")
+    base, system = json.loads(sacrebleu(paths["ref"], "-i", paths["a"], paths["b"], "-m", *metrics, *flags))
+    reports = [evaluate_files(paths[name], paths["ref"], metrics=metrics) for name in ("a", "b")]
+    rows = compare(reports, method=method, samples=500, seed=1).rows
+    assert len(rows) == len(metrics)
+    for row in rows:
+        name, own = {"s-BLEU": "BLEU", "chrF": "chrF2"}[row.metric], row.figures["b"]
+        assert own.value == system[name]["score"] and row.figures["a"].value == base[name]["score"]
+        assert own.test.p_value == system[name]["p_value"] and 0.002 < own.test.p_value < 0.9
+    assert reports[0].results[0].details["resampling"] == {"unit": "sentence", "samples": 1000, "seed": 1}
+
+
+def spoil(line, share, words, rng):
+    return " ".join(rng.choice(words) if rng.random() < share else word for word in line.split())

@@ -21,12 +21,17 @@ METRICS: dict[str, type[Metric]] = {}  # every class by its name, in the order o
 
 @dataclass(frozen=True)
 class ScoreSettings:
-    """Breakdowns of scores (see `breakdowns`), and the bootstrap samples of documents of their intervals (0: none)."""
+    """Breakdowns of scores (see `breakdowns`), and the bootstrap samples of their intervals (0: none).
+
+    `unit` is what is drawn, and what significance tests draw: `document`, or `sentence`, as sacrebleu does. Scores that
+    have documents as segments have no smaller unit.
+    """
 
     by: Sequence[str] = ()
     domains: Domains | None = None
     samples: int = 1000
     seed: int = 1
+    unit: str = "document"
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,13 @@ class Metric:
         check_axes(settings.by, settings.domains)
         found = self.measure(documents)
         segments = [row for document in found.statistics for row in document]
-        sums = [column_sums(document, len(segments[0])) for document in found.statistics]
+        unit = settings.unit if self.segment == "sentence" else "document"
+        if unit == "sentence":
+            units = [f"{doc_id}:{n}" for doc_id, rows in zip(ids, found.statistics) for n in range(1, len(rows) + 1)]
+            groups, sums = units, [list(row) for row in segments]
+        else:
+            units, sums = ids, [column_sums(document, len(segments[0])) for document in found.statistics]
+            groups = [doc_id for doc_id, document in zip(ids, found.statistics) for _ in document]
         value = found.value
         if value is None:
             total = np.array([column_sums(sums)], float)
@@ -123,15 +134,15 @@ class Metric:
         lengths = [len(document) for document in documents.references]
         label = document_labels if self.segment == "document" else sentence_labels
         labels = label(ids, lengths, settings.by, settings.domains)
-        groups = [doc_id for doc_id, document in zip(ids, found.statistics) for _ in document]
         resampling = (settings.samples, settings.seed)
+        details = document_details(self.name, units, sums, *resampling, unit=unit)
         result = self.result(
             documents,
             value=value,
             signature=found.signature,
             n=len(segments) if found.n is None else found.n,
             breakdown=break_down(self.name, segments, labels, groups, *resampling),
-            details={**documents.details, **found.details, **document_details(self.name, ids, sums, *resampling)},
+            details={**documents.details, **found.details, **details},
         )
         return [result]
 
