@@ -1,12 +1,13 @@
 """What is scored of translations, and how: the metrics and their options."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from hf_docmt.evaluation.breakdowns import Domains
 from hf_docmt.evaluation.metrics.comet import Comet, DocumentComet
 from hf_docmt.evaluation.metrics.comet_program import MODEL
+from hf_docmt.evaluation.metrics.corpus_scores import CorpusScore
 from hf_docmt.evaluation.metrics.metric import Metric
 from hf_docmt.evaluation.metrics.registry import default_metrics, metric_choices, metric_class
 from hf_docmt.messages import closest_hint
@@ -91,19 +92,19 @@ class Evaluation:
             return [metric_class(name) for name in default_metrics()]
         if not self.metrics:
             raise ValueError(f"no metrics; give some of {', '.join(metric_choices())}, or leave them out")
-        return [_named(choice, "metric") for choice in dict.fromkeys(self.metrics)]
+        return [_named(choice, metric_choices(), "metric") for choice in dict.fromkeys(self.metrics)]
 
     def _further(self) -> list[type[Metric]]:
         chosen = self._chosen()
-        found = [_named(choice, "discourse measure") for choice in dict.fromkeys(self.discourse)]
+        known = {name: metric for name, metric in metric_choices().items() if not issubclass(metric, CorpusScore)}
+        found = [_named(choice, known, "discourse measure") for choice in dict.fromkeys(self.discourse)]
         return [metric for metric in found if metric not in chosen]
 
     def _made(self, metric: type[Metric]) -> Metric:
         return metric(**{name: getattr(self, option) for option, name in metric.evaluation_options.items()})
 
 
-def _named(choice: str, kind: str) -> type[Metric]:
-    known = metric_choices()
+def _named(choice: str, known: Mapping[str, type[Metric]], kind: str) -> type[Metric]:
     if choice not in known:
         hint = closest_hint(choice, known)
         raise ValueError(f"unknown {kind} {choice!r}: expected some of {', '.join(known)}{hint}")
