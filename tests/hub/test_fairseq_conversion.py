@@ -217,6 +217,7 @@ def test_command_writes_a_folder_that_translates(files, tmp_path, run):
     code, out, err = run("convert", tmp_path / "model.pt", tmp_path / "folder", "--data", files, *subwords)
     assert (code, out.strip()) == (0, str(tmp_path / "folder")), err
     model, tokenizer = registry.load_model(tmp_path / "folder")
+    assert model.generation_config.num_beams == 5
     document = ["the lamp is old .", "she sees it", "a house"]
     assert len(model.translate_documents([document], tokenizer, max_new_tokens=8)[0]) == 3
     source = sentencepiece.SentencePieceProcessor(model_file=str(files / "en.model"))
@@ -245,6 +246,7 @@ def test_codes_segment_as_subword_nmt(files, tmp_path):
     assert ids[-1] == symbols.index("s")
     assert tokenizer.decode(ids[:5]) == "the lamp lamp old t"
     found, _ = registry.load_model(tmp_path / "folder")
+    assert (found.generation_config.num_beams, found.generation_config.length_penalty) == (4, 0.6)
     assert len(found.translate_documents([["the lamp", "old lamp"]], tokenizer, max_new_tokens=8)[0]) == 2
 
 

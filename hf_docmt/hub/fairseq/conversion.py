@@ -40,10 +40,11 @@ def from_fairseq(
     """A checkpoint of Maka et al. (2024), Lupo et al. (2023) or a plain Transformer as `(model, tokenizer)`.
 
     `data` is the folder with `dict.SOURCE.txt` and `dict.TARGET.txt`; `subwords` see `make_tokenizer`. Languages are
-    those of the training unless given. Ids and logits are those of fairseq; two dictionaries keep their two tables, the
-    shorter one filled up with rows that are never chosen. The order of context sentences is that of training, which
-    the authors' scripts for translation turn round (see examples/recipes/README.md); a context sentence that is
-    missing is none, where they read a lone `</s>`. Raises ValueError for what cannot be converted, with the reason.
+    those of the training unless given; the search is the paper's. Ids and logits are those of fairseq; two dictionaries
+    keep their two tables, the shorter one filled up with rows that are never chosen. The order of context sentences is
+    that of training, which the authors' scripts for translation turn round (see examples/recipes/README.md); where a
+    context sentence is missing, the model reads a lone `</s>`, as there (`missing_context` of its config). Raises
+    ValueError for what cannot be converted, with the reason.
     """
     read = read_checkpoint(checkpoint)
     reader = reader_of(read)
@@ -73,6 +74,7 @@ def from_fairseq(
     )
     model = registry.get(reader.architecture).model_class(config).eval()
     _load(model, reader, size, copied)
+    model.generation_config.update(**reader.search)
     model.final_logits_bias[0, len(dictionaries[1]) :] = NEVER
     return model, tokenizer
 

@@ -30,13 +30,14 @@ class ContextTransformer(FairseqTransformer):
     """What the models share: sentences before the current one, of the source, as inputs of their own."""
 
     renames: tuple[tuple[str, str], ...] = INTEGRATION
+    search = {"num_beams": 5}
     separator_row = "<brk>"
 
     def fields(self):
         self.checkpoint.require("target_context_size", (0,), 0, "the decoder of this package reads no target context")
         if not (past_context := self.checkpoint.get("source_context_size", 0)):
             raise ValueError(f"{self.checkpoint.path}: source_context_size is 0, expected a model that reads context")
-        return super().fields() | {"past_context": past_context}
+        return super().fields() | {"past_context": past_context, "missing_context": "eos"}
 
     def integration(self) -> dict:
         """How the decoder reads the context."""

@@ -30,6 +30,7 @@ class FairseqTransformer:
     end, separator = "</s>", "<sep>"
     separator_row = "</s>"
     task_symbols: tuple[str, ...] = ()  # what the task adds to both dictionaries
+    search: dict[str, float] = {}  # of the paper: the default of the folder
 
     def __init__(self, checkpoint: FairseqCheckpoint):
         self.checkpoint = checkpoint
