@@ -481,6 +481,7 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, S
         label_weights: torch.Tensor | None = None,
         use_cache: bool | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
+        logits_to_keep: int = 0,
         **kwargs,
     ) -> Seq2SeqLMOutput:
         """Logits (B, T, V), and the loss where labels are given.
@@ -488,7 +489,8 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, S
         `input_ids`, `attention_mask` (B, S); `decoder_input_ids`, `decoder_attention_mask` (B, T), the latter with
         the cached tokens in front; `labels` (B, T), -100 = not scored; `label_weights` (B, T). Masks: 1 = token.
         `encoder_outputs` may hold fewer rows than the decoder's batch, see `Attention`. Without `decoder_input_ids`
-        the labels are shifted to the right behind the decoder's start token.
+        the labels are shifted to the right behind the decoder's start token. Without labels, `logits_to_keep` > 0 gives
+        logits of so many last tokens alone; `generate` asks for one, so that a long prompt needs no more.
         """
         if labels is not None:
             use_cache = False
@@ -505,7 +507,10 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, S
             **kwargs,
             return_dict=True,
         )
-        logits = self.lm_head(outputs.last_hidden_state, self.final_logits_bias[0])
+        hidden_states = outputs.last_hidden_state  # (B, T, D)
+        if labels is None:
+            hidden_states = hidden_states[:, -logits_to_keep:]
+        logits = self.lm_head(hidden_states, self.final_logits_bias[0])
         loss = None
         if labels is not None:
             smoothing = self.config.label_smoothing if self.training else 0.0

@@ -5,6 +5,8 @@ import inspect
 from pathlib import Path
 
 import pytest
+import torch
+from support.tiny_models import build
 from transformers import GenerationMixin
 from transformers.cache_utils import DynamicLayer, EncoderDecoderCache
 
@@ -88,3 +90,19 @@ def test_no_other_file_overrides_generation():
                     "Layer" in getattr(base, "id", "") or "Cache" in getattr(base, "id", "") for base in node.bases
                 )
                 assert is_cache or not found, (path.name, node.name, found)
+
+
+@torch.no_grad()
+def test_logits_of_the_last_token_alone():
+    """`generate` asks for no others, however long the prompt is; forward gives them all unless asked."""
+    model, source, prompt = build(), torch.tensor([[7, 8, 9, 3]]), torch.tensor([[2, 10, 11, 12]])
+    every = model(input_ids=source, decoder_input_ids=prompt).logits
+    torch.testing.assert_close(
+        model(input_ids=source, decoder_input_ids=prompt, logits_to_keep=2).logits, every[:, -2:], atol=1e-6, rtol=1e-5
+    )
+    assert model(input_ids=source, labels=prompt, logits_to_keep=2).logits.shape[1] == 4  # the loss needs them all
+    computed = []
+    model.lm_head.register_forward_pre_hook(lambda _, inputs: computed.append(inputs[0].shape[1]))
+    for settings in ({"num_beams": 1}, {"num_beams": 3}, {"num_beams": 1, "use_cache": False}):
+        model.generate(input_ids=source, decoder_input_ids=prompt, max_new_tokens=3, **settings)
+    assert set(computed) == {1}
