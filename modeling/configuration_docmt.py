@@ -82,7 +82,6 @@ class DocMTConfig(PreTrainedConfig):
             self.whole_number("decoding_past_context")
         self.one_of("activation_function", tuple(ACT2FN))
         self.one_of("init", ("normal", "fairseq", "fairseq_0.9"))
-        self.one_of("activation_function", tuple(ACT2FN))
         self.one_of("position_type", ("sinusoidal", "sinusoidal_t2t", "learned"))
         if self.share_encoder_decoder_embeddings and not self.tie_word_embeddings:
             raise ValueError(

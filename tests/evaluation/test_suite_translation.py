@@ -113,8 +113,8 @@ def test_what_cannot_be_scored_is_told_before_translating(write_suite, monkeypat
     monkeypatch.setattr("hf_docmt.evaluation.suite_translation.load_tagger", missing)
     with pytest.raises(ValueError, match="no tagger of en"):
         suite_translation_report(system, path, discourse=("pronouns",))
-    with pytest.raises(ValueError, match="unknown discourse measure 'bleu'"):
-        suite_translation_report(system, path, discourse=("bleu",))
+    with pytest.raises(ValueError, match="unknown discourse measure 'fluency'"):
+        suite_translation_report(system, path, discourse=("fluency",))
     with pytest.raises(ValueError, match="cannot write"):
         suite_translation_report(system, path, details="/no/such/folder/details.jsonl")
     assert system.seen == []
