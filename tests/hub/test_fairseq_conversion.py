@@ -228,6 +228,31 @@ def test_sentence_level(files, tmp_path):
     torch.testing.assert_close(logits[:, : expected.shape[1]], expected, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("case", ["tokens_3", "sentence", "max", "selecting_parallel", "multi_encoder"])
+def test_documents_are_translated_in_the_order_of_training(case, files, tmp_path):
+    """Greedy, sentence by sentence: context as the published training has it, `</s>` where a sentence is missing."""
+    settings = MAKA_CASES[case] | {"share_decoder_input_output_embed": False}
+    weights = maka_weights(settings, rows_of(files))
+    for name in weights:
+        if re.search("(context|encoder)_attn.(v|out)_proj.weight", name):
+            weights[name] *= 3  # words depend on what is read
+    model, tokenizer = converted(files, tmp_path / "checkpoint_best.pt", settings, weights)
+    released, count, length = Released(settings, weights), settings["source_context_size"], 4
+    document = ["the lamp", "it is old .", "a house", "she sees", "the street"]
+    sources = [tokenizer(sentence)["input_ids"] for sentence in document]
+    expected = []
+    for index, source in enumerate(sources):
+        context = sources[max(0, index - count) : index]
+        if case != "multi_encoder":
+            context = [[EOS]] * (count - len(context)) + context
+        ids = [EOS]
+        while len(ids) <= length and (len(ids) == 1 or ids[-1] != EOS):
+            ids.append(int(released.maka(source, context, ids, 4)[-1].argmax()))
+        expected.append(tokenizer.decode(ids, skip_special_tokens=True))
+    found = model.translate_documents([document], tokenizer, num_beams=1, max_new_tokens=length)
+    assert found == [expected] and len(set(expected)) > 1
+
+
 # The folder
 
 
