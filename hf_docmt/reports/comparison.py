@@ -138,7 +138,7 @@ def compare_reports(
     elif len(by_system) > 1:
         baseline = next(iter(by_system))
     groups = group_results({column.name: column.results for column in columns}, may_differ)
-    _check_breakdown(breakdown, [result for group in groups for result in group.values()])
+    _check_breakdown(breakdown, [label for group in groups for one in group.values() for label in one.breakdown])
     texts = [group_signature(group, may_differ) for group in groups]
     letters = {text: letter_of(number) for number, text in enumerate(dict.fromkeys(texts))}
     rows, outcomes, scores = [], [], []
@@ -160,7 +160,11 @@ def compare_reports(
 
 
 def select_breakdown(comparison: Comparison, breakdown: str) -> Comparison:
-    """The comparison with the parts of scores that `breakdown` asks for only; it was made with more of them."""
+    """A comparison that was made with more parts of scores, with those only that `breakdown` asks for.
+
+    ValueError: it has none of them.
+    """
+    _check_breakdown(breakdown, [row.part for row in comparison.rows if row.part])
     rows = tuple(row for row in comparison.rows if not row.part or _chosen(row.part, breakdown))
     return replace(comparison, rows=rows)
 
@@ -232,8 +236,7 @@ def _chosen(label: str, breakdown: str) -> bool:
     return label.startswith(breakdown)
 
 
-def _check_breakdown(breakdown: str, results: Sequence[Result]) -> None:
-    labels = dict.fromkeys(label for result in results for label in result.breakdown)
+def _check_breakdown(breakdown: str, labels: Sequence[str]) -> None:
     if breakdown not in ("none", "all") and not any(_chosen(label, breakdown) for label in labels):
         known = dict.fromkeys(_axis(label)[0] or label for label in labels)
         raise ValueError(f"no result is broken down by {breakdown!r}: known are {', '.join(['none', 'all', *known])}")

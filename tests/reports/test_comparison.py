@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_docmt.reports.comparison import compare_reports
+from hf_docmt.reports.comparison import compare_reports, select_breakdown
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
@@ -260,6 +260,15 @@ def test_breakdown(breakdown, expected):
     for row in found.rows[1:]:
         values = {"a": one.breakdown.get(row.part), "b": two.breakdown.get(row.part)}
         assert {s: f.value for s, f in row.figures.items()} == {s: v.value for s, v in values.items() if v}
+
+
+@pytest.mark.parametrize("breakdown", ["none", "distance", "phenomenon distance", "CP"])
+def test_parts_selected_later(breakdown):
+    reports = [report("a", result(breakdown=PARTS)), report("b", result())]
+    everything = compare_reports(reports, breakdown="all")
+    assert select_breakdown(everything, breakdown) == compare_reports(reports, breakdown=breakdown)
+    with pytest.raises(ValueError, match="no result is broken down by 'length'"):
+        select_breakdown(everything, "length")
 
 
 def test_axis_and_its_value():
