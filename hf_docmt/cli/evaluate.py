@@ -46,9 +46,9 @@ def evaluate(
     strategy: Annotated[str | None, typer.Option(help="Strategy of the translations, for the report.")] = None,
     beams: Annotated[int | None, typer.Option(help="Beam size of the translations, for the report.")] = None,
     metrics: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            "-m", "--metrics", help="What to score: bleu, d-bleu, chrf, chrf++, ter; default: all but chrf++."
+            "-m", "--metrics", help="bleu, d-bleu, chrf, chrf++, ter; commas or repeated; default: all but chrf++."
         ),
     ] = None,
     discourse: Annotated[
@@ -69,7 +69,7 @@ def evaluate(
     unit: Annotated[
         str | None,
         typer.Option(
-            help="What intervals and tests draw: document (default), or sentence (as sacrebleu; of plain lines always)."
+            help="What intervals and tests draw: document, or sentence as sacrebleu (default: of plain lines only)."
         ),
     ] = None,
     baseline: Annotated[
@@ -125,7 +125,7 @@ def evaluate(
         "origlang": origlang,
         "translators": names(translator),
         "reference_columns": names(reference_columns),
-        "metrics": None if metrics is None else names(metrics),
+        "metrics": names(",".join(metrics)) if metrics else None,
         "discourse": names(discourse),
         "by": names(by),
         "domains": domains,

@@ -175,7 +175,7 @@ def test_evaluate_as_sacrebleu(run, tmp_path):
     (tmp_path / "b.txt").write_text("Der Hund schläft\n今天天气很好\n")
     files = [tmp_path / name for name in ("out.txt", "a.txt", "b.txt")]
     flags = ("--lowercase", "--chrf-lowercase", "--ter-case-sensitive", "--ter-asian-support", "--ter-no-punct")
-    options = ("-l", "en-zh_CN", "-m", "bleu,chrf++,ter", *flags, "--ter-normalized")
+    options = ("-l", "en-zh_CN", "-m", "bleu,chrf++", "-m", "ter", *flags, "--ter-normalized")
     code, out, err = run("evaluate", *files, *options, "--sentence-scores", tmp_path / "s.jsonl", "--json")
     assert code == 0, err
     signatures = [result["signature"].split("|version")[0] for result in json.loads(out)["results"]]
