@@ -142,8 +142,9 @@ def test_whole_documents(tmp_path):
     assert sorted(batch["document_start"].sum(dim=0).tolist()) == [1, 1] and batch["document_start"][0].all()
 
 
-def test_a_run_and_its_model(corpus, tmp_path):
-    folder = train(parse_recipe(mapping_of(corpus, tmp_path / "run")))
+@pytest.mark.parametrize("window", [3, "full"])
+def test_a_run_and_its_model(corpus, tmp_path, window):
+    folder = train(parse_recipe(mapping_of(corpus, tmp_path / "run", stream=STREAM | {"window": window})))
     model, tokenizer = registry.load_model(folder)
     assert model.config.memory_size == 3 and facts(folder)["steps"] == 12
     assert [len(d) for d in model.translate_documents([["Hello.", "It is new."]], tokenizer, max_new_tokens=4)] == [2]
