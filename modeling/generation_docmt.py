@@ -37,8 +37,8 @@ class DocumentTranslation:
         Strategies (Lupo et al. 2023, section 2; Herold and Ney 2023, section 3.4):
         `sentence` - every sentence alone;
         `sliding` - every window is translated whole and its current sentence kept;
-        `sequential` (SD) - sentence by sentence: the source window ends in the current sentence, earlier translations
-        are the forced target prefix;
+        `sequential` (SD) - sentence by sentence: the source window ends in the current sentence (and the future ones of
+        a model that was trained with some), earlier translations are the forced target prefix;
         `full` (FSD) - parts of the document that do not overlap, each translated at once;
         `chunk_sequential` - the parts of `full` sentence by sentence, for models of chunks: cheaper than `sequential`,
         but it reads future sentences of the part and nothing before it;
