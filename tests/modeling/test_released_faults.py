@@ -5,7 +5,8 @@ The proofs of examples/recipes/README.md. No option of this package reproduces a
 
 import pytest
 import torch
-from support.fairseq_models import BASE, EOS, Released, maka_weights
+from support.fairseq_models import Released
+from support.fairseq_weights import BASE, EOS, maka_weights
 from support.tiny_models import BOS, SEP, build
 from torch import nn
 
