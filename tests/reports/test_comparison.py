@@ -403,6 +403,16 @@ def test_the_note_names_what_was_drawn():
     assert "(bootstrap over contexts, 1000 samples, seed 1)" in note
 
 
+def test_statistics_of_other_units_are_not_tested():
+    """0.1.0 resampled items of a suite whose contexts are resampled now."""
+    reports = [report(name, accuracy(right, [10] * 8)) for name, right in zip("ab", (BASE, BETTER))]
+    reports[0].results[0].details["statistics"]["unit"] = "item"
+    found = compare_reports(reports)
+    assert len(found.rows) == 1 and found.rows[0].figures["b"].test is None
+    reason = "statistics of each item and of each document; evaluate both by one version"
+    assert found.notes == (f"Not tested, {reason}: pronoun accuracy of b.",)
+
+
 def test_other_documents_have_a_row_of_their_own():
     other = [f"e{n}" for n in range(8)]
     reports = [
