@@ -44,24 +44,23 @@ class References:
         remaining = iter(lines)
         return [[next(remaining) for _ in range(length)] for length in lengths]
 
-    def written_in(self, origlang: str) -> list[bool]:
-        """Whether each document was written in this language, or with `non-` before it in another.
+    def written_in(self, origlang: str, rows: Sequence[dict]) -> "tuple[References, list[dict]]":
+        """The documents written in this language, or with `non-` before it in another, and their rows.
 
-        DataError: it is not known, or no document was.
+        DataError: the languages are not known, or no document was written in it.
         """
         if self.origlangs is None:
-            raise DataError(f"{self.path} does not say which language its documents were written in")
+            raise DataError(
+                f"{self.path} does not say which language its documents were written in; leave origlang out"
+            )
         language = origlang.removeprefix("non-")
         kept = [(self.origlangs[doc_id] == language) == (language == origlang) for doc_id in self.ids]
         if not any(kept):
             known = ", ".join(sorted(set(self.origlangs.values())))
             raise DataError(f"no document of {self.path} with origlang {origlang!r}; there are {known}")
-        return kept
-
-    def part(self, kept: Sequence[bool], split: str) -> "References":
-        """The documents that are kept."""
         ids, sources, *sides = (list(compress(part, kept)) for part in (self.ids, self.sources, *self.sides))
-        return replace(self, ids=ids, sources=sources, sides=sides, split=split)
+        split = f"{self.split}, origlang {origlang}"
+        return replace(self, ids=ids, sources=sources, sides=sides, split=split), list(compress(rows, kept))
 
     def in_order(self, rows: Mapping[str, dict], path: str | Path) -> list[dict]:
         """The rows of these documents, in their order. DataError: other documents than these."""

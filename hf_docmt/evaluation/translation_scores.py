@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -61,16 +60,15 @@ def evaluate_files(
     paths = [references] if isinstance(references, str | Path) else list(references)
     if bool(paths) == (test_set is not None):
         raise ValueError("give either files of references or a test set of sacrebleu (-t), not both or none")
-    if test_set is not None:
-        if format != "auto" or reference_columns:
-            raise ValueError("format and reference columns are for files of references; leave them out with a test set")
-        known = builtin_references(test_set, source_lang, target_lang, translators)
-    else:
+    if test_set is None:
         known = read_references(paths, format, **languages, translators=translators, columns=reference_columns)
+    elif format != "auto" or reference_columns:
+        raise ValueError("format and reference columns are for files of references; leave them out with a test set")
+    else:
+        known = builtin_references(test_set, source_lang, target_lang, translators)
     rows = read_translations(translations, known, system, **languages)
     if origlang is not None:
-        kept = known.written_in(origlang)
-        known, rows = known.part(kept, f"{known.split}, origlang {origlang}"), list(compress(rows, kept))
+        known, rows = known.written_in(origlang, rows)
     if known.domains is not None and evaluation.domains is None:
         evaluation = replace(evaluation, domains=known.domains)
     if known.matched_by == "line" and evaluation.unit is None:

@@ -106,7 +106,7 @@ def test_documents_of_a_set(folder, write):
     plain = builtin_references("multi30k/2016", "en", "de")
     assert plain.ids == ["multi30k/2016"] and plain.sides == [[["Ein Hund.", "Eine Katze."]]]
     with pytest.raises(DataError, match="the test set multi30k/2016 does not say which language its documents were"):
-        plain.written_in("en")
+        plain.written_in("en", [{}])
 
 
 def test_a_repeated_document_id(folder):
