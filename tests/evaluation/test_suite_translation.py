@@ -136,5 +136,9 @@ def test_a_model_of_chunks_reads_both_sides(write_suite):
     (scores,) = system.token_log_probabilities([item])
     less = DocMTSystem(model, tokenizer, past_context=2, future_context=0).token_log_probabilities([item])[0]
     assert len(scores[0]) == 3 and scores[0] != pytest.approx(less[0])
+    path = write_suite(entry | {"segment id": 10, "src segment": "w15"}, documents=(document,))
+    (last,) = read_suite(path, context=2, future_context=2)
+    less = DocMTSystem(model, tokenizer, past_context=2, future_context=0).token_log_probabilities([last])[0]
+    assert system.token_log_probabilities([last])[0] == [pytest.approx(row) for row in less]  # no empty sentences
     report = suite_translation_report(system, path)
     assert str(report.results[0].signature).startswith("past:2|future:2|") and report.results[0].strategy == "full"

@@ -125,6 +125,9 @@ class DocMTSystem(ForcedDecoding):
             documents, self.tokenizer, strategy=self.strategy, batch_size=self.batch_size, **self.generate_kwargs
         )
 
+    def _context(self) -> dict:
+        return super()._context() | {"missing_future": "left out" if self.reads_chunks else "empty"}
+
     def describe(self) -> dict:
         """The `model` section of a report."""
         config = self.model.config

@@ -30,6 +30,7 @@ def token_log_probabilities(
     collate: Callable[[list[dict]], dict[str, torch.Tensor]],
     past_context: int = 0,
     future_context: int = 0,
+    missing_future: str = "empty",
     batch_tokens: int = 4096,
 ) -> list[list[list[float]]]:
     """Log-probability (natural, fp32) of [item][candidate][token of the current sentence], by forced decoding.
@@ -37,14 +38,14 @@ def token_log_probabilities(
     Scored are the tokens of the current sentence and its end token, given the reference as target context. `collate`
     is the architecture's collator with `context_discount=0`, whose `label_weights` are 1 on these tokens and 0 on
     context. An item has as much of its past context as the model reads; future sentences that it does not have are
-    empty. Equal candidates have equal scores. `batch_tokens` limits the padded source and target tokens of a batch; the
-    items are sorted by length, and each source is encoded once where the model can share it between rows
-    (`per_source_inputs`). ValueError: no items, an item (named) of more tokens than the model has learned positions
-    for.
+    `empty`, as in windows, or `left out`, as at the end of chunks. Equal candidates have equal scores. `batch_tokens`
+    limits the padded source and target tokens of a batch; the items are sorted by length, and each source is encoded
+    once where the model can share it between rows (`per_source_inputs`). ValueError: no items, an item (named) of more
+    tokens than the model has learned positions for.
     """
     if not items:
         raise ValueError("the suite has no items to score")
-    choices = suite_choices(items, tokenizer, past_context, future_context)
+    choices = suite_choices(items, tokenizer, past_context, future_context, missing_future)
     check_lengths(model, collate, [choice.examples for choice in choices])
     scores: list[list[list[float]]] = [[] for _ in items]
     was_training = model.training
@@ -74,10 +75,11 @@ def scored_token_ids(
     collate: Callable[[list[dict]], dict[str, torch.Tensor]],
     past_context: int = 0,
     future_context: int = 0,
+    missing_future: str = "empty",
 ) -> list[list[list[int]]]:
     """The tokens that `token_log_probabilities` scores: ids by [item][candidate][token]."""
     found = []
-    for choice in suite_choices(items, tokenizer, past_context, future_context):
+    for choice in suite_choices(items, tokenizer, past_context, future_context, missing_future):
         batch = collate(choice.examples)
         labels = batch["labels"]
         ids = [row[chosen].tolist() for row, chosen in zip(labels, _scored(labels, batch.get("label_weights")))]
@@ -110,7 +112,11 @@ class Choice:
 
 
 def suite_choices(
-    items: Sequence[SuiteItem], tokenizer: PreTrainedTokenizerBase, past_context: int, future_context: int
+    items: Sequence[SuiteItem],
+    tokenizer: PreTrainedTokenizerBase,
+    past_context: int,
+    future_context: int,
+    missing_future: str = "empty",
 ) -> list[Choice]:
     """The items as token ids, with as much of their context as the model reads."""
     texts = (text for item in items for text in (*item.source, *item.source_after))
@@ -120,7 +126,7 @@ def suite_choices(
     choices = []
     for item in items:
         past = min(past_context, len(item.source) - 1)
-        missing = [[] for _ in range(future_context)]  # what the item has not is empty
+        missing = [[] for _ in range(future_context if missing_future == "empty" else 0)]
         after = ([sources[text] for text in item.source_after] + missing)[:future_context]
         target_after = ([targets[text] for text in item.target_after] + missing)[:future_context]
         source = [sources[text] for text in item.source[len(item.source) - 1 - past :]] + after
