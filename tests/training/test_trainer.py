@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.tiny_run import SIZES
 from support.tiny_trainer import Stop, losses, make_config, make_trainer, make_training_data, validation_losses
 from transformers import EarlyStoppingCallback, TrainerCallback
 
@@ -57,6 +58,21 @@ def test_validation_loss_is_per_token(data, tmp_path):
     batch = trainer.data_collator([validation[i] for i in range(len(validation))])
     expected = model(**batch).loss.item()  # eval mode: one batch, no label smoothing
     assert trainer.evaluate()["eval_loss"] == pytest.approx(expected, abs=1e-6)
+
+
+@torch.no_grad()
+def test_validation_of_window_models_is_by_the_alignment_of_search(data, tmp_path):
+    """b_i = i here, not the ratio of lengths that training takes: the loss with these columns of the source given."""
+    fields = {**SIZES, "past_context": 2, "window": 1, "alignment": "one_to_one", "init_std": 0.3}
+    config = registry.get("window").config_class(vocab_size=len(data[2]), **fields)
+    trainer = make_trainer(data, tmp_path, max_tokens=150, context_discount=1.0)
+    trainer.model = model = registry.get("window").model_class(config)
+    found = trainer.evaluate()["eval_loss"]
+    batch = trainer.data_collator([data[1][i] for i in range(len(data[1]))])
+    columns = torch.arange(batch["labels"].shape[1])[None].minimum(batch["attention_mask"].sum(1, keepdim=True) - 1)
+    assert found == pytest.approx(model.eval()(**batch, decoder_alignment=columns).loss.item(), abs=1e-5)
+    config.alignment = "sentence"
+    assert abs(trainer.evaluate()["eval_loss"] - found) > 1e-3
 
 
 def test_validation_loss_without_the_discount(data, tmp_path):
