@@ -234,7 +234,7 @@ def test_states_without_the_number_of_sentences():
         ({"context_sides": "target"}, "context_sides must be one of both, source"),
         ({"segment_encoding": "rotary"}, "segment_encoding must be one of none, shift"),
         ({"past_context": -1}, "past_context must be a whole number >= 0, got -1"),
-        ({"future_context": 1.5}, "future_context must be a whole number"),
+        ({"future_context": 1.5}, "future_context must be of type int, got 1.5"),
         ({"chunk_tokens": 0}, "chunk_tokens must be >= 1, got 0"),
         ({"segment_encoding": "shift", "segment_shift": -3}, "segment_shift must be >= 0 or null, got -3"),
         ({"view": "chunk", "past_context": 3}, "set both to 0 or use view='window'"),
