@@ -19,7 +19,7 @@ def evaluate(
     translations: Annotated[
         str, typer.Argument(help="JSON lines of docmt translate, plain lines, or the XML of a WMT set (--system).")
     ],
-    references: Annotated[
+    reference: Annotated[
         list[str] | None,
         typer.Argument(help="Documents, the target file of a pair, or plain lines; several files: a reference each."),
     ] = None,
@@ -68,9 +68,7 @@ def evaluate(
     align: Annotated[bool, typer.Option("--align", help="Align the text to the reference's sentences.")] = False,
     unit: Annotated[
         str | None,
-        typer.Option(
-            help="What intervals and tests draw: document, or sentence as sacrebleu (default: of plain lines only)."
-        ),
+        typer.Option(help="What intervals and tests draw: document, or sentence (default of lines with --baseline)."),
     ] = None,
     baseline: Annotated[
         str | None, typer.Option(help="Translations of another system, to print differences and p-values beside it.")
@@ -131,7 +129,7 @@ def evaluate(
         "domains": domains,
         "repairs": repairs,
         "align": align,
-        "unit": unit,
+        "unit": unit or ("sentence" if baseline and has_plain_lines(reference, format) else "document"),
         "tokenize": tokenize,
         "lowercase": lowercase,
         "chrf_lowercase": chrf_lowercase,
@@ -145,11 +143,11 @@ def evaluate(
     }
     described = {"name": name, "strategy": strategy, "beams": beams, "system": system}
     described |= {"sentence_scores": sentence_scores}
-    report = evaluate_files(translations, references or [], format, *languages, **described, **shared)
+    report = evaluate_files(translations, reference or [], format, *languages, **described, **shared)
     if baseline is None:
         print_report(report, as_json, output)
         return
-    other = evaluate_files(baseline, references or [], format, *languages, **shared)
+    other = evaluate_files(baseline, reference or [], format, *languages, **shared)
     if output:
         report.write(output)
     print_difference(other, report, as_json)
@@ -165,6 +163,13 @@ def print_difference(baseline: Report, report: Report, as_json: bool) -> None:
     systems = [baseline.name if baseline.name != report.name else "baseline", report.name]
     found = compare([baseline, report], names=systems, method="randomisation")
     print(format_comparison(found, "json" if as_json else "text", width=get_terminal_size((100, 24)).columns))
+
+
+def has_plain_lines(references: list[str] | None, format: str) -> bool:
+    """Whether references are plain lines, which have no documents for tests to draw."""
+    from hf_docmt.evaluation.references import reference_reader
+
+    return bool(references) and reference_reader(references[0], format).plain
 
 
 def languages_of_pair(

@@ -8,7 +8,7 @@ from pathlib import Path
 from datasets import Dataset
 
 from hf_docmt.data.documents import sentences
-from hf_docmt.data.readers import detect_format, get_reader, input_argument, read_documents
+from hf_docmt.data.readers import Reader, detect_format, get_reader, input_argument, read_documents
 from hf_docmt.evaluation.metrics.translated_documents import Documents
 from hf_docmt.files import DataError, display_path
 
@@ -95,7 +95,7 @@ def read_references(
     of JSON lines, besides the target side. DataError: languages missing, files that do not fit each other.
     """
     path, *others = paths
-    reader = get_reader(format if format != "auto" else detect_format({"path": path}))
+    reader = reference_reader(path, format)
     if reader.plain:
         if translators or columns:
             raise DataError(f"{path} has plain lines; translators and columns are for documents, give several files")
@@ -122,6 +122,11 @@ def read_references(
     references = _with_sides(references, column_references(documents, columns))
     languages = (source_lang, target_lang)
     return _with_sides(references, [_other_file(other, format, references, *languages) for other in others])
+
+
+def reference_reader(path: str | Path, format: str = "auto") -> Reader:
+    """The reader of a file of references."""
+    return get_reader(format if format != "auto" else detect_format({"path": path}))
 
 
 def column_references(documents: Dataset, columns: Sequence[str]) -> list[Documents]:

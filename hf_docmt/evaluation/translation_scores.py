@@ -26,7 +26,7 @@ from hf_docmt.reports.signature import Signature
 
 def evaluate_files(
     translations: str | Path,
-    references: str | Path | Sequence[str | Path] = (),
+    reference: str | Path | Sequence[str | Path] = (),
     format: str = "auto",
     source_lang: str | None = None,
     target_lang: str | None = None,
@@ -57,7 +57,7 @@ def evaluate_files(
     """
     evaluation, languages = Evaluation(**options), {"source_lang": source_lang, "target_lang": target_lang}
     evaluation.discourse_metrics(source_lang, target_lang)  # unfit ones, before files are read
-    paths = [references] if isinstance(references, str | Path) else list(references)
+    paths = [reference] if isinstance(reference, str | Path) else list(reference)
     if bool(paths) == (test_set is not None):
         raise ValueError("give either files of references or a test set of sacrebleu (-t), not both or none")
     if test_set is None:
@@ -71,8 +71,6 @@ def evaluate_files(
         known, rows = known.written_in(origlang, rows)
     if known.domains is not None and evaluation.domains is None:
         evaluation = replace(evaluation, domains=known.domains)
-    if known.matched_by == "line" and evaluation.unit is None:
-        evaluation = replace(evaluation, unit="sentence")
     search = search_of(rows)
     documents = TranslatedDocuments(
         [row["translation"] for row in rows],
@@ -157,8 +155,7 @@ def evaluation_results(
     """Results of an alignment, of the metrics chosen, of further ones and of COMET, in this order."""
     chosen = evaluation.corpus_metrics()
     further = evaluation.discourse_metrics(documents.source_lang, documents.target_lang)
-    comet, settings = evaluation.comet_metrics(), ScoreSettings(evaluation.by, evaluation.domains)
-    settings = replace(settings, unit=evaluation.unit or settings.unit)
+    comet, settings = evaluation.comet_metrics(), ScoreSettings(evaluation.by, evaluation.domains, unit=evaluation.unit)
     if evaluation.sentence_scores is not None:
         sentence_metrics(chosen)  # none: an error before the work
     _check_references(documents, [*chosen, *further, *comet], evaluation.align)

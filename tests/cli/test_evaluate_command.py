@@ -208,6 +208,8 @@ def test_evaluate_beside_a_baseline(run, documents, tmp_path):
         report = json.loads((tmp_path / "r.json").read_text())
         assert report["model"]["name"] == "ours" and report["results"][0]["value"] == 0
         assert report["results"][0]["details"]["statistics"]["ids"] == ids
+    plain = (tmp_path / "ours.txt", tmp_path / "theirs.txt")
+    assert "over sentences" in run("evaluate", *plain, "-m", "ter", "--baseline", plain[1])[1]
     found = json.loads(run("evaluate", tmp_path / "ours.txt", *options, "--json")[1])
     assert found["rows"][0]["figures"]["ours"]["test"]["delta"] == pytest.approx(-100 * 2 / 7)
     code, _, err = run("evaluate", tmp_path / "ours.txt", *options, "--unit", "words")

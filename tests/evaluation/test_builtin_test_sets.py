@@ -124,7 +124,7 @@ def test_a_repeated_document_id(folder):
         ({"source_lang": None}, "the test set wmt24 needs both languages; give them, such as -l en-de"),
         ({"translators": ["C"]}, "the test set wmt24 has no translator 'C', it has refA, refB"),
         ({"origlang": "fr"}, "no document of the test set wmt24 with origlang 'fr'; there are de, en"),
-        ({"references": "ref.txt"}, "give either files of references or a test set of sacrebleu"),
+        ({"reference": "ref.txt"}, "give either files of references or a test set of sacrebleu"),
         ({"reference_columns": ["a"]}, "format and reference columns are for files of references"),
         ({"test_set": "wmt23"}, "the test set wmt23 cannot be downloaded .*sacrebleu --download wmt23 -l en-de where"),
     ],

@@ -157,7 +157,7 @@ def test_sentence_scores(files, tmp_path, theirs, ours, references):
     [("ar", "randomisation", ["bleu", "chrf"]), ("bs", "sacrebleu-bootstrap", ["bleu"])],
 )
 def test_p_values_of_plain_lines(write, monkeypatch, theirs, method, metrics):
-    """Lines without documents are drawn one by one, as the command draws them: the same differences and p-values."""
+    """Sentences are drawn one by one, as the command draws them: the same differences and p-values."""
     words, rng = "der die Hund Katze schläft sitzt auf unter Matte Tisch gut müde".split(), np.random.default_rng(3)
     lines = [" ".join(rng.choice(words, size=rng.integers(5, 12))) for _ in range(60)]
     spoilt = {name: [spoil(line, share, words, rng) for line in lines] for name, share in (("a", 0.5), ("b", 0.42))}
@@ -165,7 +165,7 @@ def test_p_values_of_plain_lines(write, monkeypatch, theirs, method, metrics):
     monkeypatch.setenv("SACREBLEU_SEED", "1")
     flags = (f"--paired-{theirs}", f"--paired-{theirs}-n", "500", "--format", "json")
     base, system = json.loads(sacrebleu(paths["ref"], "-i", paths["a"], paths["b"], "-m", *metrics, *flags))
-    reports = [evaluate_files(paths[name], paths["ref"], metrics=metrics) for name in ("a", "b")]
+    reports = [evaluate_files(paths[name], paths["ref"], metrics=metrics, unit="sentence") for name in ("a", "b")]
     rows = compare(reports, method=method, samples=500, seed=1).rows
     assert len(rows) == len(metrics)
     for row in rows:
