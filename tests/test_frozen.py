@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -326,6 +327,10 @@ def test_command(folder, name, monkeypatch):
         pytest.importorskip("mweralign")
     monkeypatch.chdir(folder)
     out, told = docmt(*COMMANDS[name]), (FROZEN / "reports" / name).read_text("utf-8")
+    if name == "ctxpro-published.json":  # this rule is that of the released script now, with its splitter
+        pytest.importorskip("sentence_splitter")
+        told = re.sub(r"sentencex-[\d.]+", f"sentence_splitter-{version('sentence_splitter')}", told)
+        told = told.replace("expected:as-written", "expected:lowercased")
     if name.startswith("compare") and not name.endswith(".json"):
         assert table_lines(unversioned(out)) == table_lines(unversioned(told))
     elif name.endswith(".json"):
