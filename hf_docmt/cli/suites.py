@@ -130,7 +130,7 @@ def ctxpro(
         str,
         typer.Option(
             help="line: look for the expected word in the translation of the current sentence; published: as the "
-            "released script does (needs hf-docmt[ctxpro])."
+            "released script does (needs hf-docmt\\[ctxpro])."
         ),
     ] = "line",
     strategy: Strategy = None,
