@@ -9,6 +9,7 @@ os.environ["HF_DATASETS_OFFLINE"] = "1"
 os.environ["TRANSFORMERS_VERBOSITY"] = "error"
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ["COLUMNS"] = "100"  # also where tests run in parallel, which says 80
 
 import pytest
 import torch

@@ -182,7 +182,12 @@ def test_cached_context_of_maka(pair, system):
     assert config.include_current == (system != "tokens") and config.encoder_gradient == (system in groups)
     assert config.shortening_gradient == {"grouping": 2, "selecting": 1}.get(system)
     assert (config.categorizer, config.categorizer_dim) == ("sparsemax", 512)
-    short = {"dropout": 0.3, "shortening": config.shortening, "shortening_size": config.shortening_size}
+    short = {
+        "dropout": 0.3,
+        "init": "fairseq",
+        "shortening": config.shortening,
+        "shortening_size": config.shortening_size,
+    }
     assert type(config)(**short).to_dict() == config.to_dict()
 
 
