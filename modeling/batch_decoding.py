@@ -138,7 +138,8 @@ class FiniteScores(LogitsProcessor):
         if not torch.isfinite(best).all():
             raise ValueError(
                 f"{self.name}: scores of the next token are not finite (step {input_ids.shape[1] - self.prompt + 1}): "
-                "weights are damaged, or too large for their dtype; check them, or use float32"
+                "weights are damaged or too large for their dtype, or settings of generation forbid every token; check "
+                "them, or use float32"
             )
         return scores
 

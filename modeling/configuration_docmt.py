@@ -1,7 +1,8 @@
 """Configuration shared by every document translation architecture."""
 
+import inspect
 from types import UnionType
-from typing import get_args, get_origin
+from typing import Union, get_args, get_origin
 
 from transformers import PreTrainedConfig
 from transformers.activations import ACT2FN
@@ -103,12 +104,14 @@ class DocMTConfig(PreTrainedConfig):
         """ValueError for a field whose value is not of its type; a whole number is a `float`, a bool is no number."""
         classes = type(self).__mro__
         for cls in classes[: classes.index(PreTrainedConfig)]:
-            for name, annotation in vars(cls).get("__annotations__", {}).items():
-                types = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
-                types = {get_origin(one) or one for one in types}
+            for name, annotation in inspect.get_annotations(cls, eval_str=True).items():
+                is_union = get_origin(annotation) in (Union, UnionType)
+                types = tuple(get_origin(one) or one for one in (get_args(annotation) if is_union else (annotation,)))
+                if not all(isinstance(one, type) for one in types):
+                    continue  # Literal and the like, which are checked where they are used
                 value = getattr(self, name)
-                found = float if type(value) is int and float in types else type(value)
-                if found not in types:
+                fits = isinstance(value, types) or (float in types and isinstance(value, int))
+                if not fits or (isinstance(value, bool) and bool not in types):
                     names = " or ".join(sorted("null" if one is type(None) else one.__name__ for one in types))
                     raise ValueError(f"{name} must be of type {names}, got {value!r}.")
 

@@ -69,9 +69,9 @@ class DocumentTranslation:
         documents = list(documents)
         check_arguments(documents, strategy, batch_size, max_sentence_tokens, generate_kwargs)
         self.check_strategy(strategy)
-        self.check_search(strategy, past_context, repairs)
         if past_context is None and strategy in LOOKING_BACK:
             past_context = self.config.decoding_past_context
+        self.check_search(strategy, past_context, repairs)
         translator = self.translator_class(self, batch_size, generate_kwargs)
         states = [read_document(document, tokenizer, max_sentence_tokens) for document in documents]
         with self.search_alignment(alignment):

@@ -41,7 +41,8 @@ class StreamTranslator(Translator):
     @classmethod
     def check_past_context(cls, config, strategy: str, past_context: int) -> None:
         raise ValueError(
-            f"this model reads all sentences before in its memory, got past_context={past_context}: leave it out."
+            f"this model reads all sentences before in its memory, got past_context={past_context}: leave it out, or "
+            "use strategy 'sentence' for none."
         )
 
     def sequential(self, documents: list[DocumentState]) -> None:

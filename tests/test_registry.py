@@ -1,12 +1,15 @@
 """The registry: names and classes of the architectures, and one that another package adds."""
 
 import sys
+from typing import Literal, Optional
 
+import numpy as np
 import pytest
 from support.tiny_run import recipe_mapping, write_corpus_files
 
 from hf_docmt import registry
 from hf_docmt.info import describe
+from hf_docmt.modeling.configuration_concat import ConcatConfig
 from hf_docmt.registry import ARCHITECTURES, Architecture, register_architecture
 from hf_docmt.training.recipe import parse_recipe
 from hf_docmt.training.run import train
@@ -68,6 +71,21 @@ def test_architecture_of_another_package(tmp_path, toy):
     assert facts["architecture"] == "toy" and facts["mechanism"]["toy_size"] == 4
     with pytest.raises(ValueError, match="model.toy_siz: unknown key; did you mean 'toy_size'"):
         parse_recipe(mapping | {"architecture": "toy", "model": {"toy_siz": 4}})
+
+
+def test_types_of_fields_of_other_packages():
+    """Others write annotations as text, with `Optional` or `Literal`; values may be numbers of numpy."""
+
+    class GatedConfig(ConcatConfig):
+        gate_size: "int" = 3
+        gate_bias: Optional[float] = None  # noqa: UP045
+        gate_kind: Literal["a", "b"] = "a"
+
+    assert GatedConfig(gate_size=4, gate_bias=1, gate_kind="b", dropout=np.float64(0.1)).gate_size == 4
+    for wrong, message in (({"gate_size": "4"}, "gate_size must be of type int, got '4'"),
+                           ({"gate_bias": True}, "gate_bias must be of type float or null, got True")):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            GatedConfig(**wrong)
 
 
 def test_registering_twice(toy):

@@ -68,7 +68,10 @@ def evaluate(
     align: Annotated[bool, typer.Option("--align", help="Align the text to the reference's sentences.")] = False,
     unit: Annotated[
         str | None,
-        typer.Option(help="What intervals and tests draw: document, or sentence (default of lines with --baseline)."),
+        typer.Option(
+            help="What intervals and tests of BLEU, chrF and TER draw: document, or sentence, the default of a single "
+            "document with --baseline."
+        ),
     ] = None,
     baseline: Annotated[
         str | None, typer.Option(help="Translations of another system, to print differences and p-values beside it.")
@@ -129,7 +132,7 @@ def evaluate(
         "domains": domains,
         "repairs": repairs,
         "align": align,
-        "unit": unit or ("sentence" if baseline and has_plain_lines(reference, format) else "document"),
+        "unit": unit or (None if baseline else "document"),
         "tokenize": tokenize,
         "lowercase": lowercase,
         "chrf_lowercase": chrf_lowercase,
@@ -160,16 +163,9 @@ def print_difference(baseline: Report, report: Report, as_json: bool) -> None:
     from hf_docmt.evaluation.report_comparison import compare
     from hf_docmt.reports.comparison_tables import format_comparison
 
-    systems = [baseline.name if baseline.name != report.name else "baseline", report.name]
+    systems = [baseline.name if baseline.name != report.name else f"{baseline.name} (baseline)", report.name]
     found = compare([baseline, report], names=systems, method="randomisation")
     print(format_comparison(found, "json" if as_json else "text", width=get_terminal_size((100, 24)).columns))
-
-
-def has_plain_lines(references: list[str] | None, format: str) -> bool:
-    """Whether references are plain lines, which have no documents for tests to draw."""
-    from hf_docmt.evaluation.references import reference_reader
-
-    return bool(references) and reference_reader(references[0], format).plain
 
 
 def languages_of_pair(

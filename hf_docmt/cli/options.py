@@ -67,6 +67,11 @@ def whole_numbers(option: str, text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
+def distinct_names(text: str) -> list[str]:
+    """Names separated by commas, without blanks around them, each once."""
+    return list(dict.fromkeys(name.strip() for name in text.split(",")))
+
+
 def names(text: str) -> tuple[str, ...]:
     """Names separated by commas; empty ones are dropped."""
     return tuple(filter(None, text.split(",")))

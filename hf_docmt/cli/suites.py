@@ -22,6 +22,7 @@ from hf_docmt.cli.options import (
     Output,
     ReferencedDocuments,
     Strategy,
+    distinct_names,
     item_range,
     names,
     refuse,
@@ -77,7 +78,7 @@ def contrast(
         refuse(call, ("better",), "is for a file of scores, but --scores is not given")
         system = load_system(model, context=context, future_context=future_context, option_pairs=option)
         options = {"normalization": normalization, "scores_folder": write_scores, **shared}
-        report = contrast_report(system, suites, conditions=conditions.split(","), **options)
+        report = contrast_report(system, suites, conditions=distinct_names(conditions), **options)
     print_report(report, as_json, output)
 
 
@@ -122,7 +123,12 @@ def ctxpro(
     sets: Annotated[list[str], typer.Argument(help="Evaluation sets, evalsets/NAME.json.")],
     inputs: Annotated[str | None, typer.Option(help="Source texts of the set; default: inputs/NAME beside it.")] = None,
     translations: Annotated[
-        str | None, typer.Option(help="Judge this file instead of translating: a line for each item.")
+        str | None,
+        typer.Option(
+            help="Judge this file instead of translating: a line for each item of the set, also with --limit. With "
+            "--rule line the translation of the current sentence, or of more with <eos> before it; with published "
+            "any text."
+        ),
     ] = None,
     context: Context = None,
     conditions: Conditions = "true",
@@ -158,7 +164,7 @@ def ctxpro(
         options = {"batch_size": batch_size, "strategy": strategy, "num_beams": beams}
         options = {name: value for name, value in options.items() if value is not None}
         system = load_system(model, context=context, option_pairs=option, excluded=NOT_FOR_TRANSLATION, **options)
-        report = generative_report(system, sets, conditions=conditions.split(","), **shared)
+        report = generative_report(system, sets, conditions=distinct_names(conditions), **shared)
     print_report(report, as_json, output)
 
 
@@ -188,6 +194,11 @@ def cxmi(
     check_writable_file(output or "-")
     system = load_system(model, context=context, option_pairs=option, prompt_languages=(source_lang, target_lang))
     languages = languages_of(system, source_lang, target_lang)
-    options = {"normalization": normalization, "conditions": conditions.split(","), "details": details, **languages}
+    options = {
+        "normalization": normalization,
+        "conditions": distinct_names(conditions),
+        "details": details,
+        **languages,
+    }
     report = cxmi_report(system, read_documents(path=documents, **languages), dataset=Path(documents).stem, **options)
     print_report(report, as_json, output)

@@ -21,7 +21,8 @@ def translate(
         int | None,
         typer.Option(
             min=0,
-            help="Sentences before the current one that sliding and sequential read; default: as many as in training.",
+            help="Sentences before the current one that sliding and sequential read; default: what the model's "
+            "config says, else as many as in training, and for sequential of chunks what fits into one.",
         ),
     ] = None,
     repairs: Annotated[

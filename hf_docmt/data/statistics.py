@@ -10,25 +10,12 @@ import pyarrow.compute as pc
 from datasets import Dataset
 
 from hf_docmt.data.documents import check_documents
+from hf_docmt.data.language_codes import UNSPACED, primary_language
 from hf_docmt.files import DataError
 
 QUANTILES = (5, 25, 50, 75, 95, 100)  # per cent
 ANNOTATION = "phenomena"  # a column with a label for each sentence: a name, or name-DISTANCE
 WORDS = "Words are what stands between white space, with their punctuation."
-UNSEGMENTED = (
-    "zh",
-    "zho",
-    "ja",
-    "jpn",
-    "th",
-    "tha",
-    "lo",
-    "lao",
-    "km",
-    "khm",
-    "my",
-    "mya",
-)  # languages that write no blanks between words
 
 
 @dataclass(frozen=True)
@@ -107,7 +94,7 @@ def reading_notes(languages: list[str]) -> list[str]:
     return notes + [
         f"{lang} writes no blanks between words: unless the text is segmented, what is counted are no words."
         for lang in languages
-        if re.split("[-_]", lang.lower())[0] in UNSEGMENTED
+        if primary_language(lang) in UNSPACED
     ]
 
 
@@ -136,7 +123,7 @@ def _side(translation: pa.ChunkedArray, lang: str, counts: np.ndarray) -> SideSt
 
 
 def _phenomena(documents: Dataset, counts: np.ndarray) -> dict[str, dict[int, int]]:
-    """Labels `name-DISTANCE`, counted by name and distance; labels without a distance need no other sentence."""
+    """Labels `name-DISTANCE`, counted by name and distance; those without a distance are left out."""
     found: dict[str, Counter] = {}
     for doc_id, labels, count in zip(documents["doc_id"], documents[ANNOTATION], counts):
         if labels is None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hf_docmt import __version__
-from hf_docmt.evaluation.language_codes import UNSPACED, primary_language
+from hf_docmt.data.language_codes import UNSPACED, primary_language
 from hf_docmt.evaluation.mwer_segmentation import TOKENS, Token, cut, mweralign_version, segment_ends
 from hf_docmt.reports.resampling import document_details
 from hf_docmt.reports.result import Result

@@ -25,7 +25,8 @@ class Evaluation:
     `align` cuts translations with other sentences than the reference (see `alignment`). `repairs="none"`: documents are
     lines as a model wrote them, more or fewer than sentences, and are scored line by line (see `pair_lines`) unless
     they are aligned; None = as their rows say. `unit` is what intervals and significance tests draw, `document`, or
-    `sentence` as sacrebleu does (plain lines are one document, of which there is no interval). `sentence_scores`: a
+    `sentence` as sacrebleu does (of BLEU, chrF and TER; a single document, such as plain lines, has no interval else);
+    None = sentences of a single document. `sentence_scores`: a
     file for the scores of every sentence (see `sentence_scores`). `comet`, the Python of an environment with
     unbabel-comet, adds COMET by `comet_model`, with `comet_context` sentences of context document-level COMET, too.
     ValueError: an unknown metric, other `repairs`, options of a metric that is not scored, or of COMET without `comet`.
@@ -44,7 +45,7 @@ class Evaluation:
     domains: Domains | None = None
     align: bool = False
     repairs: str | None = None
-    unit: str = "document"
+    unit: str | None = "document"
     sentence_scores: str | Path | None = None
     comet: str | None = None
     comet_model: str | None = None
@@ -53,7 +54,7 @@ class Evaluation:
     def __post_init__(self):
         if self.repairs not in (None, "none"):
             raise ValueError(f"repairs is {self.repairs!r}, expected none, for lines as they were written, or nothing")
-        if self.unit not in UNITS:
+        if self.unit not in (None, *UNITS):
             raise ValueError(f"unknown unit {self.unit!r}: expected {' or '.join(UNITS)}")
         if self.comet is None and (self.comet_model is not None or self.comet_context):
             raise ValueError(

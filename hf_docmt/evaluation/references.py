@@ -51,7 +51,8 @@ class References:
         """
         if self.origlangs is None:
             raise DataError(
-                f"{self.path} does not say which language its documents were written in; leave origlang out"
+                f"{self.path} does not say which language its documents were written in, which is read from test sets "
+                "of sacrebleu (-t) alone; leave origlang out"
             )
         language = origlang.removeprefix("non-")
         kept = [(self.origlangs[doc_id] == language) == (language == origlang) for doc_id in self.ids]
@@ -105,7 +106,7 @@ def read_references(
         return _with_sides(references, [references.cut(plain_sentences(other), other) for other in others])
     one_file_a_side = reader.has_one_file_a_side()
     if not target_lang or not (source_lang or one_file_a_side):
-        raise DataError("the languages of the reference are needed: give --source-lang and --target-lang, or -l")
+        raise DataError("the languages of the reference are needed: give --source-lang and --target-lang")
     if translators and reader.name != "wmt":
         raise DataError(f"{path} has the format {reader.name}; only WMT's XML has translators, leave them out")
     chosen = [{"translator": name} for name in translators] or [{}]

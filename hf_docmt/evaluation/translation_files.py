@@ -65,7 +65,14 @@ def _json_rows(path: str | Path) -> dict[str, dict]:
             )
         if doc_id in found:
             raise DataError(f"{path}, line {number}: document {doc_id!r} is there twice; remove one")
-        found[doc_id] = row
+        search, repairs = row.get("search") or {}, row.get("repairs") or []
+        are_repairs = isinstance(repairs, list) and all(isinstance(one, dict) and "kind" in one for one in repairs)
+        if not isinstance(search, dict) or not are_repairs:
+            raise DataError(
+                f"{path}, line {number}: `search` must be an object and `repairs` a list of objects with `kind`, as "
+                "docmt translate writes them; correct or remove them"
+            )
+        found[doc_id] = row | {"doc_id": doc_id}
     return found
 
 

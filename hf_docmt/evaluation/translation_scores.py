@@ -155,7 +155,8 @@ def evaluation_results(
     """Results of an alignment, of the metrics chosen, of further ones and of COMET, in this order."""
     chosen = evaluation.corpus_metrics()
     further = evaluation.discourse_metrics(documents.source_lang, documents.target_lang)
-    comet, settings = evaluation.comet_metrics(), ScoreSettings(evaluation.by, evaluation.domains, unit=evaluation.unit)
+    unit = evaluation.unit or ("document" if len(documents.ids) > 1 else "sentence")
+    comet, settings = evaluation.comet_metrics(), ScoreSettings(evaluation.by, evaluation.domains, unit=unit)
     if evaluation.sentence_scores is not None:
         sentence_metrics(chosen)  # none: an error before the work
     _check_references(documents, [*chosen, *further, *comet], evaluation.align)

@@ -193,6 +193,7 @@ def _rows(shared: dict, systems: Systems, tests: Mapping, breakdown: str) -> lis
                 figures[system] = _figure(parts, runs[0], test, f"{system}, {runs[0].name} {label}".strip())
                 levels |= {part.details.get("chance") for part in parts}
         axis, value = _axis(label)
+        levels.discard(None)  # reports of 0.1.0 do not say
         chance = levels.pop() if len(levels) == 1 else None
         rows.append(Row(**shared, part=label, axis=axis, axis_value=value, figures=figures, chance=chance))
     return rows

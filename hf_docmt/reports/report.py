@@ -70,7 +70,9 @@ class Report:
 
     @classmethod
     def read(cls, path: str | Path) -> Report:
-        """The report in a file; ValueError names the file and the location of what is wrong."""
+        """The report in a file; ValueError names the file and the location of what is wrong, OSError a missing file."""
+        if not Path(path).exists():
+            raise FileNotFoundError(f"{path}: the report does not exist; check the path")
         try:
             found = json.loads(Path(path).read_bytes().decode("utf-8"))
         except UnicodeDecodeError as error:

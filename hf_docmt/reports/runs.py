@@ -57,9 +57,9 @@ def group_runs(columns: Sequence[Column], pattern: str | None) -> dict[str, list
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
     """The mean, and the standard deviation with n - 1 below; None for a single value."""
+    if len(set(values)) == 1:  # else rounding of the mean would be a deviation
+        return values[0], 0.0 if len(values) > 1 else None
     mean = math.fsum(values) / len(values)
-    if len(values) == 1:
-        return values[0], None
     return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 

@@ -98,7 +98,9 @@ def _paired(pair: Mapping[str, Result], baseline: str, test: PairedTest, may_dif
     if not (base and other):
         raise ValueError("no statistics in the reports")
     if base.unit != other.unit:
-        raise ValueError(f"statistics of each {base.unit} and of each {other.unit}; evaluate both by one version")
+        raise ValueError(
+            f"statistics of each {base.unit} and of each {other.unit}; evaluate both with one --unit, by one version"
+        )
     if base.ids != other.ids:
         raise ValueError("scored on other documents than the baseline, or in another order")
     if sum(any(row) or any(base_row) for row, base_row in zip(other.rows, base.rows)) < 2:

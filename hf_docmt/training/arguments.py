@@ -34,6 +34,12 @@ class DocMTTrainingArguments(Seq2SeqTrainingArguments):
     def __post_init__(self):
         self.use_cpu = self.use_cpu or not torch.accelerator.is_available()  # else processes on a CPU are not joined
         super().__post_init__()
+        if self.memory_gradient < 2:
+            raise ValueError(
+                f"memory_gradient must be >= 2, the current sentence and one before, got {self.memory_gradient}"
+            )
+        if self.stop_on not in ("discounted", "undiscounted"):
+            raise ValueError(f"stop_on must be discounted or undiscounted, got {self.stop_on!r}")
         self._n_gpu = min(self.n_gpu, 1)  # one device a process: no DataParallel, which would cut batches in pieces
 
 

@@ -133,7 +133,7 @@ class TruncatedMemory:
         memory = self.before_recent
         for number, sentence in enumerate(self.recent):
             inputs = {name: tensor for name, tensor in sentence.items() if name not in ("labels", "label_weights")}
-            memory = memory_after(self.model(**inputs, **memory, use_cache=False))
+            memory = memory_after(self.model(**inputs, **memory, use_cache=False, logits_to_keep=1))
             if number == 0:
                 self.after_first = {name: state.detach() for name, state in memory.items()}
         return memory

@@ -129,7 +129,7 @@ def test_cxmi_of_a_model(run, model, documents, tmp_path):
         "--normalization",
         "mean",
         "--conditions",
-        "true,random",
+        "true, random,true",
         "--details",
         tmp_path / "words.jsonl",
         "--json",

@@ -3,7 +3,7 @@
 import pytest
 import sacrebleu
 
-from hf_docmt.evaluation.language_codes import primary_language
+from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.metrics.segments import bleu
 from hf_docmt.evaluation.translation_scores import score_translations
 

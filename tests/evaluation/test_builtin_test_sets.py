@@ -109,6 +109,14 @@ def test_documents_of_a_set(folder, write):
         plain.written_in("en", [{}])
 
 
+def test_sentences_of_a_set_without_documents(folder, write):
+    """One document gives no interval; with `unit=None` its sentences are drawn."""
+    options = {"source_lang": "en", "target_lang": "de", "test_set": "multi30k/2016"}
+    for unit, units in ((None, "sentence"), ("document", "document")):
+        report = evaluate_files(write("out.txt", "Ein Hund.\nDie Katze.\n"), **options, unit=unit)
+        assert report.results[0].details["statistics"]["unit"] == units
+
+
 def test_a_repeated_document_id(folder):
     path = folder / "wmt19/raw/sgm"
     for side in path.iterdir():

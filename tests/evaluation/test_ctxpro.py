@@ -177,7 +177,7 @@ def test_result_by_hand():
 
 
 def test_equals_second_reading():
-    """The published rule, written from its description, on random texts."""
+    """The default rule, written from its description, on random texts."""
     rng = random.Random(1)
     pieces = ["du", "Du", "dir", "sie", "Sie", *[" "] * 9, ".", ",", "'", "-", "…", "“", "ß"]
     items = [item(rng.choice(["du", "sie", "dir"]), group=str(rng.randrange(20)), number=n) for n in range(500)]

@@ -108,5 +108,10 @@ def test_fingerprints_of_systems():
     systems = [DocMTSystem(build("concat", seed, past_context=1), tokenizer, "m", past_context=past) for seed, past in
                ((0, 1), (0, 1), (1, 1), (0, 0))]  # fmt: skip
     systems.append(DocMTSystem(build("concat", past_context=1), tokenizer, "m", num_beams=3))
+    for change in ({"length_penalty": 0.5}, {"no_repeat_ngram_size": 2}):
+        systems.append(DocMTSystem(build("concat", past_context=1), tokenizer, "m"))
+        systems[-1].model.generation_config.update(**change)
+    systems.append(DocMTSystem(build("concat", past_context=1), tokenizer, "m"))
+    systems[-1].model.config.position_type = "sinusoidal_t2t"
     first, again, *others = (system.fingerprint() for system in systems)
     assert first == again and first not in others and len(set(others)) == len(others)

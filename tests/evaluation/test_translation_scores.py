@@ -73,6 +73,20 @@ def test_bad_input(reference, rows, options, message):
         evaluate(rows, read_documents(path=reference, **LANGUAGES), **options)
 
 
+@pytest.mark.parametrize("wrong", [{"search": "beam 4"}, {"repairs": ["a"]}, {"repairs": [{"sentence": 1}]}])
+def test_rows_with_search_or_repairs_of_another_kind(reference, write, wrong):
+    rows = [row | wrong for row in ROWS]
+    with pytest.raises(ValueError, match="ours.jsonl, line 1: `search` must be an object and `repairs` a list of"):
+        evaluate_files(write("ours.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows)), reference, **LANGUAGES)
+
+
+def test_rows_of_two_searches_with_other_names_of_ids(reference, write):
+    rows = [{"id": row["doc_id"], "translation": row["translation"]} for row in ROWS]
+    rows = [row | {"search": {"beams": number}} for number, row in enumerate(rows)]
+    with pytest.raises(ValueError, match="document 'b' was translated by"):
+        evaluate_files(write("ours.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows)), reference, **LANGUAGES)
+
+
 # Lines as they were written
 
 RAW = {"strategy": "full", "beams": 12, "repairs": "none"}

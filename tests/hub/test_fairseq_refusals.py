@@ -152,3 +152,14 @@ def test_bad_subwords(files, tmp_path, names, message):
     save_checkpoint(tmp_path / "model.pt", CACHING, maka_weights(CACHING, rows_of(files)))
     with pytest.raises(ValueError, match=re.escape(message)):
         convert_fairseq_checkpoint(tmp_path / "model.pt", data=files, subwords=[files / name for name in names])
+
+
+def test_end_symbols_with_two_ids(files, tmp_path):
+    """Behind two dictionaries of different length `<END>` has two ids, but models here have one end token."""
+    rows = rows_of(files, extra=1)
+    assert rows[0] != rows[1]
+    settings = LUPO | {"share_all_embeddings": False, "share_decoder_input_output_embed": False}
+    save_checkpoint(tmp_path / "model.pt", settings, lupo_weights(settings, rows))
+    subwords = [files / "en.model", files / "de.model"]
+    with pytest.raises(ValueError, match=r"<END> has id \d+ in the dictionary of the source and \d+ in that of"):
+        convert_fairseq_checkpoint(tmp_path / "model.pt", data=files, subwords=subwords)

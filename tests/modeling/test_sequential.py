@@ -158,6 +158,10 @@ def test_settings_of_other_models():
     ):
         with pytest.raises(ValueError, match=message):
             build(architecture).translate_documents([["w6"]], word_tokenizer(), **arguments)
+    for architecture in ("concat", "caching"):
+        model = build(architecture, past_context=1, decoding_past_context=3)
+        with pytest.raises(ValueError, match="past_context must be at most 1, the sentences that this model was"):
+            model.translate_documents([["w6"] * 5], word_tokenizer(), "sliding")
     with pytest.raises(ValueError, match="decoding_past_context must be a whole number >= 0, got -1"):
         build(decoding_past_context=-1)
 

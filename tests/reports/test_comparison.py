@@ -409,7 +409,7 @@ def test_statistics_of_other_units_are_not_tested():
     reports[0].results[0].details["statistics"]["unit"] = "item"
     found = compare_reports(reports)
     assert len(found.rows) == 1 and found.rows[0].figures["b"].test is None
-    reason = "statistics of each item and of each document; evaluate both by one version"
+    reason = "statistics of each item and of each document; evaluate both with one --unit, by one version"
     assert found.notes == (f"Not tested, {reason}: pronoun accuracy of b.",)
 
 

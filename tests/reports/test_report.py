@@ -142,6 +142,8 @@ def test_unreadable_files(report, tmp_path):
     path.write_text('{"format": 1,\n "package": \n}')
     with pytest.raises(ValueError, match=r"report\.json: not JSON, line 3"):
         Report.read(path)
+    with pytest.raises(FileNotFoundError, match="other.json: the report does not exist; check the path"):
+        Report.read(tmp_path / "other.json")
     path.write_bytes(b'{"format": "\xff"}')
     with pytest.raises(ValueError, match=r"report\.json.*UTF-8.*byte offset 12"):
         Report.read(path)

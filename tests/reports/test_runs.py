@@ -47,6 +47,7 @@ def test_mean_and_deviation():
     assert mean_and_deviation(values) == pytest.approx((np.mean(values), np.std(values, ddof=1)))
     assert mean_and_deviation([36.13]) == (36.13, None)
     assert mean_and_deviation([0.1] * 3)[0] == pytest.approx(0.1)
+    assert mean_and_deviation([0.05] * 3) == (0.05, 0.0)
 
 
 def test_welch_with_a_worked_example():
@@ -72,7 +73,11 @@ def test_false_alarms_of_welch():
 
 @pytest.mark.parametrize(
     ("base", "other", "message"),
-    [([1.0], [1.0, 2.0], "a single run stands against several"), ([50.0] * 3, [60.0] * 2, "have the same score")],
+    [
+        ([1.0], [1.0, 2.0], "a single run stands against several"),
+        ([50.0] * 3, [60.0] * 2, "have the same score"),
+        ([1700 / 450] * 3, [2500 / 450] * 3, "have the same score"),  # whose means are rounded
+    ],
 )
 def test_what_has_no_test(base, other, message):
     with pytest.raises(ValueError, match=message):

@@ -11,6 +11,7 @@ from support.tiny_trainer import Stop, losses, make_config, make_trainer, make_t
 from transformers import EarlyStoppingCallback, TrainerCallback
 
 from hf_docmt import registry
+from hf_docmt.training.arguments import DocMTTrainingArguments
 from hf_docmt.training.checkpoints import average_weights, checkpoint_steps, read_weights, steps_to_average
 
 torch.set_num_threads(1)
@@ -73,6 +74,18 @@ def test_validation_of_window_models_is_by_the_alignment_of_search(data, tmp_pat
     assert found == pytest.approx(model.eval()(**batch, decoder_alignment=columns).loss.item(), abs=1e-5)
     config.alignment = "sentence"
     assert abs(trainer.evaluate()["eval_loss"] - found) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"memory_gradient": 1}, "memory_gradient must be >= 2, .* got 1"),
+        ({"stop_on": "undiscount"}, "stop_on must be discounted or undiscounted, got 'undiscount'"),
+    ],
+)
+def test_bad_arguments(tmp_path, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        DocMTTrainingArguments(output_dir=str(tmp_path), **arguments)
 
 
 def test_validation_loss_without_the_discount(data, tmp_path):

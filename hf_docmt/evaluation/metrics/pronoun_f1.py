@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from hf_docmt import __version__
-from hf_docmt.evaluation.language_codes import primary_language
+from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
 from hf_docmt.evaluation.metrics.pronoun_counts import PHENOMENA, Phenomenon, choice_of, count_words
 from hf_docmt.evaluation.metrics.tagging import Tagger, Token, load_tagger, tag, tagger_name

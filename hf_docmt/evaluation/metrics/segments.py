@@ -7,7 +7,7 @@ import numpy as np
 import sacrebleu.metrics
 from sacrebleu.metrics.base import Metric
 
-from hf_docmt.evaluation.language_codes import primary_language
+from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.metrics.translated_documents import Documents, check_aligned
 from hf_docmt.messages import closest_hint
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from hf_docmt import __version__
-from hf_docmt.evaluation.language_codes import UNSPACED, primary_language
+from hf_docmt.data.language_codes import UNSPACED, primary_language
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
 from hf_docmt.evaluation.metrics.phrases import checked_phrases, folded, phrase_pattern, words
 from hf_docmt.evaluation.metrics.terms import SHORTEST, Terms, find_terms, listed_terms, stem

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hf_docmt.evaluation.language_codes import primary_language
+from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.suites.items import SuiteItem
 from hf_docmt.files import DataError
 

@@ -24,6 +24,7 @@ from hf_docmt.evaluation.systems.system import ContextReach, System
 from hf_docmt.messages import first_line
 from hf_docmt.remote_code import load_tokenizer
 
+NOT_SETTINGS = ("_name_or_path", "transformers_version", "dtype")  # fields of configurations that change no score
 HEADS = {
     AutoModelForSeq2SeqLM: MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
     AutoModelForCausalLM: MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
@@ -92,8 +93,10 @@ class ModelSystem(System):
         return {"strategy": None, "beams": beams}
 
     def fingerprint(self) -> str:
-        """Of the description, the arguments of `generate`, and up to 64 values of every weight."""
-        found = hashlib.sha256(repr((self.describe(), self.decoding, self.generate_kwargs)).encode("utf-8"))
+        """Of the description, all settings of model and generation, and up to 64 values of every weight."""
+        settings = [config.to_dict() for config in (self.model.config, self.model.generation_config) if config]
+        settings = [{key: one[key] for key in sorted(one) if key not in NOT_SETTINGS} for one in settings]
+        found = hashlib.sha256(repr((self.describe(), self.decoding, self.generate_kwargs, settings)).encode("utf-8"))
         for name, weight in self.model.state_dict().items():
             values = weight.detach().reshape(-1)
             some = values[:: max(1, len(values) // 64)][:64].float().cpu()

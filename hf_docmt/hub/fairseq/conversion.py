@@ -103,6 +103,12 @@ def _dictionaries(reader: FairseqTransformer, data: Path, languages: tuple) -> t
                 f"{rows} embeddings; give the folder of dictionaries that the model was trained with"
             )
         found.append(symbols)
+    ends = [symbols.index(reader.end) for symbols in found]
+    if ends[0] != ends[1]:
+        raise ValueError(
+            f"{data}: {reader.end} has id {ends[0]} in the dictionary of the source and {ends[1]} in that of the "
+            "target; models here have one end token for both sides, so that this checkpoint cannot be converted"
+        )
     return found[0], found[1]
 
 
