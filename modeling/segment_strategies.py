@@ -1,8 +1,7 @@
 """Strategies of translating documents with models that read and write segments."""
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, takewhile
 
 import torch
 
@@ -139,9 +138,9 @@ class SegmentTranslator(Translator):
         """
         if self.past_context is not None or getattr(self.config, "view", "window") != "chunk":
             return min(index, self.past)
-        lengths = [len(part.ids) + 1 for part in document.parts[: index + 1]]
-        tokens = list(accumulate(reversed(lengths)))  # of the current sentence, with the one before, ...
-        return max(0, bisect_right(tokens, self.config.chunk_tokens) - 1)
+        tokens = accumulate(len(part.ids) + 1 for part in document.parts[index::-1])  # current sentence, one more, ...
+        fitting = sum(1 for _ in takewhile(lambda count: count <= self.config.chunk_tokens, tokens))
+        return max(0, fitting - 1)
 
     def chunk_sequential(self, documents: list[DocumentState]) -> None:
         """Sentence by sentence inside the chunks of `full`, whose source, future sentences included, is encoded once.

@@ -29,6 +29,11 @@ from hf_docmt.cli.options import (
 )
 from hf_docmt.cli.output import print_report
 
+Items = Annotated[str | None, typer.Option(help="Only these items of each suite: FIRST-LAST, from 1.")]
+SuiteDocuments = Annotated[str | None, typer.Option(help="JSON lines with the contexts of a ContraPro suite.")]
+SuiteFormat = Annotated[str, typer.Option(help="contrapro, voita, lopes, bawden, a plugin's, or auto.")]
+SuiteRecords = Annotated[str | None, typer.Option(help="JSON file of a suite that is given as text files.")]
+
 SCORED = ("normalization", "context", "future_context", "conditions", "write_scores", "option")
 TRANSLATED = ("context", "conditions", "strategy", "beams", "batch_size", "option")
 
@@ -37,9 +42,9 @@ def contrast(
     call: typer.Context,
     model: Annotated[str, typer.Argument(help="Model folder or Hub name; with --scores a name for the system.")],
     suites: Annotated[list[str], typer.Argument(help="Suites of ContraPro, Voita, Lopes or Bawden: files or folders.")],
-    format: Annotated[str, typer.Option(help="contrapro, voita, lopes, bawden, a plugin's, or auto.")] = "auto",
-    documents: Annotated[str | None, typer.Option(help="JSON lines with the contexts of a ContraPro suite.")] = None,
-    records: Annotated[str | None, typer.Option(help="JSON file of a suite that is given as text files.")] = None,
+    format: SuiteFormat = "auto",
+    documents: SuiteDocuments = None,
+    records: SuiteRecords = None,
     normalization: Annotated[
         str,
         typer.Option(
@@ -50,7 +55,7 @@ def contrast(
     context: Context = None,
     future_context: FutureContext = None,
     conditions: Conditions = "true",
-    items: Annotated[str | None, typer.Option(help="Only these items of each suite: FIRST-LAST, from 1.")] = None,
+    items: Items = None,
     scores: Annotated[
         str | None, typer.Option(help="Read scores from this file instead of scoring with a model.")
     ] = None,
@@ -85,9 +90,9 @@ def contrast(
 def translate_suite(
     model: Model,
     suite: Annotated[str, typer.Argument(help="A suite of ContraPro, Voita, Lopes or Bawden: file or folder.")],
-    format: Annotated[str, typer.Option(help="contrapro, voita, lopes, bawden, a plugin's, or auto.")] = "auto",
-    documents: Annotated[str | None, typer.Option(help="JSON lines with the contexts of a ContraPro suite.")] = None,
-    records: Annotated[str | None, typer.Option(help="JSON file of a suite that is given as text files.")] = None,
+    format: SuiteFormat = "auto",
+    documents: SuiteDocuments = None,
+    records: SuiteRecords = None,
     discourse: Annotated[
         str, typer.Option(help="Also score pronouns, formality, connectives, terms; separated by commas.")
     ] = "",
@@ -96,7 +101,7 @@ def translate_suite(
     strategy: Strategy = None,
     beams: Beams = None,
     batch_size: BatchSize = 16,
-    items: Annotated[str | None, typer.Option(help="Only these items of the suite: FIRST-LAST, from 1.")] = None,
+    items: Items = None,
     limit: Limit = None,
     details: Details = None,
     option: Options = None,
@@ -108,10 +113,8 @@ def translate_suite(
     from hf_docmt.files import check_writable_file
 
     check_writable_file(output or "-")
-    search = {"batch_size": batch_size, "strategy": strategy, "num_beams": beams}
     reach = {"context": context, "future_context": future_context}
-    search = {name: value for name, value in search.items() if value is not None}
-    system = load_system(model, option_pairs=option, excluded=NOT_FOR_TRANSLATION, **reach, **search)
+    system = load_translator(model, option, batch_size, strategy, beams, **reach)
     options = {"format": format, "documents": documents, "records": records, "only": item_range(items)}
     options |= {"discourse": names(discourse), "limit": limit, "details": details}
     print_report(suite_translation_report(system, suite, **options), as_json, output)
@@ -161,11 +164,18 @@ def ctxpro(
             raise ValueError(f"--translations is a file of one set, got {len(sets)} sets; judge them one by one")
         report = translation_file_report(model, sets[0], translations, **shared)
     else:
-        options = {"batch_size": batch_size, "strategy": strategy, "num_beams": beams}
-        options = {name: value for name, value in options.items() if value is not None}
-        system = load_system(model, context=context, option_pairs=option, excluded=NOT_FOR_TRANSLATION, **options)
+        system = load_translator(model, option, batch_size, strategy, beams, context=context)
         report = generative_report(system, sets, conditions=distinct_names(conditions), **shared)
     print_report(report, as_json, output)
+
+
+def load_translator(
+    model: str, option: list[str] | None, batch_size: int, strategy: str | None, beams: int | None, **reach
+):
+    """The system that translates as asked for; what is None is the model's own. `reach`: its context."""
+    search = {"batch_size": batch_size, "strategy": strategy, "num_beams": beams}
+    search = {name: value for name, value in search.items() if value is not None}
+    return load_system(model, option_pairs=option, excluded=NOT_FOR_TRANSLATION, **reach, **search)
 
 
 def cxmi(
