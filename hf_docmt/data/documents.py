@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset, DatasetInfo, Features, List, Translation, Value
 
+from hf_docmt.data.document_ids import DocumentIds
 from hf_docmt.files import DataError, write_lines
 
 ROWS_PER_TABLE = 1000
@@ -41,18 +42,42 @@ def collect_documents(located_rows: Iterable[tuple[str, dict]], source_lang: str
     languages = checked_languages(source_lang, target_lang)
     features = Features({"doc_id": Value("string"), "translation": List(Translation(languages))})
     extras: dict[str, list] = {}
-    tables = []
-    rows = _checked_rows(located_rows, languages, extras)
+    tables, count = [], 0
+    rows = checked_rows(located_rows, languages)
     while some := list(islice(rows, ROWS_PER_TABLE)):
         tables.append(pa.Table.from_pylist(some, schema=features.arrow_schema))
-    if not tables:
-        raise DataError("no documents: the input is empty; give at least one document")
+        _collect_columns(some, extras, count)
+        count += len(some)
     table = pa.concat_tables(tables)
-    others = pa.table({name: _column(name, values, len(table)) for name, values in extras.items()})
-    features.update(Features.from_arrow_schema(others.schema))
-    for name, column in zip(others.column_names, others.columns):
-        table = table.append_column(name, column)
+    others = {name: _column(name, values, count) for name, values in extras.items()}
+    features.update(Features.from_arrow_schema(pa.schema([(name, column.type) for name, column in others.items()])))
+    table = pa.table([*table.columns, *others.values()], names=[*table.column_names, *others])
     return Dataset(table.cast(features.arrow_schema), info=DatasetInfo(features=features))
+
+
+def checked_rows(located_rows: Iterable[tuple[str, dict]], languages: list[str]) -> Iterator[dict]:
+    """The rows one by one, each checked against the contract, with their further columns; DataError as above.
+
+    `languages` is [source] or [source, target]. The memory does not grow but for the ids of documents.
+    """
+    ids = DocumentIds()
+    row = None
+    for location, row in located_rows:
+        doc_id = id_text(row.get("doc_id"))
+        if not isinstance(doc_id, str) or not doc_id:
+            raise DataError(
+                f"{location}: document id is missing, got {doc_id!r}; give every document a 'doc_id' string"
+            )
+        if before := ids.add(doc_id, location):
+            raise DataError(
+                f"{location}: document id {doc_id!r} was used before, in {before}; give each document its own"
+            )
+        if _has_surrogate(doc_id):
+            raise DataError(f"{location}: document id {doc_id!r} holds half of a surrogate pair; give it another one")
+        translation = _checked_sentences(location, doc_id, row, languages)
+        yield {**row, "doc_id": doc_id, "translation": translation}
+    if row is None:
+        raise DataError("no documents: the input is empty; give at least one document")
 
 
 def make_row(
@@ -134,28 +159,15 @@ def _column(name: str, values: list, rows: int) -> pa.Array:
         ) from error
 
 
-def _checked_rows(located_rows: Iterable[tuple[str, dict]], languages: list[str], extras: dict) -> Iterator[dict]:
-    """The rows with the two columns of the contract; what else they have goes to `extras`, column by column."""
-    first_location: dict[str, str] = {}
-    for count, (location, row) in enumerate(located_rows):
-        doc_id = id_text(row.get("doc_id"))
-        if not isinstance(doc_id, str) or not doc_id:
-            raise DataError(
-                f"{location}: document id is missing, got {doc_id!r}; give every document a 'doc_id' string"
-            )
-        if doc_id in first_location:
-            raise DataError(
-                f"{location}: document id {doc_id!r} was used before, in {first_location[doc_id]}; give each document "
-                "its own"
-            )
-        if _has_surrogate(doc_id):
-            raise DataError(f"{location}: document id {doc_id!r} holds half of a surrogate pair; give it another one")
-        first_location[doc_id] = location
-        yield {"doc_id": doc_id, "translation": _checked_sentences(location, doc_id, row, languages)}
-        for name in [name for name in row if name not in ("doc_id", "translation")]:
-            values = extras.setdefault(name, [])
-            values.extend([None] * (count - len(values)))
-            values.append(row[name])
+def _collect_columns(rows: list[dict], columns: dict[str, list], count: int) -> None:
+    """Add what rows have beside the contract to `columns`; `count` rows were there before."""
+    for number, row in enumerate(rows, count):
+        for name, value in row.items():
+            if name in ("doc_id", "translation"):
+                continue
+            values = columns.setdefault(name, [])
+            values.extend([None] * (number - len(values)))
+            values.append(value)
 
 
 def _checked_sentences(location: str, name: str, row: dict, languages: list[str]) -> list[dict]:

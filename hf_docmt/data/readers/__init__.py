@@ -4,12 +4,12 @@ A new format is one new file here, or in a plugin, with one subclass of `Reader`
 and number, and leave the checks that all formats share to `hf_docmt.data.documents`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from datasets import Dataset
 
-from hf_docmt.data.documents import checked_languages, collect_documents
+from hf_docmt.data.documents import checked_languages, checked_rows, collect_documents
 from hf_docmt.data.readers.detection import detect_format
 from hf_docmt.data.readers.evidence import Evidence, Sample
 from hf_docmt.data.readers.reader import Reader, get_reader, input_argument, readers
@@ -23,6 +23,7 @@ __all__ = [
     "detect_format",
     "get_reader",
     "input_argument",
+    "iterate_documents",
     "read_documents",
     "readers",
 ]
@@ -50,10 +51,35 @@ def read_documents(
     ['doc_id', 'translation']
     """
     languages = checked_languages(source_lang, target_lang)
+    return collect_documents(_located_rows(format, languages, files), source_lang, target_lang)
+
+
+def iterate_documents(
+    format: str = "auto",
+    *,
+    source_lang: str,
+    target_lang: str | None = None,
+    **files: str | Path | Sequence[str | Path] | None,
+) -> Iterator[dict]:
+    """As `read_documents`, one row at a time: rows `{"doc_id", "translation", ...}` with all their columns.
+
+    Files of any length take the memory of one document and of the ids; formats that are one document a file (lines,
+    text), one object (chat) or matched by ids in two files (sgm, iwslt) are read whole. Arguments are checked at once,
+    each document when its turn comes.
+
+    >>> rows = iterate_documents(path="runs/corpus/test.jsonl", source_lang="en")
+    >>> sorted(next(rows))[:2]
+    ['annotations', 'doc_id']
+    """
+    languages = checked_languages(source_lang, target_lang)
+    return checked_rows(_located_rows(format, languages, files), languages)
+
+
+def _located_rows(format: str, languages: list[str], files: dict) -> Iterator[tuple[str, dict]]:
     files = {name: value for name, value in files.items() if value is not None}
     reader = get_reader(detect_format(files) if format == "auto" else format)
     _check_files(reader, files)
-    return collect_documents(reader.read(languages, **files), source_lang, target_lang)
+    return reader.read(languages, **files)
 
 
 def _check_files(reader: Reader, files: dict) -> None:
