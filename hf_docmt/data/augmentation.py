@@ -1,10 +1,12 @@
 """Data augmentation: examples that change at random from epoch to epoch, so that a model learns to use context."""
 
+import json
+
 import numpy as np
 from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
-from hf_docmt.data.examples import Examples
+from hf_docmt.data.examples import Examples, text_digest
 
 
 class AugmentedExamples(TorchDataset):
@@ -70,6 +72,12 @@ class AugmentedExamples(TorchDataset):
 
     def set_epoch(self, epoch: int) -> None:
         self.epoch = epoch
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the examples and of how they change."""
+        options = [self.coword_dropout, self.mask, self.dynamic_context, self.seed]
+        return text_digest(json.dumps([self.examples.fingerprint, options]))
 
     @property
     def mean_source_length(self) -> float:

@@ -19,6 +19,7 @@ class ContextExamples(Examples):
         self._context_sides = {"source": (0,), "target": (1,), "both": (0, 1)}[context_sides]
         documents = drop_blank_sentences(documents, source_lang)
         super().__init__(documents, tokenizer, source_lang=source_lang, context_sides="both", **options)
+        self._options["context_sides"] = context_sides
 
     def _token_counts(self) -> np.ndarray:
         current = self.start + self.current

@@ -4,6 +4,8 @@
 document in parts of about equal length, `document` the whole document.
 """
 
+import hashlib
+import json
 from collections.abc import Iterable
 
 import numpy as np
@@ -75,6 +77,16 @@ class Examples(TorchDataset):
         )
         self.past_context, self.future_context = past_context, future_context
         self.context_sides, self.use_bod = context_sides, use_bod
+        self._options = {
+            "kind": type(self).__name__,
+            "view": view,
+            "past_context": past_context,
+            "future_context": future_context,
+            "max_target_tokens": max_target_tokens,
+            "context_sides": context_sides,
+            "use_bod": use_bod,
+            "special_tokens": _special_ids(tokenizer),
+        }
         self._set_spans(view, past_context, max_target_tokens)
         self.side_lengths = self._token_counts()
         self.lengths = self.side_lengths.sum(axis=1)
@@ -98,6 +110,16 @@ class Examples(TorchDataset):
             "current": None if current < 0 else current,
             "document_start": bool(start == first),
         }
+
+    @property
+    def fingerprint(self) -> str:
+        """Hexadecimal digest of the tokens, of how examples are cut, and of the special tokens; not of document ids.
+
+        Examples with the same fingerprint are the same in every process and version.
+        """
+        arrays = [self.document_starts, *(array for side in self.sides for array in (side.starts, side.ids))]
+        digests = [array_digest(array) for array in arrays]
+        return text_digest(json.dumps([digests, self._options], sort_keys=True))
 
     @property
     def mean_source_length(self) -> float:
@@ -197,6 +219,25 @@ def equal_cuts(lengths: np.ndarray, limit: int) -> np.ndarray:
         if np.diff(borders[cuts]).max() <= limit:
             return cuts
         parts += 1
+
+
+def array_digest(array: np.ndarray) -> str:
+    """SHA-256 of type, shape and values."""
+    digest = hashlib.sha256(f"{array.dtype.str} {array.shape} ".encode())
+    digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def text_digest(text: str) -> str:
+    """SHA-256 of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _special_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int | None]:
+    """The ids that collators put between and around sentences."""
+    names = ("pad_token", "unk_token", "bos_token", "eos_token", "sep_token")
+    ids = {name: getattr(tokenizer, f"{name}_id") for name in names}
+    return ids | {"bod_token": tokenizer.convert_tokens_to_ids("<bod>")}
 
 
 def _texts(translation: pa.ChunkedArray, lang: str) -> Iterable[list[str]]:

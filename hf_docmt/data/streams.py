@@ -136,6 +136,11 @@ class StreamExamples(TorchDataset):
     def __init__(self, examples: TorchDataset):
         self.examples = examples
 
+    @property
+    def fingerprint(self) -> str:
+        """That of the examples."""
+        return self.examples.fingerprint
+
     def __len__(self) -> int:
         return len(self.examples)
 

@@ -134,6 +134,15 @@ def test_samples_follow_seed_epoch_and_number_only():
     assert [other[number] for number in reversed(range(len(other)))] == second[::-1]
 
 
+def test_fingerprint_tells_augmentations_apart():
+    examples = examples_of(past_context=2, future_context=1)
+    aids = [BOTH, {"coword_dropout": 0.3}, {"coword_dropout": 0.2}, {"dynamic_context": True}]
+    changing = [augmented(examples, **BOTH, seed=8), *(augmented(examples, **some) for some in aids)]
+    assert len({examples.fingerprint, *(one.fingerprint for one in changing)}) == 6
+    changing[0].set_epoch(4)
+    assert changing[0].fingerprint == augmented(examples, **BOTH, seed=8).fingerprint
+
+
 def test_workers():
     changing = augmented(examples_of(past_context=2), **BOTH)
     loader = DataLoader(changing, batch_size=3, collate_fn=list, num_workers=2)

@@ -1,6 +1,8 @@
 """Views against a slow, obvious reading of their definition."""
 
+import copy
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from hf_docmt.data.collators import SegmentCollator
+from hf_docmt.data.context_examples import ContextExamples
 from hf_docmt.data.documents import make_documents
 from hf_docmt.data.examples import Examples, equal_cuts
 from hf_docmt.data.tokenizers import train_tokenizer
@@ -15,6 +18,8 @@ from hf_docmt.files import DataError
 
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>", "<sep>", "<bod>"]
 WORDS = [f"w{n}" for n in range(40)]
+LANGUAGES = {"source_lang": "en", "target_lang": "de"}
+CONTEXTS = ("source", "target", "both")
 SIZES = {"a": 5, "b": 1, "c": 9, "d": 2}
 
 
@@ -177,6 +182,34 @@ def test_index_out_of_range_and_pickle(documents, tokenizer):
 
 def test_selected_documents(documents, tokenizer):
     assert [row["doc_id"] for row in make(documents.select([2, 1]), tokenizer, view="document")] == ["c", "b"]
+
+
+def test_fingerprint_is_that_of_tokens_and_cuts(documents, tokenizer):
+    same = make(documents, tokenizer, past_context=2).fingerprint
+    assert same == make(make_documents(list(documents), "en", "de"), tokenizer, past_context=2).fingerprint
+    assert re.fullmatch("[0-9a-f]{64}", same)
+    changed = make_documents([*documents.select(range(3)), {**documents[3], "doc_id": "other"}], "en", "de")
+    assert make(changed, tokenizer, past_context=2).fingerprint == same  # ids are in no batch
+
+    rows = [*documents.select(range(3)), {"doc_id": "d", "translation": [{"en": "w1", "de": "w2"}]}]
+    one = [{"doc_id": "a", "translation": [pair for row in documents for pair in row["translation"]]}]
+    other_sep = copy.deepcopy(tokenizer)
+    other_sep.sep_token = "<s>"
+    others = [
+        make(make_documents(rows, "en", "de"), tokenizer, past_context=2),
+        make(make_documents(one, "en", "de"), tokenizer, past_context=2),
+        make(documents, other_sep, past_context=2),
+        make(documents, tokenizer, past_context=3),
+        make(documents, tokenizer, past_context=2, future_context=1),
+        make(documents, tokenizer, past_context=2, context_sides="source"),
+        make(documents, tokenizer, past_context=2, use_bod=True),
+        make(documents, tokenizer, view="chunk"),
+        make(documents, tokenizer, view="chunk", max_target_tokens=12),
+        Examples(documents, tokenizer, source_lang="de", target_lang="en", past_context=2),
+        *(ContextExamples(documents, tokenizer, **LANGUAGES, context_sides=s, past_context=2) for s in CONTEXTS),
+    ]
+    fingerprints = {same, *(examples.fingerprint for examples in others)}
+    assert len(fingerprints) == len(others) + 1
 
 
 @pytest.mark.parametrize(
