@@ -143,7 +143,7 @@ def file_stem(path: str | Path) -> str:
 
 def write_lines(lines: Iterable[str], path: str | os.PathLike) -> None:
     """Write lines, each ended by LF, to a file that appears when it is complete (see `write_text`)."""
-    _write((line + "\n" for line in lines), path)
+    write_parts((line + "\n" for line in lines), path)
 
 
 def write_text(text: str, path: str | os.PathLike) -> None:
@@ -152,7 +152,7 @@ def write_text(text: str, path: str | os.PathLike) -> None:
     A file whose name ends in `.gz` is packed. A symbolic link stays, the file it points to is replaced. The mode is
     that of a new file (0o666 without the umask). A pipe or device gets the text as it comes. Raises `OSError`.
     """
-    _write([text], path)
+    write_parts([text], path)
 
 
 @contextmanager
@@ -177,7 +177,8 @@ def atomic_folder(path: str | os.PathLike) -> Iterator[Path]:
         raise
 
 
-def _write(parts: Iterable[str], path: str | os.PathLike) -> None:
+def write_parts(parts: Iterable[str], path: str | os.PathLike) -> None:
+    """Write texts one behind the other to a file that appears when it is complete (see `write_text`)."""
     path = Path(path)
     if path.exists() and not path.is_file():  # a pipe or device
         with path.open("w", encoding="utf-8", newline="\n") as file:

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from hf_docmt.cli.loading import load_model
 from hf_docmt.cli.options import BatchSize, Beams, Lang, Model, OutputText, Strategy
 
 
@@ -45,28 +44,33 @@ def translate(
 
     Only with --repairs none may the number of lines be another one.
     """
-    from hf_docmt.data.readers import detect_format, get_reader, input_argument, read_documents
-    from hf_docmt.evaluation.translation_files import count_repairs
+    from hf_docmt.cli.loading import default_device, hide_progress_bars
+    from hf_docmt.data.readers import detect_format, get_reader, input_argument, iterate_documents
     from hf_docmt.files import check_writable_file
-    from hf_docmt.translation.corpus import translate_corpus, write_translations
+    from hf_docmt.translation.corpus import json_line, plain_lines
+    from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
+    from hf_docmt.translation.groups import document_groups
+    from hf_docmt.translation.job import local_engine, run_job
 
     check_writable_file(output)
-    loaded, tokenizer = load_model(model)
+    hide_progress_bars()
+    search = {"num_beams": beams, "length_penalty": length_penalty}
+    search |= {"past_context": past_context, "repairs": repairs, "alignment": alignment}
+    settings = TranslationSettings(
+        model,
+        source_lang,
+        default_device(),
+        strategy,
+        batch_size,
+        {name: value for name, value in search.items() if value is not None},
+    )
+    translator = GroupTranslator(settings)
     files = {input_argument(format): input}
     format = detect_format(files) if format == "auto" else format
-    documents = read_documents(format, source_lang=source_lang or loaded.config.source_lang or "source", **files)
-    options = {"num_beams": beams, "length_penalty": length_penalty}
-    options |= {"past_context": past_context, "repairs": repairs, "alignment": alignment}
-    rows = translate_corpus(
-        loaded,
-        tokenizer,
-        documents,
-        strategy=strategy,
-        batch_size=batch_size,
-        **{name: value for name, value in options.items() if value is not None},
-    )
-    write_translations(rows, output, plain=get_reader(format).plain)
-    sentences, lines = (sum(len(row[side]) for row in rows) for side in ("source", "translation"))
-    written = f", {lines} lines as written" if repairs == "none" else ""
-    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(count_repairs(rows).items())) or "none"
-    print(f"{len(rows)} documents, {sentences} sentences{written}, repairs: {counts}", file=sys.stderr)
+    to_text = plain_lines if get_reader(format).plain else json_line
+    rows = iterate_documents(format, source_lang=translator.source_lang, **files)
+    engine = local_engine(translator)
+    summary = run_job(document_groups(rows), engine, output, lambda _, result: to_text(result))
+    print(summary.text(), file=sys.stderr)
+    if summary.exit_code:
+        raise typer.Exit(summary.exit_code)

@@ -2,14 +2,14 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.data.documents import check_documents, sentences
-from hf_docmt.files import write_lines
+from hf_docmt.files import STDOUT, write_parts
 
 SETTINGS = ("past_context", "repairs", "alignment")  # of the search, beside strategy and beams
 
@@ -40,13 +40,29 @@ def translate_corpus(
     """
     lang, _ = check_documents(documents)
     sources = [sentences(row, lang) for row in documents]
+    return translation_rows(
+        model, tokenizer, documents["doc_id"][:], sources, strategy=strategy, batch_size=batch_size, **generate_kwargs
+    )
+
+
+def translation_rows(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    doc_ids: Sequence[str],
+    sources: list[list[str]],
+    *,
+    strategy: str | None = None,
+    batch_size: int = 16,
+    **generate_kwargs,
+) -> list[dict]:
+    """The rows of `translate_corpus` for documents given as their ids and their lists of sentences."""
     translations, repairs = model.translate_documents(
         sources, tokenizer, strategy=strategy, batch_size=batch_size, return_report=True, **generate_kwargs
     )
     search = search_settings(model, strategy or model.default_strategy(), generate_kwargs)
     return [
         {"doc_id": doc_id, "source": source, "translation": translation, "repairs": repaired, "search": search}
-        for doc_id, source, translation, repaired in zip(documents["doc_id"], sources, translations, repairs)
+        for doc_id, source, translation, repaired in zip(doc_ids, sources, translations, repairs)
     ]
 
 
@@ -68,17 +84,19 @@ def write_translations(rows: list[dict], path: str | Path, plain: bool = False) 
 
     >>> write_translations(translate_corpus(model, tokenizer, documents), "translations.jsonl")
     """
-    lines = plain_lines(rows) if plain else (json.dumps(row, ensure_ascii=False) for row in rows)
-    if str(path) == "-":
-        for line in lines:
-            sys.stdout.write(line + "\n")
+    texts = map(plain_lines if plain else json_line, rows)
+    if str(path) == STDOUT:
+        sys.stdout.writelines(texts)
         sys.stdout.flush()
         return
-    write_lines(lines, path)
+    write_parts(texts, path)
 
 
-def plain_lines(rows: list[dict]) -> Iterator[str]:
+def json_line(row: dict) -> str:
+    """A result row as a line of JSON."""
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def plain_lines(row: dict) -> str:
     """A line for each written sentence; a line break inside it becomes a blank, so that N lines stay N lines."""
-    for row in rows:
-        for sentence in row["translation"]:
-            yield " ".join(sentence.splitlines())
+    return "".join(" ".join(sentence.splitlines()) + "\n" for sentence in row["translation"])

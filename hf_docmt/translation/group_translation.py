@@ -1,0 +1,88 @@
+"""What one process does for a translation job: it loads the model once, and turns groups of documents into rows."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from hf_docmt import registry
+from hf_docmt.translation.corpus import search_settings, translation_rows
+from hf_docmt.translation.groups import Group
+
+DOCUMENT_ERRORS = (ValueError, torch.OutOfMemoryError)  # what one document may raise; others end the job
+
+
+@dataclass(frozen=True)
+class TranslationSettings:
+    """How a job translates; small and picklable, so that every process and machine gets the same.
+
+    `model` is a folder or Hub name, `device` that of torch, `source_lang` the side of the documents that is read (None:
+    the model's, or else `source`).
+    `strategy` (None: the model's own), `batch_size` and `search` are arguments of `model.translate_documents`, `search`
+    those that are not named here: num_beams, length_penalty, past_context, repairs, alignment.
+    """
+
+    model: str
+    source_lang: str | None = None
+    device: str = "cpu"
+    strategy: str | None = None
+    batch_size: int = 16
+    search: dict[str, Any] = field(default_factory=dict)
+
+
+class GroupTranslator:
+    """Loads the model of the settings and translates groups with it.
+
+    Raises `ValueError` for a model that cannot be loaded, and for settings that do not fit it.
+    """
+
+    def __init__(self, settings: TranslationSettings):
+        self.settings = settings
+        model, self.tokenizer = registry.load_model(settings.model)
+        self.model = model.to(settings.device)
+        self.source_lang: str = settings.source_lang or model.config.source_lang or "source"
+        self._translate([])  # checks the settings
+        strategy = settings.strategy or model.default_strategy()
+        self._search = search_settings(model, strategy, settings.search)
+
+    def __call__(self, group: Group) -> list[dict]:
+        """Rows of `translate_corpus`, one for each document of the group.
+
+        A document that cannot be translated (scores that are not finite, no memory left) has empty sentences and the
+        reason as `error`. It is found by halving the group, so that the others are still translated in batches.
+        """
+        return self._rows(group.rows)
+
+    def _rows(self, rows: list[dict]) -> list[dict]:
+        try:
+            return self._translate(rows)
+        except DOCUMENT_ERRORS as error:
+            if len(rows) > 1:
+                half = len(rows) // 2
+                return self._rows(rows[:half]) + self._rows(rows[half:])
+            reason = str(error)
+        return [self._failed(rows[0], reason)]
+
+    def _translate(self, rows: list[dict]) -> list[dict]:
+        settings = self.settings
+        sources = Group(0, 0, rows).sources(self.source_lang)
+        return translation_rows(
+            self.model,
+            self.tokenizer,
+            [row["doc_id"] for row in rows],
+            sources,
+            strategy=settings.strategy,
+            batch_size=settings.batch_size,
+            **settings.search,
+        )
+
+    def _failed(self, row: dict, reason: str) -> dict:
+        source = [pair[self.source_lang] for pair in row["translation"]]
+        return {
+            "doc_id": row["doc_id"],
+            "source": source,
+            "translation": [""] * len(source),
+            "repairs": [],
+            "search": self._search,
+            "error": reason,
+        }

@@ -1,0 +1,94 @@
+"""Jobs: results in order, bad documents that do not end a job, and faults that concern every document and do."""
+
+import json
+
+import pytest
+from support.scripted_model import Scripted
+from support.tiny_models import WORDS, build, word_tokenizer
+
+from hf_docmt.translation.corpus import json_line, translate_corpus
+from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
+from hf_docmt.translation.groups import document_groups
+from hf_docmt.translation.job import local_engine, run_job
+
+
+def rows_of(*documents):
+    return [
+        {"doc_id": f"d{number}", "translation": [{"en": sentence} for sentence in document]}
+        for number, document in enumerate(documents)
+    ]
+
+
+class Fragile(Scripted):
+    """Cannot translate documents with the word w29."""
+
+    def translate_documents(self, documents, *arguments, **settings):
+        if any("w29" in sentence for document in documents for sentence in document):
+            raise ValueError("scores are not finite")
+        return super().translate_documents(documents, *arguments, **settings)
+
+
+@pytest.fixture
+def translator(monkeypatch):
+    """Of the scripted model, or of any other one."""
+
+    def make(model=None, **settings):
+        model = model or Fragile(past_context=1, source_lang="en")
+        model.to = lambda device: model
+        monkeypatch.setattr("hf_docmt.registry.load_model", lambda path: (model, word_tokenizer()))
+        return GroupTranslator(TranslationSettings("folder", **settings))
+
+    return make
+
+
+def run(rows, translator, path, **bounds):
+    summary = run_job(document_groups(rows, **bounds), local_engine(translator), path, lambda _, row: json_line(row))
+    return summary, [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_groups_give_what_the_whole_corpus_gives(translator, tmp_path):
+    from hf_docmt.data.documents import make_documents
+
+    rows = rows_of(*[[WORDS[n % 20], "", f"{WORDS[(n + 3) % 20]} {WORDS[n % 7]}"][: 1 + n % 3] for n in range(30)])
+    model = build(past_context=1)
+    model.generation_config.max_new_tokens = 8
+    expected = translate_corpus(model, word_tokenizer(), make_documents(rows, "en"), batch_size=3, num_beams=2)
+    found = translator(model, batch_size=3, search={"num_beams": 2})
+    summary, written = run(rows, found, tmp_path / "out.jsonl", max_sentences=7)
+    assert written == expected and summary.sentences == sum(len(row["translation"]) for row in rows)
+
+
+def test_a_bad_document_is_recorded_and_the_others_go_on(translator, tmp_path):
+    rows = rows_of(["w6", "w7"], ["w8"], ["w9", "w29"], ["w10"], ["w11"])
+    summary, written = run(rows, translator(), tmp_path / "out.jsonl", max_sentences=4)
+    assert [row["translation"] for row in written] == [["w18", "w19"], ["w20"], ["", ""], ["w22"], ["w23"]]
+    assert [row.get("error") for row in written] == [None, None, "scores are not finite", None, None]
+    assert list(written[2]) == ["doc_id", "source", "translation", "repairs", "search", "error"]
+    assert written[2]["search"] == written[0]["search"] == {"strategy": "sliding", "beams": 1}
+    assert summary.exit_code == 1 and summary.failures == [("d2", "scores are not finite")]
+    shown = "d2: scores are not finite\n5 documents, 7 sentences, repairs: none, 1 documents failed"
+    assert summary.text() == shown
+
+
+def test_faults_of_every_document_end_the_job(translator, tmp_path):
+    """The first ten, or all of fewer; not nine and then a good one."""
+    bad, path = ["w29"], tmp_path / "out.jsonl"
+    for documents, count in (([bad], "the first document"), ([bad] * 3, "first 3 documents"), ([bad] * 99, "first 10")):
+        with pytest.raises(ValueError, match=count + ".*'d0': scores are not finite"):
+            run(rows_of(*documents), translator(), path, max_sentences=2)
+        assert not path.exists()
+    summary, written = run(rows_of(*[bad] * 9, ["w6"], *[bad] * 20), translator(), path, max_sentences=2)
+    assert len(summary.failures) == 29 and len(written) == 30 and written[9]["translation"] == ["w18"]
+    assert summary.text().splitlines()[-2] == "... and 9 more"
+
+
+def test_settings_are_checked_before_the_first_group(translator):
+    for settings, message in (
+        ({"strategy": "stream"}, "strategy 'stream' carries a state"),
+        ({"batch_size": 0}, "must be at least 1, got 0"),
+        ({"search": {"num_beams": 0}}, "num_beams must be a whole number >= 1"),
+        ({"search": {"past_context": 9}}, "past_context must be at most 1"),
+        ({"search": {"alignment": "linear"}}, "is for window models"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            translator(**settings)
