@@ -47,10 +47,10 @@ def translate(
     from hf_docmt.cli.loading import default_device, hide_progress_bars
     from hf_docmt.data.readers import detect_format, get_reader, input_argument, iterate_documents
     from hf_docmt.files import check_writable_file
-    from hf_docmt.translation.corpus import json_line, plain_lines
     from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
     from hf_docmt.translation.groups import document_groups
     from hf_docmt.translation.job import local_engine, run_job
+    from hf_docmt.translation.outputs import check_repairs, renderer
 
     check_writable_file(output)
     hide_progress_bars()
@@ -67,10 +67,11 @@ def translate(
     translator = GroupTranslator(settings)
     files = {input_argument(format): input}
     format = detect_format(files) if format == "auto" else format
-    to_text = plain_lines if get_reader(format).plain else json_line
+    reader = get_reader(format)
+    check_repairs(reader, repairs)
     rows = iterate_documents(format, source_lang=translator.source_lang, **files)
     engine = local_engine(translator)
-    summary = run_job(document_groups(rows), engine, output, lambda _, result: to_text(result))
+    summary = run_job(document_groups(rows), engine, output, renderer(reader))
     print(summary.text(), file=sys.stderr)
     if summary.exit_code:
         raise typer.Exit(summary.exit_code)

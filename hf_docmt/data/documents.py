@@ -75,8 +75,7 @@ def checked_rows(located_rows: Iterable[tuple[str, dict]], languages: list[str])
             raise DataError(
                 f"{location}: document id {doc_id!r} was used before, in {before}; give each document its own"
             )
-        if _has_surrogate(doc_id):
-            raise DataError(f"{location}: document id {doc_id!r} holds half of a surrogate pair; give it another one")
+        check_unicode(location, f"document id {doc_id!r}", doc_id)
         translation = _checked_sentences(location, doc_id, row, languages)
         yield {**row, "doc_id": doc_id, "translation": translation}
     if row is None:
@@ -209,12 +208,17 @@ def _checked_sentences(location: str, name: str, row: dict, languages: list[str]
                     f"{location}: document {name!r}, sentence {number} of {len(pairs)} has no text in {lang!r}, got "
                     f"{have!r}; an empty sentence is '', and a missing language is given up by leaving it out"
                 )
-            if not text.isascii() and _has_surrogate(text):
-                raise DataError(
-                    f"{location}: document {name!r}, sentence {number} ({lang}) holds half of a surrogate pair, which "
-                    "is not Unicode text; repair the escape (\\uD800 to \\uDFFF)"
-                )
+            check_unicode(location, f"document {name!r}, sentence {number} ({lang})", text)
     return [{lang: pair[lang] for lang in languages} for pair in pairs]
+
+
+def check_unicode(location: str, what: str, text: str) -> None:
+    """DataError where a text holds half of a surrogate pair, as JSON can write it."""
+    if not text.isascii() and _has_surrogate(text):
+        raise DataError(
+            f"{location}: {what} holds half of a surrogate pair, which is not Unicode text; repair the escape (\\uD800 "
+            "to \\uDFFF)"
+        )
 
 
 def _has_surrogate(text: str) -> bool:

@@ -131,7 +131,7 @@ def test_sides_of_different_length(write):
 
 
 def test_document_ids(write):
-    rows = [{"id": "a", "source": ["1"], "target": ["1"]}, {"source": ["1"], "target": ["1"]}]
+    rows = [{"id": "a", "source": ["1"], "target": ["1"]}, {"id": None, "source": ["1"], "target": ["1"]}]
     fails("a.jsonl, line 2", "id is missing", path=write("a.jsonl", jsonl(rows)))
     fails("a.jsonl, line 2", "'a' was used before", "line 1", path=write("a.jsonl", jsonl(rows[:1] * 2)))
     fails("a.tsv, line 2", "id is missing", path=write("a.tsv", "d\t1\t1\n \t2\t2\n"))

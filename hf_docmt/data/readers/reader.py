@@ -28,14 +28,16 @@ class Reader(ABC):
                 yield f"{path}, line {number}", make_row(location, doc_id, source, target, languages)
 
     `name` is the format. `several_files`: it takes a list of files, too. `plain`: it is lines without document ids, so
-    translations are written as plain lines. `document_ids` is false where ids are made from file names and numbers, so
-    that documents of two files are matched by their order. `first_line_mark` is the word of messages for what gives
-    away a format of one file a side, where such a file is given as `path`.
+    translations are written as plain lines. `output_format` is how translations of such input are written where that
+    is neither plain lines nor JSON lines (see `hf_docmt.translation.outputs`). `document_ids` is false where ids are
+    made from file names and numbers, so that documents of two files are matched by their order. `first_line_mark` is
+    the word of messages for what gives away a format of one file a side, where such a file is given as `path`.
     """
 
     name: ClassVar[str] = ""
     several_files: ClassVar[bool] = False
     plain: ClassVar[bool] = False
+    output_format: ClassVar[str | None] = None
     document_ids: ClassVar[bool] = True
     first_line_mark: ClassVar[str] = "a mark of the format"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.readers.lines import Paths, source_files
 from hf_docmt.data.readers.reader import Reader
+from hf_docmt.data.readers.running_text import clean_sentences, sentence_splitter
 from hf_docmt.files import DataError, display_path, file_stem, read_lines
 
 
@@ -21,16 +22,9 @@ class TextReader(Reader):
     plain = True
 
     def read(self, languages: list[str], path: Paths) -> Iterator[tuple[str, dict]]:
-        try:
-            from sentencex import segment
-        except ImportError as error:
-            raise DataError(
-                "raw text needs the sentence splitter sentencex: pip install 'hf-docmt[text]', or give one sentence a "
-                "line with the format 'lines'"
-            ) from error
+        split = sentence_splitter(languages[0])
         for file in source_files(languages, path, self.name):
-            split = (segment(languages[0], paragraph) for paragraph in _paragraphs(file))
-            sentences = [" ".join(sentence.split()) for some in split for sentence in some if sentence.strip()]
+            sentences = [one for paragraph in _paragraphs(file) for one in clean_sentences(split(paragraph))]
             location, doc_id = display_path(file), file_stem(file)
             if not sentences:
                 raise DataError(f"{location}: document {doc_id!r} is empty; there is white space only, give it text")

@@ -1,0 +1,135 @@
+"""Rows of JSON lines, Parquet and `datasets`: the layouts that documents have in them."""
+
+from collections.abc import Callable, Iterable
+
+from hf_docmt.data.documents import check_unicode, make_row
+from hf_docmt.data.readers.running_text import sentence_splitter, split_text
+from hf_docmt.files import DataError
+
+SIDES = ("source", "target")
+IDS = ("doc_id", "id")
+KEYS = (*IDS, "translation", *SIDES, "source_lang", "target_lang")
+DOCHPLT_KEYS = ("src_doc_id", "tgt_doc_id", "lang_pair", "src_doc", "tgt_doc", "alignment")
+TEXT_LINES = "text_lines"  # column of documents that were running text: sentences on each line
+
+
+class RowReader:
+    """Makes rows of the document contract of rows as they stand in a file.
+
+    A row has `translation` (a list of `{language: sentence}`), or `source` and `target` (lists of sentences;
+    `source_lang` and `target_lang` say which side is which, without them `source` is in the first language asked for),
+    or the columns of DocHPLT (O'Brien et al. 2025), or `text`: running text to be translated, split into sentences;
+    `text_lines` then says how many stand on each line of it. Other keys are kept as columns.
+    """
+
+    def __init__(self, languages: list[str]):
+        self.languages = languages
+        self._split: Callable[[str], Iterable[str]] | None = None
+
+    def contract_row(self, location: str, row: dict, number_id: str) -> dict:
+        """The row; its document id is `doc_id` or `id`, or `number_id` where it has neither key."""
+        doc_id = next((row[key] for key in IDS if key in row), number_id)
+        columns = {key: value for key, value in row.items() if key not in KEYS}
+        if "translation" in row:
+            return {"doc_id": doc_id, "translation": row["translation"], **columns}
+        if "source" in row:
+            return self._two_lists(location, row, doc_id, columns)
+        if "src_doc" in row and "tgt_doc" in row:
+            return dochplt_row(location, row, self.languages)
+        if "text" in row:
+            return self._running_text(location, row["text"], doc_id, columns)
+        raise DataError(
+            f"{location}: neither 'translation' nor 'source' nor 'text' is there, got {sorted(row)}; add one of them"
+        )
+
+    def _two_lists(self, location: str, row: dict, doc_id: object, columns: dict) -> dict:
+        named = _side_languages(row, self.languages)
+        sides = {lang: _side(location, row, name) for name, lang in named.items() if name in row}
+        for lang in self.languages:
+            if lang not in sides:
+                raise DataError(
+                    f"{location}: document {doc_id!r} has no sentences in {lang!r}, it has {sorted(sides)}; correct "
+                    "the language, or leave out the target language to read the source side only"
+                )
+        source, target = [sides[lang] for lang in self.languages] + [None] * (2 - len(self.languages))
+        return make_row(location, doc_id, source, target, self.languages, **columns)
+
+    def _running_text(self, location: str, text: object, doc_id: object, columns: dict) -> dict:
+        if len(self.languages) == 2:
+            raise DataError(
+                f"{location}: document {doc_id!r} has 'text', which has no target side; leave out the target language"
+            )
+        if not isinstance(text, str):
+            raise DataError(f"{location}: 'text' must be a string, got {type(text).__name__}")
+        check_unicode(location, f"document {doc_id!r}", text)
+        self._split = self._split or sentence_splitter(self.languages[0])
+        sentences, lines = split_text(text, self._split)
+        columns = {key: value for key, value in columns.items() if key != "text"} | {TEXT_LINES: lines}
+        return make_row(location, doc_id, sentences, None, self.languages, **columns)
+
+
+def dochplt_row(location: str, row: dict, languages: list[str]) -> dict:
+    """A row of DocHPLT: two documents, `src_doc` and `tgt_doc`, and which of their sentences belong together.
+
+    With a target language the pairs are those of `alignment`, in its order, several sentences of one pair joined by a
+    blank; sentences without a counterpart are left out. Without one, all sentences of the document are read. The column
+    `scores` has those of the aligner, bicleaner and bifixer.
+    """
+    pair = row.get("lang_pair")
+    codes = pair.split("-") if isinstance(pair, str) else []
+    if len(codes) != 2 or any(lang not in codes for lang in languages):
+        raise DataError(f"{location}: 'lang_pair' is {pair!r}, expected the languages {languages}, such as 'en-fi'")
+    names = {code: side for code, side in zip(codes, ("src", "tgt"))}
+    ids = [row.get(key) for key in ("src_doc_id", "tgt_doc_id")]  # one document may be in several pairs
+    if not all(isinstance(one, str) and one for one in ids):
+        raise DataError(f"{location}: 'src_doc_id' or 'tgt_doc_id' is missing or no string, got {ids}")
+    doc_id = " ".join(ids)
+    columns = {key: value for key, value in row.items() if key not in DOCHPLT_KEYS}
+    sides = [_numbered_sentences(location, row, names[lang]) for lang in languages]
+    if len(languages) == 1:
+        return make_row(location, doc_id, list(sides[0].values()), None, languages, **columns)
+    links = row.get("alignment")
+    if not isinstance(links, list) or not links or not all(isinstance(link, dict) for link in links):
+        raise DataError(f"{location}: document {doc_id!r} needs 'alignment', a list of pairs with 'src' and 'tgt'")
+    found = [[_linked(location, link, names[lang], side) for link in links] for lang, side in zip(languages, sides)]
+    scores = [{key: value for key, value in link.items() if key not in ("src", "tgt")} for link in links]
+    return make_row(location, doc_id, *found, languages, scores=scores, **columns)
+
+
+def _numbered_sentences(location: str, row: dict, name: str) -> dict[str, str]:
+    """The sentences of one document by their ids, in its order."""
+    document = row[f"{name}_doc"]
+    lists = [document.get(key) for key in ("ids", "sentences")] if isinstance(document, dict) else []
+    if not lists or not all(isinstance(one, list) and all(isinstance(s, str) for s in one) for one in lists):
+        raise DataError(f"{location}: '{name}_doc' must have 'ids' and 'sentences', two lists of strings")
+    if len(lists[0]) != len(lists[1]) or len(set(lists[0])) != len(lists[0]):
+        raise DataError(
+            f"{location}: '{name}_doc' has {len(lists[1])} sentences with {len(set(lists[0]))} ids; each needs its own"
+        )
+    return dict(zip(*lists))
+
+
+def _linked(location: str, link: dict, name: str, sentences: dict[str, str]) -> str:
+    """The text of one side of a pair."""
+    ids = link.get(name)
+    if not isinstance(ids, list) or not all(isinstance(one, str) and one in sentences for one in ids):
+        raise DataError(f"{location}: 'alignment' has {name!r} {ids!r:.60}, expected ids of '{name}_doc'")
+    return " ".join(sentences[one] for one in ids)
+
+
+def _side_languages(row: dict, languages: list[str]) -> dict[str, str]:
+    """Which language stands in `source` and which in `target`."""
+    if "source_lang" not in row and "target_lang" not in row:
+        return dict(zip(SIDES, languages))
+    named = {name: row.get(f"{name}_lang") for name in SIDES}
+    for name, lang in zip(SIDES, languages):
+        if not named[name] and lang not in named.values():
+            named[name] = lang
+    return {name: lang for name, lang in named.items() if lang}
+
+
+def _side(location: str, row: dict, name: str) -> list[str]:
+    side = row[name]
+    if not isinstance(side, list) or not all(isinstance(sentence, str) for sentence in side):
+        raise DataError(f"{location}: {name!r} must be a list of sentences (strings); an empty sentence is ''")
+    return side

@@ -1,0 +1,54 @@
+"""Running text as sentences and back: where its lines end is kept, beside the sentences."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from hf_docmt.files import DataError
+
+FULL_WIDTH_ENDS = "。！？…」』）】》，、"  # no blank follows these
+
+
+def sentence_splitter(lang: str) -> Callable[[str], Iterable[str]]:
+    """What cuts a paragraph of this language into sentences; DataError where sentencex is not installed.
+
+    sentencex knows the abbreviations of many languages and treats others by general rules.
+    """
+    try:
+        from sentencex import segment
+    except ImportError as error:
+        raise DataError(
+            "running text needs the sentence splitter sentencex: pip install 'hf-docmt[text]', or give sentences (the "
+            "format 'lines' for one a line)"
+        ) from error
+    return lambda text: segment(lang, text)
+
+
+def clean_sentences(parts: Iterable[str]) -> list[str]:
+    """Sentences without the white space around them, each run of white space in them as one blank."""
+    return [" ".join(part.split()) for part in parts if part.strip()]
+
+
+def split_text(text: str, split: Callable[[str], Iterable[str]]) -> tuple[list[str], list[int]]:
+    """The sentences of a text, and how many of them stand on each of its lines; a text of blanks is one empty sentence.
+
+    Every line is split by itself, so that no sentence goes over a line end.
+    """
+    lines = [clean_sentences(split(line)) if line.strip() else [] for line in text.split("\n")]
+    found = [sentence for line in lines for sentence in line]
+    return (found, [len(line) for line in lines]) if found else ([""], [1])
+
+
+def join_text(sentences: list[str], text_lines: list[int]) -> str:
+    """The text of which `split_text` gave so many sentences a line; ValueError where there are not as many."""
+    if sum(text_lines) != len(sentences):
+        raise ValueError(f"{len(sentences)} sentences for a text of {sum(text_lines)}; leave out repairs='none'")
+    rest = iter(sentences)
+    return "\n".join(_join_line(rest, count) for count in text_lines)
+
+
+def _join_line(sentences: Iterator[str], count: int) -> str:
+    line = ""
+    for _ in range(count):
+        sentence = " ".join(next(sentences).split())
+        blank = " " if line and sentence and line[-1] not in FULL_WIDTH_ENDS else ""
+        line += blank + sentence
+    return line

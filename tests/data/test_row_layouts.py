@@ -1,0 +1,84 @@
+"""Rows of JSON lines that are no lists of sentence pairs: running text, rows without ids, pairs of DocHPLT."""
+
+import json
+
+import pytest
+from support.reader_checks import fails, jsonl, pairs, read
+
+from hf_docmt.data.documents import sentences
+from hf_docmt.data.readers.running_text import join_text, sentence_splitter, split_text
+
+TEXT = "Mr. Smith came. He  sat down.\n\nNobody spoke.\n"
+DOCHPLT = {
+    "src_doc_id": "a1",
+    "tgt_doc_id": "b1",
+    "lang_pair": "en-de",
+    "src_doc": {"ids": ["1", "2", "3", "4"], "sentences": ["One.", "Menu", "Two.", "Three."]},
+    "tgt_doc": {"ids": ["1", "2", "3"], "sentences": ["Eins.", "Zwei, drei.", "Ende"]},
+    "alignment": [
+        {"src": ["1"], "tgt": ["1"], "aligner-score": 0.9, "bicleaner-score": 0.8, "bifixer-score": 0.7},
+        {"src": ["3", "4"], "tgt": ["2"], "aligner-score": 0.6, "bicleaner-score": 0.5, "bifixer-score": 0.4},
+    ],
+}
+
+
+def test_running_text(write):
+    path = write("web.jsonl", jsonl([{"text": TEXT, "url": "x"}, {"id": 7, "text": " \n"}]))
+    documents = read("jsonl", target_lang=None, path=path)
+    assert documents["doc_id"][:] == ["web-00001", "7"] and documents["url"][:] == ["x", None]
+    assert sentences(documents[0], "en") == ["Mr. Smith came.", "He sat down.", "Nobody spoke."]
+    assert documents["text_lines"][:] == [[2, 0, 1, 0], [1]] and sentences(documents[1], "en") == [""]
+
+
+def test_text_comes_back():
+    found, lines = split_text(TEXT, sentence_splitter("en"))
+    assert join_text(found, lines) == TEXT.replace("  ", " ")
+    assert join_text(["A\nb.", "", "C."], [3]) == "A b. C."
+    assert join_text(["你好。", "世界。", "(x)"], [3]) == "你好。世界。(x)"
+    with pytest.raises(ValueError, match="1 sentences for a text of 2"):
+        join_text(["A."], [2])
+
+
+@pytest.mark.parametrize(
+    "row, words", [({"text": 3}, ["must be a string, got int"]), ({"text": "\ud800"}, ["'a-00001'", "surrogate"])]
+)
+def test_bad_text(write, row, words):
+    path = write("a.jsonl", jsonl([row]))
+    fails("a.jsonl, line 1", *words, format="jsonl", target_lang=None, path=path)
+    fails("a.jsonl, line 1", "no target side", format="jsonl", path=path)
+
+
+def test_rows_without_ids_are_numbered_by_line(write):
+    row = {"source": ["One."], "target": ["Eins."]}
+    assert read("jsonl", path=write("a.b.jsonl", jsonl([row, row])))["doc_id"][:] == ["a-00001", "a-00002"]
+    fails("a.jsonl, line 2", "'a-00001' was used before", path=write("a.jsonl", jsonl([row, row | {"id": "a-00001"}])))
+
+
+@pytest.mark.parametrize("languages", [("en", "de"), ("de", "en")])
+def test_dochplt_pairs(write, languages):
+    documents = read("auto", *languages, path=write("a.json", jsonl([DOCHPLT])))
+    aligned = [("One.", "Eins."), ("Two. Three.", "Zwei, drei.")]
+    assert pairs(documents) == [aligned] and documents["doc_id"][:] == ["a1 b1"]
+    assert documents[0]["scores"][1] == {"aligner-score": 0.6, "bicleaner-score": 0.5, "bifixer-score": 0.4}
+
+
+def test_dochplt_source_side_has_all_sentences(write):
+    documents = read("jsonl", target_lang=None, path=write("a.jsonl", jsonl([DOCHPLT])))
+    assert sentences(documents[0], "en") == DOCHPLT["src_doc"]["sentences"]
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"lang_pair": "en-fi"}, ["'lang_pair' is 'en-fi'", "['en', 'de']"]),
+        ({"lang_pair": None}, ["'lang_pair' is None"]),
+        ({"src_doc_id": ""}, ["'src_doc_id'"]),
+        ({"src_doc": ["One."]}, ["'src_doc' must have 'ids' and 'sentences'"]),
+        ({"src_doc": {"ids": ["1", "1"], "sentences": ["a", "b"]}}, ["2 sentences with 1 ids"]),
+        ({"alignment": []}, ["'alignment', a list"]),
+        ({"alignment": [{"src": ["9"], "tgt": ["1"]}]}, ["'src' ['9'], expected ids of 'src_doc'"]),
+    ],
+)
+def test_bad_dochplt_rows(write, change, words):
+    path = write("a.jsonl", json.dumps(DOCHPLT | change) + "\n")
+    fails("a.jsonl, line 1", *words, format="jsonl", path=path)
