@@ -1,10 +1,12 @@
-"""Files for every room: reading (UTF-8, gzip, JSON), atomic writing, and the check that a path can be written."""
+"""Files for every room: reading (UTF-8, gzip, JSON), atomic and durable writing, locks, checks before long work."""
 
+import fcntl
 import gzip
 import io
 import json
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import zlib
@@ -150,7 +152,8 @@ def write_text(text: str, path: str | os.PathLike) -> None:
     """Write a file of UTF-8 text that appears when it is complete; one that was there stays whole until then.
 
     A file whose name ends in `.gz` is packed. A symbolic link stays, the file it points to is replaced. The mode is
-    that of a new file (0o666 without the umask). A pipe or device gets the text as it comes. Raises `OSError`.
+    that of the file before, or of a new one (0o666 without the umask). A pipe or device gets the text as it comes.
+    Raises `OSError`.
     """
     write_parts([text], path)
 
@@ -191,17 +194,64 @@ def write_parts(parts: Iterable[str], path: str | os.PathLike) -> None:
             packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
             with io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as file:
                 file.writelines(parts)
-        os.chmod(temporary, 0o666 & ~_umask())
+        os.chmod(temporary, mode_of_file(path))
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
 
 
+def mode_of_file(path: Path) -> int:
+    """The mode of the file, or where there is none that of a new one: 0o666 without the umask."""
+    return stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+# Durable writing, and locks
+
+
+def write_durably(file: BinaryIO, data: bytes) -> None:
+    """Write bytes to a file without buffer; they are on the disk when this returns. Raises `OSError`."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+    os.fsync(file.fileno())
+
+
+def sync_folder(path: Path) -> None:
+    """Put on the disk which files a folder has, so that new and renamed ones survive a power cut."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def open_private(path: str, flags: int) -> int:
+    """The opener of a file that is made where it is missing, for its owner alone."""
+    return os.open(path, flags | os.O_CREAT, 0o600)
+
+
+def lock_file(path: Path) -> BinaryIO | None:
+    """A file, made if missing, open without buffer to be read and written; None where another process has locked it.
+
+    The lock ends when the file is closed, and with the process, however it ends.
+    """
+    while True:
+        file = cast(BinaryIO, open(path, "r+b", buffering=0, opener=open_private))
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
+        except BlockingIOError:
+            file.close()
+            return None
+        file.close()  # deleted by another process between the two steps
 
 
 # Checks before hours of work
@@ -212,11 +262,22 @@ def check_writable_file(path: str | os.PathLike) -> Path:
     path = Path(path)
     if str(path) == STDOUT:
         return path
+    if is_full_device(path):
+        raise ValueError(f"cannot write {path}: it is a device that is always full; choose another name")
     if path.is_dir():
         raise ValueError(f"cannot write {path}: it is a folder; give the name of a file in it")
     if not path.exists() and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
         raise ValueError(f"cannot write {path}: {path.parent} is no folder that can be written to; make it first")
     return path
+
+
+def is_full_device(path: Path) -> bool:
+    """Whether it is the device `/dev/full`, by whatever name."""
+    try:
+        found = os.stat(path)
+        return stat.S_ISCHR(found.st_mode) and found.st_rdev == os.stat("/dev/full").st_rdev
+    except OSError:
+        return False
 
 
 def check_writable_folder(path: str | os.PathLike) -> Path:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -194,23 +195,13 @@ def load_model(path: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBa
     >>> len(model.translate_documents([["Here is a lamp.", "It is old."]], tokenizer)[0])
     2
     """
-    from pickle import UnpicklingError
-
-    from safetensors import SafetensorError
-
     from hf_docmt.remote_code import load_tokenizer
 
-    register_all()
-    if Path(path).exists() and not (Path(path) / "config.json").exists():
-        raise ValueError(f"{path} holds no model: config.json is missing. Give the folder that training wrote.")
-    try:
-        config = _load_config(path)
+    config = load_config(path)
+    with _loading(path):
         architecture = for_config(config)
         model, found = architecture.model_class.from_pretrained(path, config=config, output_loading_info=True)
         tokenizer = load_tokenizer(path)
-    except (SafetensorError, OSError, RuntimeError, UnpicklingError, *WRONG_JSON) as error:
-        reason = f"{type(error).__name__}: {error}" if isinstance(error, WRONG_JSON) else first_line(error)
-        raise ValueError(f"cannot load a model from {path}: {reason}. Copy or train the checkpoint again.") from error
     wrong = sorted([*found["missing_keys"], *found["unexpected_keys"]])
     if wrong:
         raise ValueError(
@@ -221,13 +212,32 @@ def load_model(path: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBa
     return model.eval(), tokenizer
 
 
-def _load_config(path: str | Path) -> PreTrainedConfig:
+def load_config(path: str | Path) -> PreTrainedConfig:
+    """The configuration of a model's folder or Hub name; `ValueError` where it cannot be read."""
     from transformers import AutoConfig
 
+    register_all()
+    if Path(path).exists() and not (Path(path) / "config.json").exists():
+        raise ValueError(f"{path} holds no model: config.json is missing. Give the folder that training wrote.")
+    with _loading(path):
+        try:
+            return AutoConfig.from_pretrained(path, trust_remote_code=False)
+        except ValueError as error:
+            raise ValueError(f"{path}, config.json: {error}") from error
+
+
+@contextmanager
+def _loading(path: str | Path) -> Iterator[None]:
+    """Within it, an error of files that cannot be read is a `ValueError` with one line."""
+    from pickle import UnpicklingError
+
+    from safetensors import SafetensorError
+
     try:
-        return AutoConfig.from_pretrained(path, trust_remote_code=False)
-    except ValueError as error:
-        raise ValueError(f"{path}, config.json: {error}") from error
+        yield
+    except (SafetensorError, OSError, RuntimeError, UnpicklingError, *WRONG_JSON) as error:
+        reason = f"{type(error).__name__}: {error}" if isinstance(error, WRONG_JSON) else first_line(error)
+        raise ValueError(f"cannot load a model from {path}: {reason}. Copy or train the checkpoint again.") from error
 
 
 def check_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, path: str | Path) -> None:

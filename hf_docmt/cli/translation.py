@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from hf_docmt.translation.job import TranslationJob
 
 from hf_docmt.cli.options import BatchSize, Beams, Lang, Model, OutputText, Strategy
 
@@ -39,39 +42,56 @@ def translate(
     length_penalty: Annotated[float | None, typer.Option(help="Exponent of the length in beam scores.")] = None,
     batch_size: BatchSize = 16,
     source_lang: Lang = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Go on with the job of this output that was stopped or killed, from where it was."
+        ),
+    ] = False,
 ) -> None:
     """Translate documents, N sentences in, N out: JSON lines, or plain lines where the input is plain text.
 
-    Only with --repairs none may the number of lines be another one.
+    Only with --repairs none may the number of lines be another one. A file appears when all is translated; until then
+    FILE.partial and FILE.journal beside it hold what is done, from which --resume goes on. A pipe is written as
+    documents come in.
     """
+    from hf_docmt.translation.interruption import Interrupted, interruption
+
+    search = {"num_beams": beams, "length_penalty": length_penalty}
+    search |= {"past_context": past_context, "repairs": repairs, "alignment": alignment}
+    try:
+        with interruption() as signals:
+            job = _job(model, input, output, format, source_lang, resume, strategy, batch_size, search)
+            summary = job.run(signals)
+    except Interrupted as stopped:
+        print(f"docmt: {stopped}", file=sys.stderr)
+        raise typer.Exit(stopped.exit_code) from stopped
+    print(summary.text(), file=sys.stderr)
+    if summary.exit_code:
+        raise typer.Exit(summary.exit_code)
+
+
+def _job(model, input, output, format, source_lang, resume, strategy, batch_size, search) -> TranslationJob:
     from hf_docmt.cli.loading import default_device, hide_progress_bars
-    from hf_docmt.data.readers import detect_format, get_reader, input_argument, iterate_documents
     from hf_docmt.files import check_writable_file
+    from hf_docmt.registry import load_config
     from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
-    from hf_docmt.translation.groups import document_groups
-    from hf_docmt.translation.job import local_engine, run_job
+    from hf_docmt.translation.job import TranslationJob, local_engine
+    from hf_docmt.translation.job_input import JobInput
     from hf_docmt.translation.outputs import check_repairs, renderer
 
     check_writable_file(output)
     hide_progress_bars()
-    search = {"num_beams": beams, "length_penalty": length_penalty}
-    search |= {"past_context": past_context, "repairs": repairs, "alignment": alignment}
-    settings = TranslationSettings(
-        model,
-        source_lang,
-        default_device(),
-        strategy,
-        batch_size,
-        {name: value for name, value in search.items() if value is not None},
+    source_lang = source_lang or load_config(model).source_lang or "source"
+    search = {name: value for name, value in search.items() if value is not None}
+    settings = TranslationSettings(model, source_lang, default_device(), strategy, batch_size, search)
+    documents = JobInput(input, format, source_lang)
+    check_repairs(documents.reader, search.get("repairs"))
+    return TranslationJob(
+        settings,
+        documents,
+        output,
+        make_engine=lambda settings: local_engine(GroupTranslator(settings)),
+        render=renderer(documents.reader),
+        resume=resume,
     )
-    translator = GroupTranslator(settings)
-    files = {input_argument(format): input}
-    format = detect_format(files) if format == "auto" else format
-    reader = get_reader(format)
-    check_repairs(reader, repairs)
-    rows = iterate_documents(format, source_lang=translator.source_lang, **files)
-    engine = local_engine(translator)
-    summary = run_job(document_groups(rows), engine, output, renderer(reader))
-    print(summary.text(), file=sys.stderr)
-    if summary.exit_code:
-        raise typer.Exit(summary.exit_code)

@@ -2,34 +2,86 @@
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
 
-from hf_docmt.files import STDOUT, write_parts
+from hf_docmt.translation.group_translation import TranslationSettings
 from hf_docmt.translation.groups import Group
+from hf_docmt.translation.interruption import Interrupted, Interruption
+from hf_docmt.translation.job_identity import job_identity
+from hf_docmt.translation.job_input import JobInput
+from hf_docmt.translation.job_output import JobOutput, check_not_input, is_file_output, open_output
 from hf_docmt.translation.job_summary import JobSummary
+from hf_docmt.translation.outputs import Render
+from hf_docmt.translation.progress import Progress, job_progress
 
 Engine = Callable[[Iterable[Group]], Iterator[list[dict]]]  # the result rows of each group, in the groups' order
-Render = Callable[[dict, dict], str]  # the text of a document: its row of the input, and its result row
 FIRST_DOCUMENTS = 10  # so many that fail, and none else before them, end the job
 
 
-def run_job(groups: Iterable[Group], engine: Engine, output: str | Path, render: Render) -> JobSummary:
-    """Translate groups of documents and write the text of each to `output`, a file, or `-` for standard output.
+@dataclass(frozen=True)
+class TranslationJob:
+    """Documents of a file or pipe that are translated to a file or pipe.
+
+    `make_engine` loads the model, here or in other processes. `render` gives the text of a document. With `resume` a
+    job that ended before its time goes on, to the same bytes as without the interruption.
+    """
+
+    settings: TranslationSettings
+    input: JobInput
+    output: str
+    make_engine: Callable[[TranslationSettings], Engine]
+    render: Render
+    resume: bool = False
+
+    def run(self, interruption: Interruption) -> JobSummary:
+        """Translate all documents. Raises `ValueError`, `OSError` and `Interrupted`; what can be is known before work.
+
+        Where an error leaves finished work, a line on standard error says how to go on.
+        """
+        check_not_input(self.output, self.input.path)
+        identity = job_identity(self.settings, self.input.path, format=self.input.format)
+        with open_output(self.output, identity, self.resume) as output:
+            try:
+                engine, size = self.make_engine(self.settings), self.input.size()
+                groups = self.input.groups(as_they_come=not is_file_output(self.output))
+                progress = job_progress(size, output.summary)
+                return run_job(groups, engine, output, self.render, progress, interruption)
+            except Interrupted as stopped:
+                raise Interrupted(stopped.number, output.way_on()) from stopped
+            except Exception:
+                if output.groups:
+                    print(output.way_on(), file=sys.stderr)
+                raise
+
+
+def run_job(
+    groups: Iterable[Group],
+    engine: Engine,
+    output: JobOutput,
+    render: Render,
+    progress: Progress,
+    interruption: Interruption,
+) -> JobSummary:
+    """Translate groups of documents and write the text of each to `output`, behind the groups that it holds already.
 
     `engine` is a `GroupTranslator` mapped over the groups, in this process or in others. Documents that fail are
     counted in the summary. Raises `ValueError` where the first ten documents fail, or all of fewer, since then the
     model or a setting is to blame; `OSError` for what cannot be written.
     """
-    summary = JobSummary()
-    texts = _texts(check_first_documents(_with_results(groups, engine)), render, summary)
-    if str(output) == STDOUT:
-        for text in texts:
-            sys.stdout.write(text)
-            sys.stdout.flush()
-    else:
-        write_parts(texts, output)
-    return summary
+    results = _with_results(islice(groups, output.groups, None), engine)
+    try:
+        for group, rows in results if output.groups else check_first_documents(results):
+            text = "".join(render(row, result) for row, result in zip(group.rows, rows, strict=True))
+            output.append(text, JobSummary.of(rows))
+            progress.update(output.summary)
+            interruption.check()
+        output.finish()
+    finally:
+        progress.close()
+        results.close()  # ends the processes of an engine
+    return output.summary
 
 
 def local_engine(translator: Callable[[Group], list[dict]]) -> Engine:
@@ -60,7 +112,7 @@ def _nothing_translated(rows: list[dict]) -> ValueError:
     return ValueError(f"{count} {verb}; {rows[0]['doc_id']!r}: {rows[0]['error']}")
 
 
-def _with_results(groups: Iterable[Group], engine: Engine) -> Iterator[tuple[Group, list[dict]]]:
+def _with_results(groups: Iterable[Group], engine: Engine) -> Generator[tuple[Group, list[dict]], None, None]:
     """Each group with its result rows; an engine may take groups in advance."""
     waiting: deque[Group] = deque()
 
@@ -71,9 +123,3 @@ def _with_results(groups: Iterable[Group], engine: Engine) -> Iterator[tuple[Gro
 
     for rows in engine(taken()):
         yield waiting.popleft(), rows
-
-
-def _texts(results: Iterable[tuple[Group, list[dict]]], render: Render, summary: JobSummary) -> Iterator[str]:
-    for group, rows in results:
-        summary.add(rows)
-        yield "".join(render(row, result) for row, result in zip(group.rows, rows, strict=True))

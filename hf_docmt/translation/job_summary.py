@@ -1,45 +1,70 @@
 """What a translation job has done: counts of documents, sentences, repairs and failures."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 SHOWN_FAILURES = 20
 
 
 @dataclass
 class JobSummary:
-    """Counts over the documents of a job; `failures` are (id, reason) of the documents that were not translated."""
+    """Counts over documents; `failures` are (id, reason) of the first documents that could not be translated."""
 
     documents: int = 0
     sentences: int = 0
     lines: int = 0  # written sentences
     as_written: bool = False  # translated with repairs="none", so that there may be other lines than sentences
     repairs: Counter = field(default_factory=Counter)
+    failed: int = 0
     failures: list[tuple[str, str]] = field(default_factory=list)
 
-    def add(self, rows: Iterable[dict]) -> None:
-        """Count result rows in."""
-        for row in rows:
-            self.documents += 1
-            self.sentences += len(row["source"])
-            self.lines += len(row["translation"])
-            self.as_written |= row["search"].get("repairs") == "none"
-            self.repairs.update(repair["kind"] for repair in row["repairs"])
-            if "error" in row:
-                self.failures.append((row["doc_id"], row["error"]))
+    @classmethod
+    def of(cls, rows: Sequence[dict]) -> "JobSummary":
+        """The counts over result rows."""
+        failures = [(row["doc_id"], row["error"]) for row in rows if "error" in row]
+        return cls(
+            documents=len(rows),
+            sentences=sum(len(row["source"]) for row in rows),
+            lines=sum(len(row["translation"]) for row in rows),
+            as_written=any(row["search"].get("repairs") == "none" for row in rows),
+            repairs=Counter(repair["kind"] for row in rows for repair in row["repairs"]),
+            failed=len(failures),
+            failures=failures[:SHOWN_FAILURES],
+        )
+
+    def add(self, other: "JobSummary") -> None:
+        """Count further documents in."""
+        self.documents += other.documents
+        self.sentences += other.sentences
+        self.lines += other.lines
+        self.as_written |= other.as_written
+        self.repairs += other.repairs
+        self.failed += other.failed
+        self.failures = (self.failures + other.failures)[:SHOWN_FAILURES]
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return vars(self) | {"repairs": dict(self.repairs)}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "JobSummary":
+        """From what `to_json` gave."""
+        failures = [(doc_id, reason) for doc_id, reason in values["failures"]]
+        return cls(**values | {"repairs": Counter(values["repairs"]), "failures": failures})
 
     @property
     def exit_code(self) -> int:
-        return 1 if self.failures else 0
+        return 1 if self.failed else 0
 
     def text(self) -> str:
         """The last line of the command, after a line for each of the first documents that failed."""
-        shown = [f"{doc_id}: {reason}" for doc_id, reason in self.failures[:SHOWN_FAILURES]]
-        if len(self.failures) > SHOWN_FAILURES:
-            shown.append(f"... and {len(self.failures) - SHOWN_FAILURES} more")
+        shown = [f"{doc_id}: {reason}" for doc_id, reason in self.failures]
+        if self.failed > len(shown):
+            shown.append(f"... and {self.failed - len(shown)} more")
         written = f", {self.lines} lines as written" if self.as_written else ""
         repairs = ", ".join(f"{count} {kind}" for kind, count in sorted(self.repairs.items())) or "none"
-        failed = f", {len(self.failures)} documents failed" if self.failures else ""
+        failed = f", {self.failed} documents failed" if self.failed else ""
         total = f"{self.documents} documents, {self.sentences} sentences{written}, repairs: {repairs}{failed}"
         return "\n".join([*shown, total])

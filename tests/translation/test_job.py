@@ -9,7 +9,10 @@ from support.tiny_models import WORDS, build, word_tokenizer
 from hf_docmt.translation.corpus import json_line, translate_corpus
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.groups import document_groups
+from hf_docmt.translation.interruption import Interruption
 from hf_docmt.translation.job import local_engine, run_job
+from hf_docmt.translation.job_output import open_output
+from hf_docmt.translation.progress import job_progress
 
 
 def rows_of(*documents):
@@ -42,7 +45,11 @@ def translator(monkeypatch):
 
 
 def run(rows, translator, path, **bounds):
-    summary = run_job(document_groups(rows, **bounds), local_engine(translator), path, lambda _, row: json_line(row))
+    """The summary of a job over these rows, and the rows that it wrote."""
+    with open_output(str(path), {"input": {}}) as output:
+        progress = job_progress(None, output.summary)
+        groups, engine = document_groups(rows, **bounds), local_engine(translator)
+        summary = run_job(groups, engine, output, lambda _, row: json_line(row), progress, Interruption())
     return summary, [json.loads(line) for line in path.read_text().splitlines()]
 
 
@@ -76,9 +83,9 @@ def test_faults_of_every_document_end_the_job(translator, tmp_path):
     for documents, count in (([bad], "the first document"), ([bad] * 3, "first 3 documents"), ([bad] * 99, "first 10")):
         with pytest.raises(ValueError, match=count + ".*'d0': scores are not finite"):
             run(rows_of(*documents), translator(), path, max_sentences=2)
-        assert not path.exists()
+        assert list(tmp_path.iterdir()) == []
     summary, written = run(rows_of(*[bad] * 9, ["w6"], *[bad] * 20), translator(), path, max_sentences=2)
-    assert len(summary.failures) == 29 and len(written) == 30 and written[9]["translation"] == ["w18"]
+    assert summary.failed == 29 and len(written) == 30 and written[9]["translation"] == ["w18"]
     assert summary.text().splitlines()[-2] == "... and 9 more"
 
 

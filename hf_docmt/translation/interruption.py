@@ -1,0 +1,50 @@
+"""Ctrl-C and SIGTERM while a job works."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+
+
+class Interrupted(KeyboardInterrupt):
+    """A job was asked to end by this signal. `exit_code` is that of a command which it ended: 130 or 143."""
+
+    def __init__(self, number: int, way_on: str = ""):
+        super().__init__(f"stopped by {NAMES[signal.Signals(number)]}" + f"; {way_on}" * bool(way_on))
+        self.number, self.exit_code = number, 128 + number
+
+
+class Interruption:
+    """Whether the job was asked to end. `check` raises `Interrupted`, in case an exception of the signal was lost."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+
+    def check(self) -> None:
+        """Raise `Interrupted` where a signal came."""
+        if self.number is not None:
+            raise Interrupted(self.number)
+
+    def receive(self, number: int, frame: object) -> None:
+        """Handler of the first signal; the next one ends the process at once."""
+        self.number = number
+        for one in NAMES:
+            signal.signal(one, signal.SIG_DFL)
+        raise Interrupted(number)
+
+
+@contextmanager
+def interruption() -> Iterator[Interruption]:
+    """Within the block the first Ctrl-C or SIGTERM raises `Interrupted`, in the main thread; the second one kills."""
+    state = Interruption()
+    if threading.current_thread() is not threading.main_thread():
+        yield state
+        return
+    before = {one: signal.signal(one, state.receive) for one in NAMES}
+    try:
+        yield state
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)

@@ -1,0 +1,52 @@
+"""What identifies a translation job: model, options, input and versions; a job goes on only where all are the same."""
+
+import hashlib
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from hf_docmt import __version__
+from hf_docmt.translation.group_translation import TranslationSettings
+
+MODEL_FILES = (
+    "config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*",
+    "*token*.json", "*vocab*", "merges.txt", "*.spm", "*.model", "*.py",
+)  # fmt: skip  # of a folder: what its translations follow from
+
+
+def job_identity(settings: TranslationSettings, input_path: Path | None, **options: Any) -> dict[str, Any]:
+    """What identifies a job, as JSON values; `options` are those that change its output besides the settings.
+
+    `input_path` None is an input that cannot be read again.
+    """
+    chosen = asdict(settings) | options
+    return {
+        "model": model_checksums(chosen.pop("model")),
+        "options": chosen,
+        "input": None if input_path is None else {"content": file_checksum(input_path)},
+        "versions": {"hf-docmt": __version__, "torch": torch.__version__, "transformers": transformers.__version__},
+    }
+
+
+def model_checksums(model: str) -> dict[str, str]:
+    """SHA-256 of each file of a model's folder that its translations follow from; of a Hub name its commit.
+
+    Empty where there is no such model, as loading it will say.
+    """
+    folder = Path(model)
+    if folder.is_dir():
+        found = {path for pattern in MODEL_FILES for path in folder.glob(pattern) if path.is_file()}
+        return {path.name: file_checksum(path) for path in sorted(found)}
+    try:
+        return {"commit": Path(transformers.utils.cached_file(model, "config.json")).parent.name}
+    except (OSError, ValueError):
+        return {}
+
+
+def file_checksum(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal digits."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

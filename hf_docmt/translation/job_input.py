@@ -1,0 +1,45 @@
+"""The documents of a translation job: one file, or standard input, read lazily."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from hf_docmt.data.readers import detect_format, get_reader, input_argument, iterate_documents
+from hf_docmt.files import STDIN
+from hf_docmt.translation.groups import Group, arriving_groups, document_groups
+
+
+class Size(NamedTuple):
+    """How many documents and sentences there are."""
+
+    documents: int
+    sentences: int
+
+
+class JobInput:
+    """Documents of one format, whose side in `source_lang` is read, from a file or `-`, standard input."""
+
+    def __init__(self, path: str, format: str, source_lang: str):
+        self.source_lang = source_lang
+        self.files = {input_argument(format): path}
+        self.format = detect_format(self.files) if format == "auto" else format
+        self.reader = get_reader(self.format)
+        self.path = None if path == STDIN else Path(path)  # None: can be read once, as it comes
+
+    def rows(self) -> Iterator[dict]:
+        """The rows of the document contract, one at a time; `DataError` when its turn comes for one that is broken."""
+        return iterate_documents(self.format, source_lang=self.source_lang, **self.files)
+
+    def size(self) -> Size | None:
+        """The size of a file, which is read and checked from its first to its last document; None for a pipe."""
+        if self.path is None:
+            return None
+        documents = sentences = 0
+        for row in self.rows():
+            documents += 1
+            sentences += len(row["translation"])
+        return Size(documents, sentences)
+
+    def groups(self, as_they_come: bool = False) -> Iterable[Group]:
+        """The documents in groups; `as_they_come`: those of a pipe without waiting for groups to be full."""
+        return arriving_groups(self.rows()) if as_they_come and self.path is None else document_groups(self.rows())
