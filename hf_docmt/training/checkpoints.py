@@ -1,8 +1,11 @@
-"""Checkpoints of a run: which are complete, which are kept, and the mean of their weights."""
+"""Checkpoints of a run: which are complete and whole, which are kept, and the mean of their weights."""
 
 import json
+import os
+import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,19 +13,48 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
+from hf_docmt.training.checkpoint_manifest import COMPLETE, DamagedCheckpointError, check_checkpoint, check_weights
+
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-COMPLETE = ".complete"  # written last: a checkpoint without it was interrupted while being saved
+ADAPTER, SHARDED_WEIGHTS = "adapter_model.safetensors", "pytorch_model_fsdp.bin"  # of peft; of FSDP, gathered
+DELETED = "deleted-"  # before the name of a checkpoint that is being deleted
+KEPT = 2  # last checkpoints that are kept for resuming: where the last is damaged, the one before it is used
 
 
 def checkpoint_steps(folder: str | Path) -> list[int]:
     """Updates after which a complete checkpoint was saved in `folder`, in order."""
-    complete = [file.parent for file in Path(folder).glob(f"checkpoint-*/{COMPLETE}")]
-    return sorted(int(checkpoint.name.removeprefix("checkpoint-")) for checkpoint in complete)
+    names = [file.parent.name for file in Path(folder).glob(f"checkpoint-*/{COMPLETE}")]
+    return sorted(int(name.removeprefix("checkpoint-")) for name in names if re.fullmatch(r"checkpoint-\d+", name))
 
 
 def checkpoint_path(folder: str | Path, step: int) -> Path:
     """The folder of one checkpoint, named as transformers names it."""
     return Path(folder) / f"checkpoint-{step}"
+
+
+def last_usable_checkpoint(folder: str | Path, needed: Callable[[int], Collection[Collection[str]]]) -> Path | None:
+    """The last complete checkpoint that is as it was written; None where no checkpoint is complete.
+
+    Damaged ones after it are named on standard error. `needed`: see `check_checkpoint`. Raises `ValueError` where there
+    are complete checkpoints and all are damaged.
+    """
+    damage = []
+    for step in reversed(checkpoint_steps(folder)):
+        checkpoint = checkpoint_path(folder, step)
+        try:
+            check_checkpoint(checkpoint, needed)
+        except DamagedCheckpointError as error:
+            damage.append(str(error))
+            continue
+        for problem in damage:
+            print(f"damaged checkpoint: {problem}; going on from {checkpoint}", file=sys.stderr)
+        return checkpoint
+    if damage:
+        raise ValueError(
+            f"no usable checkpoint in {folder}: {'; '.join(damage)}; restore one from a copy, or delete {folder} and "
+            "resume: training then starts from the beginning"
+        )
+    return None
 
 
 def steps_to_average(steps: Sequence[int], best: int | None, following: int) -> list[int]:
@@ -33,12 +65,24 @@ def steps_to_average(steps: Sequence[int], best: int | None, following: int) -> 
 
 
 def remove_unneeded(folder: str | Path, best: int | None, following: int) -> None:
-    """Delete the checkpoints that neither averaging nor resuming needs: all but those to average and the last."""
+    """Delete the checkpoints that neither averaging nor resuming needs: all but those to average and the last two."""
     steps = checkpoint_steps(folder)
-    needed = {*steps_to_average(steps, best, following), *steps[-1:]}
+    needed = {*steps_to_average(steps, best, following), *steps[-KEPT:]}
     for step in steps:
         if step not in needed:
-            shutil.rmtree(checkpoint_path(folder, step))
+            remove_checkpoint(checkpoint_path(folder, step))
+    for interrupted in Path(folder).glob(f"{DELETED}checkpoint-*"):
+        shutil.rmtree(interrupted)
+
+
+def remove_checkpoint(checkpoint: Path) -> None:
+    """Delete a checkpoint, if it is there, renamed first: what a kill leaves of it is no checkpoint for any reader."""
+    deleted = checkpoint.with_name(DELETED + checkpoint.name)
+    if deleted.exists():
+        shutil.rmtree(deleted)
+    if checkpoint.exists():
+        os.replace(checkpoint, deleted)
+        shutil.rmtree(deleted)
 
 
 @contextmanager
@@ -76,15 +120,29 @@ def read_weights(folder: str | Path) -> dict[str, torch.Tensor]:
     return weights
 
 
+def require_weights(folder: str | Path) -> None:
+    """Check the weights of a checkpoint that is to be averaged. Raises `ValueError` with the ways out."""
+    try:
+        check_weights(folder)
+    except DamagedCheckpointError as error:
+        raise ValueError(
+            f"{error}; restore the checkpoint from a copy, or delete {folder} and resume: the mean is then that of the "
+            "others"
+        ) from error
+
+
 def average_weights(folders: Iterable[str | Path]) -> dict[str, torch.Tensor]:
     """Mean of the weights of several checkpoints (Vaswani et al. 2017, section 6.1), summed in double precision.
 
     One checkpoint at a time is in memory. Returns tensors by name, in the precision of the first checkpoint; those that
-    are not floating point are its own. Raises `ValueError` where checkpoints do not hold the same tensors.
+    are not floating point are its own. Raises `ValueError` where checkpoints do not hold the same tensors, and for one
+    whose weights are not as they were written.
     """
     folders = [Path(folder) for folder in folders]
     if not folders:
         raise ValueError("no checkpoint to average; train at least until the first validation")
+    for folder in folders:
+        require_weights(folder)
     first = read_weights(folders[0])
     shapes = {name: tensor.shape for name, tensor in first.items()}
     total = {name: tensor.double() for name, tensor in first.items() if tensor.is_floating_point()}

@@ -4,7 +4,7 @@ import math
 import shutil
 import sys
 import time
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from hf_docmt.data.examples import Examples
 from hf_docmt.data.readers import read_documents
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.training.arguments import DocMTTrainingArguments, training_arguments
+from hf_docmt.training.checkpoint_manifest import sync
 from hf_docmt.training.checkpoints import (
     average_weights,
     checkpoint_path,
@@ -35,7 +36,7 @@ from hf_docmt.training.checkpoints import (
 from hf_docmt.training.initialization import build_model, load_origin, model_config, new_tokenizer, train_only
 from hf_docmt.training.recipe import Recipe
 from hf_docmt.training.recipe_sections import DecodingRecipe, TokenizerRecipe, TrainingRecipe
-from hf_docmt.training.run_folder import RECIPE, prepare_folder, write_facts
+from hf_docmt.training.run_folder import RECIPE, run_folder, write_facts
 from hf_docmt.training.stream_trainer import StreamTrainer
 from hf_docmt.training.trainer import DocMTTrainer
 
@@ -60,9 +61,15 @@ def train(recipe: Recipe, resume: bool = False) -> Path:
     output = Path(recipe.output_dir)
     arguments = training_arguments(recipe)  # joins the group of processes
     processes = PartialState()
-    if processes.is_main_process:
-        prepare_folder(output, recipe, resume)
-    processes.wait_for_everyone()
+    with run_folder(output, recipe, resume) if processes.is_main_process else nullcontext():
+        processes.wait_for_everyone()
+        _train(recipe, arguments, resume)
+        processes.wait_for_everyone()
+    return output
+
+
+def _train(recipe: Recipe, arguments: DocMTTrainingArguments, resume: bool) -> None:
+    output, processes = Path(recipe.output_dir), PartialState()
     documents = {part: read_part(recipe, part) for part in ("train", "validation")}
     model, tokenizer = load_origin(recipe.init_from) if recipe.init_from else (None, None)
     try:
@@ -73,22 +80,22 @@ def train(recipe: Recipe, resume: bool = False) -> Path:
         if processes.is_main_process and not resume:
             shutil.rmtree(output)  # with what this call has written, so that the next one can start
         raise
-    earlier_steps = checkpoint_steps(arguments.output_dir)
-    start = time.monotonic()
-    if not (earlier_steps and is_finished(last_state(arguments.output_dir))):
+    start, checkpoints = time.monotonic(), arguments.output_dir
+    checkpoint = trainer.last_checkpoint()
+    resumed = last = saved_state(checkpoint) if checkpoint else None
+    if last is None or not is_finished(last):
         with redirect_stdout(sys.stderr):  # trackers print
-            trainer.train(resume_from_checkpoint=bool(earlier_steps))
+            trainer.train(resume_from_checkpoint=checkpoint)
+        last = None
     if processes.is_main_process:
-        state = last_state(arguments.output_dir)
-        averaged = save_average(recipe, trainer.accelerator.unwrap_model(trainer.model), state, arguments.output_dir)
+        state = last or saved_state(checkpoint_path(checkpoints, checkpoint_steps(checkpoints)[-1]))
+        averaged = save_average(recipe, trainer.accelerator.unwrap_model(trainer.model), state, checkpoints)
         session = {
             "seconds": round(time.monotonic() - start, 1),
-            "resumed_from_step": earlier_steps[-1] if earlier_steps else None,
+            "resumed_from_step": resumed and resumed.global_step,
             "averaged_steps": averaged,
         }
         write_facts(output, session | training_facts(trainer, state))
-    processes.wait_for_everyone()
-    return output
 
 
 def read_part(recipe: Recipe, part: str) -> Dataset:
@@ -143,6 +150,7 @@ def make_trainer(
         data_collator=architecture.collator(config, tokenizer, context_discount=recipe.training.context_discount),
         processing_class=tokenizer,
         new_parameters=new_parameters,
+        data_name=f"data.train ({', '.join(str(v) for name, v in recipe.data.train.items() if name != 'format')})",
         callbacks=[EarlyStoppingCallback(patience)] if patience else None,
     )
 
@@ -153,10 +161,9 @@ def with_augmentation(examples: Examples, tokenizer, recipe: Recipe) -> Examples
     return AugmentedExamples(examples, tokenizer, **options, seed=recipe.seed) if any(options.values()) else examples
 
 
-def last_state(checkpoints: str | Path) -> TrainerState:
-    """What the trainer knew when it saved the last complete checkpoint."""
-    folder = checkpoint_path(checkpoints, checkpoint_steps(checkpoints)[-1])
-    return TrainerState.load_from_json(str(folder / "trainer_state.json"))
+def saved_state(checkpoint: str | Path) -> TrainerState:
+    """What the trainer knew when it saved a checkpoint."""
+    return TrainerState.load_from_json(str(Path(checkpoint) / "trainer_state.json"))
 
 
 def is_finished(state: TrainerState) -> bool:
@@ -171,6 +178,8 @@ def save_average(recipe: Recipe, model: PreTrainedModel, state: TrainerState, ch
     model.load_state_dict(weights, strict=False)
     with explain_write_errors(recipe.output_dir):
         model.save_pretrained(recipe.output_dir)
+        for file in Path(recipe.output_dir).iterdir():
+            sync(file)
     return steps
 
 

@@ -1,37 +1,116 @@
 """The folder of a training run: in use or not, resumable or not, and the files that say so."""
 
+import errno
 import json
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from hf_docmt.files import write_text
 from hf_docmt.training.recipe import Recipe, load_recipe
 
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
 RECIPE, FACTS = "recipe.yaml", "training.json"  # the latter is written last: with it the run is finished
+LOCK = "run.lock"  # there while a run trains, and after one that was killed
 
 
-def prepare_folder(output: Path, recipe: Recipe, resume: bool) -> None:
-    """Make the output folder, or check that the run in it has this recipe and can go on.
+@contextmanager
+def run_folder(output: Path, recipe: Recipe, resume: bool) -> Iterator[None]:
+    """The output folder, locked while the block runs: made, or checked that the run in it can go on with this recipe.
 
     Raises `ValueError` for a folder in use, and for one without a run that `resume` could go on with.
     """
+    if output.exists() and not output.is_dir():
+        raise ValueError(f"output_dir: {output} exists and is not an empty folder; choose another one")
     if not resume:
-        if output.exists() and (not output.is_dir() or any(output.iterdir())):
-            raise ValueError(
-                f"output_dir: {output} exists and is not an empty folder; choose another one, delete it, or resume the "
-                "run in it"
-            )
         output.mkdir(parents=True, exist_ok=True)
-        return
+    elif not output.is_dir():
+        raise ValueError(
+            f"output_dir: {output} has no run to resume ({RECIPE} is missing); start without resume, or give "
+            "output_dir=FOLDER if it was moved"
+        )
+    with folder_lock(output):
+        if resume:
+            _check_resumable(output, recipe)
+        else:
+            _check_empty(output)
+        yield
+
+
+@contextmanager
+def folder_lock(folder: Path) -> Iterator[None]:
+    """A lock on a folder while the block runs, the file `run.lock`. Raises `ValueError` while another process has it.
+
+    The system releases it when the process ends, however it ends. On a network file system it works where that passes
+    locks on (NFS does by default, some mounts are `nolock`); where there are none, that is said on standard error.
+    """
+    path = folder / LOCK
+    with _open_locked(path) as file:
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}")
+        file.flush()
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _open_locked(path: Path):
+    while True:
+        file = path.open("a+", encoding="utf-8")
+        try:
+            if fcntl is not None:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EAGAIN):
+                file.seek(0)
+                holder = file.read() or "another process"
+                file.close()
+                raise ValueError(
+                    f"output_dir: {path.parent} is in use: {holder} trains in it; wait for it or stop it, or choose "
+                    "another folder"
+                ) from error
+            print(f"{path} cannot be locked ({error}): start no second run in this folder", file=sys.stderr)
+        if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            return file
+        file.close()  # its holder has finished and deleted it
+
+
+def _check_empty(output: Path) -> None:
+    others = [entry for entry in output.iterdir() if entry.name != LOCK]
+    if others:
+        way_out = "or resume the run in it" if (output / RECIPE).is_file() else "it has no run that can be resumed"
+        raise ValueError(
+            f"output_dir: {output} exists and is not an empty folder; choose another one, delete it, {way_out}"
+        )
+
+
+def _check_resumable(output: Path, recipe: Recipe) -> None:
     if (output / FACTS).exists():
         raise ValueError(f"output_dir: the run in {output} is finished; choose another folder for a new one")
     if not (output / RECIPE).is_file():
-        raise ValueError(f"output_dir: {output} has no run to resume ({RECIPE} is missing); start without resume")
-    changed = _differences(load_recipe(output / RECIPE).to_dict(), recipe.to_dict())
+        raise ValueError(
+            f"output_dir: {output} has no run to resume ({RECIPE} is missing): if one was interrupted there before "
+            "training began, delete the folder and start without resume"
+        )
+    there, here = load_recipe(output / RECIPE).to_dict(), recipe.to_dict()
+    changed = _differences(there | {"output_dir": here["output_dir"]}, here)
     if changed:
         raise ValueError(
             f"output_dir: the run in {output} has another recipe: {'; '.join(changed)}; resume with {output / RECIPE}"
         )
+    if there != here:  # the folder was moved
+        recipe.save(output / RECIPE)
+    for unfinished in [*output.glob(f".{RECIPE}.*"), *output.glob(f".{FACTS}.*")]:
+        unfinished.unlink()  # left by a kill
 
 
 def write_facts(output: Path, facts: dict[str, Any]) -> None:

@@ -100,6 +100,13 @@ class StreamTrainer(DocMTTrainer):
 
     # Checkpoints
 
+    def checkpoint_files(self, processes: int) -> list[tuple[str, ...]]:
+        return super().checkpoint_files(processes) + [(f"memory_{rank}.pt",) for rank in range(processes)]
+
+    def steps_per_epoch(self, processes: int) -> int | None:
+        """None: a process goes on with the memory of its own rows."""
+        return None
+
     def _save_rng_state(self, output_dir: str) -> None:
         super()._save_rng_state(output_dir)
         by_side = {name.removesuffix("_memory"): memory for name, memory in self.memory.items()}

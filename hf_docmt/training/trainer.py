@@ -3,27 +3,21 @@
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate.utils import gather_object
 from torch.utils.data import DataLoader, Dataset
 from tqdm.auto import tqdm
-from transformers import PrinterCallback, ProgressCallback, Seq2SeqTrainer
+from transformers import PrinterCallback, ProgressCallback
 from transformers.trainer_utils import EvalLoopOutput
 
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
-from hf_docmt.training.checkpoints import (
-    COMPLETE,
-    checkpoint_path,
-    checkpoint_steps,
-    explain_write_errors,
-    remove_unneeded,
-)
+from hf_docmt.training.durable_trainer import DurableTrainer
+from hf_docmt.training.update_batches import RegroupedBatches
 
 
-class DocMTTrainer(Seq2SeqTrainer):
+class DocMTTrainer(DurableTrainer):
     """`Seq2SeqTrainer` for documents, configured by `DocMTTrainingArguments`.
 
         architecture = registry.get("concat")
@@ -39,8 +33,8 @@ class DocMTTrainer(Seq2SeqTrainer):
     model's own, divided by the number of target tokens of the whole update: all accumulated batches of all processes.
     `new_parameters` are names of parameters that learn at `args.new_learning_rate`.
 
-    Resuming (`train(resume_from_checkpoint=True)`) takes the last complete checkpoint and gives the same losses as
-    training without a break; a run killed while it saves loses that checkpoint only.
+    Resuming (`train(resume_from_checkpoint=True)`, see `DurableTrainer`) takes the last usable checkpoint and gives the
+    same losses as training without a break; a run killed while it saves loses that checkpoint only.
     """
 
     def __init__(self, *args, new_parameters: Iterable[str] = (), **kwargs):
@@ -57,16 +51,21 @@ class DocMTTrainer(Seq2SeqTrainer):
 
     def get_train_dataloader(self) -> DataLoader:
         """Batches of this process: the sampler distributes them over processes, so accelerate must not do it again."""
-        sampler = TokenBudgetBatchSampler(
-            self.train_dataset.side_lengths,
-            self.args.max_tokens,
-            seed=self.args.seed,
-            rank=self.args.process_index,
-            world_size=self.args.world_size,
-        )
+        rank, processes = self.args.process_index, self.args.world_size
+        if self.batch_processes == processes:
+            sampler = self._train_sampler(rank, processes)
+        else:
+            sampler = RegroupedBatches(self._train_sampler(0, self.batch_processes), rank, processes)
         if hasattr(self.train_dataset, "set_epoch"):
             sampler = EpochSampler(sampler, self.train_dataset)
         return self._loader(self.train_dataset, sampler)
+
+    def _train_sampler(self, rank: int, processes: int) -> TokenBudgetBatchSampler:
+        lengths, budget = self.train_dataset.side_lengths, self.args.max_tokens
+        return TokenBudgetBatchSampler(lengths, budget, seed=self.args.seed, rank=rank, world_size=processes)
+
+    def steps_per_epoch(self, processes: int) -> int | None:
+        return len(self._train_sampler(0, processes))
 
     def get_eval_dataloader(self, eval_dataset=None) -> DataLoader:
         """Batches of this process: no example is in two processes, so that numbers of batches may differ by one."""
@@ -140,46 +139,6 @@ class DocMTTrainer(Seq2SeqTrainer):
         if self.args.stop_on == "undiscounted":
             batch = {name: tensor for name, tensor in batch.items() if name != "label_weights"}
         return self.model(**batch, num_items_in_batch=1).loss.item()
-
-    def train(self, resume_from_checkpoint: str | bool | None = None, **kwargs):
-        """As `Seq2SeqTrainer.train`; `True` is the last checkpoint that was saved completely."""
-        if resume_from_checkpoint is True:
-            steps = checkpoint_steps(self.args.output_dir)
-            if not steps:
-                raise ValueError(f"{self.args.output_dir}: no complete checkpoint to resume from; start the run anew")
-            resume_from_checkpoint = str(checkpoint_path(self.args.output_dir, steps[-1]))
-        if resume_from_checkpoint:
-            self._check_processes(resume_from_checkpoint)
-        return super().train(resume_from_checkpoint, **kwargs)
-
-    def _check_processes(self, checkpoint: str) -> None:
-        """Raise `ValueError` for another number of processes than before, whose batches would be others."""
-        complete = Path(checkpoint) / COMPLETE
-        before = int(complete.read_text() or 1) if complete.is_file() else self.args.world_size
-        if before != self.args.world_size:
-            raise ValueError(
-                f"{checkpoint} was written by a run of {before} processes, this one has {self.args.world_size}; resume "
-                f"with {before}"
-            )
-
-    def _issue_warnings_after_load(self, load_result) -> None:
-        """Tied weights are saved once; their other names are no missing keys."""
-        load_result.missing_keys[:] = [
-            name for name in load_result.missing_keys if name not in self.model.all_tied_weights_keys
-        ]
-        super()._issue_warnings_after_load(load_result)
-
-    def _save_checkpoint(self, model, trial) -> None:
-        """Save, mark as complete, then delete what is no longer needed: a failure leaves the earlier checkpoints."""
-        folder = checkpoint_path(self.args.output_dir, self.state.global_step)
-        if self.args.should_save:
-            (folder / COMPLETE).unlink(missing_ok=True)
-        with explain_write_errors(folder):
-            super()._save_checkpoint(model, trial)
-        self.accelerator.wait_for_everyone()
-        if self.args.should_save:
-            (folder / COMPLETE).write_text(str(self.args.world_size))
-            remove_unneeded(self.args.output_dir, self.state.best_global_step, self.args.average)
 
 
 class EpochSampler:

@@ -108,12 +108,6 @@ def test_resume_after_an_interruption(corpus, tmp_path, monkeypatch):
             train(recipe)
     with pytest.raises(ValueError, match="training.max_tokens is 1000 there, 900 here; resume with"):
         train(parse_recipe(recipe_mapping(corpus, tmp_path / "broken", max_tokens=900)), resume=True)
-    mark = tmp_path / "broken" / "checkpoints" / "checkpoint-6" / ".complete"
-    assert mark.read_text() == "1"
-    mark.write_text("2")
-    with pytest.raises(ValueError, match="written by a run of 2 processes, this one has 1; resume with 2"):
-        train(recipe, resume=True)
-    mark.write_text("1")
     resumed = train(recipe, resume=True)
     assert facts(resumed)["resumed_from_step"] == 6 and facts(straight)["resumed_from_step"] is None
     assert same_course(straight, resumed)

@@ -1,0 +1,197 @@
+"""A trainer whose checkpoints are whole on the disk, and which resumes from the last one that is."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from accelerate.utils import broadcast_object_list
+from transformers import Seq2SeqTrainer, TrainerCallback, set_seed
+from transformers.trainer import OPTIMIZER_NAME, OPTIMIZER_NAME_BIN, SCHEDULER_NAME, TRAINER_STATE_NAME
+
+from hf_docmt.training.checkpoint_manifest import Manifest, check_checkpoint, read_manifest, write_manifest
+from hf_docmt.training.checkpoints import (
+    ADAPTER,
+    INDEX,
+    SHARDED_WEIGHTS,
+    WEIGHTS,
+    checkpoint_path,
+    explain_write_errors,
+    last_usable_checkpoint,
+    remove_checkpoint,
+    remove_unneeded,
+    require_weights,
+)
+from hf_docmt.training.update_batches import accumulation_for
+
+
+class DurableTrainer(Seq2SeqTrainer):
+    """`Seq2SeqTrainer` with checkpoints that survive kills, power cuts and damage.
+
+    A checkpoint is marked as complete by a manifest when all of it is on the disk; those that are no longer needed are
+    deleted after that, the last two are kept. Resuming (`train(resume_from_checkpoint=True)`) takes the last one whose
+    files are as they were written, and needs all of them: weights, optimizer, scheduler, random state, trainer state.
+
+    A run may go on with another number of processes where every update can have the same batches as before, so that
+    it equals one with the old number up to rounding and the random numbers of dropout; else it is refused. Other
+    training data (`train_dataset.fingerprint`, if there is one) are refused, too; `data_name` names them in the error.
+    """
+
+    def __init__(self, *args, data_name: str = "train_dataset", **kwargs):
+        super().__init__(*args, **kwargs)
+        self.data_name = data_name
+        self.batch_processes = self.args.world_size  # that batches are made for; another after resuming with others
+        self._checked: str | None = None  # checkpoint that was found to be whole
+        self._data: str | None = None
+        self.add_callback(BestCheckpointOfFolder)
+
+    # Resuming
+
+    def train(self, resume_from_checkpoint: str | bool | None = None, **kwargs):
+        """As `Seq2SeqTrainer.train`; `True` is the last usable checkpoint.
+
+        Raises `ValueError` for a damaged checkpoint, other training data, and a number of processes that cannot go on.
+        """
+        if resume_from_checkpoint is True:
+            resume_from_checkpoint = self.last_checkpoint()
+            if resume_from_checkpoint is None:
+                raise ValueError(f"{self.args.output_dir}: no complete checkpoint to resume from; start the run anew")
+        elif resume_from_checkpoint and resume_from_checkpoint != self._checked:
+            self._check(resume_from_checkpoint)
+        self._checked = None
+        return super().train(resume_from_checkpoint, **kwargs)
+
+    def last_checkpoint(self) -> str | None:
+        """The last usable checkpoint, found by the main process; None where none is complete. Raises as `train`."""
+        found = self._in_main_process(self._find_checkpoint)
+        if found is not None:
+            self._adopt(found)
+        return found
+
+    def checkpoint_files(self, processes: int) -> list[tuple[str, ...]]:
+        """What a checkpoint of so many processes must have, one file of each tuple."""
+        fsdp = self.is_fsdp_enabled
+        ranks = [""] if processes == 1 else [f"_{rank}" for rank in range(processes)]
+        return [
+            (SHARDED_WEIGHTS,) if fsdp else (WEIGHTS, INDEX, ADAPTER),
+            (OPTIMIZER_NAME_BIN if fsdp else OPTIMIZER_NAME,),
+            (SCHEDULER_NAME,),
+            (TRAINER_STATE_NAME,),
+            *((f"rng_state{rank}.pth",) for rank in ranks),
+        ]
+
+    def steps_per_epoch(self, processes: int) -> int | None:
+        """Batches of a process in an epoch of a run with so many; None where they are not shared in another way."""
+        return None
+
+    def _find_checkpoint(self) -> str | None:
+        checkpoint = last_usable_checkpoint(self.args.output_dir, self.checkpoint_files)
+        return None if checkpoint is None else str(checkpoint)
+
+    def _check(self, checkpoint: str) -> None:
+        self._in_main_process(lambda: check_checkpoint(checkpoint, self.checkpoint_files).processes)
+        self._adopt(checkpoint)
+
+    def _adopt(self, checkpoint: str) -> None:
+        """Check that the run of a checkpoint can go on here, with the batches it had in every update."""
+        manifest = read_manifest(checkpoint)
+        here = self._in_main_process(lambda: self.data_fingerprint)
+        if manifest.data and here and manifest.data != here:
+            raise ValueError(
+                f"{self.data_name}: not the training data of {checkpoint} (fingerprint {manifest.data[:12]} there, "
+                f"{here[:12]} here); restore the files of then, or start a new run in another folder"
+            )
+        before, now = manifest.batch_processes, self.args.world_size
+        accumulation = manifest.accumulation or self.args.gradient_accumulation_steps
+        if before != now:
+            steps = self.steps_per_epoch(before)
+            try:
+                if steps is None:
+                    raise ValueError("each of them has a state of its own")
+                self.args.gradient_accumulation_steps = accumulation_for(now, before, accumulation, steps)
+            except ValueError as error:
+                raise ValueError(
+                    f"{checkpoint} was written by a run of {before} processes, this one has {now}, and {error}; resume "
+                    f"with {before}"
+                ) from error
+            self.batch_processes = before
+        if manifest.processes != now and self.is_world_process_zero():
+            print(
+                f"{checkpoint} was saved by {manifest.processes} processes, now there are {now}: every update has the "
+                "same batches, dropout has other random numbers",
+                file=sys.stderr,
+            )
+        self._checked = checkpoint
+
+    @property
+    def data_fingerprint(self) -> str | None:
+        """That of the training data, of data that have one."""
+        if self._data is None:
+            self._data = getattr(self.train_dataset, "fingerprint", None)
+        return self._data
+
+    def _in_main_process(self, find: Callable[[], Any]) -> Any:
+        """What `find` returns in the main process, for all; an error there is one everywhere."""
+        answer = [None, None]
+        if self.is_world_process_zero():
+            try:
+                answer = [find(), None]
+            except ValueError as error:
+                answer = [None, str(error)]
+        found, problem = broadcast_object_list(answer)
+        if problem is not None:
+            raise ValueError(problem)
+        return found
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        if checkpoint is not None and read_manifest(checkpoint).processes != self.args.world_size:
+            set_seed(self.args.seed + self.state.global_step)
+        else:
+            super()._load_rng_state(checkpoint)
+
+    def _issue_warnings_after_load(self, load_result) -> None:
+        """Tied weights are saved once; their other names are no missing keys."""
+        load_result.missing_keys[:] = [
+            name for name in load_result.missing_keys if name not in self.model.all_tied_weights_keys
+        ]
+        super()._issue_warnings_after_load(load_result)
+
+    def _load_best_model(self) -> None:
+        require_weights(self.state.best_model_checkpoint)
+        super()._load_best_model()
+
+    # Saving
+
+    def _save_checkpoint(self, model, trial) -> None:
+        """Save, mark as complete, then delete what is no longer needed: a failure leaves the earlier checkpoints."""
+        folder = checkpoint_path(self.args.output_dir, self.state.global_step)
+        with explain_write_errors(folder):
+            if self.args.should_save:
+                remove_checkpoint(folder)  # what an interrupted run has left, or a damaged one
+            self.accelerator.wait_for_everyone()
+            super()._save_checkpoint(model, trial)
+            self.accelerator.wait_for_everyone()
+            if self.args.should_save:
+                self._save_state_without_path(folder)
+                write_manifest(folder, self._manifest())
+                remove_unneeded(self.args.output_dir, self.state.best_global_step, self.args.average)
+
+    def _manifest(self) -> Manifest:
+        processes, batches = self.args.world_size, self.args.world_size * self.args.gradient_accumulation_steps
+        accumulation = batches // self.batch_processes
+        return Manifest(processes, self.batch_processes, accumulation, data=self.data_fingerprint)
+
+    def _save_state_without_path(self, folder: Path) -> None:
+        """The path of the best checkpoint follows from its step, also in a folder that was moved."""
+        path, self.state.best_model_checkpoint = self.state.best_model_checkpoint, None
+        self.state.save_to_json(str(folder / TRAINER_STATE_NAME))
+        self.state.best_model_checkpoint = path
+
+
+class BestCheckpointOfFolder(TrainerCallback):
+    """Finds the best checkpoint of a resumed run by its step."""
+
+    def on_train_begin(self, args, state, control, **kwargs) -> None:
+        if state.best_global_step:
+            path = checkpoint_path(args.output_dir, state.best_global_step)
+            state.best_model_checkpoint = str(path) if path.is_dir() else None
