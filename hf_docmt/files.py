@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import re
 import shutil
 import stat
 import sys
@@ -20,6 +21,7 @@ STDOUT = "-"
 LINE_LIMIT_VARIABLE = "HF_DOCMT_MAX_LINE_MIB"
 MAX_LINE_MIB = 64  # unless the variable of the environment says otherwise
 MAX_PACKING_RATIO, MIN_PACKING_BYTES = 200, 1 << 28  # beyond both, a gzip file is taken for a bomb; text packs 3 to 30
+HUB_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*")
 BOM = b"\xef\xbb\xbf"
 
 
@@ -114,15 +116,35 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
     if str(path) == STDIN:
         yield sys.stdin.buffer
         return
-    path = Path(path)
-    if not path.is_file():
-        problem = "is a folder" if path.is_dir() else "does not exist"
-        raise DataError(f"{path}: the file {problem}; check the path (relative paths start at {Path.cwd()})")
+    path = check_file(path)
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         try:
             yield cast(BinaryIO, file)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise DataError(f"{path}: broken or truncated gzip file ({error}); fetch it again") from error
+
+
+def check_file(path: str | Path) -> Path:
+    """The path of a file that is there; DataError for a folder and for nothing."""
+    path = Path(path)
+    if not path.is_file():
+        problem = "is a folder" if path.is_dir() else "does not exist"
+        raise DataError(f"{path}: the file {problem}; check the path (relative paths start at {Path.cwd()})")
+    return path
+
+
+def check_hub_name(path: str | Path, what: str) -> None:
+    """DataError for what looks like a folder and is not there, before the Hub is asked for it by this name.
+
+    A name on the Hub is `name` or `owner/name`. `what` is what is looked for, such as "model".
+    """
+    name, path = str(path), Path(path)  # a Path has lost ./
+    in_a_folder = path.parent != Path() and path.parent.is_dir()
+    if not path.exists() and (in_a_folder or not HUB_NAME.fullmatch(name)):
+        raise DataError(
+            f"{name}: no such folder, and so no {what}; check the path (relative paths start at {Path.cwd()}), or give "
+            "a name on the Hub, owner/name"
+        )
 
 
 def display_path(path: str | Path) -> str:

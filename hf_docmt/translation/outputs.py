@@ -5,6 +5,7 @@ from collections.abc import Callable
 from hf_docmt.data.readers import Reader
 from hf_docmt.data.readers.row_layouts import TEXT_LINES
 from hf_docmt.data.readers.running_text import join_text
+from hf_docmt.data.readers.wmt_jsonl import KEPT
 from hf_docmt.translation.corpus import json_line, plain_lines
 
 Render = Callable[[dict, dict], str]
@@ -49,4 +50,11 @@ def document_text(document: dict, result: dict) -> str:
     return join_text(result["translation"], document[TEXT_LINES])
 
 
-RENDERERS: dict[str, Render] = {"jsonl": json_row, "lines": plain_row}
+def hypothesis_row(document: dict, result: dict) -> str:
+    """A line of a system's output as WMT's general task collects them: ids, languages and `hypothesis`."""
+    known = {name: document[name] for name in KEPT if document.get(name) is not None}
+    failed = {"error": result["error"]} if "error" in result else {}
+    return json_line({"doc_id": result["doc_id"], **known, "hypothesis": document_text(document, result), **failed})
+
+
+RENDERERS: dict[str, Render] = {"jsonl": json_row, "lines": plain_row, "wmt_jsonl": hypothesis_row}

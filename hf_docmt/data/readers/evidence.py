@@ -50,7 +50,7 @@ class Sample:
     @cached_property
     def head(self) -> bytes:
         """The first bytes, unpacked, without a byte order mark; they stay readable on standard input."""
-        if self.path is None:
+        if self.path is None or Path(self.path).is_dir():
             return b""
         if self.is_stdin:
             head = sys.stdin.buffer.peek(HEAD_BYTES)  # type: ignore[union-attr]  # a BufferedReader
@@ -62,7 +62,7 @@ class Sample:
     def first_line(self) -> str:
         """The first line without its end; of standard input only what stands in `head`."""
         line = self.head.split(b"\n")[0]
-        if len(line) == len(self.head) and self.path is not None and not self.is_stdin:
+        if len(line) == len(self.head) > 0 and self.path is not None and not self.is_stdin:
             with open_bytes(self.path) as file:
                 line = file.readline().removeprefix(BOM)
         return line.decode("utf-8", errors="replace").rstrip("\r\n")

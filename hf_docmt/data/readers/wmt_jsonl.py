@@ -1,0 +1,104 @@
+"""Test sets in JSON lines, one document of running text a line, as WMT's general task has since 2025."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from hf_docmt.data.documents import check_unicode, make_row
+from hf_docmt.data.language_codes import primary_language
+from hf_docmt.data.readers.evidence import Evidence, Sample
+from hf_docmt.data.readers.reader import Reader
+from hf_docmt.data.readers.row_layouts import TEXT_LINES
+from hf_docmt.data.readers.running_text import sentence_splitter, split_text
+from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines
+
+TEXT_KEYS = ("src_text", "source_doc")  # of the sets, and of the blind set of 2026
+TEXT_KEY = re.compile(rb'[{,]\s*"(' + "|".join(TEXT_KEYS).encode() + rb')"\s*:')
+KEPT = ("collection_id", "dataset_id", "src_lang", "tgt_lang", "domain")
+
+
+class WmtJsonlReader(Reader):
+    """`{"doc_id", "src_lang", "tgt_lang", "src_text", "refs", ...}`, the text of a whole document in one string.
+
+    A file has many pairs of languages: read are the rows of the source language and of `tgt_lang`, a code of the set
+    such as `de_DE`, or its language alone where the set has it once; without it the one of the target side, or the only
+    one there is. To be translated, the text is split into sentences, and `text_lines` says how many stand on each of
+    its lines. With a target language, lines are the sentences, since source and reference agree in these only; it is
+    the reference `translator` of `refs`, or the one that is alone.
+    """
+
+    name = "wmt_jsonl"
+    output_format = "wmt_jsonl"
+
+    def recognize(self, sample: Sample) -> Evidence:
+        found = sample.argument == "path" and TEXT_KEY.search(sample.head)
+        return Evidence.NAME_AND_BYTES if found else Evidence.NONE
+
+    def read(
+        self, languages: list[str], path: str | Path, tgt_lang: str | None = None, translator: str | None = None
+    ) -> Iterator[tuple[str, dict]]:
+        wanted = tgt_lang or (languages[1] if len(languages) == 2 else None)
+        split = sentence_splitter(languages[0]) if len(languages) == 1 else None
+        code, others = None, set()
+        for number, line in read_lines(path):
+            location = location_of(path, number)
+            row = _checked(location, parse_json(line, path, number))
+            pair = row.get("src_lang"), row.get("tgt_lang")
+            if not _is_pair(pair, languages[0], wanted):
+                others.add(pair)
+                continue
+            code = code or pair[1]
+            if pair[1] != code:
+                raise DataError(
+                    f"{location}: the file has documents for {code!r} and {pair[1]!r}; choose one with tgt_lang="
+                )
+            yield location, _text_row(location, row, split, languages, translator)
+        if code is None:
+            found = ", ".join(sorted({f"{one}-{two}" for one, two in others}))
+            asked = f"{languages[0]}-{wanted}" if wanted else languages[0]
+            raise DataError(f"{display_path(path)}: no documents for {asked}, there are {found}; correct the languages")
+
+
+def _checked(location: str, row: object) -> dict:
+    if not isinstance(row, dict):
+        raise DataError(f"{location}: a JSON object is needed, got {type(row).__name__}; write one document a line")
+    text = next((row[key] for key in TEXT_KEYS if key in row), None)
+    for name, value in {"doc_id": row.get("doc_id"), "tgt_lang": row.get("tgt_lang"), "src_text": text}.items():
+        if not isinstance(value, str) or not value:
+            raise DataError(f"{location}: {name!r} is missing or no string, got {value!r:.60}; every document has one")
+    return row | {"src_text": text}
+
+
+def _is_pair(pair: tuple, source_lang: str, tgt_lang: str | None) -> bool:
+    """Whether a row is of these languages; one without a source language is of any."""
+    source, target = pair
+    if source is not None and primary_language(str(source)) != primary_language(source_lang):
+        return False
+    return tgt_lang in (None, target, primary_language(target))
+
+
+def _text_row(location: str, row: dict, split, languages: list[str], translator: str | None) -> dict:
+    columns = {key: row[key] for key in KEPT if isinstance(row.get(key), str)}
+    doc_id, text = row["doc_id"], row["src_text"]
+    check_unicode(location, f"document {doc_id!r}", text)
+    if len(languages) == 1:
+        sentences, lines = split_text(text, split)
+        return make_row(location, doc_id, sentences, None, languages, **columns, **{TEXT_LINES: lines})
+    reference = _reference(location, doc_id, row.get("refs"), translator)
+    source, target = ([line.strip() for line in side.split("\n")] for side in (text, reference))
+    return make_row(location, doc_id, source, target, languages, **columns)
+
+
+def _reference(location: str, doc_id: str, references: object, translator: str | None) -> str:
+    found = references if isinstance(references, dict) else {}
+    if translator is None and len(found) == 1:
+        translator = next(iter(found))
+    chosen = found.get(translator)
+    text = chosen.get("ref") if isinstance(chosen, dict) else chosen
+    if not isinstance(text, str):
+        names = ", ".join(map(repr, found)) or "none"
+        raise DataError(
+            f"{location}: document {doc_id!r} has the references {names}, got translator {translator!r}; choose one of "
+            "them with translator=, or read the source side only"
+        )
+    return text
