@@ -12,7 +12,7 @@ _trusted: ContextVar[bool] = ContextVar("trust_remote_code", default=False)
 
 
 @contextmanager
-def trust_remote_code() -> Iterator[None]:
+def trust_remote_code(trusted: bool = True) -> Iterator[None]:
     """Inside, tokenizers may run the code of their folder: that of `docmt --trust-remote-code COMMAND`.
 
     Models of this package never need it; their classes are the package's own, whatever `auto_map` names.
@@ -20,11 +20,16 @@ def trust_remote_code() -> Iterator[None]:
     >>> with trust_remote_code():
     ...     model, tokenizer = load_model("runs/concat")
     """
-    token = _trusted.set(True)
+    token = _trusted.set(trusted)
     try:
         yield
     finally:
         _trusted.reset(token)
+
+
+def is_trusted() -> bool:
+    """Whether tokenizers may run the code of their folder here; a process that is started has to be told."""
+    return _trusted.get()
 
 
 def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:

@@ -1,0 +1,70 @@
+"""Several workers for one job: groups go to whoever is free, and their rows come out in the groups' order."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from hf_docmt.translation.groups import Group
+
+AHEAD = 4  # groups for each worker that are taken in before the first of them is given out; bounds the memory
+MAX_LOSSES = 3  # workers that one group may end before the job does
+
+
+class WorkerPool(Protocol):
+    """Workers that translate a group at a time."""
+
+    size: int  # number of workers at the start
+
+    def has_idle(self) -> bool:
+        """Whether a worker can take a group now."""
+        ...
+
+    def submit(self, group: Group) -> None:
+        """Give a group to an idle worker."""
+        ...
+
+    def wait(self) -> list[tuple[Group, list[dict] | None]]:
+        """Wait for workers; groups with their rows, or with None where the worker was lost before it had them.
+
+        Raises what a translator raised, and `ChildProcessError` where no worker is left.
+        """
+        ...
+
+
+def translate_in_order(groups: Iterable[Group], pool: WorkerPool) -> Iterator[list[dict]]:
+    """The result rows of each group, in the groups' order.
+
+    A group whose worker was lost (killed, out of memory, its machine gone) is given to another one, before all others;
+    so its time is lost and nothing else. Raises `ChildProcessError` for a group that lost three workers, and what the
+    pool raises.
+    """
+    waiting = iter(groups)
+    order: deque[int] = deque()  # numbers of the groups that were taken in, and are not given out
+    rows_of: dict[int, list[dict]] = {}
+    lost: deque[Group] = deque()
+    losses: dict[int, int] = {}
+    while True:
+        while order and order[0] in rows_of:
+            yield rows_of.pop(order.popleft())
+        while pool.has_idle() and (lost or len(order) < AHEAD * pool.size):
+            group = lost.popleft() if lost else next(waiting, None)
+            if group is None:
+                break
+            if group.number not in losses:
+                order.append(group.number)
+            losses.setdefault(group.number, 0)
+            pool.submit(group)
+        if not order:
+            return
+        for group, rows in pool.wait():
+            if rows is not None:
+                rows_of[group.number] = rows
+                del losses[group.number]
+                continue
+            losses[group.number] += 1
+            if losses[group.number] == MAX_LOSSES:
+                raise ChildProcessError(
+                    f"{MAX_LOSSES} processes ended while they translated documents {group.rows[0]['doc_id']!r} to "
+                    f"{group.rows[-1]['doc_id']!r}; look for a lack of memory (a smaller --batch-size helps)"
+                )
+            lost.append(group)

@@ -1,0 +1,104 @@
+"""Several processes: the rows of one, whatever becomes of a process; none is left behind."""
+
+import os
+import signal
+import sys
+import time
+from threading import Timer
+
+import psutil
+import pytest
+import torch
+from support.tiny_models import WORDS, build, word_tokenizer
+
+from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
+from hf_docmt.translation.groups import document_groups
+from hf_docmt.translation.processes import process_devices, process_engine
+
+ROWS = [
+    {"doc_id": f"d{number}", "translation": [{"en": f"{WORDS[number % 20]} {WORDS[k]}"} for k in range(1 + number % 4)]}
+    for number in range(60)
+]
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    model = build(past_context=1)
+    model.generation_config.max_new_tokens = 8
+    model.save_pretrained(folder)
+    word_tokenizer().save_pretrained(folder)
+    return TranslationSettings(str(folder), strategy="sequential", search={"num_beams": 2})
+
+
+def workers():
+    return [process for process in psutil.Process().children() if "spawn_main" in " ".join(process.cmdline())]
+
+
+def test_rows_of_one_process_though_another_is_killed(settings, capsys):
+    groups = list(document_groups(ROWS, max_sentences=5))
+    results, found = process_engine(settings, 2)(groups), []
+    found.append(next(results))
+    stopped = workers()[0]
+    stopped.suspend()  # so that it has a group when it is killed
+    Timer(1, stopped.kill).start()
+    found += results
+    assert found == [*map(GroupTranslator(settings), groups)] and len(groups) > 20
+    assert "a process was lost; documents 'd" in capsys.readouterr().err
+    assert workers() == []
+
+
+def test_devices(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert process_devices("cuda", 2) == ["cuda:0", "cuda:1"]
+    assert process_devices("cuda:0", 3) == ["cuda:0"] * 3 and process_devices("cpu", 2) == ["cpu"] * 2
+    with pytest.raises(ValueError, match="3 processes need as many GPUs, found 2; give fewer processes"):
+        process_devices("cuda", 3)
+    with pytest.raises(ValueError, match="--processes must be at least 1, got 0"):
+        process_devices("cpu", 0)
+
+
+@pytest.mark.slow
+def test_errors_and_the_death_of_all_processes(settings):
+    groups = list(document_groups(ROWS, max_sentences=5))
+    wrong = TranslationSettings(settings.model, strategy="stream")
+    with pytest.raises(ValueError, match="strategy"):
+        list(process_engine(wrong, 2)(groups))
+    results = process_engine(settings, 2)(groups)
+    next(results)
+    for process in workers():
+        process.kill()
+    with pytest.raises(ChildProcessError, match="all processes of the translation were killed"):
+        list(results)
+    assert workers() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_processes_end_with_the_one_that_started_them(settings, number, tmp_path):
+    """Also where it has no time to end them; one of theirs translates a group for ever."""
+    script = tmp_path / "job.py"
+    script.write_text(
+        "import os, pathlib, time\n"
+        "from hf_docmt.translation import processes\n"
+        "class Endless:\n"
+        "    def __init__(self, settings): pass\n"
+        "    def __call__(self, group):\n"
+        "        pathlib.Path(__file__).with_name(f'{os.getpid()}.started').touch()\n"
+        "        while True: time.sleep(0.01)\n"
+        "processes.GroupTranslator = Endless\n"
+        "if __name__ == '__main__':\n"
+        "    from hf_docmt.translation.groups import document_groups\n"
+        "    settings = processes.TranslationSettings('none')\n"
+        "    row = {'doc_id': 'a', 'translation': [{'en': 'b'}]}\n"
+        "    list(processes.process_engine(settings, 2)(document_groups([row] * 9, 1)))\n"
+    )
+    job = psutil.Popen([sys.executable, script], stderr=open(tmp_path / "errors", "w"))
+    while len(list(tmp_path.glob("*.started"))) < 2:
+        assert job.poll() is None
+        time.sleep(0.1)
+    children = job.children(recursive=True)
+    os.kill(job.pid, number)
+    assert job.wait(20) != 0
+    assert psutil.wait_procs(children, timeout=20)[1] == []
+    assert "leaked" not in (tmp_path / "errors").read_text()
