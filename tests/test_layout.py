@@ -24,7 +24,7 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "registry": {"data", "modeling", "remote_code"},
     "pretrained": {"data.tokenizers", "registry", "remote_code"},
     "training": {"data", "files", "pretrained", "registry", "reports", "remote_code"},
-    "translation": {"data", "files", "registry", "reports"},
+    "translation": {"data", "files", "plugins", "registry", "remote_code", "reports"},
     "evaluation": {"data", "files", "registry", "reports", "remote_code"},
     "analysis": {"data", "evaluation", "files", "registry", "reports"},
     "hub": {"files", "modeling", "pretrained", "registry", "reports"},

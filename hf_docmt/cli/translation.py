@@ -42,6 +42,13 @@ def translate(
     length_penalty: Annotated[float | None, typer.Option(help="Exponent of the length in beam scores.")] = None,
     batch_size: BatchSize = 16,
     source_lang: Lang = None,
+    processes: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Processes that translate, each with its share of the cores, or with a GPU.",
+        ),
+    ] = 1,
     resume: Annotated[
         bool,
         typer.Option(
@@ -53,15 +60,18 @@ def translate(
 
     Only with --repairs none may the number of lines be another one. A file appears when all is translated; until then
     FILE.partial and FILE.journal beside it hold what is done, from which --resume goes on. A pipe is written as
-    documents come in.
+    documents come in. Started by accelerate launch or torchrun, each of their processes translates.
     """
     from hf_docmt.translation.interruption import Interrupted, interruption
+    from hf_docmt.translation.processes import is_first_rank, serve_rank
 
+    if not is_first_rank():
+        return serve_rank()
     search = {"num_beams": beams, "length_penalty": length_penalty}
     search |= {"past_context": past_context, "repairs": repairs, "alignment": alignment}
     try:
         with interruption() as signals:
-            job = _job(model, input, output, format, source_lang, resume, strategy, batch_size, search)
+            job = _job(model, input, output, format, source_lang, processes, resume, strategy, batch_size, search)
             summary = job.run(signals)
     except Interrupted as stopped:
         print(f"docmt: {stopped}", file=sys.stderr)
@@ -71,14 +81,15 @@ def translate(
         raise typer.Exit(summary.exit_code)
 
 
-def _job(model, input, output, format, source_lang, resume, strategy, batch_size, search) -> TranslationJob:
+def _job(model, input, output, format, source_lang, processes, resume, strategy, batch_size, search) -> TranslationJob:
     from hf_docmt.cli.loading import default_device, hide_progress_bars
     from hf_docmt.files import check_writable_file
     from hf_docmt.registry import load_config
-    from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
-    from hf_docmt.translation.job import TranslationJob, local_engine
+    from hf_docmt.translation.group_translation import TranslationSettings
+    from hf_docmt.translation.job import TranslationJob
     from hf_docmt.translation.job_input import JobInput
     from hf_docmt.translation.outputs import check_repairs, renderer
+    from hf_docmt.translation.processes import job_engine
 
     check_writable_file(output)
     hide_progress_bars()
@@ -91,7 +102,7 @@ def _job(model, input, output, format, source_lang, resume, strategy, batch_size
         settings,
         documents,
         output,
-        make_engine=lambda settings: local_engine(GroupTranslator(settings)),
+        make_engine=lambda settings: job_engine(settings, processes),
         render=renderer(documents.reader),
         resume=resume,
     )

@@ -12,7 +12,7 @@ import signal
 import sys
 import traceback
 from _thread import interrupt_main
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from multiprocessing import connection, get_context
@@ -28,12 +28,22 @@ from hf_docmt.plugins import load_plugins
 from hf_docmt.remote_code import is_trusted, trust_remote_code
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.groups import Group
+from hf_docmt.translation.job import Engine, local_engine
 from hf_docmt.translation.workers import translate_in_order
 
 STOP_SECONDS = 5  # that a process has to end by itself
 
 
-def process_engine(settings: TranslationSettings, processes: int) -> Callable[[Iterable[Group]], Iterator[list[dict]]]:
+def job_engine(settings: TranslationSettings, processes: int = 1) -> Engine:
+    """The engine of a job: this process, so many processes, or the ranks of a launcher where it started this one."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if processes > 1:
+            raise ValueError("--processes is for one process that starts others, and a launcher has; leave it out")
+        return rank_engine(settings)
+    return local_engine(GroupTranslator(settings)) if processes == 1 else process_engine(settings, processes)
+
+
+def process_engine(settings: TranslationSettings, processes: int) -> Engine:
     """The engine that translates in so many processes of this machine.
 
     Each has its share of the cores, or with device `cuda` a GPU of its own. Raises `ValueError` for more processes than
@@ -50,17 +60,12 @@ def process_engine(settings: TranslationSettings, processes: int) -> Callable[[I
     return translate
 
 
-def is_launched() -> bool:
-    """Whether this process is a rank among several of `accelerate launch` or torchrun."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
-
-
 def is_first_rank() -> bool:
     """Whether this process is the rank that reads and writes."""
     return int(os.environ.get("RANK", "0")) == 0
 
 
-def rank_engine(settings: TranslationSettings) -> Callable[[Iterable[Group]], Iterator[list[dict]]]:
+def rank_engine(settings: TranslationSettings) -> Engine:
     """The engine of rank 0, where the other ranks call `serve_rank`: a process for each rank, as `process_engine`.
 
     With device `cuda` each rank has the GPU of its number on its machine.
@@ -80,13 +85,13 @@ def rank_engine(settings: TranslationSettings) -> Callable[[Iterable[Group]], It
     return translate
 
 
-def serve_rank(device: str) -> None:
+def serve_rank() -> None:
     """Translate what rank 0 sends; the process ends when that one has all, or ends."""
     PartialState(cpu=True)
     message: list = [None, None]
     broadcast_object_list(message)
     address, key = message
-    serve(Client(address, authkey=key), _rank_device(device), torch.get_num_threads())
+    serve(Client(address, authkey=key), None, torch.get_num_threads())
 
 
 def _rank_device(device: str) -> str:
@@ -177,8 +182,11 @@ def _started(devices: list[str], threads: int) -> Iterator[list[Connection]]:
                 process.join()
 
 
-def serve(client: Connection, device: str, threads: int) -> None:
-    """Translate the groups that come over the connection until its other end closes; then end this process."""
+def serve(client: Connection, device: str | None, threads: int) -> None:
+    """Translate the groups that come over the connection until its other end closes; then end this process.
+
+    `device` None is the one of the settings, with `cuda` the GPU of this rank.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that reads and writes
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     inbox: queue.SimpleQueue = queue.SimpleQueue()
@@ -194,12 +202,12 @@ def serve(client: Connection, device: str, threads: int) -> None:
         inbox.get()
 
 
-def _translator(settings: TranslationSettings, is_trusted: bool, device: str, threads: int) -> GroupTranslator:
+def _translator(settings: TranslationSettings, is_trusted: bool, device: str | None, threads: int) -> GroupTranslator:
     torch.set_num_threads(threads)
     disable_progress_bar()
     load_plugins()
     with trust_remote_code(is_trusted):
-        return GroupTranslator(replace(settings, device=device))
+        return GroupTranslator(replace(settings, device=device or _rank_device(settings.device)))
 
 
 def _receive(client: Connection, inbox: queue.SimpleQueue) -> None:

@@ -1,7 +1,9 @@
 """Several processes: the rows of one, whatever becomes of a process; none is left behind."""
 
+import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from threading import Timer
@@ -11,14 +13,18 @@ import pytest
 import torch
 from support.tiny_models import WORDS, build, word_tokenizer
 
+from hf_docmt.translation import processes
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.groups import document_groups
-from hf_docmt.translation.processes import process_devices, process_engine
+from hf_docmt.translation.processes import job_engine, process_devices, process_engine
 
 ROWS = [
     {"doc_id": f"d{number}", "translation": [{"en": f"{WORDS[number % 20]} {WORDS[k]}"} for k in range(1 + number % 4)]}
     for number in range(60)
 ]
+
+LAUNCH = ("accelerate.commands.launch", "--multi_gpu", "--main_process_port", "29541", "--num_processes")
+TORCHRUN = ("torch.distributed.run", "--master_port", "29543", "--nproc_per_node")
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +62,29 @@ def test_devices(monkeypatch):
         process_devices("cuda", 3)
     with pytest.raises(ValueError, match="--processes must be at least 1, got 0"):
         process_devices("cpu", 0)
+
+
+def test_the_engine_that_is_asked_for(settings, monkeypatch):
+    monkeypatch.setattr(processes, "process_engine", lambda settings, count: ("processes", count))
+    monkeypatch.setattr(processes, "rank_engine", lambda settings: "ranks")
+    assert job_engine(settings, 2) == ("processes", 2)
+    assert next(job_engine(settings)(document_groups(ROWS)))[0]["doc_id"] == "d0"
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert job_engine(settings) == "ranks"
+    with pytest.raises(ValueError, match="a launcher has; leave it out"):
+        job_engine(settings, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", [LAUNCH, TORCHRUN])
+def test_ranks_of_a_launcher_write_what_one_process_writes(settings, launcher, tmp_path):
+    rows = [row | {"doc_id": f"{row['doc_id']}-{copy}"} for copy in range(40) for row in ROWS]  # several groups
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = ["hf_docmt", "translate", settings.model, tmp_path / "in.jsonl", "--strategy", "sentence", "-o"]
+    ranks = [sys.executable, "-m", *launcher, "2"]
+    for start, name in (([sys.executable], "one"), (ranks, "two")):
+        subprocess.run([*map(str, [*start, "-m", *command, tmp_path / name])], check=True, timeout=300)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
 @pytest.mark.slow
