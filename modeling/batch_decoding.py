@@ -2,24 +2,27 @@
 
 import copy
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from .document_state import DocumentState
+from .document_state import CurrentSentence, DocumentState
 
 
 @dataclass
 class Job:
-    """Source segment, forced target prefix, sentences in the source, and source tokens of what is to be generated."""
+    """Source segment, forced target prefix, sentences in the source, source tokens of what is to be generated.
+
+    `current` is the sentence that it is for, the first one of a segment that is translated whole.
+    """
 
     source: list[int]
     prefix: list[int]
     sentences: int
     length: int
+    current: CurrentSentence
 
 
 @dataclass
@@ -55,7 +58,7 @@ class BatchDecoder:
             source += [*part.ids, self.sep]
         source = source[:-1] + [self.sep] * padding + [self.eos]
         prefix = [self.config.bod_token_id] if getattr(self.config, "use_bod", False) and first == 0 else []
-        return Job(prefix + source, list(prefix), end - first + padding, len(source))
+        return Job(prefix + source, list(prefix), end - first + padding, len(source), CurrentSentence(document, first))
 
     def decode(self, jobs: list[Job], stop_at_sep: bool = False) -> list[Output]:
         """Outputs of independent jobs, in their order; longest together, in batches."""
@@ -65,7 +68,7 @@ class BatchDecoder:
             rows = order[start : start + self.batch_size]
             batch = [jobs[row] for row in rows]
             inputs = self.source_inputs(batch) | self.prefix_inputs(batch)
-            for row, output in zip(rows, self.generate(inputs, [job.length for job in batch], stop_at_sep)):
+            for row, output in zip(rows, self.generate(inputs, batch, stop_at_sep)):
                 outputs[row] = output
         return outputs
 
@@ -82,17 +85,18 @@ class BatchDecoder:
         ids, mask = pad_rows(prompts, self.pad, self.model.device, side="left")
         return {"decoder_input_ids": ids, "decoder_attention_mask": mask}
 
-    def generate(self, inputs: dict, lengths: list[int], stop_at_sep: bool = False, **settings) -> list[Output]:
-        """Outputs of one batch of `generate` inputs whose rows have so many source tokens to translate."""
+    def generate(self, inputs: dict, jobs: Sequence[Job], stop_at_sep: bool = False, **settings) -> list[Output]:
+        """Outputs of one batch of `generate` inputs, a row for each job."""
         ends = [self.eos, self.sep] if stop_at_sep else [self.eos]
         prompt = inputs["decoder_input_ids"].shape[1] if "decoder_input_ids" in inputs else 1
-        limits = self.token_limits(lengths, prompt)
+        limits = self.token_limits([job.length for job in jobs], prompt)
         config = copy.deepcopy(self.settings)
         # one token more than any row gets: an end that settings force at the last one would hide what is cut off
         config.update(eos_token_id=ends, max_new_tokens=max(limits) + 1, **settings)
         others = dict(self.generate_kwargs)
         criteria = StoppingCriteriaList([*(others.pop("stopping_criteria", None) or []), RowLimits(limits, prompt)])
-        finite = FiniteScores(self.config.name_or_path or type(self.model).__name__, prompt)
+        name = self.config.name_or_path or type(self.model).__name__
+        finite = FiniteScores(name, prompt, [job.current for job in jobs])
         processors = LogitsProcessorList([*(others.pop("logits_processor", None) or []), finite])
         sequences = self.model.generate(
             **inputs, **others, generation_config=config, stopping_criteria=criteria, logits_processor=processors
@@ -124,23 +128,42 @@ def check_settings(settings) -> None:
         raise ValueError(f"length_penalty must be a finite number, got {penalty!r}.")
 
 
+class NonFiniteScoresError(ValueError):
+    """Scores of the next token that are no numbers, which ends the call: `document`, `sentence` and `step` say where.
+
+    `document` and `sentence` are counted from 0 in `translate_documents`; of a stream they are None and 0. `step` is
+    counted from 1.
+    """
+
+    def __init__(self, model: str, document: int | None, sentence: int, step: int):
+        super().__init__(model, document, sentence, step)
+        self.model, self.document, self.sentence, self.step = model, document, sentence, step
+
+    def __str__(self) -> str:
+        where = "" if self.document is None else f"document {self.document}, sentence {self.sentence}: "
+        return (
+            f"{self.model}: {where}scores of the next token are not finite (step {self.step}): weights are damaged or "
+            "too large for their dtype, or settings of generation forbid every token; check them, or use float32"
+        )
+
+
 class FiniteScores(LogitsProcessor):
     """Ends a search whose scores are no numbers, which else is an empty or meaningless translation.
 
-    Raises `ValueError` with the name of the model and the step, counted from the first new token.
+    `name` is that of the model, `sentences` are those of the rows. Raises `NonFiniteScoresError`.
     """
 
-    def __init__(self, name: str, prompt: int):
-        self.name, self.prompt = name, prompt
+    def __init__(self, name: str, prompt: int, sentences: Sequence[CurrentSentence]):
+        self.name, self.prompt, self.sentences = name, prompt, sentences
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
-        best = scores.amax(dim=-1)  # (rows,); nan where any score is
-        if not torch.isfinite(best).all():
-            raise ValueError(
-                f"{self.name}: scores of the next token are not finite (step {input_ids.shape[1] - self.prompt + 1}): "
-                "weights are damaged or too large for their dtype, or settings of generation forbid every token; check "
-                "them, or use float32"
-            )
+        best = scores.amax(dim=-1)  # (rows * beams,); nan where any score is
+        finite = torch.isfinite(best)
+        if not finite.all():
+            beams = len(best) // len(self.sentences)
+            sentence = self.sentences[int(finite.logical_not().nonzero()[0]) // beams]
+            step = input_ids.shape[1] - self.prompt + 1
+            raise NonFiniteScoresError(self.name, sentence.document.number, sentence.part.sentence, step)
         return scores
 
 
@@ -211,15 +234,3 @@ def pad_rows(rows: list[list[int]], pad: int, device, side: str = "right") -> tu
         ids.append([*row, *padding] if side == "right" else [*padding, *row])
         mask.append([*present, *absent] if side == "right" else [*absent, *present])
     return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
-
-
-@contextmanager
-def inference(model) -> Iterator[None]:
-    """Evaluation mode, and weights that do not change; the mode before comes back at the end."""
-    was_training = model.training
-    model.eval()
-    try:
-        with model.prepacked_weights():
-            yield
-    finally:
-        model.train(was_training)

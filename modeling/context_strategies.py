@@ -90,7 +90,7 @@ class ContextTranslator(Translator):
             batch = order[start : start + self.batch_size]
             jobs = [self.sentence_job(*sentence) for sentence in batch]
             inputs = self.context_inputs(batch, reach, self.source_inputs(jobs)) | self.prefix_inputs(jobs)
-            for sentence, output in zip(batch, self.generate(inputs, [job.length for job in jobs])):
+            for sentence, output in zip(batch, self.generate(inputs, jobs)):
                 self.take_sentence(sentence, output)
 
     def sentence_job(self, document: DocumentState, index: int):

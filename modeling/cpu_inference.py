@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from weakref import WeakKeyDictionary
 
@@ -23,7 +24,8 @@ PREPACKED_TYPES = (torch.float32, torch.bfloat16) if BF16 else (torch.float32,)
 MIN_ELEMENTS = 2**17  # of an fp32 matrix; the oneDNN product takes some 50 microseconds to begin
 MIN_MULTIPLICATIONS = 2**22  # elements times rows
 LAYOUT_ROWS = 4  # the number of rows that the layout is chosen for; others run well on it, too
-BLOCK = 251  # words that are summed for the checksum; prime, so that blocks do not line up with rows of a matrix
+BLOCK = 251  # consecutive words of 8 bytes that are summed; prime, so that blocks do not line up with rows of a matrix
+LANES = 4096  # words of 4 bytes after which the next one of the same weighted sum comes; more than are in a block
 
 
 class Linear(nn.Linear):
@@ -42,6 +44,11 @@ class Linear(nn.Linear):
         if mode:
             _kept.pop(self, None)
         return super().train(mode)
+
+    def _apply(self, fn, recurse: bool = True) -> "Linear":
+        """As in torch: `.to()`, `.half()` and the like, which give the memory of the prepacked weights free, too."""
+        _kept.pop(self, None)
+        return super()._apply(fn, recurse)
 
 
 def joint_linear(layers: Sequence[nn.Module], hidden_states: torch.Tensor) -> list[torch.Tensor]:
@@ -69,18 +76,25 @@ def prepacked_weights(model: nn.Module) -> Iterator[None]:
     """Scope in which the weights of a model do not change, so that its `Linear` layers may run on prepacked ones.
 
     A layer is prepacked at its second product in the scope: one alone does not repay it. Scopes may be nested, and
-    several threads may have one each on the same model. The prepacked weights are kept for the next scope, until the
-    model is gone or put into training mode; they are used again if a checksum over all weights of the layer says that
-    these are the same. So every change between two scopes is seen, through `.data` and by optimizers, too. Copies,
-    pickles, saved models and forked processes do not contain them.
+    several threads may have one each on the same model; none of them, nor another thread, may change weights meanwhile.
+    The prepacked weights are kept for the next scope, until the model is gone, in training mode or of another type or
+    device; they are used again if the weights' versions and checksums say that these are the same. So every change
+    between two scopes is seen, through `.data`, too. Copies, pickles, saved models and forked processes do not contain
+    them.
     """
     outer = _scope.get()
     layers = {module: {} for module in model.modules() if isinstance(module, Linear) and module not in outer}
-    token = _scope.set({**outer, **layers} if layers else outer)
+    inner = {**outer, **layers} if layers else outer
+    token = _scope.set(inner)
     try:
         yield
     finally:
         _scope.reset(token)
+        if layers:
+            inner.clear()  # what copied the context in between (a task of asyncio) is outside of the scope, too
+        for layer in layers:
+            if layer.training:
+                _kept.pop(layer, None)
 
 
 @dataclass
@@ -139,11 +153,14 @@ def is_faster(weight: torch.Tensor, hidden_states: torch.Tensor, matrices: int =
 
 @dataclass
 class KeptMatrix:
-    """A prepacked matrix, and shapes and checksums of the weights that it was made of."""
+    """A prepacked matrix, and what tells whether the weights that it was made of are still the same."""
 
     matrix: torch.Tensor
-    shapes: list[torch.Size]
+    versions: list[tuple[torch.Size, int | None]]
     checksums: list[torch.Tensor]
+
+    def is_of(self, versions: list, checksums: list[torch.Tensor]) -> bool:
+        return self.versions == versions and all(map(torch.equal, self.checksums, checksums))
 
 
 _kept: WeakKeyDictionary[nn.Module, dict[int, KeptMatrix]] = WeakKeyDictionary()
@@ -153,31 +170,46 @@ _lock = threading.Lock()
 def prepacked_matrix(layers: Sequence["Linear"]) -> torch.Tensor:
     """The weights (D_i, D_in) of layers side by side as one prepacked matrix: the one that was kept, or a new one."""
     weights = [layer.weight.detach() for layer in layers]
-    shapes, checksums = [weight.shape for weight in weights], [checksum(weight) for weight in weights]
+    versions = [(weight.shape, None if weight.is_inference() else weight._version) for weight in weights]
+    checksums = [checksum(weight) for weight in weights]
     with _lock:
         matrices = _kept.setdefault(layers[0], {})
         kept = matrices.get(len(layers))
-        if kept is None or kept.shapes != shapes or not all(map(torch.equal, kept.checksums, checksums)):
+        if kept is None or not kept.is_of(versions, checksums):
             matrices.pop(len(layers), None)
             weight = weights[0] if len(weights) == 1 else torch.cat(weights)  # (sum of D_i, D_in)
             matrix = torch.ops.mkldnn._reorder_linear_weight(weight, LAYOUT_ROWS)
-            kept = matrices[len(layers)] = KeptMatrix(matrix, shapes, checksums)
+            kept = matrices[len(layers)] = KeptMatrix(matrix, versions, checksums)
         return kept.matrix
 
 
 def checksum(weight: torch.Tensor) -> torch.Tensor:
-    """Sums of the bits of a matrix, as integers, over blocks of consecutive words; in the time of reading it once.
+    """Sums over the bits of a matrix as integers, by block and by lane; in little more than the time of reading it.
 
-    A change of values in one block is missed only if it leaves the exact sum of their bits as it was, a permutation of
-    rows or columns only if it moves none across the end of a block.
+    For changes that torch does not count (`.data`, memory shared with numpy or other processes). A block is 251 words
+    of 8 bytes side by side, and summed. A lane is every 4096th word of 4 bytes, and summed with random odd weights
+    modulo 2**32: it sees what is moved to another lane or another place in it. Words of one lane are never in one
+    block. Signs and largest bits, of which a lane tells only whether an even number changed, change the sums of blocks.
+    A change is missed only if it leaves all sums of blocks as they were, and all lanes, each of which a change of more
+    than one word leaves so by chance once in 2**32 (in 512 if of exponents alone, every second time if of signs alone).
     """
     words = weight.reshape(-1)
-    if words.storage_offset() * words.itemsize % 8 == 0 and words.numel() * words.itemsize % 8 == 0:
-        words = words.view(torch.int64)
-    else:
-        words = words.view(torch.int32 if words.itemsize == 4 else torch.int16)
-    end = words.numel() // BLOCK * BLOCK
-    return torch.cat([words[:end].view(-1, BLOCK).sum(dim=1), words[end:]])
+    size = words.numel() * words.itemsize
+    if words.storage_offset() * words.itemsize % 8 or size % 8:
+        words = torch.cat([words, words.new_zeros(-words.numel() % 8)])  # a copy: aligned, whole words
+    blocks, lanes = words.view(torch.int64), words.view(torch.int32)
+    end = blocks.numel() // BLOCK * BLOCK
+    sums = blocks[:end].view(-1, BLOCK).sum(dim=1)
+    rows = lanes.numel() // LANES
+    weighted = odd_numbers(rows) @ lanes[: rows * LANES].view(rows, LANES)  # (LANES,)
+    return torch.cat([sums, blocks[end:], weighted, lanes[rows * LANES :]])
+
+
+@lru_cache(maxsize=32)
+def odd_numbers(count: int) -> torch.Tensor:
+    """So many random odd numbers, (count,) int32, always the same."""
+    generator = torch.Generator().manual_seed(count)
+    return torch.randint(-(2**31), 2**31, (count,), generator=generator, device="cpu").to(torch.int32) | 1
 
 
 def joint_bias(layers: Sequence["Linear"]) -> torch.Tensor | None:

@@ -35,11 +35,15 @@ class Repair:
 
 @dataclass(eq=False)
 class DocumentState:
-    """A document of `size` sentences: the parts of those that are not blank, in order. Equal to itself only."""
+    """A document of `size` sentences: the parts of those that are not blank, in order. Equal to itself only.
+
+    `number` is its index in the call, None in a stream.
+    """
 
     size: int
     parts: list[SentencePart]
     repairs: list[Repair] = field(default_factory=list)
+    number: int | None = None
 
     def report_separators(self, index: int, expected: int, got: int, remedy: str) -> None:
         """Note that the translation of the part at `index` came in `got` sentences."""
@@ -77,9 +81,11 @@ def all_sentences(documents: list[DocumentState]) -> list[CurrentSentence]:
     return [CurrentSentence(document, index) for document in documents for index in range(len(document.parts))]
 
 
-def read_document(sentences: list[str], tokenizer, max_sentence_tokens: int) -> DocumentState:
+def read_document(
+    sentences: list[str], tokenizer, max_sentence_tokens: int, number: int | None = None
+) -> DocumentState:
     """Token ids of what is not blank, over-long sentences in parts."""
-    document = DocumentState(len(sentences), [])
+    document = DocumentState(len(sentences), [], number=number)
     for index, sentence in enumerate(sentences):
         if not sentence.strip():
             continue

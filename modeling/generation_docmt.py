@@ -73,7 +73,9 @@ class DocumentTranslation:
             past_context = self.config.decoding_past_context
         self.check_search(strategy, past_context, repairs)
         translator = self.translator_class(self, batch_size, generate_kwargs)
-        states = [read_document(document, tokenizer, max_sentence_tokens) for document in documents]
+        states = [
+            read_document(document, tokenizer, max_sentence_tokens, number) for number, document in enumerate(documents)
+        ]
         with self.search_alignment(alignment):
             translator.translate(states, strategy, past_context, repairs)
         translations = [translated_sentences(state, tokenizer) for state in states]

@@ -137,13 +137,25 @@ class Layer(GradientCheckpointingLayer):
 
     def __init__(self, config: DocMTConfig, ffn_dim: int, layer_idx: int):
         super().__init__()
-        self.layer_idx = layer_idx
+        self.layer_idx, self.gradient_checkpointing = layer_idx, False
         self.normalize_before = config.normalize_before
         self.dropout, self.activation_dropout = config.dropout, config.activation_dropout
         self.activation_fn = ACT2FN[config.activation_function]
         self.fc1 = Linear(config.d_model, ffn_dim)
         self.fc2 = Linear(ffn_dim, config.d_model)
         self.final_layer_norm = nn.LayerNorm(config.d_model)
+
+    @property
+    def gradient_checkpointing(self) -> bool:
+        """Whether the states inside are computed again in the backward pass; never where there is none to come.
+
+        transformers would leave the cache out in training mode, and so give `generate` other results.
+        """
+        return self._checkpointed and torch.is_grad_enabled()
+
+    @gradient_checkpointing.setter
+    def gradient_checkpointing(self, value: bool) -> None:
+        self._checkpointed = value
 
     def self_attention_block(
         self,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import torch
@@ -207,6 +208,9 @@ class WindowDecoder(WindowStack, Decoder):
         return None
 
 
+_alignment: ContextVar[tuple[nn.Module, str] | None] = ContextVar("search_alignment", default=None)  # of which model
+
+
 class WindowModel(DocMTModel):
     """Encoder and decoder with an alignment between them."""
 
@@ -235,6 +239,11 @@ class WindowModel(DocMTModel):
         sources = encoder_outputs.last_hidden_state.shape[0]
         return {"alignment": decoder_alignment.reshape(sources, -1), "source_borders": borders}
 
+    def search_alignment(self) -> str:
+        """What search and scoring align by: in the scope of `search_alignment` its value, else the configuration's."""
+        model, alignment = (None if torch.compiler.is_compiling() else _alignment.get()) or (None, None)
+        return alignment if model is self else self.config.alignment
+
     def align(self, decoder_input_ids, tokens, borders, training: bool = False) -> torch.Tensor:
         """Source columns (B, T) of all tokens that the decoder has read, ids and mask (B, T); borders (<= B, N + 1)."""
         config = self.config
@@ -248,9 +257,10 @@ class WindowModel(DocMTModel):
             else:
                 lengths = tokens.sum(dim=1)
             return proportional(positions, lengths, borders)
-        if config.alignment == "sentence":
+        alignment = self.search_alignment()
+        if alignment == "sentence":
             return by_sentence(decoder_input_ids, positions, config.sep_token_id, borders)
-        if config.alignment == "one_to_one":
+        if alignment == "one_to_one":
             return one_to_one(positions, borders)
         if config.length_ratio is None:
             raise ValueError(
@@ -274,17 +284,17 @@ class WindowForConditionalGeneration(DocMTForConditionalGeneration):
 
     @contextmanager
     def search_alignment(self, alignment: str | None) -> Iterator[None]:
-        """Within it search and scoring align by this one of the `ALIGNMENTS`, afterwards by the configuration's again.
+        """Within it this model searches and scores by one of the `ALIGNMENTS`; None = as without it.
 
-        Raises `ValueError` for an unknown alignment.
+        It holds for the thread that enters it, and not for compiled code. Raises `ValueError` for an unknown alignment.
         """
-        own = self.config.alignment
+        if alignment is not None and alignment not in ALIGNMENTS:
+            raise ValueError(f"alignment must be one of {', '.join(ALIGNMENTS)}, got {alignment!r}.")
+        token = _alignment.set((self.model, alignment) if alignment else _alignment.get())
         try:
-            self.config.alignment = own if alignment is None else alignment
-            self.config.one_of("alignment", ALIGNMENTS)
             yield
         finally:
-            self.config.alignment = own
+            _alignment.reset(token)
 
     def decoder_inputs_for_generation(self, input_ids, model_inputs):
         """The source columns of the new tokens."""

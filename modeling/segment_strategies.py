@@ -160,8 +160,8 @@ class SegmentTranslator(Translator):
                 state.select(rows)
                 group = [group[row] for row in rows]
                 sentences = [CurrentSentence(document, first + step) for document, first, _ in group]
-                lengths = [len(sentence.part.ids) for sentence in sentences]
-                outputs = self.generate(state.inputs(), lengths, stop_at_sep=True, use_cache=True)  # state is a cache
+                jobs = [Job([], [], 1, len(sentence.part.ids), sentence) for sentence in sentences]
+                outputs = self.generate(state.inputs(), jobs, stop_at_sep=True, use_cache=True)  # state is a cache
                 state.extend([[*output.ids, self.sep] for output in outputs])
                 for sentence, output in zip(sentences, outputs):
                     sentence.part.target = output.ids

@@ -32,8 +32,9 @@ class SharedSourceGeneration:
 
     @wraps(GenerationMixin.generate)
     def generate(self, *args, **kwargs):
+        """As in transformers: a model in training mode uses dropout. It asks for no consent on standard input."""
         with self.prepacked_weights():
-            return super().generate(*args, **kwargs)
+            return super().generate(*args, **{"trust_remote_code": False} | kwargs)
 
     def decoder_inputs_for_generation(self, input_ids: torch.Tensor, model_inputs: dict) -> dict[str, torch.Tensor]:
         """What `forward` needs for new target tokens besides their ids, computed from all ids so far.

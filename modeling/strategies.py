@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from .batch_decoding import BatchDecoder, Job, Output, inference
+from .batch_decoding import BatchDecoder, Job, Output
 from .document_state import CurrentSentence, DocumentState, all_sentences
+from .inference import inference
 
 STRATEGIES = ("sentence", "sliding", "sequential", "chunk_sequential", "full", "stream")
 REPAIRS = ("all", "none")
@@ -102,6 +103,7 @@ class Translator(BatchDecoder):
         first, end = max(0, index - past), index + 1 + future
         missing = max(0, end - len(document.parts))
         job = self.segment_job(document, first, end - missing, padding=missing)
+        job.current = CurrentSentence(document, index)
         if self.sides == "source":
             job.length = len(document.parts[index].ids)
             if index > 0:

@@ -1,12 +1,14 @@
 """Strategies with a state: sentence by sentence, what was read and written before carried along in a memory."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 
 import torch
 
-from .batch_decoding import Job, inference, pad_rows
+from .batch_decoding import Job, pad_rows
 from .document_state import CurrentSentence, DocumentState, read_document, translated_sentences
+from .inference import inference
 from .strategies import Translator
 
 STATE = ("encoder_memory", "decoder_memory")
@@ -75,7 +77,7 @@ class StreamTranslator(Translator):
         inputs = {"encoder_outputs": encoder_outputs, "attention_mask": source["attention_mask"]}
         inputs |= {name: state for name, state in memory.items() if name != "encoder_memory"}
         inputs["document_start"] = start
-        outputs = self.generate(inputs | self.prefix_inputs(jobs), [job.length for job in jobs])
+        outputs = self.generate(inputs | self.prefix_inputs(jobs), jobs)
         for sentence, output in zip(rows, outputs):
             self.take_sentence(sentence, output)
         written = [[self.start, *job.prefix, *sentence.part.target] for job, sentence in zip(jobs, rows)]
@@ -87,7 +89,7 @@ class StreamTranslator(Translator):
         """A sentence as its own segment; only where its document begins the mark of the beginning stays."""
         document, index = sentence
         job = self.segment_job(document, index, index + 1)
-        return job if begins or not job.prefix else Job(job.source[1:], [], 1, job.length)
+        return job if begins or not job.prefix else replace(job, source=job.source[1:], prefix=[])
 
     def checked_memory(self, memory: Mapping[str, torch.Tensor] | None) -> dict[str, torch.Tensor]:
         """The state of one document, or none yet ({}). `ValueError`: not of all sides that have one, other shapes."""

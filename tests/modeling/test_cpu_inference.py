@@ -1,5 +1,6 @@
 """Prepacked linear layers: nn.Linear's results, and never those of weights that are gone."""
 
+import contextvars
 import copy
 import gc
 import os
@@ -33,7 +34,7 @@ def is_kept(layer: nn.Linear) -> bool:
 
 def check(layer: nn.Linear, states: torch.Tensor, prepacked: bool = True) -> None:
     """The results are those of the weights as they are now, and they came from where they should."""
-    with torch.no_grad(), prepacked_weights(layer):
+    with torch.no_grad(), prepacked_weights(layer.eval()):
         for _ in range(2):  # the first product is with plain weights
             torch.testing.assert_close(layer(states), plain(layer, states), atol=1e-5, rtol=1e-5)
     assert is_kept(layer) == prepacked
@@ -155,7 +156,7 @@ def test_production_thresholds_of_joint_layers(monkeypatch):
     """Query, key and value of Transformer-base for four beams are one product of 3 * 2**18 elements: 3 * 2**20."""
     monkeypatch.setattr(cpu_inference, "MIN_ELEMENTS", 2**17)
     monkeypatch.setattr(cpu_inference, "MIN_MULTIPLICATIONS", 2**22)
-    layers = nn.ModuleList(Linear(512, 512) for _ in range(3))
+    layers = nn.ModuleList(Linear(512, 512) for _ in range(3)).eval()
     for rows, prepacked in ((5, False), (6, True)):
         states = torch.randn(rows, 1, 512)
         with torch.no_grad(), prepacked_weights(layers):
@@ -166,7 +167,7 @@ def test_production_thresholds_of_joint_layers(monkeypatch):
 
 
 def test_another_bias():
-    layer, states, bias = Linear(8, 6, bias=False), torch.randn(3, 8), torch.randn(6)
+    layer, states, bias = Linear(8, 6, bias=False).eval(), torch.randn(3, 8), torch.randn(6)
     with prepacked_weights(layer):
         for grad in (True, False, False):
             with torch.set_grad_enabled(grad):
@@ -176,7 +177,7 @@ def test_another_bias():
 
 @needs_bf16
 def test_bf16_weights():
-    layer, states = Linear(64, 32), torch.randn(4, 64)
+    layer, states = Linear(64, 32).eval(), torch.randn(4, 64)
     exact = plain(layer, states).detach()
     with torch.no_grad(), prepacked_weights(layer.bfloat16()):
         found = [layer(states.bfloat16()) for _ in range(2)][1]
@@ -254,6 +255,26 @@ def one_bit(layer):
     layer.weight.data.view(torch.int32)[3, 5] ^= 1 << 22
 
 
+def two_words_of_a_row(layer):
+    """A swap of two pairs of values, after which the sum over any block of words is the same."""
+    layer.weight.data[5, [0, 1, 4, 5]] = layer.weight.data[5, [4, 5, 0, 1]].clone()
+
+
+def swapped_signs(layer):
+    row = layer.weight.data[7]
+    places = torch.stack([row.argmax(), row.argmin()])
+    row[places] = -row[places]
+
+
+def other_signs(layer):
+    layer.weight.data.neg_()
+
+
+def a_view_of_numpy(layer):
+    array = layer.weight.detach().numpy()
+    array[2, 3:6] = array[2, [5, 3, 4]]
+
+
 CHANGES = (
     double_in_place,
     moving_average,
@@ -269,6 +290,10 @@ CHANGES = (
     permuted_columns,
     permuted_rows,
     one_bit,
+    two_words_of_a_row,
+    swapped_signs,
+    other_signs,
+    a_view_of_numpy,
 )
 
 
@@ -280,6 +305,32 @@ def test_follows_the_weights(change):
     change(layer)
     layer.zero_grad()
     assert not torch.equal(before[0], layer.weight) or not torch.equal(before[1], layer.bias)
+    check(layer, states)
+
+
+def test_checksum_misses_nothing_that_was_tried():
+    """Values moved, swapped, negated and doubled anywhere in a matrix of many lanes and blocks, behind torch's back."""
+    weight = torch.randn(300, 257)
+    before, original = checksum(weight), weight.clone()
+    draw = torch.Generator().manual_seed(1)
+    for number in range(500):
+        places = torch.randperm(weight.numel(), generator=draw)[: 2 + number % 5]
+        if number % 2:  # close together: in one block, or in one lane
+            places = (places[0] + torch.arange(len(places)) * (1, 2, 502, 4096)[number // 2 % 4]) % weight.numel()
+        flat, values = weight.data.view(-1), original.view(-1)[places]
+        flat[places] = (values.roll(1), -values, 2 * values, values.flip(0) * -1)[number % 4]
+        assert torch.equal(weight, original) or not torch.equal(checksum(weight), before)
+        flat[places] = values
+    assert torch.equal(checksum(weight), before)
+
+
+def test_changes_that_torch_counts_need_no_checksum(monkeypatch):
+    monkeypatch.setattr(cpu_inference, "checksum", lambda weight: torch.zeros(1))
+    layer, states = Linear(24, 40), torch.randn(3, 24)
+    changes = (double_in_place, other_state, training_step, double_in_place)
+    for change in changes:
+        check(layer, states)
+        change(layer)
     check(layer, states)
 
 
@@ -326,6 +377,40 @@ def test_training_mode_and_the_end_of_a_model_free_the_memory():
     del layer
     gc.collect()
     assert matrix() is None
+
+
+@pytest.mark.parametrize("convert", [nn.Module.half, nn.Module.double, lambda layer: layer.to("meta"), nn.Module.cpu])
+def test_conversions_free_the_memory(convert):
+    model = build(past_context=1)
+    scoped_logits(model, BATCH)
+    kept = [
+        weakref.ref(found.matrix) for layer in model.modules() for found in cpu_inference._kept.get(layer, {}).values()
+    ]
+    assert len(kept) > 5
+    convert(model)
+    gc.collect()
+    assert not any(matrix() is not None for matrix in kept) and not any(map(is_kept, model.modules()))
+
+
+def test_nothing_is_kept_of_a_model_in_training_mode():
+    layer, states = Linear(24, 40), torch.randn(3, 24)
+    with torch.no_grad(), prepacked_weights(layer):
+        for _ in range(2):
+            layer(states)
+        assert is_kept(layer)
+    assert not is_kept(layer)
+
+
+def test_scope_ends_for_copies_of_the_context():
+    """Tasks of asyncio and `asyncio.to_thread` copy the context of the code that starts them, and may outlive it."""
+    layer, states = Linear(24, 40), torch.randn(3, 24)
+    with torch.no_grad(), prepacked_weights(layer.eval()):
+        for _ in range(2):
+            layer(states)
+        task = contextvars.copy_context()
+    layer.weight.data.mul_(2)
+    with torch.no_grad():
+        torch.testing.assert_close(task.run(layer, states), plain(layer, states), atol=1e-5, rtol=1e-5)
 
 
 def test_adapters_and_hooks_of_a_projection_are_called():

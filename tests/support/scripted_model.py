@@ -24,13 +24,10 @@ class Scripted(DocumentTranslation):
     def __init__(self, faults: dict[tuple, list[int]] | None = None, **fields):
         self.config = ConcatConfig(**SIZES | fields)
         self.generation_config = GenerationConfig(eos_token_id=[EOS, 29], pad_token_id=PAD)
-        self.faults, self.calls, self.training = faults or {}, [], True
+        self.faults, self.calls = faults or {}, []
 
-    def train(self, mode: bool = True):
-        self.training = mode
-
-    def eval(self):
-        self.train(False)
+    def modules(self):
+        return ()
 
     def prepacked_weights(self):
         return nullcontext()
@@ -56,7 +53,6 @@ class Scripted(DocumentTranslation):
         (limits,) = stopping_criteria
         options["num_beams"] = generation_config.num_beams
         prompts, prompt_mask = (options.pop(f"decoder_{name}", None) for name in ("input_ids", "attention_mask"))
-        assert not self.training
         ids = encoder_outputs.last_hidden_state[..., 0].long() if input_ids is None else input_ids
         if prompts is None:
             prompts = torch.full((len(ids), 1), BOS)
