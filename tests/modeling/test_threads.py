@@ -28,7 +28,7 @@ CASES = {
     "caching": ("caching", PAST | {"context_sides": "both"}, ("sequential",)),
     "memory": ("memory", {"memory_size": 3}, ("stream", "sentence")),
 }
-SETTINGS = {"batch_size": 2, "num_beams": 2, "max_new_tokens": 4, "do_sample": False}
+SETTINGS = {"batch_size": 2, "num_beams": 2, "max_new_tokens": 6, "do_sample": False}
 DROPOUT = {"dropout": 0.5, "attention_dropout": 0.5, "activation_dropout": 0.5}
 
 
@@ -49,7 +49,7 @@ def calls_of(name: str):
     model, tokenizer = build(architecture, **fields | DROPOUT), word_tokenizer()
     calls = [partial(model.translate_documents, DOCUMENTS, tokenizer, strategy, **SETTINGS) for strategy in strategies]
     if "stream" in strategies:
-        calls.append(lambda: list(model.translate_stream(DOCUMENTS[0], tokenizer, num_beams=2, max_new_tokens=4)))
+        calls.append(lambda: list(model.translate_stream(DOCUMENTS[0], tokenizer, num_beams=2, max_new_tokens=6)))
     if architecture == "window":
         calls.append(partial(calls[-1], alignment="one_to_one"))
     return model, calls, [call() for call in calls]
@@ -74,7 +74,8 @@ def test_threads_on_a_model_in_training_mode(name):
     assert torch.equal(torch.get_rng_state(), state)  # nothing was drawn
 
 
-@pytest.mark.parametrize("name", [pytest.param("concat_chunk", marks=pytest.mark.slow), "memory"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["concat_chunk", "memory"])
 def test_training_with_checkpointing_beside_translations(name):
     """Dropout works for the thread that trains, while others translate; its layers have no cache, theirs have one."""
     model, calls, expected = calls_of(name)
