@@ -28,7 +28,8 @@ CASES = {
     "caching": ("caching", PAST | {"context_sides": "both"}, ("sequential",)),
     "memory": ("memory", {"memory_size": 3}, ("stream", "sentence")),
 }
-SETTINGS = {"batch_size": 2, "num_beams": 2, "max_new_tokens": 6, "do_sample": False}
+SETTINGS = {"batch_size": 2, "num_beams": 2, "max_new_tokens": 6, "no_repeat_ngram_size": 1}
+STREAM = {name: value for name, value in SETTINGS.items() if name != "batch_size"}
 DROPOUT = {"dropout": 0.5, "attention_dropout": 0.5, "activation_dropout": 0.5}
 
 
@@ -49,7 +50,7 @@ def calls_of(name: str):
     model, tokenizer = build(architecture, **fields | DROPOUT), word_tokenizer()
     calls = [partial(model.translate_documents, DOCUMENTS, tokenizer, strategy, **SETTINGS) for strategy in strategies]
     if "stream" in strategies:
-        calls.append(lambda: list(model.translate_stream(DOCUMENTS[0], tokenizer, num_beams=2, max_new_tokens=6)))
+        calls.append(lambda: list(model.translate_stream(DOCUMENTS[0], tokenizer, **STREAM)))
     if architecture == "window":
         calls.append(partial(calls[-1], alignment="one_to_one"))
     return model, calls, [call() for call in calls]
@@ -61,7 +62,7 @@ def calls_of(name: str):
 def test_threads_on_a_model_in_training_mode(name):
     """8 threads, all strategies, the tokenizer shared: as one call after the other in evaluation mode."""
     model, calls, expected = calls_of(name)
-    assert len(set(map(str, expected))) > len(expected) // 2  # calls that can be mistaken for each other
+    assert str(expected[-1]) not in map(str, expected[:-1])  # of a window model that with an alignment of its own
     before, config = modes(in_training_mode(model)), model.config.to_dict()
     assert {True, False} == set(before.values())
     torch.manual_seed(5)
