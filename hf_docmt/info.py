@@ -129,7 +129,7 @@ def _recipe_facts(recipe: Recipe) -> tuple[PreTrainedConfig, dict[str, Any]]:
         return model_config(recipe, tokenizer, model.config), _tokenizer_facts(tokenizer)
     planned = recipe.tokenizer or TokenizerRecipe()
     if planned.path is not None:
-        tokenizer = new_tokenizer(planned, None, languages)
+        tokenizer = new_tokenizer(planned, None)
         return model_config(recipe, tokenizer), _tokenizer_facts(tokenizer)
     config = registry.get(recipe.architecture).config_class(
         vocab_size=planned.vocab_size, source_lang=languages[0], target_lang=languages[1], **recipe.model

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerBase
 
-from hf_docmt.data.examples import TokenizedSentences
+from hf_docmt.data.tokenized_documents import tokenize_sentences
 
 UNREADABLE = "\ufffd"  # what a tokenizer makes of a part of a character
 CONTINUED = "…"  # text of a token that continues a character
@@ -14,7 +14,7 @@ def sentence_ids(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> li
     """Token ids of each sentence as in training, without special tokens. ValueError: no sentence, or an empty one."""
     if isinstance(texts, str) or not texts:
         raise ValueError(f"texts: got {texts!r}, expected a list of sentences; give at least one, as [text]")
-    ids = TokenizedSentences([list(texts)], tokenizer, is_target=False).lists(0, len(texts))
+    ids = tokenize_sentences([list(texts)], tokenizer, is_target=False).lists(0, len(texts))
     for number, (text, row) in enumerate(zip(texts, ids), 1):
         if not (text.strip() and row):
             raise ValueError(f"sentence {number} is empty: got {text!r}, expected text; leave it out")

@@ -6,7 +6,8 @@ import numpy as np
 from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
-from hf_docmt.data.examples import Examples, text_digest
+from hf_docmt.data.digests import text_digest
+from hf_docmt.data.examples import Examples
 
 
 class AugmentedExamples(TorchDataset):
@@ -56,7 +57,6 @@ class AugmentedExamples(TorchDataset):
         self.examples = examples
         self.coword_dropout, self.dynamic_context, self.seed = coword_dropout, dynamic_context, seed
         self.epoch = 0
-        self.side_lengths, self.lengths = examples.side_lengths, examples.lengths
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -78,6 +78,14 @@ class AugmentedExamples(TorchDataset):
         """Digest of the examples and of how they change."""
         options = [self.coword_dropout, self.mask, self.dynamic_context, self.seed]
         return text_digest(json.dumps([self.examples.fingerprint, options]))
+
+    @property
+    def side_lengths(self) -> np.ndarray:
+        return self.examples.side_lengths
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return self.examples.lengths
 
     @property
     def mean_source_length(self) -> float:

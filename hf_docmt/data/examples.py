@@ -4,23 +4,23 @@
 document in parts of about equal length, `document` the whole document.
 """
 
-import hashlib
 import json
-from collections.abc import Iterable
+from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from datasets import Dataset
 from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
+from hf_docmt.data.digests import text_digest
 from hf_docmt.data.documents import check_documents
+from hf_docmt.data.stored_documents import StoredDocuments
+from hf_docmt.data.tokenized_documents import TokenizedDocuments, tokenize_table
 from hf_docmt.files import DataError
 
 VIEWS = ("sentence", "window", "chunk", "document")
 CONTEXT_SIDES = ("both", "source")
-SENTENCES_PER_CALL = 1000
+EXAMPLES_AT_A_TIME = 2**18  # lengths counted at a time
 
 
 class Examples(TorchDataset):
@@ -36,10 +36,13 @@ class Examples(TorchDataset):
     the ones after the document's end are empty lists, so the current one always has number len - 1 - future_context.
     A chunk has at most `max_target_tokens` target tokens, separators included (Herold and Ney 2023 cut near 1000).
 
-    `examples.side_lengths` (examples, 2) int64 is the number of source and target tokens of each, with a separator or
+    `documents` are tokenized into memory, or, where they are stored in a cache, into files of the cache: then examples
+    take hardly any memory, and are there at once when they are made again. Examples are cut when they are asked for.
+
+    `examples.side_lengths` (examples, 2) int32 is the number of source and target tokens of each, with a separator or
     end mark after every sentence and, with `use_bod`, the `<bod>` that opens a document; with `context_sides="source"`
-    the target side counts the current sentence only, as the collator then takes it. `examples.lengths` (examples,) is
-    their sum.
+    the target side counts the current sentence only, as the collator then takes it. `examples.lengths` (examples,)
+    int64 is their sum.
 
     Every sentence is tokenized once. Text that looks like a special token is read as plain text. `DataError` for
     languages that the documents do not have and a sentence longer than `max_target_tokens`, `ValueError` for unknown
@@ -49,9 +52,11 @@ class Examples(TorchDataset):
         examples[0]["source"]
     """
 
+    drop_blank = False  # whether pairs with a blank source are left out
+
     def __init__(
         self,
-        documents: Dataset,
+        documents: Dataset | StoredDocuments,
         tokenizer: PreTrainedTokenizerBase,
         *,
         source_lang: str,
@@ -66,50 +71,38 @@ class Examples(TorchDataset):
         check_choices(view=(view, VIEWS), context_sides=(context_sides, CONTEXT_SIDES))
         _check_languages(documents, source_lang, target_lang)
         _check_reach(view, past_context, future_context, max_target_tokens)
-        table = documents.select_columns(["doc_id", "translation"]).with_format("arrow")[:]
-        self.doc_ids: list[str] = table.column("doc_id").to_pylist()
-        translation = table.column("translation")
-        counts = pc.list_value_length(translation).to_numpy().astype(np.int64)
-        self.document_starts = np.concatenate([[0], np.cumsum(counts)])  # in sentences of the corpus
-        self.sides = tuple(
-            TokenizedSentences(_texts(translation, lang), tokenizer, is_target=lang == target_lang)
-            for lang in (source_lang, target_lang)
-        )
-        self.past_context, self.future_context = past_context, future_context
-        self.context_sides, self.use_bod = context_sides, use_bod
-        self._options = {
-            "kind": type(self).__name__,
-            "view": view,
-            "past_context": past_context,
-            "future_context": future_context,
-            "max_target_tokens": max_target_tokens,
-            "context_sides": context_sides,
-            "use_bod": use_bod,
-            "special_tokens": _special_ids(tokenizer),
-        }
-        self._set_spans(view, past_context, max_target_tokens)
-        self.side_lengths = self._token_counts()
-        self.lengths = self.side_lengths.sum(axis=1)
+        self.corpus = _tokenized(documents, tokenizer, (source_lang, target_lang), self.drop_blank)
+        if not len(self.corpus):
+            raise DataError("all source sentences are blank; check the documents and their languages")
+        self.view, self.past_context, self.future_context = view, past_context, future_context
+        self.max_target_tokens, self.context_sides, self.use_bod = max_target_tokens, context_sides, use_bod
+        self.special_ids = _special_ids(tokenizer)
+        self.borders = self._borders()
 
     def __len__(self) -> int:
-        return len(self.current)
+        return int(self.corpus.document_starts[-1]) if self.borders is None else len(self.borders) - 1
 
     def __getitem__(self, item: int) -> dict:
         if not 0 <= item < len(self):
             raise IndexError(f"example {item} of {len(self)}")
-        document, start, stop = int(self.document[item]), int(self.start[item]), int(self.stop[item])
-        first, end = self.document_starts[document : document + 2]
-        missing = max(0, stop - int(end))  # number of future sentences after the document's end
-        source, target = (side.lists(start, stop - missing) + [[] for _ in range(missing)] for side in self.sides)
-        current = int(self.current[item])
+        document, start, stop, current = (int(part[0]) for part in self.spans(item, item + 1))
+        first, end = self.corpus.document_starts[document : document + 2].tolist()
+        missing = max(0, stop - end)  # number of future sentences after the document's end
+        source, target = (
+            side.lists(start, stop - missing) + [[] for _ in range(missing)] for side in self.corpus.sides
+        )
         return {
-            "doc_id": self.doc_ids[document],
-            "index": int(start - first) + max(current, 0),
+            "doc_id": self.corpus.doc_id(document),
+            "index": start - first + max(current, 0),
             "source": source,
             "target": target,
             "current": None if current < 0 else current,
-            "document_start": bool(start == first),
+            "document_start": start == first,
         }
+
+    def __getstate__(self) -> dict:
+        """Without lengths: processes that load examples do not need them."""
+        return {name: value for name, value in self.__dict__.items() if name != "side_lengths"}
 
     @property
     def fingerprint(self) -> str:
@@ -117,91 +110,96 @@ class Examples(TorchDataset):
 
         Examples with the same fingerprint are the same in every process and version.
         """
-        arrays = [self.document_starts, *(array for side in self.sides for array in (side.starts, side.ids))]
-        digests = [array_digest(array) for array in arrays]
-        return text_digest(json.dumps([digests, self._options], sort_keys=True))
+        options = [type(self).__name__, self.view, self.past_context, self.future_context, self.max_target_tokens]
+        options += [self.context_sides, self.use_bod, self.special_ids]
+        return text_digest(json.dumps([self.corpus.digest, *options], sort_keys=True))
+
+    @cached_property
+    def side_lengths(self) -> np.ndarray:
+        """(examples, 2) int32, see above; another number of columns where the model reads further inputs."""
+        parts = [
+            self._token_counts(start, min(start + EXAMPLES_AT_A_TIME, len(self))).astype(np.int32)
+            for start in range(0, len(self), EXAMPLES_AT_A_TIME)
+        ]
+        return np.concatenate(parts)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return self.side_lengths.sum(axis=1)
+
+    @property
+    def document(self) -> np.ndarray:
+        """(examples,) int32, the number of the document of each example."""
+        starts = (
+            self.corpus.document_starts
+            if self.borders is None
+            else np.searchsorted(self.borders, self.corpus.document_starts)
+        )
+        return np.repeat(np.arange(len(self.corpus), dtype=np.int32), np.diff(starts))
 
     @property
     def mean_source_length(self) -> float:
         """Average number of tokens of a source sentence in the corpus, its separator included."""
-        source = self.sides[0]
-        return float(source.starts[-1] / (len(source.starts) - 1)) + 1
+        starts = self.corpus.sides[0].starts
+        return float(starts[-1] / (len(starts) - 1)) + 1
 
     @property
     def mean_length_ratio(self) -> float:
         """Average over the examples of source tokens per target token, separators included."""
         return float((self.side_lengths[:, 0] / self.side_lengths[:, 1]).mean())
 
-    def _token_counts(self) -> np.ndarray:
-        stop = np.minimum(self.stop, self.document_starts[self.document + 1])
-        source, target = (side.starts[stop] - side.starts[self.start] for side in self.sides)
-        source, target = source + self.stop - self.start, target + self.stop - self.start
-        if self.context_sides == "source" and self.current[0] >= 0:
-            current = self.start + self.current
-            target = self.sides[1].starts[current + 1] - self.sides[1].starts[current] + 1
+    def spans(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Of the examples begin to end - 1, int64 each: document, start, stop, current.
+
+        `start` and `stop` are sentences of the corpus; `stop` may pass the document's end; `current` is the place after
+        `start`, -1 where all sentences are current.
+        """
+        starts = self.corpus.document_starts
+        if self.borders is not None:
+            start, stop = self.borders[begin:end], self.borders[begin + 1 : end + 1]
+            return np.searchsorted(starts, start, side="right") - 1, start, stop, np.full(len(start), -1)
+        sentence = np.arange(begin, end)  # each of the corpus in turn
+        document = np.searchsorted(starts, sentence, side="right") - 1
+        start = np.maximum(sentence - self.past_context, starts[document])
+        return document, start, sentence + 1 + self.future_context, sentence - start
+
+    def _token_counts(self, begin: int, end: int) -> np.ndarray:
+        """Rows begin to end - 1 of `side_lengths`."""
+        document, start, stop, current = self.spans(begin, end)
+        first, last = self.corpus.document_starts[document], self.corpus.document_starts[document + 1]
+        there = np.minimum(stop, last)
+        source, target = (side.starts[there] - side.starts[start] + stop - start for side in self.corpus.sides)
+        alone = self.context_sides == "source" and self.borders is None
+        if alone:
+            borders = self.corpus.sides[1].starts
+            target = borders[start + current + 1] - borders[start + current] + 1
         if self.use_bod:
-            first = self.document_starts[self.document]
-            source = source + (self.start == first)
-            alone = self.context_sides == "source" and self.current[0] >= 0
-            target = target + (self.start + self.current * alone == first)
+            source = source + (start == first)
+            target = target + (start + current * alone == first)
         return np.stack([source, target], axis=1)
 
-    def _set_spans(self, view: str, past_context: int, max_target_tokens: int) -> None:
-        """Set `document`, `start`, `stop` (corpus sentences; stop may pass the document's end), `current` (-1: all)."""
-        first, end = self.document_starts[:-1], self.document_starts[1:]
-        if view in ("sentence", "window"):
-            current = np.arange(end[-1])  # each sentence of the corpus in turn
-            self.document = np.repeat(np.arange(len(first)), end - first)
-            self.start = np.maximum(current - past_context, first[self.document])
-            self.stop = current + 1 + self.future_context
-            self.current = current - self.start
-            return
-        if view == "document":
-            cuts = [np.array([0, length]) for length in end - first]
-        else:
-            cuts = [self._chunk_cuts(document, max_target_tokens) for document in range(len(first))]
-        self.document = np.repeat(np.arange(len(first)), [len(cut) - 1 for cut in cuts])
-        self.start = np.concatenate([cut[:-1] + begin for cut, begin in zip(cuts, first)])
-        self.stop = np.concatenate([cut[1:] + begin for cut, begin in zip(cuts, first)])
-        self.current = np.full(len(self.start), -1)
+    def _borders(self) -> np.ndarray | None:
+        """Borders of chunks or documents in sentences of the corpus, int64; None where each sentence is an example."""
+        starts = self.corpus.document_starts
+        if self.view in ("sentence", "window"):
+            return None
+        if self.view == "document":
+            return np.asarray(starts)
+        tokens = self.corpus.sides[1].starts
+        lengths = tokens[starts[1:]] - tokens[starts[:-1]] + np.diff(starts)  # of the documents, separators included
+        cuts = [self._chunk_cuts(document) for document in np.flatnonzero(lengths > self.max_target_tokens).tolist()]
+        return np.union1d(starts, np.concatenate(cuts)) if cuts else np.asarray(starts)
 
-    def _chunk_cuts(self, document: int, limit: int) -> np.ndarray:
-        first, end = self.document_starts[document : document + 2]
-        lengths = np.diff(self.sides[1].starts[first : end + 1]) + 1
-        if lengths.max() > limit:
+    def _chunk_cuts(self, document: int) -> np.ndarray:
+        first, end = self.corpus.document_starts[document : document + 2]
+        lengths = np.diff(self.corpus.sides[1].starts[first : end + 1]) + 1
+        if lengths.max() > self.max_target_tokens:
             raise DataError(
-                f"document {self.doc_ids[document]!r}: sentence {int(lengths.argmax()) + 1} has {lengths.max()} target "
-                f"tokens with its separator, more than max_target_tokens={limit}; split the sentence or raise the limit"
+                f"document {self.corpus.doc_id(document)!r}: sentence {int(lengths.argmax()) + 1} has {lengths.max()} "
+                f"target tokens with its separator, more than max_target_tokens={self.max_target_tokens}; split the "
+                "sentence or raise the limit"
             )
-        return equal_cuts(lengths, limit)
-
-
-class TokenizedSentences:
-    """The token ids of many sentences in one array: sentence i is `ids[starts[i]:starts[i + 1]]`."""
-
-    def __init__(self, texts: Iterable[list[str]], tokenizer: PreTrainedTokenizerBase, *, is_target: bool):
-        ids, lengths = [np.zeros(0, dtype=np.int32)], [np.zeros(1, dtype=np.int64)]
-        for batch in texts:
-            sides = {"text_target": batch} if is_target else {"text": batch}
-            rows = tokenizer(
-                **sides,
-                add_special_tokens=False,
-                split_special_tokens=True,
-                return_attention_mask=False,
-                return_token_type_ids=False,
-                verbose=False,
-            )["input_ids"]
-            lengths.append(np.array([len(row) for row in rows], dtype=np.int64))
-            ids.append(np.array([token for row in rows for token in row], dtype=np.int32))
-        self.ids = np.concatenate(ids)
-        self.starts = np.cumsum(np.concatenate(lengths))
-        special = [token for token in tokenizer.all_special_ids if token != tokenizer.unk_token_id]
-        if tokenizer.unk_token_id is not None:  # a word of the text that the vocabulary only has as a special token
-            self.ids[np.isin(self.ids, special)] = tokenizer.unk_token_id
-
-    def lists(self, start: int, stop: int) -> list[list[int]]:
-        """Token ids of the sentences start to stop - 1."""
-        return [self.ids[self.starts[i] : self.starts[i + 1]].tolist() for i in range(start, stop)]
+        return first + equal_cuts(lengths, self.max_target_tokens)
 
 
 def equal_cuts(lengths: np.ndarray, limit: int) -> np.ndarray:
@@ -221,31 +219,11 @@ def equal_cuts(lengths: np.ndarray, limit: int) -> np.ndarray:
         parts += 1
 
 
-def array_digest(array: np.ndarray) -> str:
-    """SHA-256 of type, shape and values."""
-    digest = hashlib.sha256(f"{array.dtype.str} {array.shape} ".encode())
-    digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
-
-
-def text_digest(text: str) -> str:
-    """SHA-256 of a text."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def _special_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int | None]:
     """The ids that collators put between and around sentences."""
     names = ("pad_token", "unk_token", "bos_token", "eos_token", "sep_token")
     ids = {name: getattr(tokenizer, f"{name}_id") for name in names}
     return ids | {"bod_token": tokenizer.convert_tokens_to_ids("<bod>")}
-
-
-def _texts(translation: pa.ChunkedArray, lang: str) -> Iterable[list[str]]:
-    """The sentences of all documents in one language, some at a time."""
-    for chunk in translation.chunks:
-        texts = chunk.flatten().field(lang)
-        for start in range(0, len(texts), SENTENCES_PER_CALL):
-            yield texts.slice(start, SENTENCES_PER_CALL).to_pylist()
 
 
 def check_choices(**choices: tuple[str, tuple[str, ...]]) -> None:
@@ -255,8 +233,16 @@ def check_choices(**choices: tuple[str, tuple[str, ...]]) -> None:
             raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(allowed)}")
 
 
-def _check_languages(documents: Dataset, source_lang: str, target_lang: str) -> None:
-    have = [lang for lang in check_documents(documents) if lang]
+def _tokenized(documents: Dataset | StoredDocuments, tokenizer, languages, drop_blank) -> TokenizedDocuments:
+    if isinstance(documents, StoredDocuments):
+        return documents.tokenized(tokenizer, languages, drop_blank)
+    table = documents.select_columns(["doc_id", "translation"]).with_format("arrow")[:]
+    return tokenize_table(table, tokenizer, languages, drop_blank)
+
+
+def _check_languages(documents: Dataset | StoredDocuments, source_lang: str, target_lang: str) -> None:
+    stored = isinstance(documents, StoredDocuments)  # was checked when it was read
+    have = documents.languages if stored else [lang for lang in check_documents(documents) if lang]
     for name, lang in (("source_lang", source_lang), ("target_lang", target_lang)):
         if lang not in have:
             raise DataError(f"{name}={lang!r} is not in the documents, they have {have}; correct the language")

@@ -30,13 +30,16 @@ class TokenBudgetBatchSampler:
         rank: int = 0,
         world_size: int = 1,
     ):
-        lengths = np.asarray(lengths, dtype=np.int64)
+        lengths = np.asarray(lengths)
         if lengths.ndim > 2 or 0 in lengths.shape[1:] or len(lengths) < max(world_size, 1):
             raise ValueError(
                 f"lengths of shape {lengths.shape} cannot be shared by world_size={world_size} processes; give shape "
                 "(examples,) or (examples, columns) and at least one example a process"
             )
-        self.lengths = np.maximum(lengths.reshape(len(lengths), -1), 1)  # (N, sides)
+        lengths = np.maximum(lengths.reshape(len(lengths), -1), 1)
+        if int(lengths.max()) * lengths.shape[1] >= 2**31:
+            raise ValueError(f"lengths go up to {lengths.max()} tokens, which no batch can hold; check them")
+        self.lengths = lengths.astype(np.int32)  # (N, sides)
         if max_tokens < 1:
             raise ValueError(f"max_tokens={max_tokens} must be 1 or more")
         if not 0 <= rank < world_size:
@@ -44,7 +47,8 @@ class TokenBudgetBatchSampler:
         self.max_tokens, self.seed, self.shuffle = max_tokens, seed, shuffle
         self.rank, self.world_size = rank, world_size
         self.epoch = 0
-        self._bounds = self._batch_bounds(self.lengths[self._longest_first(np.arange(len(lengths)))])
+        self._rank = self._ranks()
+        self._bounds = self._batch_bounds(self.lengths[np.argsort(self._rank, kind="stable")])
         self._taken = self._begin = 0  # batches given out in this epoch; where the next iteration begins
 
     def __len__(self) -> int:
@@ -87,13 +91,18 @@ class TokenBudgetBatchSampler:
         names = ("max_tokens", "seed", "shuffle", "world_size")
         return {"examples": len(self.lengths), "tokens": int(self.lengths.sum())} | {n: getattr(self, n) for n in names}
 
-    def _longest_first(self, order: np.ndarray) -> np.ndarray:
-        """`order` sorted by the longer side, all tokens, source tokens.
+    def _ranks(self) -> np.ndarray:
+        """Ranks (N,) of the examples, longest first: by the longer side, all tokens, source tokens.
 
-        Rows equal in all stay in order, so that every order has the same lengths in the same positions.
+        Sorted by rank, every order of the examples has the same lengths in the same positions.
         """
-        lengths = self.lengths[order]
-        return order[np.lexsort((-lengths[:, 0], -lengths.sum(axis=1), -lengths.max(axis=1)))]
+        longest, total, first = self.lengths.max(axis=1), self.lengths.sum(axis=1), self.lengths[:, 0]
+        key = (longest.max() - longest) * (total.max() + 1) + total.max() - total
+        _, rank = np.unique(key, return_inverse=True)
+        rank *= int(first.max()) + 1
+        rank += first.max() - first
+        ranks, rank = np.unique(rank, return_inverse=True)
+        return rank.astype(np.uint16 if len(ranks) <= 2**16 else np.int32)  # numpy sorts the former in linear time
 
     def _batch_bounds(self, descending: np.ndarray) -> list[int]:
         """Borders of the batches in `descending` (N, sides), the lengths of all examples, longest first."""
@@ -114,8 +123,10 @@ class TokenBudgetBatchSampler:
     def _epoch_batches(self) -> list[np.ndarray]:
         """The batches of this process, in the order of this epoch."""
         random = np.random.default_rng([self.seed, self.epoch])
-        order = random.permutation(len(self.lengths)) if self.shuffle else np.arange(len(self.lengths))
-        order = self._longest_first(order)
+        order = np.arange(len(self.lengths), dtype=np.int32)
+        if self.shuffle:
+            random.shuffle(order)
+        order = order[np.argsort(self._rank[order], kind="stable")]
         batches = [order[start:stop] for start, stop in zip(self._bounds, self._bounds[1:])]
         missing = -len(batches) % self.world_size
         batches += batches[len(batches) - missing :]

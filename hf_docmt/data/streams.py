@@ -89,11 +89,13 @@ class DocumentStreamSampler:
             table = self._table(rows, 0, self.lengths[documents].max())
             yield [(column.tolist(), True) for column in table.T]
 
-    def _table(self, rows: Sequence[Sequence[int]], lead: int, steps: int) -> np.ndarray:
+    def _table(self, rows: Sequence[Sequence[int] | np.ndarray], lead: int, steps: int) -> np.ndarray:
         """The sentences of the documents of every row behind `lead` empty steps, (rows, lead + steps), -1 = none."""
-        table = np.full((self.rows, lead + steps), -1)
+        table = np.full((self.rows, lead + steps), -1, dtype=np.int32)
         for row, documents in zip(table, rows):
-            order = [number for d in documents for number in range(self.starts[d], self.starts[d + 1])]
+            lengths = self.lengths[documents]
+            ends = np.cumsum(lengths)
+            order = np.arange(lengths.sum()) + np.repeat(self.starts[documents] - ends + lengths, lengths)
             row[lead : lead + len(order)] = order
         return table
 

@@ -47,6 +47,11 @@ def train_tokenizer(
     backend.train_from_iterator(_checked(texts), _trainer(model, vocab_size))
     if model == "unigram":
         _fix_order(backend)
+    return trained_tokenizer(backend)
+
+
+def trained_tokenizer(backend: Tokenizer) -> PreTrainedTokenizerFast:
+    """What `train_tokenizer` returns, from the tokenizer of the library tokenizers inside it."""
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
         pad_token="<pad>",

@@ -3,16 +3,18 @@
 import copy
 import json
 from collections.abc import Collection
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import tokenizers
 import torch
-from datasets import Dataset
+from tokenizers import Tokenizer
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import registry
-from hf_docmt.data.documents import sentences
-from hf_docmt.data.tokenizers import adapt_tokenizer, train_tokenizer
+from hf_docmt import __version__, registry
+from hf_docmt.data.stored_documents import StoredDocuments
+from hf_docmt.data.tokenizers import adapt_tokenizer, train_tokenizer, trained_tokenizer
 from hf_docmt.pretrained import from_sentence_model
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.training.recipe import SET_ELSEWHERE, Recipe, config_fields
@@ -43,15 +45,26 @@ def load_origin(folder: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenize
         raise ValueError(f"init_from: {error} (models of this package: {', '.join(ours)})") from error
 
 
-def new_tokenizer(recipe: TokenizerRecipe, documents: Dataset, languages: tuple[str, str]) -> PreTrainedTokenizerBase:
-    """The tokenizer that the recipe names, with `<sep>` and `<bod>`, or one trained on both sides of the documents."""
+def new_tokenizer(recipe: TokenizerRecipe, documents: StoredDocuments | None) -> PreTrainedTokenizerBase:
+    """The tokenizer that the recipe names, with `<sep>` and `<bod>`, or one trained on both sides of the documents.
+
+    A trained one is kept in the cache of the documents.
+    """
     if recipe.path is not None:
         if not Path(recipe.path).is_dir():
             raise ValueError(f"tokenizer.path: no folder {recipe.path}; give the folder of a saved tokenizer")
         registry.register_all()
         return adapt_tokenizer(load_tokenizer(recipe.path))[0]
-    texts = (text for row in documents for lang in languages for text in sentences(row, lang))
-    return train_tokenizer(texts, recipe.model, recipe.vocab_size, recipe.lowercase)
+    versions = [__version__, tokenizers.__version__]
+    key = {"documents": documents.digest, "recipe": asdict(recipe), "versions": versions}
+
+    def train(folder: Path) -> None:
+        texts = documents.sample_texts(recipe.sample)
+        trained = train_tokenizer(texts, recipe.model, recipe.vocab_size, recipe.lowercase)
+        trained.backend_tokenizer.save(str(folder / "tokenizer.json"))
+
+    folder = documents.cache.entry("tokenizer", key, train)
+    return trained_tokenizer(Tokenizer.from_file(str(folder / "tokenizer.json")))
 
 
 def model_config(

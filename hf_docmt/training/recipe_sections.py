@@ -9,31 +9,49 @@ from hf_docmt.training.recipe_schema import RecipeError
 
 @dataclass
 class TokenizerRecipe:
-    """A tokenizer to load (`path`), or one trained on both sides of the training data."""
+    """A tokenizer to load (`path`), or one trained on both sides of the training data.
+
+    A corpus of more than `sample` sentence pairs gives so many of them, drawn over the whole of it, the same in every
+    run: runs that differ in their seed share the vocabulary.
+    """
 
     path: str | None = None
     model: Literal["bpe", "unigram"] | None = None  # null = bpe
     vocab_size: int | None = None  # null = 32000
     lowercase: bool = False
+    sample: int | None = None  # sentence pairs that it is trained on; null = 1000000
 
     def __post_init__(self):
+        if self.sample is not None and self.sample < 1:
+            raise RecipeError("tokenizer.sample", f"expected at least 1, got {self.sample}")
         if self.path is None:
             self.model, self.vocab_size = self.model or "bpe", 32000 if self.vocab_size is None else self.vocab_size
-        elif self.model or self.vocab_size or self.lowercase:
+            self.sample = self.sample or 1_000_000
+        elif self.model or self.vocab_size or self.lowercase or self.sample:
             raise RecipeError("tokenizer", "with path its vocabulary is taken as it is; leave the other keys out")
 
 
 @dataclass
 class DataRecipe:
-    """Documents: for each part a mapping of `format` and the files that its reader takes."""
+    """Documents: for each part a mapping of `format` and the files that its reader takes.
+
+    They are read and tokenized once, into a cache that runs may share: the next start finds them there, unless a file
+    has changed its size or its time of change. The folder may be deleted whenever no run uses it.
+    """
 
     source_lang: str
     target_lang: str
     train: dict[str, Any]
     validation: dict[str, Any]
     test: dict[str, Any] | None = None
+    cache: str | None = None  # folder; null = .docmt_cache beside output_dir
+    num_proc: int | None = None  # processes that tokenize; null = one a core
 
     def __post_init__(self):
+        if self.num_proc is not None and self.num_proc < 1:
+            raise RecipeError("data.num_proc", f"expected at least 1, got {self.num_proc}")
+        if self.cache is not None and not self.cache.strip():
+            raise RecipeError("data.cache", f"expected a folder, got {self.cache!r}; leave it out for the default")
         for part in ("train", "validation", "test"):
             for name, value in (getattr(self, part) or {}).items():
                 key = f"data.{part}.{name}"

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from accelerate import PartialState
-from datasets import Dataset
 from transformers import (
     EarlyStoppingCallback,
     PreTrainedConfig,
@@ -21,8 +20,9 @@ from transformers.trainer_callback import TrainerState
 
 from hf_docmt import registry
 from hf_docmt.data.augmentation import AugmentedExamples
+from hf_docmt.data.cache import Cache
 from hf_docmt.data.examples import Examples
-from hf_docmt.data.readers import read_documents
+from hf_docmt.data.stored_documents import StoredDocuments, store_documents
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.training.arguments import DocMTTrainingArguments, training_arguments
 from hf_docmt.training.checkpoint_manifest import sync
@@ -39,6 +39,8 @@ from hf_docmt.training.recipe_sections import DecodingRecipe, TokenizerRecipe, T
 from hf_docmt.training.run_folder import RECIPE, run_folder, write_facts
 from hf_docmt.training.stream_trainer import StreamTrainer
 from hf_docmt.training.trainer import DocMTTrainer
+
+CACHE = ".docmt_cache"  # folder beside that of the run, for documents, tokenizers and tokens
 
 
 def train(recipe: Recipe, resume: bool = False) -> Path:
@@ -98,22 +100,23 @@ def _train(recipe: Recipe, arguments: DocMTTrainingArguments, resume: bool) -> N
         write_facts(output, session | training_facts(trainer, state))
 
 
-def read_part(recipe: Recipe, part: str) -> Dataset:
-    """The documents of `train`, `validation` or `test`."""
-    files = getattr(recipe.data, part)
-    return read_documents(**files, source_lang=recipe.data.source_lang, target_lang=recipe.data.target_lang)
+def read_part(recipe: Recipe, part: str) -> StoredDocuments:
+    """The documents of `train`, `validation` or `test`, in the cache of the run."""
+    data = recipe.data
+    cache = Cache(data.cache or Path(recipe.output_dir).absolute().parent / CACHE)
+    languages = {"source_lang": data.source_lang, "target_lang": data.target_lang}
+    return store_documents(cache, num_proc=data.num_proc, **languages, **getattr(data, part))
 
 
 def run_tokenizer(
-    recipe: Recipe, output: Path, documents: Dataset, origin: PreTrainedTokenizerBase | None
+    recipe: Recipe, output: Path, documents: StoredDocuments, origin: PreTrainedTokenizerBase | None
 ) -> PreTrainedTokenizerBase:
     """The tokenizer of the run: saved in the output folder by the first process, loaded by all and when resuming.
 
     The recipe is saved after it: a folder that has the recipe has the whole tokenizer.
     """
     if not (output / RECIPE).exists():
-        languages = (recipe.data.source_lang, recipe.data.target_lang)
-        tokenizer = origin or new_tokenizer(recipe.tokenizer or TokenizerRecipe(), documents, languages)
+        tokenizer = origin or new_tokenizer(recipe.tokenizer or TokenizerRecipe(), documents)
         tokenizer.save_pretrained(output)
         recipe.save(output / RECIPE)
     return load_tokenizer(output)
@@ -122,7 +125,7 @@ def run_tokenizer(
 def make_trainer(
     recipe: Recipe,
     arguments: DocMTTrainingArguments,
-    documents: dict[str, Dataset],
+    documents: dict[str, StoredDocuments],
     tokenizer: PreTrainedTokenizerBase,
     origin: PreTrainedModel | None = None,
 ) -> DocMTTrainer:

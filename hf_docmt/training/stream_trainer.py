@@ -3,6 +3,7 @@
 from collections import deque
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
@@ -54,7 +55,7 @@ class StreamTrainer(DocMTTrainer):
     def get_eval_dataloader(self, eval_dataset=None) -> DataLoader:
         """Every sentence once; no document is read by two processes."""
         dataset = self.eval_dataset if eval_dataset is None else eval_dataset
-        documents = len(set(dataset.document.tolist()))
+        documents = len(np.unique(dataset.document))
         rows = max(1, min(self.args.stream_documents, documents // self.args.world_size))
         processes = {"rank": self.args.process_index, "world_size": self.args.world_size}
         sampler = DocumentStreamSampler(dataset.document, rows, self.args.stream_window, shuffle=False, **processes)

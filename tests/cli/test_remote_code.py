@@ -84,7 +84,7 @@ def test_loaders(planted, load):
 def test_tokenizer_of_a_recipe(planted):
     folder, marker = planted
     with pytest.raises(ValueError, match="--trust-remote-code"):
-        new_tokenizer(TokenizerRecipe(path=str(folder)), None, ("en", "de"))
+        new_tokenizer(TokenizerRecipe(path=str(folder)), None)
     assert not marker.exists()
 
 

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
-from hf_docmt.data.examples import TokenizedSentences
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.data.tokenized_documents import tokenize_sentences
 from hf_docmt.evaluation.suites import SuiteItem
 
 NORMALIZATIONS = ("sum", "mean", "window-mean")
@@ -147,7 +147,7 @@ def suite_choices(
 def _tokenize(texts: Iterator[str], tokenizer: PreTrainedTokenizerBase, *, is_target: bool) -> dict[str, list[int]]:
     """Token ids of every different sentence, as the training views make them."""
     different = list(dict.fromkeys(texts))
-    table = TokenizedSentences([different], tokenizer, is_target=is_target)
+    table = tokenize_sentences([different], tokenizer, is_target=is_target)
     return dict(zip(different, table.lists(0, len(different))))
 
 

@@ -6,7 +6,7 @@ from os.path import commonprefix
 
 from transformers import PreTrainedTokenizerBase
 
-from hf_docmt.data.examples import TokenizedSentences
+from hf_docmt.data.tokenized_documents import tokenize_sentences
 
 WORD = re.compile(r"\w+|[^\w\s]+")  # letters and digits, or a run of punctuation
 UNBROKEN = re.compile(r"\S+")
@@ -27,7 +27,7 @@ def piece_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> list[
 
 def piece_ids(tokenizer: PreTrainedTokenizerBase, text: str, *, is_target: bool) -> list[int]:
     """Token ids of a sentence without special tokens, as the scorer and training have them."""
-    return TokenizedSentences([[text]], tokenizer, is_target=is_target).lists(0, 1)[0]
+    return tokenize_sentences([[text]], tokenizer, is_target=is_target).lists(0, 1)[0]
 
 
 def piece_spans(tokenizer: PreTrainedTokenizerBase, text: str, *, is_target: bool) -> list[tuple[int, int]]:
