@@ -7,6 +7,7 @@ from hf_docmt.data.readers.row_layouts import TEXT_LINES
 from hf_docmt.data.readers.running_text import join_text
 from hf_docmt.data.readers.wmt_jsonl import KEPT
 from hf_docmt.translation.corpus import json_line, plain_lines
+from hf_docmt.translation.subtitle_output import subtitle_text
 
 Render = Callable[[dict, dict], str]
 
@@ -57,4 +58,9 @@ def hypothesis_row(document: dict, result: dict) -> str:
     return json_line({"doc_id": result["doc_id"], **known, "hypothesis": document_text(document, result), **failed})
 
 
-RENDERERS: dict[str, Render] = {"jsonl": json_row, "lines": plain_row, "wmt_jsonl": hypothesis_row}
+RENDERERS: dict[str, Render] = {
+    "jsonl": json_row,
+    "lines": plain_row,
+    "wmt_jsonl": hypothesis_row,
+    "subtitles": subtitle_text,
+}

@@ -1,6 +1,7 @@
 """Rows of JSON lines, Parquet and `datasets`: the layouts that documents have in them."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from hf_docmt.data.documents import check_unicode, make_row
 from hf_docmt.data.readers.running_text import sentence_splitter, split_text
@@ -42,7 +43,7 @@ class RowReader:
             f"{location}: neither 'translation' nor 'source' nor 'text' is there, got {sorted(row)}; add one of them"
         )
 
-    def _two_lists(self, location: str, row: dict, doc_id: object, columns: dict) -> dict:
+    def _two_lists(self, location: str, row: dict, doc_id: Any, columns: dict) -> dict:
         named = _side_languages(row, self.languages)
         sides = {lang: _side(location, row, name) for name, lang in named.items() if name in row}
         for lang in self.languages:
@@ -54,7 +55,7 @@ class RowReader:
         source, target = [sides[lang] for lang in self.languages] + [None] * (2 - len(self.languages))
         return make_row(location, doc_id, source, target, self.languages, **columns)
 
-    def _running_text(self, location: str, text: object, doc_id: object, columns: dict) -> dict:
+    def _running_text(self, location: str, text: object, doc_id: Any, columns: dict) -> dict:
         if len(self.languages) == 2:
             raise DataError(
                 f"{location}: document {doc_id!r} has 'text', which has no target side; leave out the target language"
@@ -91,9 +92,11 @@ def dochplt_row(location: str, row: dict, languages: list[str]) -> dict:
     links = row.get("alignment")
     if not isinstance(links, list) or not links or not all(isinstance(link, dict) for link in links):
         raise DataError(f"{location}: document {doc_id!r} needs 'alignment', a list of pairs with 'src' and 'tgt'")
-    found = [[_linked(location, link, names[lang], side) for link in links] for lang, side in zip(languages, sides)]
+    source, target = [
+        [_linked(location, link, names[lang], side) for link in links] for lang, side in zip(languages, sides)
+    ]
     scores = [{key: value for key, value in link.items() if key not in ("src", "tgt")} for link in links]
-    return make_row(location, doc_id, *found, languages, scores=scores, **columns)
+    return make_row(location, doc_id, source, target, languages, scores=scores, **columns)
 
 
 def _numbered_sentences(location: str, row: dict, name: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Running text as sentences and back: where its lines end is kept, beside the sentences."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from itertools import islice
 
 from hf_docmt.files import DataError
 
@@ -42,13 +43,14 @@ def join_text(sentences: list[str], text_lines: list[int]) -> str:
     if sum(text_lines) != len(sentences):
         raise ValueError(f"{len(sentences)} sentences for a text of {sum(text_lines)}; leave out repairs='none'")
     rest = iter(sentences)
-    return "\n".join(_join_line(rest, count) for count in text_lines)
+    return "\n".join(join_sentences(islice(rest, count)) for count in text_lines)
 
 
-def _join_line(sentences: Iterator[str], count: int) -> str:
+def join_sentences(sentences: Iterable[str]) -> str:
+    """Sentences as one line, with blanks between them, but none behind full-width punctuation."""
     line = ""
-    for _ in range(count):
-        sentence = " ".join(next(sentences).split())
+    for sentence in sentences:
+        sentence = " ".join(sentence.split())
         blank = " " if line and sentence and line[-1] not in FULL_WIDTH_ENDS else ""
         line += blank + sentence
     return line

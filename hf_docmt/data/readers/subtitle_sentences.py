@@ -1,0 +1,162 @@
+"""The cues of subtitles as sentences: what of a cue is text, which cues go on in the next one, what stands where."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from hf_docmt.data.readers.running_text import clean_sentences
+
+MAX_GAP, MAX_CUES = 3000, 6  # milliseconds between cues of one sentence, and how many it may go over
+OVERRIDE = r"\{\\[^{}]*\}"  # {\an8}
+TAG = r"</?[a-zA-Z][^<>]*>|<\d[\d:.]*>"
+MARKUP = re.compile(f"{OVERRIDE}|{TAG}")
+LEADING = re.compile(rf"(?:{OVERRIDE}|\s)*")
+OPENING = re.compile(r"<([a-zA-Z][^\s.<>/]*)[^<>]*>")
+DASH = re.compile(r"[-–—‐](?:\s+|(?=[^\s\d–—‐-]))")
+DESCRIPTION = re.compile(r"([\[(])([^\[\]()]*)([\])])")
+MUSIC = re.compile(r"((?:[♪♫]\s*)+|#\s+)?(.*?)((?:\s*[♪♫])+|\s+#)?", re.DOTALL)
+ELLIPSIS = re.compile(r"(?:\.\.\.|…)\s*(?=\w)")  # a sentence that goes on
+CLOSERS = "\"'”’»)]}"
+ENDS = ".!?…。！？‥؟।"
+ABBREVIATION = re.compile(r"(?:^|\s)\w{1,4}\.$")
+
+Pieces = list[list[int]]  # of a part: [number of a sentence, its characters there]
+
+
+@dataclass
+class Part:
+    """One turn of a cue: its text, and what stands around it."""
+
+    prefix: str
+    text: str
+    suffix: str
+    lines: int
+    is_turn: bool  # it begins with a dash
+    is_speech: bool  # no description in brackets, no music
+
+    def layout(self) -> dict:
+        return {"prefix": self.prefix, "suffix": self.suffix, "lines": self.lines}
+
+
+def cue_parts(lines: list[str]) -> list[Part]:
+    """The turns of a cue, given as its lines; a line that begins with a dash begins a turn."""
+    prefix, lines, suffix = _unwrapped(lines)
+    turns: list[list[str]] = []
+    for line in lines:
+        if not turns or DASH.match(MARKUP.sub("", line).strip()):
+            turns.append([])
+        turns[-1].append(line)
+    parts = [_part(turn) for turn in turns]
+    if parts:
+        parts[0].prefix = prefix + parts[0].prefix
+        parts[-1].suffix += suffix
+    elif prefix or suffix:
+        parts = [Part(prefix, "", suffix, 1, False, False)]
+    return parts
+
+
+def cue_sentences(
+    cues: list[list[Part]], times: list[tuple[int, int]], split: Callable[[str], Iterable[str]]
+) -> tuple[list[str], list[list[Pieces]]]:
+    """The sentences of all cues, and the pieces of each part of each cue; without text one empty sentence."""
+    sentences: list[str] = []
+    pieces: list[list[Pieces]] = [[[] for _ in parts] for parts in cues]
+    for run in _runs(cues, times, split):
+        texts = [" ".join(cues[cue][part].text.split()) for cue, part in run]
+        found = clean_sentences(split(" ".join(texts)))
+        if sum(map(_size, found)) != sum(map(_size, texts)):  # a splitter that changes the text
+            found = [" ".join(texts)]
+        rest = [_size(sentence) for sentence in found]
+        current = 0
+        for (cue, part), text in zip(run, texts):
+            size = _size(text)
+            while size:
+                taken = min(size, rest[current])
+                pieces[cue][part].append([len(sentences) + current, taken])
+                size, rest[current] = size - taken, rest[current] - taken
+                current += not rest[current]
+        sentences += found
+    return sentences or [""], pieces
+
+
+def _size(text: str) -> int:
+    """Characters that are no white space."""
+    return sum(map(len, text.split()))
+
+
+def _runs(
+    cues: list[list[Part]], times: list[tuple[int, int]], split: Callable[[str], Iterable[str]]
+) -> Iterable[list[tuple[int, int]]]:
+    """(cue, part) of the parts with text, those together that go on in the next cue."""
+    run: list[tuple[int, int]] = []
+    for cue, parts in enumerate(cues):
+        for number, part in enumerate(parts):
+            if not part.text:
+                continue
+            if run:
+                last_cue, last_number = run[-1]
+                last = cues[last_cue][last_number]
+                next_to_it = last_cue == cue - 1 and number == 0 and last_number == len(cues[last_cue]) - 1
+                near = times[cue][0] - times[last_cue][1] <= MAX_GAP and len(run) < MAX_CUES
+                if not (next_to_it and near and _goes_on(last, part, split)):
+                    yield run
+                    run = []
+            run.append((cue, number))
+    if run:
+        yield run
+
+
+def _goes_on(part: Part, following: Part, split: Callable[[str], Iterable[str]]) -> bool:
+    """Whether the sentence at the end of a part goes on in the following one."""
+    if following.is_turn or not (part.is_speech and following.is_speech):
+        return False
+    end, start = part.text.rstrip(CLOSERS + " "), following.text.lstrip(CLOSERS + " ")
+    if end.endswith(("...", "…", "--", "—", "–")):
+        return start.startswith(("--", "—", "–")) or start[:1].islower()
+    if ABBREVIATION.search(end):  # such as Mr.
+        first = next(iter(clean_sentences(split(f"{part.text.split()[-1]} {following.text}"))), "")
+        return len(first) > len(part.text.split()[-1])
+    return not end.endswith(tuple(ENDS))
+
+
+def _part(lines: list[str]) -> Part:
+    """A turn of its lines, without dash, markup, music signs and the brackets of a description."""
+    before = DASH.match(lines[0])  # in front of the markup or behind it
+    lines = [lines[0][before.end() :], *lines[1:]] if before else lines
+    prefix, lines, suffix = _unwrapped(lines)
+    text = " ".join(MARKUP.sub("", line).strip() for line in lines).strip()
+    dash = before or DASH.match(text)
+    if before:
+        prefix = before[0] + prefix
+    elif dash:
+        prefix, text = prefix + dash[0], text[dash.end() :]
+    if ellipsis := ELLIPSIS.match(text):
+        prefix, text = prefix + ellipsis[0], text[ellipsis.end() :]
+    is_speech = True
+    if found := DESCRIPTION.fullmatch(text):
+        prefix, text, suffix, is_speech = prefix + found[1], found[2].strip(), found[3] + suffix, False
+    elif text[:1] in "♪♫#" or text[-1:] in "♪♫":
+        sign, text, end = MUSIC.fullmatch(text).groups()  # type: ignore[union-attr]  # matches any text
+        prefix, suffix, is_speech = prefix + (sign or ""), (end or "") + suffix, False
+    return Part(prefix, text, suffix, max(len(lines), 1), dash is not None, is_speech)
+
+
+def _unwrapped(lines: list[str]) -> tuple[str, list[str], str]:
+    """Markup in front of all text, the lines without it, and the tags that close it behind all text."""
+    if not lines:
+        return "", [], ""
+    lead = LEADING.match(lines[0])[0]  # type: ignore[index]  # matches any text
+    prefix, suffix = "".join(re.findall(OVERRIDE, lead)), ""
+    lines = [lines[0][len(lead) :].strip(), *(line.strip() for line in lines[1:])]
+    while opening := OPENING.match(lines[0]):
+        closing = f"</{opening[1]}>"
+        same = re.compile(rf"</?{re.escape(opening[1])}\b[^<>]*>")
+        text = "\n".join(lines)
+        count = len(same.findall(text))
+        each_line = all(line.startswith(opening[0]) and line.endswith(closing) for line in lines)
+        whole = text.endswith(closing) and count == 2 or opening[1] == "v" and count == 1
+        if not whole and not (each_line and count == 2 * len(lines)):
+            break
+        prefix, suffix = prefix + opening[0], closing * text.endswith(closing) + suffix
+        lines = [same.sub("", line).strip() for line in lines]
+    return prefix, [line for line in lines if line], suffix

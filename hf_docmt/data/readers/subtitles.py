@@ -1,0 +1,117 @@
+"""Subtitles to be translated, SubRip (srt) and WebVTT (vtt): each file one document, its cues joined to sentences."""
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+from hf_docmt.data.documents import make_row
+from hf_docmt.data.readers.evidence import Evidence, Sample
+from hf_docmt.data.readers.lines import source_files
+from hf_docmt.data.readers.reader import Reader
+from hf_docmt.data.readers.running_text import sentence_splitter
+from hf_docmt.data.readers.subtitle_sentences import Part, cue_parts, cue_sentences
+from hf_docmt.files import DataError, display_path, file_stem, location_of, read_lines
+
+ARROW = "-->"
+LONGEST = 100 * 3600 * 1000  # milliseconds that the formats can write
+FIRST_CUE = re.compile(rb"\s*(\d+\s*\n)?\s*\d+:\d\d:\d\d[,.]\d+ *--> *\d+:\d\d:\d\d[,.]\d+")
+FIRST_LINE = re.compile(rb"WEBVTT(\s|$)")
+LAST_CUE = ["", "1", "00:00:00.000 --> 00:00:00.000", ""]  # so that a last line of digits is no number of a cue
+
+
+class SubtitlesReader(Reader):
+    r"""A sentence may go over several cues, and a cue may have several; a dialogue dash begins a sentence.
+
+    Markup around a whole cue or turn (`<i>`, `{\an8}`, `<v Mary>`), dashes, music signs and the brackets of
+    descriptions are no part of sentences and are put back around the translation; other tags are left out. The column
+    `subtitles` has what is needed for that: times, and which sentences stand in which cue. Of WebVTT, what stands in
+    front of the first cue and the settings of cues are kept, comments between cues are not.
+    """
+
+    name = "subtitles"
+    output_format = "subtitles"
+
+    def recognize(self, sample: Sample) -> Evidence:
+        if sample.argument != "path":
+            return Evidence.NONE
+        if sample.ending in (".srt", ".vtt"):
+            return Evidence.NAME
+        found = FIRST_CUE.match(sample.head) or FIRST_LINE.match(sample.head)
+        return Evidence.FIRST_BYTES if found else Evidence.NONE
+
+    def read(self, languages: list[str], path: str | Path) -> Iterator[tuple[str, dict]]:
+        (path,) = source_files(languages, path, self.name)
+        try:
+            import pysubs2
+        except ImportError as error:
+            raise DataError("subtitles need pysubs2: pip install 'hf-docmt[subtitles]'") from error
+        split = sentence_splitter(languages[0])
+        lines = [line for _, line in read_lines(path)]
+        is_vtt = FIRST_LINE.match(lines[0].encode()) is not None
+        timings = _timing_lines(path, lines, is_vtt)
+        text = "\n".join(_without_repeated_blanks(lines) + LAST_CUE)
+        events = pysubs2.SSAFile.from_string(text, format_="vtt" if is_vtt else "srt", keep_html_tags=True)[:-1]
+        if len(events) != len(timings):
+            raise DataError(f"{display_path(path)}: {len(timings)} lines of times but {len(events)} cues; repair them")
+        cues = [_cue(path, number, lines, event, is_vtt) for number, event in zip(timings, events)]
+        if is_vtt:
+            cues.sort(key=lambda cue: cue["start"])  # as the format wants them
+        parts = [cue.pop("parts") for cue in cues]
+        sentences, pieces = cue_sentences(parts, [(cue["start"], cue["end"]) for cue in cues], split)
+        for cue, some, spread in zip(cues, parts, pieces):
+            cue["parts"] = [part.layout() | {"pieces": piece} for part, piece in zip(some, spread)]
+        header = _header(lines, timings[0]) if is_vtt else ""
+        column = {"format": "vtt" if is_vtt else "srt", "header": header, "cues": cues}
+        location = display_path(path)
+        yield location, make_row(location, file_stem(path), sentences, None, languages, subtitles=column)
+
+
+def _timing_lines(path: str | Path, lines: list[str], is_vtt: bool) -> list[int]:
+    """Indices of the lines with the times of a cue; DataError for those that are broken, and for text before them."""
+    from pysubs2.formats.subrip import SubripFormat
+    from pysubs2.formats.webvtt import WebVTTFormat
+
+    stamp = (WebVTTFormat if is_vtt else SubripFormat).TIMESTAMP
+    timings: list[int] = []
+    for number, line in enumerate(lines):
+        is_timing = len(stamp.findall(line)) == 2
+        if is_timing != (ARROW in line):
+            raise DataError(
+                f"{location_of(path, number + 1)}: {line.strip()[:60]!r} is no line of two times, such as "
+                f"'00:00:01{'.' if is_vtt else ','}000 --> 00:00:02{'.' if is_vtt else ','}000'; repair it"
+            )
+        if is_timing:
+            timings.append(number)
+        elif not timings and not is_vtt and line.strip() and not line.strip().isdecimal():
+            raise DataError(f"{location_of(path, number + 1)}: text before the first cue, {line.strip()[:40]!r}")
+    if not timings:
+        raise DataError(f"{display_path(path)}: no cues, no line of times with {ARROW!r}; is it of another format?")
+    return timings
+
+
+def _cue(path: str | Path, number: int, lines: list[str], event, is_vtt: bool) -> dict:
+    location = location_of(path, number + 1)
+    if max(event.start, event.end) >= LONGEST:
+        raise DataError(f"{location}: a time of 100 hours or more, which the format cannot write; repair it")
+    if event.is_drawing:
+        raise DataError(f"{location}: a cue that is a drawing, {event.text[:40]!r}; take it out")
+    text = re.split(r"(?:\\N\s*){2}", event.text, maxsplit=1)[0] if is_vtt else event.text  # a blank line ends a cue
+    parts: list[Part] = cue_parts([line for line in text.split(r"\N") if line.strip()])
+    if is_vtt:
+        for part in parts:
+            part.text = unescape(part.text)
+    settings = lines[number].split(ARROW)[1].split(maxsplit=1)[1:] if is_vtt else []
+    return {"start": event.start, "end": event.end, "settings": "".join(settings).strip(), "parts": parts}
+
+
+def _header(lines: list[str], first: int) -> str:
+    """What stands in front of the first cue of WebVTT, without the cue's name."""
+    before = lines[:first]
+    while before and before[-1].strip():
+        before.pop()
+    return "\n".join(before).rstrip("\n") if before else lines[0]
+
+
+def _without_repeated_blanks(lines: list[str]) -> list[str]:
+    return [line for before, line in zip(["", *lines], lines) if line.strip() or before.strip()]

@@ -1,0 +1,90 @@
+"""Translated subtitles: the translation of a sentence is spread over its cues; times and number of cues stay."""
+
+import re
+from html import escape
+from itertools import accumulate
+
+from hf_docmt.data.readers.running_text import FULL_WIDTH_ENDS, join_sentences
+
+LINE_LENGTH = 42  # characters of a line, as subtitles are commonly set
+TIMES = re.compile(r"^\S+ --> \S+$", re.MULTILINE)
+
+
+def subtitle_text(document: dict, result: dict) -> str:
+    """The file of subtitles again, with the translation of each sentence in place of its text.
+
+    A sentence that goes over several cues is cut between words, by the length that it has in each of them. A cue has as
+    many lines as it had, or more where they would be longer than 42 characters. Cues of SubRip are numbered from 1.
+    """
+    import pysubs2
+
+    layout = document["subtitles"]
+    is_vtt = layout["format"] == "vtt"
+    texts = _part_texts(layout["cues"], result["translation"])
+    subtitles = pysubs2.SSAFile()
+    for cue, parts in zip(layout["cues"], texts):
+        lines = [_with_markup(part, text, is_vtt) for part, text in zip(cue["parts"], parts)]
+        subtitles.append(pysubs2.SSAEvent(start=cue["start"], end=cue["end"], text=r"\N".join(filter(None, lines))))
+    text = subtitles.to_string(layout["format"], keep_ssa_tags=True)
+    if not is_vtt:
+        return text
+    settings = iter([cue["settings"] for cue in layout["cues"]])
+    text = TIMES.sub(lambda found: f"{found[0]} {next(settings)}".rstrip(), text)
+    return layout["header"] + text.removeprefix("WEBVTT")
+
+
+def distribute(text: str, sizes: list[int]) -> list[str]:
+    """A text in pieces, cut between words so that their lengths are as these sizes; some may be empty.
+
+    A text of fewer words than pieces, and longer than they are (Chinese, for example), is cut between characters.
+
+    >>> distribute("Ich glaube, dass er morgen kommt.", [10, 22])
+    ['Ich glaube,', 'dass er morgen kommt.']
+    """
+    units = text.split()
+    glue = " "
+    if len(units) < len(sizes) < len(text):
+        units, glue = _characters(text), ""
+    lengths = list(accumulate(len(unit) for unit in units))
+    total, pieces, begin = sum(sizes), [], 0
+    for share in accumulate(sizes):
+        wanted = lengths[-1] * share / total if units and total else 0
+        end = len(units) if share == total else begin
+        while end < len(units) and abs(lengths[end] - wanted) <= abs((lengths[end - 1] if end else 0) - wanted):
+            end += 1
+        pieces.append(glue.join(units[begin:end]))
+        begin = end
+    return pieces
+
+
+def _characters(text: str) -> list[str]:
+    """The characters, punctuation together with what stands before it."""
+    return re.findall(rf".[{re.escape(FULL_WIDTH_ENDS)},.!?;:\s]*", text, re.DOTALL)
+
+
+def _part_texts(cues: list[dict], translation: list[str]) -> list[list[str]]:
+    """The text of each part of each cue."""
+    sizes: list[list[int]] = [[] for _ in translation]
+    for cue in cues:
+        for part in cue["parts"]:
+            for sentence, size in part["pieces"]:
+                sizes[sentence].append(size)
+    spread = [iter(distribute(text, own)) for text, own in zip(translation, sizes)]
+    return [
+        [join_sentences(next(spread[sentence]) for sentence, _ in part["pieces"]) for part in cue["parts"]]
+        for cue in cues
+    ]
+
+
+def _with_markup(part: dict, text: str, is_vtt: bool) -> str:
+    text = re.sub(r"\\(?=[Nnh])", "/", text)  # what the formats would read as line ends, times and drawings
+    text = text.replace("-->", "->").replace("{\\", "{")
+    text = escape(text, quote=False) if is_vtt else text
+    return part["prefix"] + _in_lines(text, part["lines"]) + part["suffix"]
+
+
+def _in_lines(text: str, lines: int) -> str:
+    count = max(lines, -(-len(text) // LINE_LENGTH))
+    if count == 1 or " " not in text:
+        return text
+    return r"\N".join(filter(None, distribute(text, [1] * min(count, len(text.split())))))

@@ -1,0 +1,172 @@
+"""Subtitles: cues as sentences, and the translation put back, read again by pysubs2."""
+
+import json
+import random
+
+import pysubs2
+import pytest
+from support.reader_checks import fails, read
+
+from hf_docmt.data.documents import sentences
+from hf_docmt.data.readers import get_reader, iterate_documents
+from hf_docmt.translation.outputs import check_repairs, renderer
+from hf_docmt.translation.subtitle_output import distribute
+
+
+def srt(*texts, gap=0, point=","):
+    """A cue a second, `gap` seconds apart."""
+    times = [(n * (1 + gap), n * (1 + gap) + 1) for n in range(len(texts))]
+    cues = [f"00:00:{a:02}{point}000 --> 00:00:{b:02}{point}500\n{text}\n" for (a, b), text in zip(times, texts)]
+    return "".join(f"{number}\n{cue}\n" for number, cue in enumerate(cues, 1))
+
+
+def vtt(*texts):
+    return "WEBVTT\n\n" + srt(*texts, point=".")
+
+
+def read_sentences(path):
+    (document,) = iterate_documents(path=path, source_lang="en")
+    return document, sentences(document, "en")
+
+
+def translated(path, translate):
+    document, source = read_sentences(path)
+    result = {"doc_id": document["doc_id"], "source": source, "translation": [translate(s) for s in source]}
+    return renderer(get_reader("subtitles"))(json.loads(json.dumps(document)), result)  # the row may travel as JSON
+
+
+@pytest.mark.parametrize(
+    "texts, expected",
+    [
+        (["I know that", "you are here."], ["I know that you are here."]),
+        (["I know.", "You are here."], ["I know.", "You are here."]),
+        (["Yes. I know that", "you are\nhere. Good."], ["Yes.", "I know that you are here.", "Good."]),
+        (["- Who is it?\n- Me, of", "course."], ["Who is it?", "Me, of course."]),
+        (["-Who is it\n-Me"], ["Who is it", "Me"]),
+        (["We talked to Mr.", "Smith."], ["We talked to Mr. Smith."]),
+        (["Wait...", "Who is it?"], ["Wait...", "Who is it?"]),
+        (["Wait...", "...for me."], ["Wait... for me."]),
+        (["He said", "- No."], ["He said", "No."]),
+        (["<i>I know that</i>", "<i>you are\nhere.</i>"], ["I know that you are here."]),
+        (["<i>I know</i>\n<i>that</i>", "{\\an8}you <b>are</b> here."], ["I know that you are here."]),
+        (["[DOOR SLAMS]", "Who is it?"], ["DOOR SLAMS", "Who is it?"]),
+        (["[laughs] Who is", "it?"], ["[laughs] Who is it?"]),
+        (["♪ I know ♪", "♪ that ♪", "♪♪"], ["I know", "that"]),
+        (["", "I know", "", "it."], ["I know", "it."]),
+        (["3 < 4 <3 you"], ["3 < 4 <3 you"]),
+        (["It was in", "1984"], ["It was in 1984"]),
+        (["♪"], [""]),
+    ],
+)
+def test_sentences_of_cues(write, texts, expected):
+    assert read_sentences(write("a.srt", srt(*texts)))[1] == expected
+    assert read_sentences(write("a.vtt", vtt(*texts)))[1] == expected
+
+
+def test_cues_that_are_far_apart_are_not_joined(write):
+    assert read_sentences(write("a.srt", srt("I know", "that", gap=9)))[1] == ["I know", "that"]
+    assert len(read_sentences(write("b.srt", srt(*["no full stop"] * 20)))[1]) == 4
+
+
+@pytest.mark.parametrize(
+    "text, sizes, pieces",
+    [
+        ("aa bb cc dd", [1, 1], ["aa bb", "cc dd"]),
+        ("aaaaaa bb", [1, 1], ["aaaaaa", "bb"]),
+        ("aa", [5, 5], ["", "aa"]),
+        ("aa bb cc", [1, 2], ["aa", "bb cc"]),
+        ("", [1, 1], ["", ""]),
+        ("你好，世界。", [1, 1], ["你好，", "世界。"]),
+        ("one two", [3], ["one two"]),
+    ],
+)
+def test_translations_are_cut_between_words(text, sizes, pieces):
+    assert sorted(distribute(text, sizes)) == sorted(pieces)
+
+
+def test_distribution_loses_nothing():
+    draw = random.Random(0)
+    for _ in range(500):
+        words = ["x" * draw.randint(1, 9) for _ in range(draw.randint(0, 12))]
+        pieces = distribute(" ".join(words), [draw.randint(1, 40) for _ in range(draw.randint(1, 6))])
+        assert "".join(pieces).replace(" ", "") == "".join(words)
+
+
+def test_markup_comes_back(write):
+    texts = [
+        "{\\an8}<i>I know that</i>",
+        "- Who?\n- <i>Me.</i>",
+        "♪ La la ♪",
+        "[BANG]",
+        "♪♪",
+        "<i>a</i>\n<i>b</i>",
+        "...x",
+    ]
+    written = translated(write("a.srt", srt(*texts)), str.upper)
+    expected = ["{\\an8}<i>I KNOW THAT</i>", "- WHO?\n- <i>ME.</i>", "♪ LA LA ♪", "[BANG]", "♪♪", "<i>A\nB</i>", "...X"]
+    assert written == srt(*expected)
+
+
+def test_webvtt_keeps_header_settings_and_entities(write):
+    text = (
+        "WEBVTT - title\nKind: captions\n\nSTYLE\n::cue { color: red }\n\nname\n00:01.000 --> 00:02.000 align:start\n"
+        "<v Mary>You &amp; me.</v>\n\nNOTE not shown\n\nother name\n00:02.000 --> 01:00:03.500\nWho?\n"
+    )
+    written = translated(write("a.vtt", text), lambda sentence: sentence.replace("Who", "a<b"))
+    assert written == (
+        "WEBVTT - title\nKind: captions\n\nSTYLE\n::cue { color: red }\n\n1\n00:00:01.000 --> 00:00:02.000 "
+        "align:start\n<v Mary>You &amp; me.</v>\n\n2\n00:00:02.000 --> 01:00:03.500\na&lt;b?\n\n"
+    )
+
+
+TRANSLATIONS = ["", "Ja.", "1984", "-- > --> <", "a\n\nb", "C:\\new\\Home", "你好，世界。", "wort " * 60, "{\\p1} <i>"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_times_and_number_of_cues_stay(write, seed):
+    """Whatever the cues and the translations are."""
+    draw = random.Random(seed)
+    words = ["I", "know.", "- No", "<i>", "</i>", "\n", "\n- ", "♪", "[x]", "...", "1984", "{\\an8}", "Mr.", "said"]
+    texts = [" ".join(draw.choices(words, k=draw.randint(0, 6))).strip() for _ in range(30)]
+    for path in (write("a.srt", srt(*texts)), write("a.vtt", vtt(*texts))):
+        written = translated(path, lambda _: draw.choice(TRANSLATIONS))
+        before = pysubs2.load(str(path))
+        after = pysubs2.SSAFile.from_string(written, format_=path.suffix[1:])
+        assert [(cue.start, cue.end) for cue in after] == [(cue.start, cue.end) for cue in before]
+        again = write(f"again{path.suffix}", written)
+        assert len(iterate_cues(again)) == 30
+
+
+def iterate_cues(path):
+    (document,) = iterate_documents(path=path, source_lang="en")
+    return document["subtitles"]["cues"]
+
+
+@pytest.mark.parametrize(
+    "name, text, words",
+    [
+        ("a.srt", "One.\n", ["line 1", "text before the first cue"]),
+        ("a.srt", "1\n\n", ["no cues"]),
+        ("a.srt", srt("a") + "2\n00:00:03 --> 00:00:04,000\nb\n", ["line 6", "'00:00:01,000 --> 00:00:02,000'"]),
+        ("a.srt", srt("a", "at 00:00:01,000 and 00:00:02,000"), ["line 7", "no line of two times"]),
+        ("a.vtt", "WEBVTT\n\n00:01.000 --> x\nb\n", ["line 3", "'00:00:01.000 --> 00:00:02.000'"]),
+        ("a.vtt", "WEBVTT\n\n100:00:01.000 --> 100:00:02.000\nb\n", ["line 3", "100 hours"]),
+        ("a.srt", srt("{\\p1}m 0 0"), ["line 2", "drawing"]),
+    ],
+)
+def test_bad_files(write, name, text, words):
+    fails(name, *words, target_lang=None, path=write(name, text))
+
+
+def test_subtitles_have_no_target_side(write):
+    fails("'subtitles' has no target side", path=write("a.srt", srt("a")))
+
+
+def test_subtitles_are_found_by_their_first_bytes(write):
+    for text in (srt("One."), vtt("One.")):
+        assert sentences(read("auto", target_lang=None, path=write("a", text))[0], "en") == ["One."]
+
+
+def test_translations_need_the_places_of_sentences():
+    with pytest.raises(ValueError, match="translations of subtitles are put in the places"):
+        check_repairs(get_reader("subtitles"), "none")
