@@ -60,7 +60,8 @@ def translate(
 
     Only with --repairs none may the number of lines be another one. A file appears when all is translated; until then
     FILE.partial and FILE.journal beside it hold what is done, from which --resume goes on. A pipe is written as
-    documents come in. Started by accelerate launch or torchrun, each of their processes translates.
+    documents come in; plain lines are one document, but for strategy sentence, which translates each when it comes.
+    Started by accelerate launch or torchrun, each of their processes translates.
     """
     from hf_docmt.translation.interruption import Interrupted, interruption
     from hf_docmt.translation.processes import is_first_rank, serve_rank
@@ -85,7 +86,7 @@ def _job(model, input, output, format, source_lang, processes, resume, strategy,
     from hf_docmt.cli.loading import default_device, hide_progress_bars
     from hf_docmt.files import check_writable_file
     from hf_docmt.registry import load_config
-    from hf_docmt.translation.group_translation import TranslationSettings
+    from hf_docmt.translation.group_translation import TranslationSettings, translates_without_context
     from hf_docmt.translation.job import TranslationJob
     from hf_docmt.translation.job_input import JobInput
     from hf_docmt.translation.outputs import check_repairs, renderer
@@ -93,10 +94,11 @@ def _job(model, input, output, format, source_lang, processes, resume, strategy,
 
     check_writable_file(output)
     hide_progress_bars()
-    source_lang = source_lang or load_config(model).source_lang or "source"
+    config = load_config(model)
+    source_lang = source_lang or config.source_lang or "source"
     search = {name: value for name, value in search.items() if value is not None}
     settings = TranslationSettings(model, source_lang, default_device(), strategy, batch_size, search)
-    documents = JobInput(input, format, source_lang)
+    documents = JobInput(input, format, source_lang, translates_without_context(config, strategy))
     check_repairs(documents.reader, search.get("repairs"))
     return TranslationJob(
         settings,

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from transformers import PreTrainedConfig
 
 from hf_docmt import registry
 from hf_docmt.translation.corpus import search_settings, translation_rows
@@ -28,6 +29,16 @@ class TranslationSettings:
     strategy: str | None = None
     batch_size: int = 16
     search: dict[str, Any] = field(default_factory=dict)
+
+
+def translates_without_context(config: PreTrainedConfig, strategy: str | None) -> bool:
+    """Whether a model of this configuration reads sentences by themselves, wherever in a document they stand.
+
+    That is strategy `sentence` (`strategy` None is the model's own), but where a token marks the first sentence.
+    """
+    strategies = registry.for_config(config).model_class.translator_class
+    strategy = strategy or config.strategy or strategies.default_strategy(config)
+    return strategy == "sentence" and not config.use_bod
 
 
 class GroupTranslator:

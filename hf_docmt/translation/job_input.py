@@ -4,8 +4,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from hf_docmt.data.documents import checked_rows, make_row
 from hf_docmt.data.readers import detect_format, get_reader, input_argument, iterate_documents
-from hf_docmt.files import STDIN
+from hf_docmt.data.readers.lines import LinesReader
+from hf_docmt.files import STDIN, file_stem, location_of, read_lines
 from hf_docmt.translation.groups import Group, arriving_groups, document_groups
 
 
@@ -17,18 +19,31 @@ class Size(NamedTuple):
 
 
 class JobInput:
-    """Documents of one format, whose side in `source_lang` is read, from a file or `-`, standard input."""
+    """Documents of one format, whose side in `source_lang` is read, from a file or `-`, standard input.
 
-    def __init__(self, path: str, format: str, source_lang: str):
+    `without_context`: sentences are translated without each other. Then each of plain lines, which else are one
+    document from the first to the last, is a document of its own, translated when it comes, however many there are.
+    """
+
+    def __init__(self, path: str, format: str, source_lang: str, without_context: bool = False):
         self.source_lang = source_lang
         self.files = {input_argument(format): path}
         self.format = detect_format(self.files) if format == "auto" else format
         self.reader = get_reader(self.format)
+        self.by_line = without_context and self.reader.name == LinesReader.name
         self.path = None if path == STDIN else Path(path)  # None: can be read once, as it comes
 
     def rows(self) -> Iterator[dict]:
         """The rows of the document contract, one at a time; `DataError` when its turn comes for one that is broken."""
+        if self.by_line:
+            return checked_rows(self._lines(), [self.source_lang])
         return iterate_documents(self.format, source_lang=self.source_lang, **self.files)
+
+    def _lines(self) -> Iterator[tuple[str, dict]]:
+        path = self.files["path"]
+        for number, line in read_lines(path):
+            location = location_of(path, number)
+            yield location, make_row(location, f"{file_stem(path)}:{number}", [line], None, [self.source_lang])
 
     def size(self) -> Size | None:
         """The size of a file, which is read and checked from its first to its last document; None for a pipe."""

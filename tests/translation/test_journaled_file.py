@@ -1,0 +1,238 @@
+"""The file that survives the end of its job: killed at every step, damaged, locked, of another job."""
+
+import gzip
+import os
+import random
+import signal
+import subprocess
+import sys
+from itertools import count
+
+import pytest
+
+from hf_docmt.files import write_durably
+from hf_docmt.translation import journal, journaled_file
+from hf_docmt.translation.job_summary import JobSummary
+from hf_docmt.translation.journaled_file import JournaledFile
+
+IDENTITY = {"model": {"config.json": "a" * 64}, "options": {"beams": 4}, "input": {"content": "b" * 64}}
+TEXTS = ["eins\nzwei\n", "", "drei ü\n"]
+WHOLE = "".join(TEXTS).encode()
+COUNTS = JobSummary(documents=2, sentences=3)
+
+
+def write(path, resume=False, groups=3, identity=IDENTITY):
+    """Write the file as a job does, or its first groups; the summary."""
+    with JournaledFile(path, identity, resume) as file:
+        for text in TEXTS[file.groups : groups]:
+            file.append(text, COUNTS)
+        if groups < len(TEXTS):
+            raise KeyboardInterrupt
+        file.finish()
+    return file
+
+
+def unfinished(path, groups=2, identity=IDENTITY):
+    with pytest.raises(KeyboardInterrupt):
+        write(path, groups=groups, identity=identity)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def kill_at(step):
+    """Make this process kill itself at its n-th step: before, within or after a write, or a change of a name."""
+    steps = count()
+
+    def die():
+        if next(steps) == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def torn(file, data):
+        die()
+        file.write(data[: len(data) // 2])
+        die()
+        write_durably(file, data[len(data) // 2 :])
+        die()
+
+    def watched(function):
+        def call(*arguments, **options):
+            die()
+            function(*arguments, **options)
+            die()
+
+        return call
+
+    journal.write_durably = journaled_file.write_durably = torn
+    os.replace, os.unlink, os.chmod = map(watched, (os.replace, os.unlink, os.chmod))
+
+
+def run(path, step):
+    """Write or resume the file in a process that is killed at this step; whether it came to its end before."""
+    if pid := os.fork():
+        return os.waitpid(pid, 0)[1] == 0
+    try:
+        kill_at(step)
+        write(path, resume=(path.parent / f"{path.name}.journal").exists())
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+@pytest.mark.parametrize("ending", ["txt", "gz"])
+def test_killed_at_every_step(tmp_path, ending):
+    """And again at some later step of the resumed job: the end is that of a job that is left alone."""
+    write(tmp_path / f"expected.{ending}")
+    expected, draw, ends = (tmp_path / f"expected.{ending}").read_bytes(), random.Random(0), 0
+    for step in count():
+        folder = tmp_path / str(step)
+        folder.mkdir()
+        path = folder / f"out.{ending}"
+        path.write_bytes(b"old")
+        ends += run(path, step)
+        while path.read_bytes() == b"old" or len(names(folder)) > 1:
+            assert path.read_bytes() in (b"old", expected)  # the old file or the new one, at every moment
+            run(path, draw.randrange(40))
+        assert path.read_bytes() == expected and names(folder) == [path.name]
+        if ends:
+            break
+    assert step > 20
+    assert (gzip.decompress(expected) if ending == "gz" else expected) == WHOLE
+
+
+def test_it_appears_at_the_end_with_the_mode_of_the_file_before(tmp_path):
+    path, link = tmp_path / "real.txt", tmp_path / "link.txt"
+    path.write_text("old")
+    path.chmod(0o604)
+    link.symlink_to(path)
+    unfinished(link)
+    assert path.read_text() == "old" and names(tmp_path) == ["link.txt", *(f"real.txt{e}" for e in ("", *ENDINGS))]
+    assert [(tmp_path / f"real.txt{end}").stat().st_mode & 0o777 for end in ENDINGS] == [0o600, 0o600]
+    file = write(link, resume=True)
+    assert path.read_bytes() == WHOLE and path.stat().st_mode & 0o777 == 0o604
+    assert link.is_symlink() and names(tmp_path) == ["link.txt", "real.txt"]
+    assert (file.summary.documents, file.summary.sentences, file.groups, file.damaged) == (6, 9, 3, 0)
+    before = os.umask(0o027)
+    write(tmp_path / "new.txt")
+    os.umask(before)
+    assert (tmp_path / "new.txt").stat().st_mode & 0o777 == 0o640
+
+
+ENDINGS = (".journal", ".partial")
+
+
+def test_an_unfinished_job_is_not_lost(tmp_path):
+    path = tmp_path / "out.txt"
+    unfinished(path)
+    ways = rf"--resume to go on with it, or delete {path}.partial and {path}.journal to start anew"
+    with pytest.raises(ValueError, match=ways):
+        write(path)
+    changed = {"model": {"config.json": "c" * 64}, "options": {"beams": 5, "new": 1}, "input": {"content": "d" * 64}}
+    told = (
+        r"\(model config.json changed; options beams was 4, is 5; options new was None, is 1; input content changed\)"
+    )
+    with pytest.raises(ValueError, match=f"something else is asked for now {told}: .*or delete"):
+        write(path, resume=True, identity=changed)
+    assert names(tmp_path) == ["out.txt.journal", "out.txt.partial"]
+    assert write(path, resume=True).groups == 3 and path.read_bytes() == WHOLE
+
+
+def test_input_of_a_pipe_cannot_be_resumed(tmp_path):
+    path, identity = tmp_path / "out.txt", IDENTITY | {"input": None}
+    with JournaledFile(path, identity) as file:
+        file.append(TEXTS[0], COUNTS)
+        assert file.way_on().endswith("the job cannot go on, since its input came from a pipe")
+    with pytest.raises(ValueError, match="read its documents from a pipe.*delete .*partial and .*journal"):
+        write(path, resume=True, identity=identity)
+    with pytest.raises(ValueError, match="an unfinished job lies in"):
+        write(path, identity=identity)
+
+
+def test_nothing_is_left_of_a_job_without_a_group(tmp_path):
+    unfinished(tmp_path / "out.txt", groups=0)
+    assert names(tmp_path) == []
+    assert write(tmp_path / "out.txt", resume=True).path.read_bytes() == WHOLE  # nothing to resume: a new job
+
+
+@pytest.mark.parametrize("kept", range(1, 20, 2))
+def test_a_torn_line_of_the_journal_is_dropped(tmp_path, kept):
+    path = tmp_path / "out.txt"
+    unfinished(path)
+    journal_path = tmp_path / "out.txt.journal"
+    lines = journal_path.read_bytes().splitlines(keepends=True)
+    journal_path.write_bytes(b"".join(lines[:2]) + (lines[2][:kept] if kept < 19 else b"\0" * 9 + b"\n"))
+    assert write(path, resume=True).summary.documents == 6 and path.read_bytes() == WHOLE
+
+
+def test_a_torn_header_is_a_job_that_never_began(tmp_path):
+    for size in (0, 5, 40):
+        (tmp_path / "out.txt.journal").write_bytes(b'{"docmt_translation_job": 1, "identity": {"model": '[:size])
+        write(tmp_path / "out.txt")
+        assert names(tmp_path) == ["out.txt"]
+
+
+def test_groups_whose_text_is_damaged_are_written_again(tmp_path):
+    path, partial = tmp_path / "out.txt", tmp_path / "out.txt.partial"
+    for damage in (
+        lambda: partial.write_bytes(b"X" + partial.read_bytes()[1:]),
+        lambda: os.truncate(partial, 3),
+        lambda: partial.write_bytes(b""),
+        partial.unlink,
+    ):
+        unfinished(path)
+        damage()
+        file = write(path, resume=True)
+        assert file.damaged == 2 and path.read_bytes() == WHOLE
+        path.unlink()
+
+
+def test_names_that_other_files_have(tmp_path):
+    for ending, content in ((".partial", "mine"), (".journal", "mine\n"), (".journal", "mine")):
+        other = tmp_path / f"out.txt{ending}"
+        other.write_text(content)
+        with pytest.raises(ValueError, match=f"{other} is in the way"):
+            write(tmp_path / "out.txt")
+        assert other.read_text() == content and names(tmp_path) == [other.name]
+        other.unlink()
+
+
+def test_one_job_at_a_time(tmp_path):
+    """Another process has the lock, until it is killed."""
+    path = tmp_path / "out.txt"
+    code = (
+        "import sys, time; from hf_docmt.translation.journaled_file import JournaledFile\n"
+        f"with JournaledFile({str(path)!r}, {IDENTITY!r}) as file: print('open', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        with pytest.raises(ValueError, match="another job uses .*out.txt.journal now; wait for its end"):
+            write(path)
+        process.kill()
+    write(path)
+    assert names(tmp_path) == ["out.txt"]
+
+
+def test_a_failed_write_keeps_what_was_written(tmp_path, monkeypatch):
+    """Of the text, of its line in the journal, and of the step to its place."""
+    path = tmp_path / "out.txt"
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    for patched in ("journaled_file.write_durably", "journal.write_durably", "journaled_file.os.replace"):
+        with monkeypatch.context() as patch, pytest.raises(OSError, match=f"cannot write {path}: No space left"):
+            with JournaledFile(path, IDENTITY) as file:
+                file.append(TEXTS[0], COUNTS)
+                file.append(TEXTS[1], COUNTS)
+                patch.setattr(f"hf_docmt.translation.{patched}", full)
+                file.append(TEXTS[2], COUNTS)
+                file.finish()
+        documents = 6 if "replace" in patched else 4
+        assert file.way_on().startswith(f"{documents} documents (") and file.way_on().endswith("command and --resume")
+        assert write(path, resume=True).damaged == 0 and path.read_bytes() == WHOLE
+        path.unlink()
+    monkeypatch.setattr("hf_docmt.translation.journal.write_durably", full)
+    with pytest.raises(OSError, match=f"cannot write {path}: No space left"):
+        write(path)
+    assert names(tmp_path) == []
