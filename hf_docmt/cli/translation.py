@@ -84,15 +84,15 @@ def translate(
 
 def _job(model, input, output, format, source_lang, processes, resume, strategy, batch_size, search) -> TranslationJob:
     from hf_docmt.cli.loading import default_device, hide_progress_bars
-    from hf_docmt.files import check_writable_file
     from hf_docmt.registry import load_config
     from hf_docmt.translation.group_translation import TranslationSettings, translates_without_context
     from hf_docmt.translation.job import TranslationJob
     from hf_docmt.translation.job_input import JobInput
+    from hf_docmt.translation.job_output import check_output
     from hf_docmt.translation.outputs import check_repairs, renderer
     from hf_docmt.translation.processes import job_engine
 
-    check_writable_file(output)
+    check_output(output, resume)
     hide_progress_bars()
     config = load_config(model)
     source_lang = source_lang or config.source_lang or "source"

@@ -33,18 +33,21 @@ class JobOutput(Protocol):
     def __exit__(self, *error) -> None: ...
 
 
+def check_output(path: str, resume: bool = False) -> None:
+    """Raise `ValueError` where it is known beforehand that an output cannot be written, or holds no job to resume."""
+    check_writable_file(path)
+    if resume and not is_file_output(path):
+        name = "standard output" if path == STDOUT else f"{path}, a pipe or device,"
+        raise ValueError(f"a job that writes to {name} leaves nothing to resume; leave --resume out, or give -o FILE")
+
+
 def open_output(path: str, identity: dict[str, Any], resume: bool = False) -> JobOutput:
     """The output of a job with this identity, locked for it; `-` is standard output.
 
-    Raises `ValueError` where it is known beforehand that it cannot be written, or not so (see `JournaledFile`).
+    Raises `ValueError` as `check_output` and `JournaledFile` do.
     """
-    checked = check_writable_file(path)
-    if is_file_output(path):
-        return JournaledFile(checked, identity, resume)
-    if resume:
-        name = "standard output" if path == STDOUT else f"{path}, a pipe or device,"
-        raise ValueError(f"a job that writes to {name} leaves nothing to resume; leave --resume out, or give -o FILE")
-    return StreamOutput(path)
+    check_output(path, resume)
+    return JournaledFile(path, identity, resume) if is_file_output(path) else StreamOutput(path)
 
 
 def is_file_output(path: str) -> bool:

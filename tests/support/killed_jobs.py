@@ -45,14 +45,17 @@ def write_input(folder: Path, documents: int, seed: int = 0) -> dict[str, Path]:
     return {"jsonl": folder / "in.jsonl", "plain": folder / "in.txt"}
 
 
-def start(*arguments, log: Path) -> int:
-    """The id of a new process that runs `docmt` with these arguments, with small groups."""
+def start(*arguments, log: Path, stdin: int = 0, stdout: int | None = None) -> int:
+    """The id of a new process that runs `docmt` with these arguments, with small groups; it writes to a log."""
     if pid := os.fork():
         return pid
     code = 70
     try:
         handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.dup2(handle, 1), os.dup2(handle, 2)
+        for number, to in enumerate((stdin, handle if stdout is None else stdout, handle)):
+            os.dup2(to, number)
+        os.closerange(3, 256)
+        sys.stdin = open(0, closefd=False)
         sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1) for number in (1, 2))
         sys.argv = ["docmt", *map(str, arguments)]
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,0 +1,78 @@
+"""Documents of a job: sizes, groups, and plain lines one by one where no sentence reads another."""
+
+import pytest
+from support.tiny_models import build, random_text, word_tokenizer
+
+from hf_docmt import registry
+from hf_docmt.data.documents import DataError
+from hf_docmt.translation.corpus import translation_rows
+from hf_docmt.translation.group_translation import TranslationSettings, translates_without_context
+from hf_docmt.translation.job_identity import job_identity, model_checksums
+from hf_docmt.translation.job_input import JobInput, Size
+
+TEXT = "eins\n\n  zwei \ndrei\u2028vier\n"
+
+
+@pytest.mark.parametrize("without_context", [False, True])
+def test_plain_lines(write, without_context):
+    found = JobInput(str(write("talk.txt", TEXT)), "auto", "en", without_context)
+    assert found.size() == Size(4 if without_context else 1, 4) and found.by_line == without_context
+    rows = list(found.rows())
+    assert [pair["en"] for row in rows for pair in row["translation"]] == ["eins", "", "  zwei ", "drei\u2028vier"]
+    ids = ["talk:1", "talk:2", "talk:3", "talk:4"] if without_context else ["talk"]
+    assert [row["doc_id"] for row in rows] == ids
+    (group,) = found.groups()
+    assert group.rows == rows
+
+
+def test_other_formats_have_their_documents(write):
+    path = write("talk.tsv", "a\t\neins\t\nzwei\t\n")
+    assert not JobInput(str(path), "tsv", "en", without_context=True).by_line
+
+
+def test_broken_files_are_found_before_the_work(write):
+    path = write("a.jsonl", '{"doc_id": "a", "source": ["eins"]}\n' * 2)
+    with pytest.raises(DataError, match="a.jsonl, line 2: document id 'a' was used before"):
+        JobInput(str(path), "auto", "en").size()
+
+
+def test_strategies_without_context():
+    config = build(past_context=2).config
+    assert not translates_without_context(config, None) and not translates_without_context(config, "sequential")
+    assert translates_without_context(config, "sentence")
+    config.strategy = "sentence"
+    assert translates_without_context(config, None) and not translates_without_context(config, "sliding")
+    config.use_bod = True  # a token in front of the first sentence of a document
+    assert not translates_without_context(config, None)
+
+
+@pytest.mark.parametrize("architecture", registry.ARCHITECTURES)
+def test_lines_by_themselves_are_translated_as_in_their_document(architecture):
+    model, tokenizer = build(architecture), word_tokenizer()
+    lines = [*random_text([3, 1, 7, 2, 5]), "", *random_text([4], seed=1)]
+    options = {"strategy": "sentence", "max_new_tokens": 9, "num_beams": 2}
+    assert translates_without_context(model.config, "sentence")
+    (whole,) = translation_rows(model, tokenizer, ["a"], [lines], **options)
+    alone = translation_rows(model, tokenizer, list("abcdefg"), [[line] for line in lines], **options)
+    assert [row["translation"][0] for row in alone] == whole["translation"]
+
+
+def test_identity(tmp_path, write):
+    """Of model and input it is the content that counts, not the name; checkpoints and logs are no part of a model."""
+    folder, path = tmp_path / "model", write("in.txt", "eins\n")
+    build().save_pretrained(folder)
+    settings = TranslationSettings(str(folder), "en", search={"num_beams": 4})
+    before = job_identity(settings, path, format="lines")
+    assert set(before["model"]) == {"config.json", "generation_config.json", "model.safetensors"} | {
+        file.name for file in folder.glob("*.py")
+    }
+    (folder / "training.json").write_text("{}")
+    path.rename(tmp_path / "moved.txt")
+    assert job_identity(settings, tmp_path / "moved.txt", format="lines") == before
+    assert job_identity(settings, write("in.txt", "zwei\n"), format="lines") != before
+    assert job_identity(settings, None, format="lines")["input"] is None
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\x7f")
+    changed = job_identity(settings, tmp_path / "moved.txt", format="lines")
+    assert [name for name, value in changed["model"].items() if before["model"][name] != value] == [weights.name]
+    assert model_checksums("no/such-model") == {}
