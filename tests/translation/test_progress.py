@@ -42,9 +42,9 @@ def test_a_bar_on_a_terminal(monkeypatch):
         (0, "0 s"),
         (59.4, "59 s"),
         (61, "1 min"),
-        (3599, "60 min"),
+        (3599, "1 h 00 min"),
         (11100, "3 h 05 min"),
-        (float("inf"), "an unknown time"),
+        (INFINITE, "unknown time"),
     ],
 )
 def test_durations(seconds, text):
