@@ -17,13 +17,14 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interruption:
-    """Whether the job was asked to end. `check` raises `Interrupted`, in case an exception of the signal was lost."""
+    """Whether a job was asked to end."""
 
     def __init__(self) -> None:
         self.number: int | None = None
+        self._is_deferred = False
 
     def check(self) -> None:
-        """Raise `Interrupted` where a signal came."""
+        """Raise `Interrupted` where a signal came: one that was deferred, or whose exception some library lost."""
         if self.number is not None:
             raise Interrupted(self.number)
 
@@ -32,7 +33,17 @@ class Interruption:
         self.number = number
         for one in NAMES:
             signal.signal(one, signal.SIG_DFL)
-        raise Interrupted(number)
+        if not self._is_deferred:
+            raise Interrupted(number)
+
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        """Within the block a signal raises nothing; `check` does so later."""
+        self._is_deferred = True
+        try:
+            yield
+        finally:
+            self._is_deferred = False
 
 
 @contextmanager

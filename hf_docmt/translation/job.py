@@ -3,6 +3,7 @@
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
 
@@ -70,14 +71,17 @@ def run_job(
     counted in the summary. Raises `ValueError` where the first ten documents fail, or all of fewer, since then the
     model or a setting is to blame; `OSError` for what cannot be written.
     """
+    uninterrupted = interruption.deferred if output.is_kept else nullcontext
     results = _with_results(islice(groups, output.groups, None), engine)
     try:
         for group, rows in results if output.groups else check_first_documents(results):
             text = "".join(render(row, result) for row, result in zip(group.rows, rows, strict=True))
-            output.append(text, JobSummary.of(rows))
-            progress.update(output.summary)
+            with uninterrupted():
+                output.append(text, JobSummary.of(rows))
             interruption.check()
-        output.finish()
+            progress.update(output.summary)
+        with uninterrupted():
+            output.finish()
     finally:
         progress.close()
         results.close()  # ends the processes of an engine

@@ -15,6 +15,7 @@ class JobOutput(Protocol):
 
     summary: JobSummary
     groups: int  # that it holds from a job before
+    is_kept: bool  # so that what is written survives the job
 
     def append(self, text: str, summary: JobSummary) -> None:
         """Write the text of the next group, which `summary` counts."""
@@ -65,6 +66,8 @@ def check_not_input(output: str, input_path: Path | None) -> None:
 
 class StreamOutput:
     """Standard output, a pipe or a device: the text of a group is written at once, and nothing is kept."""
+
+    is_kept = False
 
     def __init__(self, path: str):
         self.summary, self.groups = JobSummary(), 0

@@ -25,6 +25,8 @@ class JournaledFile:
     block ends by an error before the first group is written, nothing is left.
     """
 
+    is_kept = True
+
     def __init__(self, path: str | os.PathLike, identity: dict[str, Any], resume: bool = False):
         """Open it for a job with this `identity`, a dict of JSON values; with `resume` go on with the job before.
 

@@ -24,7 +24,7 @@ EXIT_CODES = {signal.SIGTERM: 143, signal.SIGINT: 130}
 def write_model(folder: Path) -> Path:
     """A tiny random model of windows and its tokenizer."""
     model, tokenizer = build(past_context=1), word_tokenizer()
-    model.generation_config.max_new_tokens = 8
+    model.generation_config.max_new_tokens = 4
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
@@ -58,7 +58,8 @@ def start(*arguments, log: Path, stdin: int = 0, stdout: int | None = None) -> i
         sys.stdin = open(0, closefd=False)
         sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1) for number in (1, 2))
         sys.argv = ["docmt", *map(str, arguments)]
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in EXIT_CODES:  # outside the job, which sets its own handlers
+            signal.signal(number, signal.SIG_IGN)
         job_input.document_groups = partial(document_groups, max_sentences=GROUP)
         cli.main()
         code = 0
@@ -106,7 +107,7 @@ class KilledJobs:
     seconds: float  # that a job takes which is left alone
 
 
-def kill_jobs(folder: Path, kind: str, kills: int, draw: random.Random, documents: int = 150) -> KilledJobs:
+def kill_jobs(folder: Path, kind: str, kills: int, draw: random.Random, documents: int = 60) -> KilledJobs:
     """Kill jobs so many times in all, one to five times each; `kind` is jsonl, gz or plain.
 
     Sentences are translated by themselves, so that plain lines have many groups, too.

@@ -8,7 +8,7 @@ from support.killed_jobs import kill_jobs
 
 @pytest.mark.parametrize("kind", ["jsonl", "plain"])
 def test_killed_now_and_then(tmp_path, kind):
-    found = kill_jobs(tmp_path, kind, 2, random.Random(0), documents=40)
+    found = kill_jobs(tmp_path, kind, 2, random.Random(0), documents=25)
     assert found.kills.total() == 2 and found.identical == found.jobs > 0
 
 
