@@ -50,6 +50,8 @@ class BatchDecoder:
         eos, start = model.generation_config.eos_token_id, self.settings.decoder_start_token_id
         self.eos = eos[0] if isinstance(eos, list) else eos
         self.start = self.config.decoder_start_token_id if start is None else start
+        learned = getattr(self.config, "position_type", None) == "learned"
+        self.positions = self.config.max_position_embeddings if learned else math.inf  # tokens of either side
 
     def segment_job(self, document: DocumentState, first: int, end: int, padding: int = 0) -> Job:
         """Source segment of the parts first..end, and behind it `padding` empty sentences."""
@@ -65,12 +67,18 @@ class BatchDecoder:
         outputs: list[Output] = [Output([], True)] * len(jobs)
         order = sorted(range(len(jobs)), key=lambda row: -len(jobs[row].source))
         for start in range(0, len(order), self.batch_size):
-            rows = order[start : start + self.batch_size]
-            batch = [jobs[row] for row in rows]
-            inputs = self.source_inputs(batch) | self.prefix_inputs(batch)
-            for row, output in zip(rows, self.generate(inputs, batch, stop_at_sep)):
-                outputs[row] = output
+            for rows in self.rows_with_room(order[start : start + self.batch_size], jobs):
+                batch = [jobs[row] for row in rows]
+                inputs = self.source_inputs(batch) | self.prefix_inputs(batch)
+                for row, output in zip(rows, self.generate(inputs, batch, stop_at_sep)):
+                    outputs[row] = output
         return outputs
+
+    def rows_with_room(self, rows: list[int], jobs: list[Job]) -> list[list[int]]:
+        """A batch as it is, or row by row where a long prefix would leave too few learned positions to another row."""
+        prompts = [1 + len(jobs[row].prefix) for row in rows]
+        limits = [min(self.wanted(jobs[row].length), self.positions - prompt) for row, prompt in zip(rows, prompts)]
+        return [rows] if max(prompts) + max(limits) <= self.positions else [[row] for row in rows]
 
     def source_inputs(self, jobs: list[Job]) -> dict[str, torch.Tensor]:
         """`input_ids` and `attention_mask` (B, S) of the jobs' sources."""
@@ -109,12 +117,30 @@ class BatchDecoder:
         return outputs
 
     def token_limits(self, lengths: list[int], prompt: int) -> list[int]:
-        """New tokens that each row may get: `max_new_tokens`, or twice its source tokens and 32 more."""
+        """New tokens that each row may get, at most as many as positions are left behind the prompt."""
+        return [max(1, min(self.wanted(length), self.positions - prompt)) for length in lengths]
+
+    def wanted(self, length: int) -> int:
+        """New tokens for so many source tokens: `max_new_tokens`, or twice as many and 32 more."""
         asked = self.settings.max_new_tokens
-        limits = [2 * length + 32 if asked is None else asked for length in lengths]
-        if getattr(self.config, "position_type", None) == "learned":
-            limits = [max(1, min(limit, self.config.max_position_embeddings - prompt)) for limit in limits]
-        return limits
+        return 2 * length + 32 if asked is None else asked
+
+    def fits(self, source: int, prefix: int, length: int) -> bool:
+        """Whether learned positions reach for a source of so many tokens, and for a forced prefix and what follows it.
+
+        Behind a prefix of sentences there must be room for twice the source tokens `length` and 32 more, or for
+        `max_new_tokens` if these are fewer.
+        """
+        room = min(self.wanted(length), 2 * length + 32)
+        return source <= self.positions and (prefix <= 1 or 1 + prefix + room <= self.positions)
+
+    def is_cut_off(self, job: Job, output: Output) -> bool:
+        """Whether a translation stopped before its end where the learned positions end."""
+        return not output.finished and self.wanted(job.length) > self.positions - 1 - len(job.prefix)
+
+    def sentence_limit(self, max_sentence_tokens: int) -> int:
+        """Tokens of a sentence that is translated at once: at most as many as positions, marks left out."""
+        return max(1, min(max_sentence_tokens, self.positions - 1 - bool(getattr(self.config, "use_bod", False))))
 
 
 def check_settings(settings) -> None:
@@ -176,53 +202,6 @@ class RowLimits(StoppingCriteria):
     def __call__(self, input_ids: torch.Tensor, scores, **kwargs) -> torch.Tensor:
         ends = self.ends.to(input_ids.device).repeat_interleave(input_ids.shape[0] // len(self.ends))
         return input_ids.shape[1] >= ends
-
-
-class PrefixState:
-    """Encoder states and the decoder's cache of a growing target prefix, rows = parts of documents.
-
-    New prefix tokens are appended as columns, padded on the left inside their columns; the mask leaves the holes out,
-    and positions count tokens only, so rows of different length keep their cache without being moved.
-    """
-
-    def __init__(self, decoder: BatchDecoder, jobs: list[Job]):
-        self.model, self.pad = decoder.model, decoder.pad
-        source = decoder.source_inputs(jobs)
-        with torch.no_grad():
-            self.encoder_outputs = self.model.get_encoder()(**source, return_dict=True)
-        self.source_mask = source["attention_mask"]
-        prompts = [[decoder.start, *job.prefix] for job in jobs]
-        # padded by the start token, or generate puts one more in front
-        self.ids, self.mask = pad_rows(prompts, decoder.start, self.model.device, side="left")
-        self.cache = None
-
-    def inputs(self) -> dict:
-        """What `generate` takes to go on."""
-        self.cache = self.cache if self.cache is not None else self.model.new_cache()
-        return {
-            "encoder_outputs": self.encoder_outputs,
-            "attention_mask": self.source_mask,
-            "decoder_input_ids": self.ids,
-            "decoder_attention_mask": self.mask,
-            "past_key_values": self.cache,
-        }
-
-    def extend(self, tokens: list[list[int]]) -> None:
-        """Append the chosen sentences; of the cache only the prompt stays, which all beams of a row share."""
-        self.cache.keep(self.ids.shape[0], self.ids.shape[1])
-        ids, mask = pad_rows(tokens, self.pad, self.ids.device, side="left")
-        self.ids, self.mask = torch.cat([self.ids, ids], dim=1), torch.cat([self.mask, mask], dim=1)
-
-    def select(self, rows: list[int]) -> None:
-        """Keep these rows."""
-        if len(rows) == self.ids.shape[0]:
-            return
-        index = torch.tensor(rows, device=self.ids.device)
-        self.ids, self.mask, self.source_mask = self.ids[index], self.mask[index], self.source_mask[index]
-        for name, value in self.encoder_outputs.items():
-            if torch.is_tensor(value):
-                self.encoder_outputs[name] = value[index]
-        self.cache.batch_select_indices(index)
 
 
 def pad_rows(rows: list[list[int]], pad: int, device, side: str = "right") -> tuple[torch.Tensor, torch.Tensor]:

@@ -143,3 +143,17 @@ class ContextTranslator(Translator):
             "context_offsets": offsets,
             "context_is_target": is_target,
         }
+
+
+class JoinedContextTranslator(ContextTranslator):
+    """For a model that reads the context of a sentence as one sequence."""
+
+    def context_of(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:
+        """As in the base class, without the farthest sentences for which learned positions do not reach."""
+        found = super().context_of(sentence, reach)
+        context = sorted(found, key=lambda other: abs(other.index - sentence.index))  # nearest first
+        while context and sum(len(self.context_ids(other)) for other in context) > self.positions:
+            context.pop()
+        if len(context) < len(found):
+            sentence.document.report_positions(sentence.index, 1 + len(context), 1 + len(found), self.positions)
+        return [other for other in found if other in context]

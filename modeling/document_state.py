@@ -25,7 +25,8 @@ class Repair:
     """A sentence (index in the document) that was translated in parts, again, or not to its end; see `kind`.
 
     `split` - over-long, translated in parts; `separators` - its segment was written in another number of sentences than
-    its source has; `misaligned` - the same, and left so; `length` - stopped at `max_new_tokens`.
+    its source has; `misaligned` - the same, and left so; `length` - stopped at `max_new_tokens`; `positions` -
+    translated with fewer sentences than asked for, as the model's learned positions do not reach for more.
     """
 
     sentence: int
@@ -56,6 +57,10 @@ class DocumentState:
     def report_length(self, index: int, tokens: int, remedy: str = "raise max_new_tokens if more is right") -> None:
         """Note that the translation of the part at `index` stopped after so many tokens."""
         self._report(index, "length", f"stopped after {tokens} tokens without an end: {remedy}")
+
+    def report_positions(self, index: int, got: int, expected: int, limit: int) -> None:
+        """Note that the part at `index` was translated with `got` sentences, itself among them, not `expected`."""
+        self._report(index, "positions", f"{got} sentences instead of {expected}: learned positions for {limit} tokens")
 
     def _report(self, index: int, kind: str, detail: str) -> None:
         self.repairs.append(Repair(self.parts[index].sentence, kind, detail))

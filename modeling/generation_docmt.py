@@ -58,9 +58,13 @@ class DocumentTranslation:
         `batch_size` counts rows of a batch: sentences, segments, or documents whose n-th sentences are translated
         together. `generate_kwargs` go to `generate`; without `max_new_tokens` a sentence may get twice its source
         tokens and 32 more. With `return_report`, a second list holds for every document its repairs: dicts with
-        `sentence` (index), `kind` (`split`, `separators`, `misaligned` = separators without repair, `length` = stopped
-        at `max_new_tokens`) and `detail`. Raises `ValueError` for a strategy that is unknown or not this model's, for
-        settings that do not fit them, and for documents that are not lists of strings.
+        `sentence` (index), `kind` (`split`, `separators`, `misaligned` = separators without repair, `positions` =
+        fewer sentences, `length` = stopped at `max_new_tokens` or at the last learned position) and `detail`. Several
+        threads may translate with one model, and in training mode; meanwhile no thread may change its weights.
+
+        Raises `ValueError` for a strategy that is unknown or not this model's, for settings that do not fit them, and
+        for documents that are not lists of strings; `NonFiniteScoresError`, a `ValueError`, with the index of the
+        document where the model's scores are no numbers.
 
         >>> model.translate_documents([["Hello .", "She sleeps ."]], tokenizer, num_beams=4)
         [['Hallo .', 'Sie schläft .']]
@@ -73,9 +77,8 @@ class DocumentTranslation:
             past_context = self.config.decoding_past_context
         self.check_search(strategy, past_context, repairs)
         translator = self.translator_class(self, batch_size, generate_kwargs)
-        states = [
-            read_document(document, tokenizer, max_sentence_tokens, number) for number, document in enumerate(documents)
-        ]
+        limit = translator.sentence_limit(max_sentence_tokens)
+        states = [read_document(document, tokenizer, limit, number) for number, document in enumerate(documents)]
         with self.search_alignment(alignment):
             translator.translate(states, strategy, past_context, repairs)
         translations = [translated_sentences(state, tokenizer) for state in states]
@@ -114,7 +117,8 @@ class DocumentTranslation:
         check_generation(generate_kwargs)
         translator = self.translator_class(self, 1, generate_kwargs)
         memory = translator.checked_memory(memory)
-        return SentenceStream(translator, tokenizer, iter(sentences), memory, max_sentence_tokens)
+        limit = translator.sentence_limit(max_sentence_tokens)
+        return SentenceStream(translator, tokenizer, iter(sentences), memory, limit)
 
     def default_strategy(self) -> str:
         """The strategy of the configuration, or the one that fits how the model was trained."""

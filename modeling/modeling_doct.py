@@ -12,7 +12,7 @@ from .context_cache import ContextLayersTranslator
 from .context_inputs import CONTEXT_INPUTS, by_offset, check_context, joined
 from .context_layers import ContextLayers
 from .context_selection import SelectedAttention, selectable
-from .context_strategies import ContextTranslator
+from .context_strategies import JoinedContextTranslator
 from .context_weights import adapt_selection
 from .cpu_inference import Linear
 from .layers import DecoderLayer, EncoderLayer
@@ -194,7 +194,7 @@ class DocTForConditionalGeneration(ContextForConditionalGeneration):
 
     config_class = DocTConfig
     model_class = DocTModel
-    translator_class = ContextTranslator  # a joined context is another one for every sentence: nothing to cache
+    translator_class = JoinedContextTranslator  # a joined context is another one for every sentence: nothing to cache
 
     def __init__(self, config: DocTConfig):
         super().__init__(config)

@@ -6,7 +6,7 @@ from .configuration_multiencoder import MultiEncoderConfig
 from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel
 from .context_inputs import check_context, joined, with_end
 from .context_layers import ContextLayers
-from .context_strategies import ContextTranslator
+from .context_strategies import JoinedContextTranslator
 from .modeling_docmt import Encoder
 
 
@@ -60,7 +60,7 @@ class MultiEncoderForConditionalGeneration(ContextForConditionalGeneration):
 
     config_class = MultiEncoderConfig
     model_class = MultiEncoderModel
-    translator_class = ContextTranslator
+    translator_class = JoinedContextTranslator
 
 
 MultiEncoderForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")

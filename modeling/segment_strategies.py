@@ -1,16 +1,16 @@
 """Strategies of translating documents with models that read and write segments."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, takewhile
 
 import torch
 
-from .batch_decoding import Job, Output, PrefixState
+from .batch_decoding import Job, Output
 from .document_state import CurrentSentence, DocumentState, all_sentences
-from .strategies import Translator
+from .forced_prefixes import ForcedPrefixTranslator, Segment
 
 
-class SegmentTranslator(Translator):
+class SegmentTranslator(ForcedPrefixTranslator):
     """`sliding`, `sequential`, `chunk_sequential` and `full` for a model that reads segments.
 
     It writes them whole (`context_sides="both"`), or the current sentence alone (`"source"`). `sliding` is that of Lupo
@@ -48,51 +48,111 @@ class SegmentTranslator(Translator):
         Without repairs it is what stands behind the last separator, as in the released code of Lupo et al. (2023);
         where the window has future sentences, behind so many separators less.
         """
-        jobs = [self.window_job(*sentence, self.past, self.future) for sentence in sentences]
-        is_segment = self.sides != "source" and (self.past > 0 or self.future > 0)
+        waiting = [(sentence, min(self.past, sentence.index), self.future) for sentence in sentences]
         again = []
-        for sentence, job, output in zip(sentences, jobs, self.decode(jobs)):
-            if not is_segment:
-                self.take_sentence(sentence, output)
-                continue
-            targets = split_at(output.ids, self.sep)
-            if len(targets) == job.sentences:
-                sentence.part.target = targets[min(self.past, sentence.index)]
-                self.check_end(sentence, output)
-            elif self.repairs == "none":
-                sentence.part.target = targets[max(-1 - self.future, -len(targets))]
-                sentence.document.report_misaligned(sentence.index, job.sentences, len(targets))
-                self.check_end(sentence, output)
-            else:
-                remedy = "translated again by strategy sentence"
-                sentence.document.report_separators(sentence.index, job.sentences, len(targets), remedy)
-                again.append(sentence)
+        while waiting:
+            windows = [self.largest_window(*window, self.window_job) for window in waiting]
+            waiting = []
+            for (sentence, past, future, job), output in zip(windows, self.decode([job for *_, job in windows])):
+                if self.writes_context and self.repairs == "all" and past + future and self.is_cut_off(job, output):
+                    waiting.append((sentence, *fewer(past, future)))
+                    continue
+                self.report_fewer(sentence, past, future, min(self.past, sentence.index), self.future)
+                if not self.take_current(sentence, past, future, job, output):
+                    again.append(sentence)
         self.translate_alone(again)
+
+    @property
+    def writes_context(self) -> bool:
+        """Whether a window's translation has other sentences than the current one."""
+        return self.sides != "source" and (self.past > 0 or self.future > 0)
+
+    def take_current(self, sentence: CurrentSentence, past: int, future: int, job: Job, output: Output) -> bool:
+        """Take the current sentence of a window's translation; False where it has to be translated again."""
+        if not self.writes_context:
+            self.take_sentence(sentence, output)
+            return True
+        targets = split_at(output.ids, self.sep)
+        if len(targets) == job.sentences:
+            sentence.part.target = targets[past]
+        elif self.repairs == "none":
+            sentence.part.target = targets[max(-1 - future, -len(targets))]
+            sentence.document.report_misaligned(sentence.index, job.sentences, len(targets))
+        else:
+            remedy = "translated again by strategy sentence"
+            sentence.document.report_separators(sentence.index, job.sentences, len(targets), remedy)
+            return False
+        self.check_end(sentence, output)
+        return True
+
+    def largest_window(
+        self, sentence: CurrentSentence, past: int, future: int, make_job: Callable[..., Job]
+    ) -> tuple[CurrentSentence, int, int, Job]:
+        """The window of at most so many sentences that learned positions reach for, with its numbers and its job."""
+        past = min(past, sentence.index)
+        job = make_job(*sentence, past, future)
+        while (past or future) and not self.fits(len(job.source), len(job.prefix), job.length):
+            past, future = fewer(past, future)
+            job = make_job(*sentence, past, future)
+        return sentence, past, future, job
+
+    def report_fewer(self, sentence: CurrentSentence, past: int, future: int, all_past: int, all_future: int) -> None:
+        """Report a window that became smaller for want of positions."""
+        got, expected = 1 + past + future, 1 + all_past + all_future
+        if got < expected:
+            sentence.document.report_positions(sentence.index, got, expected, self.positions)
 
     def full(self, documents: list[DocumentState]) -> None:
         """FSD: segments that do not overlap, each at once; repaired where the number of separators is not the source's.
 
         A repair translates the segment again sentence by sentence (see `force_prefixes`).
         """
-        segments = [(document, *ends) for document in documents for ends in self.segments(document)]
-        outputs = self.decode([self.segment_job(*segment) for segment in segments])
+        waiting = [segment for document in documents for segment in self.segments_that_fit(document)]
         again = []
-        for segment, output in zip(segments, outputs):
-            document, first, end = segment
-            targets = split_at(output.ids, self.sep)
-            if len(targets) == end - first and output.finished:
-                for part, target in zip(document.parts[first:end], targets):
-                    part.target = target
-            elif self.repairs == "none":
-                self.leave_as_written(document, first, targets, end - first, output)
-            else:
-                remedy = "translated again sentence by sentence"
-                for index in range(first, end):
-                    if output.finished:
-                        document.report_separators(index, end - first, len(targets), remedy)
-                    self.check_end(CurrentSentence(document, index), output, remedy=remedy)
-                again.append(segment)
+        while waiting:
+            segments, waiting = waiting, []
+            jobs = [self.segment_job(*segment) for segment in segments]
+            for segment, job, output in zip(segments, jobs, self.decode(jobs)):
+                document, first, end = segment
+                targets = split_at(output.ids, self.sep)
+                if len(targets) == end - first and output.finished:
+                    for part, target in zip(document.parts[first:end], targets):
+                        part.target = target
+                elif self.repairs == "none":
+                    self.leave_as_written(document, first, targets, end - first, output)
+                elif end - first > 1 and self.is_cut_off(job, output):
+                    waiting += self.halves(segment)
+                else:
+                    remedy = "translated again sentence by sentence"
+                    for index in range(first, end):
+                        if output.finished:
+                            document.report_separators(index, end - first, len(targets), remedy)
+                        self.check_end(CurrentSentence(document, index), output, remedy=remedy)
+                    again.append(segment)
         self.force_prefixes(again)
+
+    def segments_that_fit(self, document: DocumentState) -> list[Segment]:
+        """The segments of a document, those whose source is longer than learned positions reach in halves."""
+        waiting = [Segment(document, *ends) for ends in self.segments(document)]
+        found = []
+        while waiting:
+            segment = waiting.pop(0)
+            source = len(self.segment_job(*segment).source)
+            if segment.end - segment.first == 1 or self.fits(source, 0, source):
+                found.append(segment)
+            else:
+                waiting = self.halves(segment) + waiting
+        return found
+
+    def halves(self, segment: Segment) -> list[Segment]:
+        """A segment as two, which is reported for all of its sentences."""
+        document, first, end = segment
+        middle = (first + end) // 2
+        pair = [Segment(document, first, middle), Segment(document, middle, end)]
+        for half in pair:
+            for index in range(half.first, half.end):
+                document.report_positions(index, half.end - half.first, end - first, self.positions)
+        return pair
 
     def leave_as_written(
         self, document: DocumentState, first: int, targets: list[list[int]], size: int, output: Output
@@ -115,15 +175,20 @@ class SegmentTranslator(Translator):
             group = documents[start : start + self.batch_size]
             for index in range(len(group[0].parts)):
                 sentences = [CurrentSentence(document, index) for document in group if index < len(document.parts)]
-                jobs = [self.prefixed_job(*sentence) for sentence in sentences]
-                for sentence, output in zip(sentences, self.decode(jobs, stop_at_sep=True)):
+                for sentence, output in zip(sentences, self.decode(list(map(self.current_job, sentences)), True)):
                     sentence.part.target = output.ids
                     self.check_end(sentence, output)
 
-    def prefixed_job(self, document: DocumentState, index: int) -> Job:
+    def current_job(self, sentence: CurrentSentence) -> Job:
+        """What `sequential` translates: the largest window that learned positions reach for, prefix included."""
+        past, future = self.past_sentences(*sentence), self.future
+        *window, job = self.largest_window(sentence, past, future, self.prefixed_job)
+        self.report_fewer(*window, past, future)
+        return job
+
+    def prefixed_job(self, document: DocumentState, index: int, past: int, future: int) -> Job:
         """The window of the part at `index`, with the translations before it as prefix where the model writes them."""
-        past = self.past_sentences(document, index)
-        job = self.window_job(document, index, past, self.future)
+        job = self.window_job(document, index, past, future)
         job.length = len(document.parts[index].ids)
         if self.sides == "both":
             for part in document.parts[index - past : index]:
@@ -147,25 +212,7 @@ class SegmentTranslator(Translator):
 
         A departure from SD of Herold and Ney (2023), which it is cheaper than.
         """
-        self.force_prefixes([(document, *ends) for document in documents for ends in self.segments(document)])
-
-    def force_prefixes(self, segments: Sequence[tuple[DocumentState, int, int]]) -> None:
-        """Sentence by sentence inside fixed segments: the source is encoded once, the prefix is read once."""
-        segments = sorted(segments, key=lambda segment: segment[1] - segment[2])  # longest first
-        for start in range(0, len(segments), self.batch_size):
-            group = segments[start : start + self.batch_size]
-            state = PrefixState(self, [self.segment_job(*segment) for segment in group])
-            for step in range(group[0][2] - group[0][1]):
-                rows = [row for row, (_, first, end) in enumerate(group) if first + step < end]
-                state.select(rows)
-                group = [group[row] for row in rows]
-                sentences = [CurrentSentence(document, first + step) for document, first, _ in group]
-                jobs = [Job([], [], 1, len(sentence.part.ids), sentence) for sentence in sentences]
-                outputs = self.generate(state.inputs(), jobs, stop_at_sep=True, use_cache=True)  # state is a cache
-                state.extend([[*output.ids, self.sep] for output in outputs])
-                for sentence, output in zip(sentences, outputs):
-                    sentence.part.target = output.ids
-                    self.check_end(sentence, output)
+        self.force_prefixes([segment for document in documents for segment in self.segments_that_fit(document)])
 
     def segments(self, document: DocumentState) -> list[tuple[int, int]]:
         """First part and end of segments that do not overlap: windows side by side, or chunks of about equal length."""
@@ -191,6 +238,11 @@ def chunks(lengths: list[int], limit: int) -> list[tuple[int, int]]:
         if all(sum(lengths[first:end]) <= limit for first, end in found):
             return found
         count += 1
+
+
+def fewer(past: int, future: int) -> tuple[int, int]:
+    """So many sentences of context without the farthest one, of two the one before."""
+    return (past - 1, future) if past >= future else (past, future - 1)
 
 
 def split_at(ids: list[int], sep: int) -> list[list[int]]:
