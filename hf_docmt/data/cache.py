@@ -2,15 +2,16 @@
 
 import json
 import shutil
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock
-
 from hf_docmt.data.digests import text_digest
-from hf_docmt.files import atomic_folder, check_writable_folder, write_text
+from hf_docmt.files import atomic_folder, check_writable_folder, lock_file, write_text
 
 ENTRY = "entry.json"  # in every entry: its key, the sizes of its files
+SECONDS_BETWEEN_LOOKS = 0.2  # at what another process is making
 
 
 class Cache:
@@ -35,7 +36,7 @@ class Cache:
         """The folder that `make` fills now, named by the digest it returns; an equal one that was there is kept."""
         self.folder.mkdir(parents=True, exist_ok=True)
         new = self.folder / f".{kind}-new"
-        with FileLock(self.folder / f".{kind}.lock"):
+        with locked(self.folder / f".{kind}.lock"):
             shutil.rmtree(new, ignore_errors=True)  # of a process that was killed
             new.mkdir()
             try:
@@ -49,7 +50,7 @@ class Cache:
         if is_whole(path):
             return path
         self.folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.folder / f".{name}.lock"):  # the system lets go of it when the process ends
+        with locked(self.folder / f".{name}.lock"):
             if is_whole(path):
                 return path
             for leftover in (path, *self.folder.glob(f".{name}.*/")):  # damaged, or of a process that was killed
@@ -68,6 +69,18 @@ def is_whole(entry: Path) -> bool:
         return all((entry / name).stat().st_size == size for name, size in sizes.items())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """A context that one process at a time is in; the others wait. The lock ends with its process, however it ends."""
+    while (file := lock_file(path)) is None:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    try:
+        yield
+    finally:
+        path.unlink()
+        file.close()
 
 
 def _move_files(source: Path, target: Path) -> None:

@@ -2,12 +2,14 @@
 
 import json
 import os
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pyarrow as pa
@@ -202,6 +204,14 @@ def _set_worker(*settings) -> None:
     global _worker_settings
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # a process is one core's
     _worker_settings = settings
+    Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with_parent(parent: int) -> None:
+    """End this process when the one that started it is gone: it would wait for work, and hold the lock, for ever."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 def _tokenize_file(file: Path) -> TokenizedDocuments:

@@ -103,7 +103,10 @@ def _train(recipe: Recipe, arguments: DocMTTrainingArguments, resume: bool) -> N
 def read_part(recipe: Recipe, part: str) -> StoredDocuments:
     """The documents of `train`, `validation` or `test`, in the cache of the run."""
     data = recipe.data
-    cache = Cache(data.cache or Path(recipe.output_dir).absolute().parent / CACHE)
+    try:
+        cache = Cache(data.cache or Path(recipe.output_dir).absolute().parent / CACHE)
+    except ValueError as error:
+        raise ValueError(f"data.cache: {error}") from error
     languages = {"source_lang": data.source_lang, "target_lang": data.target_lang}
     return store_documents(cache, num_proc=data.num_proc, **languages, **getattr(data, part))
 

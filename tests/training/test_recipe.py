@@ -65,6 +65,12 @@ def test_overrides(mapping):
         ("data.train.path=3", "data.train.path: expected a text or a list of texts, got 3"),
         ("data.train.path=[1]", r"data.train.path: expected a text or a list of texts, got \[1\]"),
         ("data.train.source_lang=en", "data.train.source_lang: the languages are the same for all parts"),
+        ("data.num_proc=0", "data.num_proc: expected at least 1, got 0"),
+        ("data.num_proc=two", "data.num_proc: expected a whole number, got 'two'"),
+        ("data.cache=3", "data.cache: expected a text, got 3"),
+        ("data.cache=' '", "data.cache: expected a folder, got ' '; leave it out"),
+        ("tokenizer.sample=0", "tokenizer.sample: expected at least 1, got 0"),
+        ("tokenizer.sample=all", "tokenizer.sample: expected a whole number, got 'all'"),
         ("model.d_model=big", "model.d_model: expected a whole number, got 'big'"),
         ("model.persistent=1", "model.persistent: expected true or false, got 1"),
         ("model.encoder_attention_heads=3", "model: encoder_attention_heads must divide d_model=16, got 3"),
@@ -132,6 +138,7 @@ def test_training_arguments(mapping):
     ("overrides", "message"),
     [
         (("tokenizer={path: x, vocab_size: 7}",), "tokenizer: with path its vocabulary is taken as it is"),
+        (("tokenizer={path: x, sample: 7}",), "tokenizer: with path its vocabulary is taken as it is"),
         (("model.context_sides=source", "decoding.strategy=full"), "'full' writes all sentences"),
         (
             ("training.freeze=true", "training.new_learning_rate=0.1"),

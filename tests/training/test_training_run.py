@@ -4,6 +4,7 @@ import json
 import signal
 import sys
 import time
+from collections import Counter
 
 import pytest
 import torch
@@ -87,6 +88,38 @@ def test_missing_data(corpus, tmp_path):
         train(parse_recipe(mapping, [f"data.train.path={tmp_path}/nowhere.jsonl"]))
     with pytest.raises(ValueError, match="did you mean 'jsonl'"):
         train(parse_recipe(mapping, ["data.train.format=jsnl"]))
+
+
+def test_runs_share_what_is_made_of_their_data(corpus, tmp_path, monkeypatch):
+    """The second run, of another seed and mechanism, reads, trains and tokenizes nothing; a cache of its own does."""
+    names = (("stored_documents.iterate_documents", 2), ("stored_documents.tokenize_table", 2))
+    counts = {f"hf_docmt.data.{name}": number for name, number in names}
+    counts["hf_docmt.training.initialization.train_tokenizer"] = 1
+    calls = Counter()
+
+    def counted(name, function):
+        return lambda *args, **kwargs: (calls.update([name]), function(*args, **kwargs))[1]
+
+    for name in counts:
+        module, function = name.rsplit(".", 1)
+        monkeypatch.setattr(name, counted(name, getattr(sys.modules[module], function)))
+    first = train(parse_recipe(recipe_mapping(corpus, tmp_path / "one", max_steps=1)))
+    assert calls == counts and (tmp_path / ".docmt_cache").is_dir()
+    second = train(parse_recipe(recipe_mapping(corpus, tmp_path / "two", WINDOW, max_steps=1) | {"seed": 9}))
+    assert calls == counts
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
+    mapping = recipe_mapping(corpus, tmp_path / "three", max_steps=1)
+    train(parse_recipe(mapping, [f"data.cache={tmp_path}/own", "tokenizer.sample=5"]))
+    assert calls == {name: 2 * number for name, number in counts.items()} and (tmp_path / "own").is_dir()
+    assert (tmp_path / "three" / "tokenizer.json").read_bytes() != (first / "tokenizer.json").read_bytes()
+
+
+def test_cache_that_cannot_be_written(corpus, tmp_path):
+    (tmp_path / "file").write_text("x")
+    mapping = recipe_mapping(corpus, tmp_path / "run")
+    with pytest.raises(ValueError, match=r"data.cache: .*file/cache cannot be a folder: .*file is a file"):
+        train(parse_recipe(mapping, [f"data.cache={tmp_path}/file/cache"]))
 
 
 def test_trackers(corpus, tmp_path, monkeypatch):

@@ -1,0 +1,276 @@
+"""Documents in a cache: the examples, batches and fingerprints of documents in memory; read and tokenized once."""
+
+import io
+import os
+import pickle
+import sys
+from types import SimpleNamespace
+
+import pytest
+from torch.utils.data import DataLoader
+
+from hf_docmt.data import stored_documents
+from hf_docmt.data.augmentation import AugmentedExamples
+from hf_docmt.data.cache import Cache
+from hf_docmt.data.context_examples import ContextExamples
+from hf_docmt.data.documents import write_documents
+from hf_docmt.data.examples import Examples
+from hf_docmt.data.readers import read_documents
+from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.data.stored_documents import input_marks, store_documents
+from hf_docmt.data.synthetic.corpus import make_corpus
+from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.files import DataError
+
+LANGUAGES = {"source_lang": "en", "target_lang": "de"}
+KINDS = {
+    "sentence": (Examples, {"view": "sentence"}),
+    "window": (Examples, {"past_context": 2, "future_context": 1, "use_bod": True}),
+    "source": (Examples, {"past_context": 3, "context_sides": "source"}),
+    "chunk": (Examples, {"view": "chunk", "max_target_tokens": 40}),
+    "document": (Examples, {"view": "document"}),
+    "context": (ContextExamples, {"past_context": 2, "context_sides": "both"}),
+}
+
+
+def rows_of(seed=1, blank=True):
+    rows = make_corpus(seed=seed, train=30, validation=0, test=0, sentences=(1, 9))["train"]
+    if blank:  # and a document of blank sentences alone
+        rows[3]["translation"][0]["en"] = " \u3000"
+        rows.insert(7, {"doc_id": "blank", "translation": [{"en": "", "de": "Nichts."}]})
+    return rows
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    """A corpus in a file, which is stored in files of about 20 sentences."""
+    monkeypatch.setattr(stored_documents, "SENTENCES_PER_SHARD", 20)
+    monkeypatch.setattr(stored_documents, "ROWS_PER_TABLE", 3)
+    write_documents(rows_of(), tmp_path / "train.jsonl")
+    return tmp_path / "train.jsonl"
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer(
+        (text for row in rows_of(blank=False) for pair in row["translation"] for text in pair.values()), vocab_size=400
+    )
+
+
+def stored(file, num_proc=1, **options):
+    return store_documents(Cache(file.parent / "cache"), path=str(file), num_proc=num_proc, **LANGUAGES, **options)
+
+
+def in_memory(file):
+    return read_documents(path=str(file), **LANGUAGES)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_examples_are_those_in_memory(file, tokenizer, kind):
+    make, options = KINDS[kind]
+    one, other = (make(rows, tokenizer, **LANGUAGES, **options) for rows in (stored(file), in_memory(file)))
+    assert list(one) == list(other) and len(one) == len(other)
+    assert (one.side_lengths == other.side_lengths).all() and one.fingerprint == other.fingerprint
+    assert one.document.tolist() == other.document.tolist()
+    assert one.mean_source_length == other.mean_source_length and one.mean_length_ratio == other.mean_length_ratio
+    batches = [list(TokenBudgetBatchSampler(examples.side_lengths, 300, seed=2)) for examples in (one, other)]
+    assert batches[0] == batches[1] and len(batches[0]) > 3
+
+
+def test_documents_and_their_order(file):
+    documents = stored(file)
+    assert len(documents.files) > 3
+    assert list(documents.dataset()) == list(in_memory(file).select_columns(["doc_id", "translation"]))
+    assert documents.sentences == sum(len(row["translation"]) for row in rows_of()) and len(documents) == 31
+    assert documents.languages == ["en", "de"]
+
+
+def test_blank_sentences_are_left_out_for_separate_context(file, tokenizer):
+    rows = [
+        {**row, "translation": [pair for pair in row["translation"] if pair["en"].strip()]}
+        for row in rows_of()
+        if row["doc_id"] != "blank"
+    ]
+    write_documents(rows, file.with_name("kept.jsonl"))
+    options = LANGUAGES | KINDS["context"][1]
+    expected = list(ContextExamples(in_memory(file.with_name("kept.jsonl")), tokenizer, **options))
+    assert list(ContextExamples(in_memory(file), tokenizer, **options)) == expected
+    assert list(ContextExamples(stored(file), tokenizer, **options)) == expected
+    assert len(Examples(stored(file), tokenizer, **LANGUAGES)) == len(expected) + 2
+
+
+def test_nothing_but_blank_sentences(file, tokenizer):
+    write_documents([{"doc_id": "a", "translation": [{"en": " ", "de": "x"}]}], file)
+    for documents in (stored(file), in_memory(file)):
+        with pytest.raises(DataError, match="all source sentences are blank"):
+            ContextExamples(documents, tokenizer, **LANGUAGES, context_sides="source")
+
+
+def test_number_of_processes_changes_nothing(file, tokenizer):
+    one = Examples(stored(file), tokenizer, **LANGUAGES)
+    write_documents(rows_of(), file.parent / "two" / "train.jsonl")
+    other = Examples(stored(file.parent / "two" / "train.jsonl", num_proc=2), tokenizer, **LANGUAGES)
+    assert one.corpus.folder.parent != other.corpus.folder.parent and one.corpus.folder.name == other.corpus.folder.name
+    files = sorted(path.name for path in one.corpus.folder.iterdir() if path.name != "entry.json")
+    assert len(files) == 8
+    for name in files:
+        assert (one.corpus.folder / name).read_bytes() == (other.corpus.folder / name).read_bytes()
+
+
+# What is made again, and what is not
+
+
+@pytest.fixture
+def calls(monkeypatch, tokenizer):
+    """How often documents were read and sentences tokenized."""
+    counted = SimpleNamespace(read=0, tokenized=0)
+    read, tokenize = stored_documents.iterate_documents, stored_documents.tokenize_table
+
+    def reading(*args, **kwargs):
+        counted.read += 1
+        return read(*args, **kwargs)
+
+    def tokenizing(*args):
+        counted.tokenized += 1
+        return tokenize(*args)
+
+    monkeypatch.setattr(stored_documents, "iterate_documents", reading)
+    monkeypatch.setattr(stored_documents, "tokenize_table", tokenizing)
+    return counted
+
+
+def start(file, tokenizer, **options):
+    return Examples(stored(file, **options), tokenizer, **LANGUAGES, past_context=1).fingerprint
+
+
+def test_second_start_reads_and_tokenizes_nothing(file, tokenizer, calls):
+    first = start(file, tokenizer)
+    assert calls.read == 1 and calls.tokenized > 3
+    calls.tokenized = 0
+    assert start(file, tokenizer) == first and (calls.read, calls.tokenized) == (1, 0)
+
+
+def test_a_changed_file_is_noticed(file, tokenizer, calls):
+    first, status = start(file, tokenizer), file.stat()
+    calls.tokenized = 0
+    file.touch()
+    assert start(file, tokenizer) == first and (calls.read, calls.tokenized) == (2, 0)  # the content is the same
+    text = file.read_text(encoding="utf-8")
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    file.write_text(text.replace("ship", "shop"), encoding="utf-8")
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert file.stat().st_size == status.st_size and file.stat().st_mtime_ns == status.st_mtime_ns
+    assert start(file, tokenizer) != first and calls.read == 3 and calls.tokenized > 3
+
+
+def test_another_tokenizer_language_layout_or_version(file, tokenizer, calls, monkeypatch):
+    start(file, tokenizer)
+    smaller = train_tokenizer(["Here is a ship.", "Da ist ein Schiff."], vocab_size=300)
+    calls.tokenized = 0
+    start(file, smaller)
+    assert calls.tokenized > 3 and calls.read == 1
+    Examples(stored(file), tokenizer, source_lang="de", target_lang="en")
+    assert calls.read == 1 and calls.tokenized > 8
+    for name, value in (("LAYOUT", 99), ("__version__", "0.0")):
+        read, calls.tokenized = calls.read, 0
+        with monkeypatch.context() as patch:
+            patch.setattr(stored_documents, name, value)
+            start(file, tokenizer)
+        assert calls.read == read + 1 and (calls.tokenized > 3) == (name == "LAYOUT")
+
+
+@pytest.mark.parametrize("kind", ["tokens", "documents"])
+def test_damaged_files_are_made_again(file, tokenizer, calls, kind):
+    first = start(file, tokenizer)
+    (entry,) = (file.parent / "cache").glob(f"{kind}-*")
+    damaged = entry / ("source_ids" if kind == "tokens" else "00001.arrow")
+    damaged.write_bytes(damaged.read_bytes()[:-8])
+    assert start(file, tokenizer) == first
+    assert calls.read == (2 if kind == "documents" else 1)
+
+
+def test_standard_input_is_read_every_time(file, tokenizer, calls, monkeypatch):
+    fingerprints = []
+    for _ in range(2):
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(file.read_bytes())))
+        documents = store_documents(Cache(file.parent / "cache"), "jsonl", path="-", num_proc=1, **LANGUAGES)
+        fingerprints.append(Examples(documents, tokenizer, **LANGUAGES).fingerprint)
+    assert fingerprints[0] == fingerprints[1] == Examples(in_memory(file), tokenizer, **LANGUAGES).fingerprint
+    assert calls.read == 2 and calls.tokenized == len(documents.files)
+
+
+def test_marks_of_inputs(tmp_path):
+    for name in ("a/x.txt", "a/b/y.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_text(name)
+    assert input_marks({"path": "-"}) is input_marks({"path": "no/such/path"}) is None
+    folder = input_marks({"path": tmp_path / "a"})
+    assert [file[0] for file in folder[0][2]] == [str(tmp_path / "a/b/y.txt"), str(tmp_path / "a/x.txt")]
+    (tmp_path / "a/b/z.txt").write_text("new")
+    assert input_marks({"path": tmp_path / "a"}) != folder
+    one, other = ({"path": tmp_path / "a/x.txt", "translator": name} for name in "AB")
+    assert input_marks(one) != input_marks(other)
+    assert input_marks({"path": ["-", tmp_path / "a"]}) is None
+
+
+def test_broken_input_leaves_no_entry(file, tokenizer):
+    with file.open("a") as text:
+        text.write('{"doc_id": "last", "translation": [{"en": "x"}]}\n')
+    for _ in range(2):
+        with pytest.raises(
+            DataError, match="train.jsonl, line 32: document 'last', sentence 1 of 1 has no text in 'de'"
+        ):
+            stored(file)
+    assert not list((file.parent / "cache").iterdir())
+
+
+def test_languages_that_are_not_there(file, tokenizer):
+    with pytest.raises(DataError, match=r"target_lang='fr' is not in the documents, they have \['en', 'de'\]"):
+        Examples(stored(file), tokenizer, source_lang="en", target_lang="fr")
+
+
+# Samples for tokenizers
+
+
+def test_sample_of_all(file):
+    texts = [pair[lang] for row in rows_of() for lang in ("en", "de") for pair in row["translation"]]
+    documents = stored(file)
+    assert list(documents.sample_texts(documents.sentences)) == list(documents.sample_texts(10**6)) == texts
+
+
+def test_sample_is_drawn_over_the_whole_corpus(file):
+    documents = stored(file)
+    pairs = [(pair["en"], pair["de"]) for row in rows_of() for pair in row["translation"]]
+    drawn = list(documents.sample_texts(40))
+    assert len(drawn) == 80 and drawn == list(documents.sample_texts(40))
+    sources = {text for text in drawn} & {source for source, _ in pairs}
+    places = [number for number, (source, _) in enumerate(pairs) if source in sources]
+    assert min(places) < len(pairs) / 4 and max(places) > len(pairs) * 3 / 4
+    assert len(list(documents.sample_texts(1))) == 2
+
+
+# Workers
+
+
+def test_pickled_examples_are_names_of_files(file, tokenizer):
+    examples = Examples(stored(file), tokenizer, **LANGUAGES, past_context=1)
+    small = len(pickle.dumps(examples))
+    assert examples.side_lengths is examples.side_lengths  # counted once
+    assert len(pickle.dumps(examples)) == small < 1200
+    assert list(pickle.loads(pickle.dumps(examples))) == list(examples)
+
+
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+def test_loader_workers(file, tokenizer, method):
+    changing = AugmentedExamples(
+        Examples(stored(file), tokenizer, **LANGUAGES, past_context=2), tokenizer, coword_dropout=0.2, seed=3
+    )
+    loader = DataLoader(changing, batch_size=16, collate_fn=list, num_workers=1, multiprocessing_context=method)
+    assert [row for batch in loader for row in batch] == [changing[number] for number in range(len(changing))]
+
+
+def test_a_file_that_became_shorter(file, tokenizer):
+    examples = Examples(stored(file), tokenizer, **LANGUAGES)
+    (examples.corpus.folder / "source_ids").write_bytes(b"")
+    with pytest.raises(OSError, match="source_ids has become shorter while it was read; delete its folder"):
+        list(examples)
