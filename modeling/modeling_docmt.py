@@ -100,6 +100,11 @@ class Stack(DocMTPreTrainedModel):
             self.layer_norm = nn.LayerNorm(config.d_model)
         self.gradient_checkpointing = False
 
+    def post_init(self) -> None:
+        """The layers are what FSDP shards and what `device_map` does not split."""
+        self._no_split_modules = sorted({type(layer).__name__ for layer in self.layers})
+        super().post_init()
+
     # Seams
 
     def layer_inputs(

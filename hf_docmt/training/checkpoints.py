@@ -12,11 +12,19 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from transformers import PreTrainedModel
 
-from hf_docmt.training.checkpoint_manifest import COMPLETE, DamagedCheckpointError, check_checkpoint, check_weights
+from hf_docmt.training.checkpoint_manifest import (
+    COMPLETE,
+    DamagedCheckpointError,
+    check_checkpoint,
+    check_weights,
+    sync,
+)
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 ADAPTER, SHARDED_WEIGHTS = "adapter_model.safetensors", "pytorch_model_fsdp.bin"  # of peft; of FSDP, gathered
+UNFINISHED = "model.unfinished"  # folder in which the model of a run is saved
 DELETED = "deleted-"  # before the name of a checkpoint that is being deleted
 KEPT = 2  # last checkpoints that are kept for resuming: where the last is damaged, the one before it is used
 
@@ -95,6 +103,20 @@ def explain_write_errors(folder: str | Path) -> Iterator[None]:
             f"{folder} could not be written ({error}); complete checkpoints are intact: free space or correct the "
             "permissions, then resume the run"
         ) from error
+
+
+def save_whole(model: PreTrainedModel, folder: str | Path) -> None:
+    """Save a model in a folder that may have other files; each of its files is whole and on the disk, or not there."""
+    unfinished = Path(folder) / UNFINISHED
+    with explain_write_errors(folder):
+        if unfinished.exists():
+            shutil.rmtree(unfinished)
+        model.save_pretrained(unfinished)
+        for file in sorted(unfinished.iterdir()):
+            sync(file)
+            os.replace(file, Path(folder) / file.name)
+        unfinished.rmdir()
+        sync(folder)
 
 
 def read_weights(folder: str | Path) -> dict[str, torch.Tensor]:

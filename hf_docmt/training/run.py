@@ -25,12 +25,11 @@ from hf_docmt.data.examples import Examples
 from hf_docmt.data.stored_documents import StoredDocuments, store_documents
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.training.arguments import DocMTTrainingArguments, training_arguments
-from hf_docmt.training.checkpoint_manifest import sync
 from hf_docmt.training.checkpoints import (
     average_weights,
     checkpoint_path,
     checkpoint_steps,
-    explain_write_errors,
+    save_whole,
     steps_to_average,
 )
 from hf_docmt.training.initialization import build_model, load_origin, model_config, new_tokenizer, train_only
@@ -182,10 +181,7 @@ def save_average(recipe: Recipe, model: PreTrainedModel, state: TrainerState, ch
     steps = steps_to_average(checkpoint_steps(checkpoints), state.best_global_step, recipe.training.average)
     weights = average_weights(checkpoint_path(checkpoints, step) for step in steps)
     model.load_state_dict(weights, strict=False)
-    with explain_write_errors(recipe.output_dir):
-        model.save_pretrained(recipe.output_dir)
-        for file in Path(recipe.output_dir).iterdir():
-            sync(file)
+    save_whole(model, recipe.output_dir)
     return steps
 
 

@@ -117,8 +117,8 @@ class StreamTrainer(DocMTTrainer):
         super()._load_rng_state(checkpoint)
         if checkpoint is not None:
             file = self._memory_file(checkpoint)
-            by_side = torch.load(file, map_location=self.args.device, weights_only=True)
-            self.memory = {f"{side}_memory": memory for side, memory in by_side.items()}
+            by_side = torch.load(file, map_location="cpu", weights_only=True)  # torch knows no cpu:0 here
+            self.memory = {f"{side}_memory": memory.to(self.args.device) for side, memory in by_side.items()}
 
     def _memory_file(self, folder: str) -> Path:
         return Path(folder) / f"memory_{self.args.process_index}.pt"

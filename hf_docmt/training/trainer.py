@@ -3,6 +3,8 @@
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
+from itertools import repeat
 from typing import Any
 
 import torch
@@ -14,6 +16,7 @@ from transformers.trainer_utils import EvalLoopOutput
 
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.training.durable_trainer import DurableTrainer
+from hf_docmt.training.sharding import check_sharding, equal_rounds, tied_embeddings_in_root
 from hf_docmt.training.update_batches import RegroupedBatches
 
 
@@ -39,6 +42,7 @@ class DocMTTrainer(DurableTrainer):
 
     def __init__(self, *args, new_parameters: Iterable[str] = (), **kwargs):
         super().__init__(*args, **kwargs)
+        check_sharding(self.accelerator)
         self.new_parameters = frozenset(new_parameters)
         unknown = self.new_parameters - {name for name, _ in self.model.named_parameters()}
         if unknown:
@@ -84,6 +88,10 @@ class DocMTTrainer(DurableTrainer):
             pin_memory=self.args.dataloader_pin_memory,
         )
 
+    def _prepare_for_training(self, *args, **kwargs):
+        with tied_embeddings_in_root(self.model) if self.is_fsdp_enabled else nullcontext():
+            return super()._prepare_for_training(*args, **kwargs)
+
     def create_optimizer(self, model=None) -> torch.optim.Optimizer:
         """AdamW with one group for each of: learning rate (old, new), weight decay (no biases and norms, others)."""
         if self.optimizer is None:
@@ -119,11 +127,12 @@ class DocMTTrainer(DurableTrainer):
         self.model.eval()
         self.callback_handler.eval_dataloader = dataloader
         loss, tokens = 0.0, 0
-        for batch in dataloader:
+        for batch, counts in equal_rounds(dataloader) if self.is_fsdp_enabled else zip(dataloader, repeat(True)):
             batch = self._prepare_inputs(batch)
             with torch.no_grad(), self.accelerator.autocast():
-                loss += self.summed_loss(batch)
-            tokens += int((batch["labels"] != -100).sum())
+                batch_loss = self.summed_loss(batch)
+            loss += batch_loss if counts else 0
+            tokens += int((batch["labels"] != -100).sum()) if counts else 0
             self.control = self.callback_handler.on_prediction_step(self.args, self.state, self.control)
         totals = gather_object([(loss, tokens)])
         mean = sum(loss for loss, _ in totals) / max(sum(tokens for _, tokens in totals), 1)
