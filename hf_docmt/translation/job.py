@@ -72,7 +72,7 @@ def run_job(
     model or a setting is to blame; `OSError` for what cannot be written.
     """
     uninterrupted = interruption.deferred if output.is_kept else nullcontext
-    results = _with_results(islice(groups, output.groups, None), engine)
+    results = with_results(islice(groups, output.groups, None), engine)
     try:
         for group, rows in results if output.groups else check_first_documents(results):
             text = "".join(render(row, result) for row, result in zip(group.rows, rows, strict=True))
@@ -116,7 +116,7 @@ def _nothing_translated(rows: list[dict]) -> ValueError:
     return ValueError(f"{count} {verb}; {rows[0]['doc_id']!r}: {rows[0]['error']}")
 
 
-def _with_results(groups: Iterable[Group], engine: Engine) -> Generator[tuple[Group, list[dict]], None, None]:
+def with_results(groups: Iterable[Group], engine: Engine) -> Generator[tuple[Group, list[dict]], None, None]:
     """Each group with its result rows; an engine may take groups in advance."""
     waiting: deque[Group] = deque()
 

@@ -1,6 +1,7 @@
 """What identifies a translation job: model, options, input and versions; a job goes on only where all are the same."""
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -50,3 +51,13 @@ def file_checksum(path: Path) -> str:
     """The SHA-256 of a file's bytes, in hexadecimal digits."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def differences(before: Any, now: Any, name: str = "") -> Iterator[str]:
+    """What changed, by name, between two values of JSON."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in before | now:
+            yield from differences(before.get(key), now.get(key), f"{name} {key}".strip())
+    elif before != now:
+        is_checksum = isinstance(now, str) and len(now) == 64
+        yield f"{name} changed" if is_checksum else f"{name} was {before!r}, is {now!r}"

@@ -7,11 +7,11 @@ group that is on the disk. A job that was killed goes on behind the last of them
 import gzip
 import os
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from hf_docmt.files import mode_of_file, open_private, sync_folder, write_durably
+from hf_docmt.translation.job_identity import differences
 from hf_docmt.translation.job_summary import JobSummary
 from hf_docmt.translation.journal import Journal
 
@@ -89,7 +89,7 @@ class JournaledFile:
                 f"the job in {self.partial} read its documents from a pipe, which cannot be read again: translate a "
                 f"file instead, and {way_out}"
             )
-        if changed := "; ".join(_differences(before, identity)):
+        if changed := "; ".join(differences(before, identity)):
             raise ValueError(
                 f"the job in {self.partial} cannot be resumed, since something else is asked for now ({changed}): give "
                 f"what was given then, or {way_out}"
@@ -159,13 +159,3 @@ def _is_whole(file: BinaryIO, entry: dict) -> bool:
     """Whether the next bytes are the text of a group as it was written."""
     data = file.read(entry["bytes"])
     return len(data) == entry["bytes"] and zlib.crc32(data) == entry["crc32"]
-
-
-def _differences(before: Any, now: Any, name: str = "") -> Iterator[str]:
-    """What changed, by name, between two values of JSON."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        for key in before | now:
-            yield from _differences(before.get(key), now.get(key), f"{name} {key}".strip())
-    elif before != now:
-        is_checksum = isinstance(now, str) and len(now) == 64
-        yield f"{name} changed" if is_checksum else f"{name} was {before!r}, is {now!r}"

@@ -29,7 +29,7 @@ from hf_docmt.remote_code import is_trusted, trust_remote_code
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.groups import Group
 from hf_docmt.translation.job import Engine, local_engine
-from hf_docmt.translation.workers import translate_in_order
+from hf_docmt.translation.workers import report_loss, translate_in_order
 
 STOP_SECONDS = 5  # that a process has to end by itself
 
@@ -140,8 +140,7 @@ class ConnectedProcesses:
             try:
                 rows = process.recv()
             except (EOFError, OSError):
-                ids = group.rows[0]["doc_id"], group.rows[-1]["doc_id"]
-                print("a process was lost; documents {!r} to {!r} go to another".format(*ids), file=sys.stderr)
+                report_loss(group)
                 results.append((group, None))
                 continue
             if isinstance(rows, Exception):
@@ -193,7 +192,8 @@ def serve(client: Connection, device: str | None, threads: int) -> None:
     Thread(target=_receive, args=(client, inbox), daemon=True).start()
     try:
         if message := inbox.get():
-            translator = _translator(*message, device, threads)
+            settings, is_trusted = message
+            translator = _translator(settings, is_trusted, device, threads)
         while group := inbox.get():
             client.send(translator(group))
     except Exception as error:  # to be raised in the process that reads and writes

@@ -1,5 +1,6 @@
 """Several workers for one job: groups go to whoever is free, and their rows come out in the groups' order."""
 
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Protocol
@@ -68,3 +69,9 @@ def translate_in_order(groups: Iterable[Group], pool: WorkerPool) -> Iterator[li
                     f"{group.rows[-1]['doc_id']!r}; look for a lack of memory (a smaller --batch-size helps)"
                 )
             lost.append(group)
+
+
+def report_loss(group: Group) -> None:
+    """Say on standard error that a worker was lost, and what it worked at."""
+    first, last = group.rows[0]["doc_id"], group.rows[-1]["doc_id"]
+    print(f"a process was lost; documents {first!r} to {last!r} go to another", file=sys.stderr, flush=True)

@@ -1,0 +1,156 @@
+"""Translation by actors of a Ray cluster: one for each GPU, or with a share of the cores (extra `ray`).
+
+The process that starts the job reads the input, hands groups to the actors, and writes the shards. Ray starts a lost
+actor again where it finds room; its group goes to whoever is free. Actors, not Ray Data, whose blocks have no fixed
+place in the output, so that shards could be neither named beforehand nor made one by one.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from transformers.utils.logging import disable_progress_bar
+
+from hf_docmt.plugins import load_plugins
+from hf_docmt.remote_code import is_trusted, trust_remote_code
+from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
+from hf_docmt.translation.groups import Group
+from hf_docmt.translation.job import Engine
+from hf_docmt.translation.workers import report_loss, translate_in_order
+
+try:
+    import ray
+    from ray.exceptions import ObjectLostError, RayActorError, RayTaskError
+except ImportError:
+    ray = None
+
+MAX_RESTARTS = 100  # of one actor, by Ray
+
+
+def ray_engine(settings: TranslationSettings, address: str | None = None, actors: int | None = None) -> Engine:
+    """The engine that translates on the Ray cluster at this address; None is RAY_ADDRESS, or this machine alone.
+
+    With device `cuda` there is an actor for each GPU, else one for each node, or so many as `actors` says, which share
+    the cores. The model's folder has to be there on every node, and this package. Raises `ValueError` without Ray and
+    for a cluster without what actors need, and in use what the translators raise, or `ChildProcessError` where every
+    actor was lost too often, or three of them with the same group. An actor that finds no room is waited for.
+    """
+    if ray is None:
+        raise ValueError("--engine ray needs Ray: pip install 'hf-docmt[ray]'")
+
+    def translate(groups: Iterable[Group]) -> Iterator[list[dict]]:
+        with _cluster(address):
+            count, needs = actor_needs(settings.device, actors, [node for node in ray.nodes() if node["Alive"]])
+            yield from translate_in_order(groups, RayActors(settings, count, needs))
+
+    return translate
+
+
+def actor_needs(device: str, actors: int | None, nodes: list[dict[str, Any]]) -> tuple[int, dict[str, int]]:
+    """The number of actors and what one of them needs, as options of Ray; `nodes` are the living ones of the cluster.
+
+    Raises `ValueError` for a cluster that is too small.
+    """
+    kind = "GPU" if device.startswith("cuda") else "CPU"
+    amounts = [int(node["Resources"].get(kind, 0)) for node in nodes]
+    count = actors or (sum(amounts) if kind == "GPU" else sum(amount > 0 for amount in amounts))
+    if count < 1 or count > sum(amounts):
+        raise ValueError(f"{max(count, 1)} actors need as many {kind}s, the Ray cluster has {sum(amounts)}")
+    if kind == "GPU":
+        return count, {"num_gpus": 1}
+    smallest = min(amount for amount in amounts if amount > 0)
+    return count, {"num_cpus": max(1, min(sum(amounts) // count, smallest))}
+
+
+class RayActors:
+    """The pool of actors of a Ray cluster. One that is lost works again when Ray has started it again."""
+
+    def __init__(self, settings: TranslationSettings, count: int, needs: dict[str, int]):
+        self.size, self.idle = count, []
+        self.calls: dict[Any, tuple[Any, Group | None]] = {}  # of an actor: a group, or None while it loads the model
+        actor_class = ray.remote(max_restarts=MAX_RESTARTS, max_task_retries=0, **needs)(TranslatingActor)
+        for _ in range(count):
+            self._load(actor_class.remote(settings, is_trusted(), needs.get("num_cpus")))
+
+    def _load(self, actor) -> None:
+        self.calls[actor.load.options(max_task_retries=-1).remote()] = actor, None
+
+    def has_idle(self) -> bool:
+        return bool(self.idle)
+
+    def submit(self, group: Group) -> None:
+        actor = self.idle.pop()
+        self.calls[actor.translate.remote(group)] = actor, group
+
+    def wait(self) -> list[tuple[Group, list[dict] | None]]:
+        if not self.calls:
+            raise ChildProcessError(f"every actor was lost {MAX_RESTARTS} times; look for a lack of memory on its node")
+        done, _ = ray.wait(list(self.calls), num_returns=1)
+        actor, group = self.calls.pop(done[0])
+        try:
+            rows = ray.get(done[0])
+        except RayTaskError as error:
+            raise _raised(error) from error
+        except (RayActorError, ObjectLostError):
+            if group is None:  # Ray does not start it again
+                return []
+            report_loss(group)
+            self._load(actor)
+            return [(group, None)]
+        self.idle.append(actor)
+        return [] if group is None else [(group, rows)]
+
+
+class TranslatingActor:
+    """A translator in a process of the cluster. After a restart by Ray it has to `load` again."""
+
+    def __init__(self, settings: TranslationSettings, is_trusted: bool, threads: int | None):
+        self.settings, self.is_trusted, self.threads = settings, is_trusted, threads
+        self.translator: GroupTranslator | None = None
+
+    def load(self) -> None:
+        """Load the model."""
+        if self.threads is not None:
+            torch.set_num_threads(self.threads)
+        disable_progress_bar()
+        load_plugins()
+        device = "cuda" if self.settings.device.startswith("cuda") else self.settings.device  # the one that it may see
+        with trust_remote_code(self.is_trusted):
+            self.translator = GroupTranslator(replace(self.settings, device=device))
+
+    def translate(self, group: Group) -> list[dict]:
+        """The result rows of a group."""
+        if self.translator is None:
+            self.load()
+        return self.translator(group)
+
+
+@contextmanager
+def _cluster(address: str | None) -> Iterator[None]:
+    """A connection to the cluster, if there is none yet; signals stay with the job."""
+    if ray.is_initialized():
+        yield
+        return
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    handlers = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)} if in_main_thread else {}
+    try:
+        ray.init(address, logging_level="ERROR", log_to_driver=False, include_dashboard=None if address else False)
+        for one, handler in handlers.items():  # Ray has set its own
+            signal.signal(one, handler)
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _raised(error: "RayTaskError") -> Exception:
+    """What the translator raised."""
+    for kind in (ValueError, OSError):
+        if isinstance(error.cause, kind):
+            return kind(str(error.cause))
+    return RuntimeError(str(error))
