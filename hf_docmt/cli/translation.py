@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from hf_docmt.translation.group_translation import TranslationSettings
     from hf_docmt.translation.job import TranslationJob
+    from hf_docmt.translation.shards import ShardedJob
 
 from hf_docmt.cli.options import BatchSize, Beams, Lang, Model, OutputText, Strategy
 
@@ -43,12 +45,15 @@ def translate(
     batch_size: BatchSize = 16,
     source_lang: Lang = None,
     processes: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            help="Processes that translate, each with its share of the cores, or with a GPU.",
-        ),
-    ] = 1,
+        int | None,
+        typer.Option(min=1, help="Processes that translate, each with its share of the cores, or with a GPU."),
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(help="local: this machine; ray: a Ray cluster, from a folder or URL of parts to shards.")
+    ] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="Of the Ray cluster; default: RAY_ADDRESS, else this machine alone.")
+    ] = None,
     resume: Annotated[
         bool,
         typer.Option(
@@ -61,7 +66,8 @@ def translate(
     Only with --repairs none may the number of lines be another one. A file appears when all is translated; until then
     FILE.partial and FILE.journal beside it hold what is done, from which --resume goes on. A pipe is written as
     documents come in; plain lines are one document, but for strategy sentence, which translates each when it comes.
-    Started by accelerate launch or torchrun, each of their processes translates.
+    Started by accelerate launch or torchrun, each of their processes translates. With --engine ray the output is a
+    folder of shards, JSON lines, with a manifest.
     """
     from hf_docmt.translation.interruption import Interrupted, interruption
     from hf_docmt.translation.processes import is_first_rank, serve_rank
@@ -72,7 +78,8 @@ def translate(
     search |= {"past_context": past_context, "repairs": repairs, "alignment": alignment}
     try:
         with interruption() as signals:
-            job = _job(model, input, output, format, source_lang, processes, resume, strategy, batch_size, search)
+            settings = _settings(model, source_lang, strategy, batch_size, search)
+            job = _job(settings, input, output, format, resume, engine, address, processes)
             summary = job.run(signals)
     except Interrupted as stopped:
         print(f"docmt: {stopped}", file=sys.stderr)
@@ -82,10 +89,32 @@ def translate(
         raise typer.Exit(summary.exit_code)
 
 
-def _job(model, input, output, format, source_lang, processes, resume, strategy, batch_size, search) -> TranslationJob:
-    from hf_docmt.cli.loading import default_device, hide_progress_bars
+def _settings(model, source_lang, strategy, batch_size, search) -> TranslationSettings:
+    from hf_docmt.cli.loading import default_device
     from hf_docmt.registry import load_config
-    from hf_docmt.translation.group_translation import TranslationSettings, translates_without_context
+    from hf_docmt.translation.group_translation import TranslationSettings
+
+    source_lang = source_lang or load_config(model).source_lang or "source"
+    search = {name: value for name, value in search.items() if value is not None}
+    return TranslationSettings(model, source_lang, default_device(), strategy, batch_size, search)
+
+
+def _job(settings, input, output, format, resume, engine, address, processes) -> TranslationJob | ShardedJob:
+    from hf_docmt.cli.loading import hide_progress_bars
+
+    if engine not in ("local", "ray"):
+        raise ValueError(f"--engine is {engine!r}, expected local or ray")
+    if engine == "local" and address is not None:
+        raise ValueError("--address is that of a Ray cluster; give --engine ray, too, or leave it out")
+    hide_progress_bars()
+    if engine == "ray":
+        return _sharded_job(settings, input, output, format, resume, address, processes)
+    return _local_job(settings, input, output, format, resume, processes or 1)
+
+
+def _local_job(settings, input, output, format, resume, processes) -> TranslationJob:
+    from hf_docmt.registry import load_config
+    from hf_docmt.translation.group_translation import translates_without_context
     from hf_docmt.translation.job import TranslationJob
     from hf_docmt.translation.job_input import JobInput
     from hf_docmt.translation.job_output import check_output
@@ -93,13 +122,9 @@ def _job(model, input, output, format, source_lang, processes, resume, strategy,
     from hf_docmt.translation.processes import job_engine
 
     check_output(output, resume)
-    hide_progress_bars()
-    config = load_config(model)
-    source_lang = source_lang or config.source_lang or "source"
-    search = {name: value for name, value in search.items() if value is not None}
-    settings = TranslationSettings(model, source_lang, default_device(), strategy, batch_size, search)
-    documents = JobInput(input, format, source_lang, translates_without_context(config, strategy))
-    check_repairs(documents.reader, search.get("repairs"))
+    is_line_by_line = translates_without_context(load_config(settings.model), settings.strategy)
+    documents = JobInput(input, format, settings.source_lang, is_line_by_line)
+    check_repairs(documents.reader, settings.search.get("repairs"))
     return TranslationJob(
         settings,
         documents,
@@ -108,3 +133,18 @@ def _job(model, input, output, format, source_lang, processes, resume, strategy,
         render=renderer(documents.reader),
         resume=resume,
     )
+
+
+def _sharded_job(settings, input, output, format, resume, address, actors) -> ShardedJob:
+    from hf_docmt.files import STDIN, STDOUT
+    from hf_docmt.translation.parts import PartitionedInput
+    from hf_docmt.translation.ray_actors import ray_engine
+    from hf_docmt.translation.shards import ShardedJob
+
+    if format != "auto":
+        raise ValueError(f"--engine ray reads JSON lines and Parquet, by the files' names; leave --format {format} out")
+    if input == STDIN or output == STDOUT:
+        raise ValueError("--engine ray reads files and writes shards; give a folder, pattern or URL, and -o FOLDER")
+    documents = PartitionedInput(input, settings.source_lang)
+    engine = ray_engine(settings, address, actors)
+    return ShardedJob(settings, documents, output, make_engine=lambda settings: engine, resume=resume)

@@ -27,7 +27,8 @@ class WorkerPool(Protocol):
     def wait(self) -> list[tuple[Group, list[dict] | None]]:
         """Wait for workers; groups with their rows, or with None where the worker was lost before it had them.
 
-        Raises what a translator raised, and `ChildProcessError` where no worker is left.
+        No groups where a worker was only made ready. Raises what a translator raised, and `ChildProcessError` where no
+        worker is left.
         """
         ...
 
@@ -44,18 +45,20 @@ def translate_in_order(groups: Iterable[Group], pool: WorkerPool) -> Iterator[li
     rows_of: dict[int, list[dict]] = {}
     lost: deque[Group] = deque()
     losses: dict[int, int] = {}
+    is_read = False
     while True:
         while order and order[0] in rows_of:
             yield rows_of.pop(order.popleft())
-        while pool.has_idle() and (lost or len(order) < AHEAD * pool.size):
+        while pool.has_idle() and (lost or not is_read and len(order) < AHEAD * pool.size):
             group = lost.popleft() if lost else next(waiting, None)
             if group is None:
+                is_read = True
                 break
             if group.number not in losses:
                 order.append(group.number)
             losses.setdefault(group.number, 0)
             pool.submit(group)
-        if not order:
+        if is_read and not order:
             return
         for group, rows in pool.wait():
             if rows is not None:

@@ -12,7 +12,8 @@ class Workers:
     """A pool in this process: workers finish in a random order, and some are lost in between."""
 
     def __init__(self, size: int, losses: dict[int, int] | None = None):
-        self.size, self.idle, self.losses, self.given = size, size, dict(losses or {}), []
+        self.size, self.idle, self.losses, self.given = size, 0, dict(losses or {}), []
+        self.loading = size
         self.busy: list[Group] = []
 
     def has_idle(self):
@@ -25,6 +26,9 @@ class Workers:
         self.given.append(group.number)
 
     def wait(self):
+        if self.loading:
+            self.loading, self.idle = self.loading - 1, self.idle + 1
+            return []
         assert self.busy, "would wait for ever"
         group = self.busy.pop(random.randrange(len(self.busy)))
         self.idle += 1  # a lost worker is replaced
