@@ -93,3 +93,14 @@ def test_search_options_that_do_not_fit(run, model, documents):
     ):
         code, out, err = run("translate", model, documents, *options)
         assert (code, out) == (1, "") and message in err, err
+
+
+def test_engines_that_do_not_fit(run, model, documents, tmp_path):
+    for options, message in (
+        (("--engine", "spark"), "--engine is 'spark', expected local or ray"),
+        (("--address", "auto"), "--address is that of a Ray cluster"),
+        (("--engine", "ray"), "give a folder, pattern or URL, and -o FOLDER"),
+        (("--engine", "ray", "--format", "tsv", "-o", tmp_path / "out"), "leave --format tsv out"),
+    ):
+        code, out, err = run("translate", model, documents, *options)
+        assert (code, out) == (1, "") and message in err, err
