@@ -245,8 +245,8 @@ def write_durably(file: BinaryIO, data: bytes) -> None:
     os.fsync(file.fileno())
 
 
-def sync_folder(path: Path) -> None:
-    """Put on the disk which files a folder has, so that new and renamed ones survive a power cut."""
+def sync(path: str | os.PathLike) -> None:
+    """Put on the disk what a file holds, or which files a folder has: new and renamed ones then survive a power cut."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

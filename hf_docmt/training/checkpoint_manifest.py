@@ -16,6 +16,8 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
+from hf_docmt.files import sync
+
 COMPLETE = ".complete"  # written last: a checkpoint without it was interrupted while being saved
 BLOCK = 1 << 20  # bytes read at a time
 
@@ -100,15 +102,6 @@ def check_weights(folder: str | Path) -> None:
     for name, facts in read_manifest(folder).files.items():
         if ".safetensors" in name or name.startswith("pytorch_model"):
             _check_file(folder / name, **facts)
-
-
-def sync(path: str | Path) -> None:
-    """Wait until what was written to a file, or the names in a folder, are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:

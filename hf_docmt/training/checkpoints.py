@@ -14,12 +14,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
+from hf_docmt.files import sync
 from hf_docmt.training.checkpoint_manifest import (
     COMPLETE,
     DamagedCheckpointError,
     check_checkpoint,
     check_weights,
-    sync,
 )
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"

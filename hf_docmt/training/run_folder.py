@@ -10,13 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hf_docmt.files import write_text
+from hf_docmt.files import lock_file, write_text
 from hf_docmt.training.recipe import Recipe, load_recipe
-
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
 
 RECIPE, FACTS = "recipe.yaml", "training.json"  # the latter is written last: with it the run is finished
 LOCK = "run.lock"  # there while a run trains, and after one that was killed
@@ -50,38 +45,30 @@ def folder_lock(folder: Path) -> Iterator[None]:
     """A lock on a folder while the block runs, the file `run.lock`. Raises `ValueError` while another process has it.
 
     The system releases it when the process ends, however it ends. On a network file system it works where that passes
-    locks on (NFS does by default, some mounts are `nolock`); where there are none, that is said on standard error.
+    locks on (NFS does by default, not with `nolock`); where there are none, that is said on standard error.
     """
     path = folder / LOCK
-    with _open_locked(path) as file:
-        file.truncate(0)
-        file.write(f"process {os.getpid()} on {socket.gethostname()}")
-        file.flush()
+    try:
+        file = lock_file(path)
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise ValueError(f"output_dir: {folder} cannot be written to ({error}); choose another folder") from error
+        print(f"{path} cannot be locked ({error}): start no second run in this folder", file=sys.stderr)
+        yield
+        return
+    if file is None:
+        raise ValueError(
+            f"output_dir: {folder} is in use: {path.read_text(encoding='utf-8') or 'another process'} trains in it; "
+            "wait for it or stop it, or choose another folder"
+        )
+    with file:
+        os.register_at_fork(after_in_child=file.close)  # workers that load data do not keep the lock of a killed run
+        file.truncate()
+        file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())
         try:
             yield
         finally:
             path.unlink(missing_ok=True)
-
-
-def _open_locked(path: Path):
-    while True:
-        file = path.open("a+", encoding="utf-8")
-        try:
-            if fcntl is not None:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno in (errno.EACCES, errno.EAGAIN):
-                file.seek(0)
-                holder = file.read() or "another process"
-                file.close()
-                raise ValueError(
-                    f"output_dir: {path.parent} is in use: {holder} trains in it; wait for it or stop it, or choose "
-                    "another folder"
-                ) from error
-            print(f"{path} cannot be locked ({error}): start no second run in this folder", file=sys.stderr)
-        if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
-            return file
-        file.close()  # its holder has finished and deleted it
 
 
 def _check_empty(output: Path) -> None:

@@ -92,6 +92,13 @@ class DocMTTrainer(DurableTrainer):
         with tied_embeddings_in_root(self.model) if self.is_fsdp_enabled else nullcontext():
             return super()._prepare_for_training(*args, **kwargs)
 
+    def _save(self, output_dir=None, state_dict=None) -> None:
+        """With sharded parameters every name of a tied weight has its own tensor; one of them is saved, as ever."""
+        if state_dict is not None:
+            tied = self.model.all_tied_weights_keys
+            state_dict = {name: tensor for name, tensor in state_dict.items() if name not in tied}
+        super()._save(output_dir, state_dict)
+
     def create_optimizer(self, model=None) -> torch.optim.Optimizer:
         """AdamW with one group for each of: learning rate (old, new), weight decay (no biases and norms, others)."""
         if self.optimizer is None:

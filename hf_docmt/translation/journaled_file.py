@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hf_docmt.files import mode_of_file, open_private, sync_folder, write_durably
+from hf_docmt.files import mode_of_file, open_private, sync, write_durably
 from hf_docmt.translation.job_identity import differences
 from hf_docmt.translation.job_summary import JobSummary
 from hf_docmt.translation.journal import Journal
@@ -76,7 +76,7 @@ class JournaledFile:
             self._file = open(self.partial, "r+b", buffering=0, opener=open_private)
             self._file.truncate(self._bytes)
             self._file.seek(self._bytes)
-            sync_folder(self.path.parent)
+            sync(self.path.parent)
 
     def _check(self, identity: dict, resume: bool) -> None:
         """Raise `ValueError` where the job that lies there is not to be resumed by this one."""
@@ -137,7 +137,7 @@ class JournaledFile:
                     self.journal.append(FINISHED)
                 os.chmod(self.partial, mode_of_file(self.path))
                 os.replace(self.partial, self.path)
-                sync_folder(self.path.parent)
+                sync(self.path.parent)
             self.journal.delete()
         except OSError as error:
             raise self._cannot_write(error) from error
