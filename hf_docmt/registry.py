@@ -84,7 +84,9 @@ class Architecture:
     def examples(
         self, documents, tokenizer: PreTrainedTokenizerBase, config: PreTrainedConfig, view: str | None = None
     ):
-        """Documents (a `datasets.Dataset`) as training examples, an `hf_docmt.data.examples.Examples`.
+        """Documents as training examples, an `hf_docmt.data.examples.Examples`.
+
+        `documents` is a `datasets.Dataset`, or `StoredDocuments` in a cache, which take hardly any memory.
 
         `view` replaces the configuration's own: `sentence`, `window` or `chunk`.
         """

@@ -85,8 +85,10 @@ class Examples(TorchDataset):
     def __getitem__(self, item: int) -> dict:
         if not 0 <= item < len(self):
             raise IndexError(f"example {item} of {len(self)}")
-        document, start, stop, current = (int(part[0]) for part in self.spans(item, item + 1))
-        first, end = self.corpus.document_starts[document : document + 2].tolist()
+        starts = self.corpus.document_starts
+        document = int(starts.searchsorted(item if self.borders is None else self.borders[item], side="right")) - 1
+        first, end = starts[document : document + 2].tolist()
+        start, stop, current = self._span(item, first)
         missing = max(0, stop - end)  # number of future sentences after the document's end
         source, target = (
             side.lists(start, stop - missing) + [[] for _ in range(missing)] for side in self.corpus.sides
@@ -147,6 +149,14 @@ class Examples(TorchDataset):
     def mean_length_ratio(self) -> float:
         """Average over the examples of source tokens per target token, separators included."""
         return float((self.side_lengths[:, 0] / self.side_lengths[:, 1]).mean())
+
+    def _span(self, item: int, first: int) -> tuple[int, int, int]:
+        """As `spans`, of one example, in a document that begins with the sentence `first`: start, stop, current."""
+        if self.borders is not None:
+            start, stop = self.borders[item : item + 2].tolist()
+            return start, stop, -1
+        start = max(item - self.past_context, first)
+        return start, item + 1 + self.future_context, item - start
 
     def spans(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Of the examples begin to end - 1, int64 each: document, start, stop, current.

@@ -39,7 +39,7 @@ class FileArray:
         return self._length
 
     def __getitem__(self, where: slice) -> np.ndarray:
-        start, stop, _ = where.indices(len(self))
+        start, stop, _ = where.indices(self._length)
         size = max(0, stop - start) * self.dtype.itemsize
         data = os.pread(self._file.fileno(), size, start * self.dtype.itemsize)
         if len(data) < size:
@@ -92,7 +92,7 @@ class TokenizedDocuments:
         )
 
     def doc_id(self, document: int) -> str:
-        start, stop = self.arrays["doc_id_starts"][document : document + 2]
+        start, stop = self.arrays["doc_id_starts"][document : document + 2].tolist()
         return self.arrays["doc_id_bytes"][start:stop].tobytes().decode()
 
     @cached_property

@@ -66,6 +66,26 @@ def test_deterministic_by_seed_and_epoch():
     assert fixed[0] == fixed[1]
 
 
+@pytest.mark.parametrize("sides, longest", [(1, 9), (2, 4), (2, 60), (2, 70_000)])
+def test_batches_by_definition(sides, longest):
+    """Shuffle, sort stably, fill batches from the longest on, shuffle the batches: read off one by one."""
+    lengths = lengths_of(400, sides, seed=sides, longest=longest)
+    random = np.random.default_rng([6, 2])
+    order = sorted(
+        random.permutation(400).tolist(), key=lambda n: (-lengths[n].max(), -lengths[n].sum(), -lengths[n, 0])
+    )
+    batches = [[]]
+    for number in order:
+        if batches[-1] and cost(lengths, [*batches[-1], number]) > 5 * longest:
+            batches.append([])
+        batches[-1].append(number)
+    expected = [batches[number] for number in random.permutation(len(batches))]
+    for kind in (np.int64, np.int32):
+        sampler = TokenBudgetBatchSampler(lengths.astype(kind), 5 * longest, seed=6)
+        sampler.set_epoch(2)
+        assert list(sampler) == expected
+
+
 def test_two_iterations_of_one_epoch_are_equal():
     sampler = TokenBudgetBatchSampler(lengths_of(100), 300)
     iterator = iter(sampler)
@@ -163,6 +183,7 @@ def test_resume_with_other_settings(change):
         ({"lengths": []}, "lengths of shape"),
         ({"lengths": [[[1, 2, 3]]]}, "lengths of shape"),
         ({"lengths": [5], "world_size": 2}, "at least one example a process"),
+        ({"lengths": [2**31, 4]}, "lengths go up to 2147483648 tokens"),
         ({"max_tokens": 0}, "max_tokens=0"),
         ({"rank": 2, "world_size": 2}, "rank=2"),
         ({"rank": 0, "world_size": 0}, "rank=0"),
