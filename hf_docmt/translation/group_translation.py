@@ -71,6 +71,8 @@ class GroupTranslator:
             if len(rows) > 1:
                 half = len(rows) // 2
                 return self._rows(rows[:half]) + self._rows(rows[half:])
+            if getattr(error, "document", None) is not None:  # counted in this call
+                error.document = rows[0]["doc_id"]  # type: ignore[union-attr]
             reason = str(error)
         return [self._failed(rows[0], reason)]
 

@@ -57,16 +57,25 @@ def start(*arguments, log: Path, stdin: int = 0, stdout: int | None = None) -> i
         os.closerange(3, 256)
         sys.stdin = open(0, closefd=False)
         sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1) for number in (1, 2))
-        sys.argv = ["docmt", *map(str, arguments)]
         for number in EXIT_CODES:  # outside the job, which sets its own handlers
             signal.signal(number, signal.SIG_IGN)
-        job_input.document_groups = partial(document_groups, max_sentences=GROUP)
-        cli.main()
-        code = 0
-    except SystemExit as end:
-        code = end.code or 0
+        code = call(*arguments)
     finally:
         os._exit(code)
+
+
+def call(*arguments) -> int:
+    """The exit code of `docmt` with these arguments, called in this process."""
+    before = sys.argv, job_input.document_groups
+    sys.argv = ["docmt", *map(str, arguments)]
+    job_input.document_groups = partial(document_groups, max_sentences=GROUP)
+    try:
+        cli.main()
+        return 0
+    except SystemExit as end:
+        return end.code or 0
+    finally:
+        sys.argv, job_input.document_groups = before
 
 
 def wait(pid: int) -> int:
@@ -115,8 +124,10 @@ def kill_jobs(folder: Path, kind: str, kills: int, draw: random.Random, document
     model, files = write_model(folder / "model"), write_input(folder, documents)
     source, ending = files["plain" if kind == "plain" else "jsonl"], {"gz": "jsonl.gz", "plain": "txt"}.get(kind, kind)
     expected, output = folder / f"expected.{ending}", folder / f"out.{ending}"
-    command, begun = ["translate", model, source, "--strategy", "sentence"], time.monotonic()
-    assert wait(start(*command, "-o", expected, log=folder / "log")) == 0, (folder / "log").read_text()
+    command = ["translate", model, source, "--strategy", "sentence"]
+    assert call(*command, "-o", expected) == 0  # in this process, which imports what the others need
+    begun = time.monotonic()
+    assert wait(start(*command, "-o", folder / "timed", log=folder / "log")) == 0, (folder / "log").read_text()
     found = KilledJobs(Counter(), 0, 0, time.monotonic() - begun)
     while found.kills.total() < kills:
         times = min(draw.randint(1, 5), kills - found.kills.total())
