@@ -11,7 +11,10 @@ from hf_docmt.files import (
     check_new_folder,
     check_writable_file,
     check_writable_folder,
+    lock_file,
     read_lines,
+    sync_folder,
+    write_durably,
     write_lines,
     write_text,
 )
@@ -65,11 +68,24 @@ def test_links_and_pipes_stay_what_they_are(tmp_path):
     assert got == ["b\n"] and (tmp_path / "pipe").is_fifo()
 
 
-def test_modes_follow_the_umask(tmp_path, umask):
+def test_modes_are_those_of_before_or_follow_the_umask(tmp_path, umask):
     write_text("a", tmp_path / "a.txt")
     with atomic_folder(tmp_path / "folder"):
         pass
     assert mode(tmp_path / "a.txt") == "0o640" and mode(tmp_path / "folder") == "0o750"
+    (tmp_path / "a.txt").chmod(0o604)
+    write_text("b", tmp_path / "a.txt")
+    assert mode(tmp_path / "a.txt") == "0o604"
+
+
+def test_a_lock_is_of_one_process_at_a_time(tmp_path):
+    first = lock_file(tmp_path / "lock")
+    assert lock_file(tmp_path / "lock") is None  # opened a second time
+    first.close()
+    with lock_file(tmp_path / "lock") as file:
+        write_durably(file, b"written")
+    assert (tmp_path / "lock").read_bytes() == b"written" and mode(tmp_path / "lock") == "0o600"
+    sync_folder(tmp_path)
 
 
 def test_a_folder_appears_when_it_is_complete(tmp_path):
@@ -97,6 +113,9 @@ def test_what_cannot_be_written_is_found_beforehand(tmp_path):
         check_writable_file(tmp_path)
     with pytest.raises(ValueError, match="nowhere is no folder that can be written to; make it first"):
         check_writable_file(tmp_path / "nowhere" / "a.txt")
+    (tmp_path / "link").symlink_to("/dev/full")
+    with pytest.raises(ValueError, match="link: it is a device that is always full"):
+        check_writable_file(tmp_path / "link")
     assert check_writable_folder(tmp_path) == tmp_path == check_writable_folder(str(tmp_path))
     assert check_writable_folder(tmp_path / "a" / "b") == tmp_path / "a" / "b"
     for path in (tmp_path / "file", tmp_path / "file" / "below"):

@@ -42,7 +42,8 @@ class TranslationJob:
         Where an error leaves finished work, a line on standard error says how to go on.
         """
         check_not_input(self.output, self.input.path)
-        identity = job_identity(self.settings, self.input.path, format=self.input.format)
+        inputs = None if self.input.path is None else self.input.files
+        identity = job_identity(self.settings, inputs, format=self.input.format)
         with open_output(self.output, identity, self.resume) as output:
             try:
                 engine, size = self.make_engine(self.settings), self.input.size()

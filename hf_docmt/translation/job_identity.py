@@ -1,7 +1,8 @@
 """What identifies a translation job: model, options, input and versions; a job goes on only where all are the same."""
 
 import hashlib
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,16 +19,19 @@ MODEL_FILES = (
 )  # fmt: skip  # of a folder: what its translations follow from
 
 
-def job_identity(settings: TranslationSettings, input_path: Path | None, **options: Any) -> dict[str, Any]:
+def job_identity(
+    settings: TranslationSettings, inputs: Mapping[str, str | None] | None, **options: Any
+) -> dict[str, Any]:
     """What identifies a job, as JSON values; `options` are those that change its output besides the settings.
 
-    `input_path` None is an input that cannot be read again.
+    `inputs` are the arguments of the reader, of which files and folders count by their content, and others, such as the
+    name of a data set on the Hub, as they are; None is an input that cannot be read again.
     """
     chosen = asdict(settings) | options
     return {
         "model": model_checksums(chosen.pop("model")),
         "options": chosen,
-        "input": None if input_path is None else {"content": file_checksum(input_path)},
+        "input": None if inputs is None else {name: input_checksum(value) for name, value in inputs.items()},
         "versions": {"hf-docmt": __version__, "torch": torch.__version__, "transformers": transformers.__version__},
     }
 
@@ -45,6 +49,17 @@ def model_checksums(model: str) -> dict[str, str]:
         return {"commit": Path(transformers.utils.cached_file(model, "config.json")).parent.name}
     except (OSError, ValueError):
         return {}
+
+
+def input_checksum(value: str | None) -> str | None:
+    """The SHA-256 of a file, or of the names and files of a folder; any other value is itself."""
+    if value is None or not Path(value).exists():
+        return value
+    path = Path(value)
+    if path.is_file():
+        return file_checksum(path)
+    files = {str(one.relative_to(path)): file_checksum(one) for one in sorted(path.rglob("*")) if one.is_file()}
+    return hashlib.sha256(json.dumps(files).encode()).hexdigest()
 
 
 def file_checksum(path: Path) -> str:

@@ -77,6 +77,24 @@ def test_a_bad_document_is_recorded_and_the_others_go_on(translator, tmp_path):
     assert summary.text() == shown
 
 
+def test_scores_that_are_not_finite_name_the_document(translator, tmp_path, monkeypatch):
+    """By its id, wherever in the group it stood."""
+
+    class NotFiniteError(ValueError):
+        document = 0
+
+        def __str__(self):
+            return f"document {self.document}, sentence 1: scores are not finite"
+
+    def fails(self, *arguments, **settings):
+        raise NotFiniteError
+
+    found = translator()
+    monkeypatch.setattr("hf_docmt.translation.group_translation.translation_rows", fails)
+    (row,) = found(next(iter(document_groups(rows_of(["w6", "w7"])))))
+    assert row["error"] == "document d0, sentence 1: scores are not finite" and row["translation"] == ["", ""]
+
+
 def test_faults_of_every_document_end_the_job(translator, tmp_path):
     """The first ten, or all of fewer; not nine and then a good one."""
     bad, path = ["w29"], tmp_path / "out.jsonl"

@@ -62,17 +62,36 @@ def test_identity(tmp_path, write):
     folder, path = tmp_path / "model", write("in.txt", "eins\n")
     build().save_pretrained(folder)
     settings = TranslationSettings(str(folder), "en", search={"num_beams": 4})
-    before = job_identity(settings, path, format="lines")
+    before = job_identity(settings, {"path": str(path)}, format="lines")
     assert set(before["model"]) == {"config.json", "generation_config.json", "model.safetensors"} | {
         file.name for file in folder.glob("*.py")
     }
     (folder / "training.json").write_text("{}")
-    path.rename(tmp_path / "moved.txt")
-    assert job_identity(settings, tmp_path / "moved.txt", format="lines") == before
-    assert job_identity(settings, write("in.txt", "zwei\n"), format="lines") != before
+    moved = {"path": str(path.rename(tmp_path / "moved.txt"))}
+    assert job_identity(settings, moved, format="lines") == before
+    assert job_identity(settings, {"path": str(write("in.txt", "zwei\n"))}, format="lines") != before
     assert job_identity(settings, None, format="lines")["input"] is None
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\x7f")
-    changed = job_identity(settings, tmp_path / "moved.txt", format="lines")
+    changed = job_identity(settings, moved, format="lines")
     assert [name for name, value in changed["model"].items() if before["model"][name] != value] == [weights.name]
     assert model_checksums("no/such-model") == {}
+
+
+def test_inputs_by_their_content(tmp_path, write):
+    """A folder counts by its files; what is no path by its name."""
+    settings = TranslationSettings(str(tmp_path / "model"))
+    folder = tmp_path / "data"
+    (folder / "below").mkdir(parents=True)
+    (folder / "below" / "a.arrow").write_text("eins")
+
+    def content(**inputs):
+        return job_identity(settings, inputs)["input"]
+
+    before = content(path=str(folder), split="test", tgt_lang=None)
+    assert len(before["path"]) == 64 and (before["split"], before["tgt_lang"]) == ("test", None)
+    folder = folder.rename(tmp_path / "moved")
+    assert content(path=str(folder), split="test", tgt_lang=None) == before
+    (folder / "below" / "a.arrow").write_text("zwei")
+    assert content(path=str(folder))["path"] != before["path"]
+    assert content(path="owner/name") == {"path": "owner/name"}
