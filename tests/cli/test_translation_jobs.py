@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import select
+import shutil
 import signal
 import time
 
@@ -35,8 +36,11 @@ def test_the_input_is_not_overwritten(run, model, documents, tmp_path):
     assert code == 0 and documents.read_bytes() == before
 
 
-def test_outputs_that_are_refused_before_the_work(run, documents, tmp_path):
-    """No model is looked for before the outputs."""
+def test_outputs_that_are_refused_before_the_work(run, model, documents, tmp_path):
+    """No weights are looked for before the outputs."""
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    shutil.copy(model / "config.json", bare)
     for output, options, words in (
         ("/dev/full", (), "it is a device that is always full"),
         (tmp_path, (), "it is a folder"),
@@ -44,7 +48,7 @@ def test_outputs_that_are_refused_before_the_work(run, documents, tmp_path):
         ("-", ("--resume",), "a job that writes to standard output leaves nothing to resume"),
         ("/dev/null", ("--resume",), "a job that writes to /dev/null, a pipe or device, leaves nothing to resume"),
     ):
-        code, out, err = run("translate", "no/such-model", documents, "-o", output, *options)
+        code, out, err = run("translate", bare, documents, "-o", output, *options)
         assert (code, out) == (1, "") and words in err, err
 
 
