@@ -81,6 +81,7 @@ def test_empty_file(write, format):
         "moses": ("source", "target", "ids"),
         "lines": ("path",),
         "text": ("path",),
+        "subtitles": ("path",),
     }
     if "source" in get_reader(format).arguments():
         fails("empty: the file is empty", format=format, **dict.fromkeys(names.get(format, ("source", "target")), path))
