@@ -8,6 +8,7 @@ import torch
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
+from hf_docmt.files import check_hub_name
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.training.initialization import load_origin, model_config, new_tokenizer
 from hf_docmt.training.recipe import Recipe, load_recipe
@@ -110,6 +111,7 @@ def _model_facts(target: str | Path) -> tuple[PreTrainedConfig, dict[str, Any]]:
         raise ValueError(f"{target} holds no model: config.json is missing; give a model folder or a recipe (.yaml)")
     registry.register_all()
     try:
+        check_hub_name(target, "model")
         config = AutoConfig.from_pretrained(target, trust_remote_code=False)
         registry.for_config(config)
         return config, _tokenizer_facts(load_tokenizer(target))

@@ -13,6 +13,7 @@ from transformers import (
 
 from hf_docmt import registry
 from hf_docmt.data.tokenizers import BOD, adapt_tokenizer
+from hf_docmt.files import check_hub_name
 from hf_docmt.messages import closest_hint
 from hf_docmt.remote_code import load_tokenizer
 
@@ -95,6 +96,7 @@ def config_from_pretrained(config: PreTrainedConfig) -> dict:
 
 
 def _load_model(source: str | os.PathLike) -> PreTrainedModel:
+    check_hub_name(source, "model")
     model_type = PreTrainedConfig.get_config_dict(source)[0].get("model_type")
     if model_type not in FAMILIES:
         raise ValueError(f"{source}: got model type {model_type!r}, expected one of {', '.join(FAMILIES)}")

@@ -187,11 +187,12 @@ def for_config(config: PreTrainedConfig) -> Architecture:
     return get(config.model_type.removeprefix(MODEL_TYPE_PREFIX))
 
 
-def load_model(path: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Model and tokenizer from a folder or the Hub, as `(model, tokenizer)`, the model in evaluation mode on the CPU.
 
-    Raises `ValueError` for a checkpoint of another kind, one that cannot be read, and one whose weights are not those
-    of its `config.json`.
+    `revision` is a branch, tag or commit on the Hub, of which configuration, weights and tokenizer are taken. Raises
+    `ValueError` for a checkpoint of another kind, one that cannot be read, and one whose weights are not those of its
+    `config.json`.
 
     >>> model, tokenizer = load_model("runs/concat")
     >>> len(model.translate_documents([["Here is a lamp.", "It is old."]], tokenizer)[0])
@@ -199,11 +200,13 @@ def load_model(path: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBa
     """
     from hf_docmt.remote_code import load_tokenizer
 
-    config = load_config(path)
+    config = load_config(path, revision)
     with _loading(path):
         architecture = for_config(config)
-        model, found = architecture.model_class.from_pretrained(path, config=config, output_loading_info=True)
-        tokenizer = load_tokenizer(path)
+        model, found = architecture.model_class.from_pretrained(
+            path, config=config, output_loading_info=True, **_revision(revision)
+        )
+        tokenizer = load_tokenizer(path, revision)
     wrong = sorted([*found["missing_keys"], *found["unexpected_keys"]])
     if wrong:
         raise ValueError(
@@ -214,18 +217,29 @@ def load_model(path: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBa
     return model.eval(), tokenizer
 
 
-def load_config(path: str | Path) -> PreTrainedConfig:
+def load_config(path: str | Path, revision: str | None = None) -> PreTrainedConfig:
     """The configuration of a model's folder or Hub name; `ValueError` where it cannot be read."""
     from transformers import AutoConfig
 
+    from hf_docmt.files import check_hub_name
+
     register_all()
+    check_hub_name(path, "model")
+    if revision is not None and Path(path).exists():
+        raise ValueError(
+            f"{path} is a folder, and only models on the Hub have revisions, got {revision!r}; leave it out"
+        )
     if Path(path).exists() and not (Path(path) / "config.json").exists():
         raise ValueError(f"{path} holds no model: config.json is missing. Give the folder that training wrote.")
     with _loading(path):
         try:
-            return AutoConfig.from_pretrained(path, trust_remote_code=False)
+            return AutoConfig.from_pretrained(path, trust_remote_code=False, **_revision(revision))
         except ValueError as error:
             raise ValueError(f"{path}, config.json: {error}") from error
+
+
+def _revision(revision: str | None) -> dict[str, str]:
+    return {} if revision is None else {"revision": revision}
 
 
 @contextmanager

@@ -32,10 +32,11 @@ def is_trusted() -> bool:
     return _trusted.get()
 
 
-def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:
+def load_tokenizer(name: str | Path, revision: str | None = None) -> PreTrainedTokenizerBase:
     """The tokenizer of a folder or Hub name. ValueError: it needs code of its folder, and that is not trusted."""
     try:
-        return AutoTokenizer.from_pretrained(name, trust_remote_code=_trusted.get())
+        given = {} if revision is None else {"revision": revision}
+        return AutoTokenizer.from_pretrained(name, trust_remote_code=_trusted.get(), **given)
     except JSONDecodeError as error:
         raise ValueError(f"{name}: a JSON file of the tokenizer is broken ({error}); copy the folder again") from error
     except ValueError as error:

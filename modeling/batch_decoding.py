@@ -2,13 +2,16 @@
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from .document_state import CurrentSentence, DocumentState
+
+Row = TypeVar("Row")
 
 
 @dataclass
@@ -37,7 +40,10 @@ class BatchDecoder:
     """Runs `model.generate` on jobs, with generation settings as `generate` takes them.
 
     `generate_kwargs` may hold a `generation_config`; other settings in it come before those of the configuration.
+    `batch_tokens` bounds batches of independent jobs by their padded source tokens, in place of `batch_size`.
     """
+
+    batch_tokens: int | None = None
 
     def __init__(self, model, batch_size: int, generate_kwargs: dict):
         self.model, self.config, self.batch_size = model, model.config, batch_size
@@ -65,14 +71,24 @@ class BatchDecoder:
     def decode(self, jobs: list[Job], stop_at_sep: bool = False) -> list[Output]:
         """Outputs of independent jobs, in their order; longest together, in batches."""
         outputs: list[Output] = [Output([], True)] * len(jobs)
-        order = sorted(range(len(jobs)), key=lambda row: -len(jobs[row].source))
-        for start in range(0, len(order), self.batch_size):
-            for rows in self.rows_with_room(order[start : start + self.batch_size], jobs):
-                batch = [jobs[row] for row in rows]
+        for rows in self.batches(range(len(jobs)), lambda row: len(jobs[row].source)):
+            for together in self.rows_with_room(rows, jobs):
+                batch = [jobs[row] for row in together]
                 inputs = self.source_inputs(batch) | self.prefix_inputs(batch)
-                for row, output in zip(rows, self.generate(inputs, batch, stop_at_sep)):
+                for row, output in zip(together, self.generate(inputs, batch, stop_at_sep)):
                     outputs[row] = output
         return outputs
+
+    def batches(self, rows: Sequence[Row], length: Callable[[Row], int]) -> Iterator[list[Row]]:
+        """Rows in batches, longest together; a row of more than `batch_tokens` tokens is a batch of its own."""
+        order = sorted(rows, key=lambda row: -length(row))
+        start = 0
+        while start < len(order):
+            size = self.batch_size
+            if self.batch_tokens is not None:
+                size = max(1, self.batch_tokens // max(1, length(order[start])))
+            yield order[start : start + size]
+            start += size
 
     def rows_with_room(self, rows: list[int], jobs: list[Job]) -> list[list[int]]:
         """A batch as it is, or row by row where a long prefix would leave too few learned positions to another row."""

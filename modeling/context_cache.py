@@ -35,9 +35,7 @@ class CachedContextTranslator(ContextTranslator):
     def encode(self, contexts: Sequence[ContextSentence]) -> None:
         """Read sentences into the cache, longest together."""
         ids = {context: self.context_ids(context) for context in contexts}
-        order = sorted(contexts, key=lambda context: -len(ids[context]))
-        for start in range(0, len(order), self.batch_size):
-            batch = order[start : start + self.batch_size]
+        for batch in self.batches(contexts, lambda context: len(ids[context])):
             self.store(batch, *pad_rows([ids[context] for context in batch], self.pad, self.model.device))
 
     def store(self, contexts: Sequence[ContextSentence], input_ids: torch.Tensor, mask: torch.Tensor) -> None:

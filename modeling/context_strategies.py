@@ -85,9 +85,7 @@ class ContextTranslator(Translator):
 
     def translate_known(self, sentences: Sequence[CurrentSentence], reach: Reach) -> None:
         """Translate sentences whose context is known, longest together."""
-        order = sorted(sentences, key=lambda sentence: -len(sentence.part.ids))
-        for start in range(0, len(order), self.batch_size):
-            batch = order[start : start + self.batch_size]
+        for batch in self.batches(sentences, lambda sentence: len(sentence.part.ids)):
             jobs = [self.sentence_job(*sentence) for sentence in batch]
             inputs = self.context_inputs(batch, reach, self.source_inputs(jobs)) | self.prefix_inputs(jobs)
             for sentence, output in zip(batch, self.generate(inputs, jobs)):

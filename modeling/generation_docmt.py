@@ -30,6 +30,7 @@ class DocumentTranslation:
         past_context: int | None = None,
         repairs: str = "all",
         alignment: str | None = None,
+        batch_tokens: int | None = None,
         **generate_kwargs,
     ):
         """Translate documents, lists of sentences; every list that comes back is as long as the one that went in.
@@ -56,11 +57,13 @@ class DocumentTranslation:
         place of the configuration's.
 
         `batch_size` counts rows of a batch: sentences, segments, or documents whose n-th sentences are translated
-        together. `generate_kwargs` go to `generate`; without `max_new_tokens` a sentence may get twice its source
-        tokens and 32 more. With `return_report`, a second list holds for every document its repairs: dicts with
-        `sentence` (index), `kind` (`split`, `separators`, `misaligned` = separators without repair, `positions` =
-        fewer sentences, `length` = stopped at `max_new_tokens` or at the last learned position) and `detail`. Several
-        threads may translate with one model, and in training mode; meanwhile no thread may change its weights.
+        together. With `batch_tokens`, segments and sentences that do not wait for each other are in batches of at most
+        so many source tokens, padding included, instead; results are the same. `generate_kwargs` go to `generate`;
+        without `max_new_tokens` a sentence may get twice its source tokens and 32 more. With `return_report`, a second
+        list holds for every document its repairs: dicts with `sentence` (index), `kind` (`split`, `separators`,
+        `misaligned` = separators without repair, `positions` = fewer sentences, `length` = stopped at `max_new_tokens`
+        or at the last learned position) and `detail`. Several threads may translate with one model, and in training
+        mode; meanwhile no thread may change its weights.
 
         Raises `ValueError` for a strategy that is unknown or not this model's, for settings that do not fit them, and
         for documents that are not lists of strings; `NonFiniteScoresError`, a `ValueError`, with the index of the
@@ -71,12 +74,13 @@ class DocumentTranslation:
         """
         strategy = strategy or self.default_strategy()
         documents = list(documents)
-        check_arguments(documents, strategy, batch_size, max_sentence_tokens, generate_kwargs)
+        check_arguments(documents, strategy, batch_size, max_sentence_tokens, generate_kwargs, batch_tokens)
         self.check_strategy(strategy)
         if past_context is None and strategy in LOOKING_BACK:
             past_context = self.config.decoding_past_context
         self.check_search(strategy, past_context, repairs)
         translator = self.translator_class(self, batch_size, generate_kwargs)
+        translator.batch_tokens = batch_tokens
         limit = translator.sentence_limit(max_sentence_tokens)
         states = [read_document(document, tokenizer, limit, number) for number, document in enumerate(documents)]
         with self.search_alignment(alignment):
@@ -146,7 +150,9 @@ class DocumentTranslation:
         yield
 
 
-def check_arguments(documents, strategy, batch_size, max_sentence_tokens, generate_kwargs) -> None:
+def check_arguments(
+    documents, strategy, batch_size, max_sentence_tokens, generate_kwargs, batch_tokens: int | None = None
+) -> None:
     """ValueError for arguments of `translate_documents` that no model takes."""
     if strategy not in STRATEGIES:
         raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategy!r}.")
@@ -160,6 +166,10 @@ def check_arguments(documents, strategy, batch_size, max_sentence_tokens, genera
     if batch_size < 1 or max_sentence_tokens < 1:
         raise ValueError(
             f"batch_size and max_sentence_tokens must be at least 1, got {batch_size} and {max_sentence_tokens}."
+        )
+    if batch_tokens is not None and batch_tokens < 1:
+        raise ValueError(
+            f"batch_tokens must be at least 1, or None for batches of batch_size rows, got {batch_tokens}."
         )
     check_generation(generate_kwargs)
 

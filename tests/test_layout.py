@@ -21,14 +21,14 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "remote_code": set(),
     "reports": {"files"},
     "data": {"files"},
-    "registry": {"data", "modeling", "remote_code"},
-    "pretrained": {"data.tokenizers", "registry", "remote_code"},
+    "registry": {"data", "files", "modeling", "remote_code"},
+    "pretrained": {"data.tokenizers", "files", "registry", "remote_code"},
     "training": {"data", "files", "pretrained", "registry", "reports", "remote_code"},
     "translation": {"data", "files", "plugins", "registry", "remote_code", "reports"},
     "evaluation": {"data", "files", "registry", "reports", "remote_code"},
     "analysis": {"data", "evaluation", "files", "registry", "reports"},
     "hub": {"files", "modeling", "pretrained", "registry", "reports"},
-    "info": {"registry", "training", "remote_code"},
+    "info": {"files", "registry", "training", "remote_code"},
 }
 ROOMS["bench"] = {"modeling", *ROOMS} - {"hub", "info", "analysis"}
 ROOMS["demo"] = {*ROOMS} - {"bench", "info"}

@@ -76,14 +76,14 @@ def stats(
     as_json: AsJson = False,
 ) -> None:
     """Count documents, sentences and words, with lengths, and annotated phenomena by distance; files side by side."""
-    from hf_docmt.data.readers import read_documents
+    from hf_docmt.data.readers import input_files, read_documents
     from hf_docmt.data.statistics import document_statistics, reading_notes
     from hf_docmt.reports.plain_tables import check_style, plain_table
 
     check_style(style)
     found = {}
     for text in inputs:
-        files = _input_files(text, format)
+        files = input_files(text, format)
         documents = read_documents(format, source_lang=source_lang, target_lang=target_lang, **files)
         found[text] = document_statistics(documents)
     notes = reading_notes([lang for lang in (source_lang, target_lang) if lang])
@@ -95,21 +95,6 @@ def stats(
     labels = dict.fromkeys(label for column in columns for label in column)
     cells = [["", *_short_names(inputs)], *([label, *(one.get(label, "-") for one in columns)] for label in labels)]
     print(plain_table(cells, notes, style))
-
-
-def _input_files(text: str, format: str) -> dict[str, str]:
-    """`FILE`, or `name=FILE,name=FILE` with the arguments of a reader, as `read_documents` takes them."""
-    from pathlib import Path
-
-    from hf_docmt.data.readers import input_argument
-
-    if "=" not in text or Path(text).exists():
-        return {input_argument(format): text}
-    pairs = [part.partition("=") for part in text.split(",")]
-    files = {name: value for name, _, value in pairs}
-    if not all(name and equals and value for name, equals, value in pairs) or len(files) < len(pairs):
-        raise ValueError(f"{text!r}: expected FILE, or NAME=FILE,NAME=FILE such as source=a.en,target=a.de")
-    return files
 
 
 def _short_names(inputs: list[str]) -> list[str]:

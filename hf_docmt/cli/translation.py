@@ -17,7 +17,12 @@ from hf_docmt.cli.options import BatchSize, Beams, Lang, Model, OutputText, Stra
 
 def translate(
     model: Model,
-    input: Annotated[str, typer.Argument(help="File of documents, or - for standard input.")] = "-",
+    input: Annotated[
+        str,
+        typer.Argument(
+            help="File of documents, - for standard input, or arguments of the format: path=owner/name,split=test."
+        ),
+    ] = "-",
     output: OutputText = "-",
     format: Annotated[str, typer.Option(help="Format of the input: auto, jsonl, lines, text, tsv, dtag, ...")] = "auto",
     strategy: Strategy = None,
@@ -42,7 +47,26 @@ def translate(
     ] = None,
     beams: Beams = None,
     length_penalty: Annotated[float | None, typer.Option(help="Exponent of the length in beam scores.")] = None,
+    max_new_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, help="Most tokens of a translated segment; default: twice its source tokens and 32."),
+    ] = None,
     batch_size: BatchSize = 16,
+    batch_tokens: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Source tokens of a batch, padding included, in place of --batch-size; sequential and stream, whose "
+            "rows are documents, keep that.",
+        ),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, cuda:1, ...; default: a GPU where there is one.")
+    ] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="fp32, bf16 or fp16, to compute in; default: that of the saved weights.")
+    ] = None,
+    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a model on the Hub.")] = None,
     source_lang: Lang = None,
     processes: Annotated[
         int | None,
@@ -76,9 +100,10 @@ def translate(
         return serve_rank()
     search = {"num_beams": beams, "length_penalty": length_penalty}
     search |= {"past_context": past_context, "repairs": repairs, "alignment": alignment}
+    search |= {"max_new_tokens": max_new_tokens, "batch_tokens": batch_tokens}
     try:
         with interruption() as signals:
-            settings = _settings(model, source_lang, strategy, batch_size, search)
+            settings = _settings(model, source_lang, strategy, batch_size, search, device, dtype, revision)
             job = _job(settings, input, output, format, resume, engine, address, processes)
             summary = job.run(signals)
     except Interrupted as stopped:
@@ -89,14 +114,17 @@ def translate(
         raise typer.Exit(summary.exit_code)
 
 
-def _settings(model, source_lang, strategy, batch_size, search) -> TranslationSettings:
+def _settings(model, source_lang, strategy, batch_size, search, device, dtype, revision) -> TranslationSettings:
     from hf_docmt.cli.loading import default_device
     from hf_docmt.registry import load_config
+    from hf_docmt.translation.devices import check_device, checked_dtype
     from hf_docmt.translation.group_translation import TranslationSettings
 
-    source_lang = source_lang or load_config(model).source_lang or "source"
+    device = check_device(device or default_device())
+    checked_dtype(dtype, device)
+    source_lang = source_lang or load_config(model, revision).source_lang or "source"
     search = {name: value for name, value in search.items() if value is not None}
-    return TranslationSettings(model, source_lang, default_device(), strategy, batch_size, search)
+    return TranslationSettings(model, source_lang, device, strategy, batch_size, search, dtype, revision)
 
 
 def _job(settings, input, output, format, resume, engine, address, processes) -> TranslationJob | ShardedJob:
@@ -122,8 +150,9 @@ def _local_job(settings, input, output, format, resume, processes) -> Translatio
     from hf_docmt.translation.processes import job_engine
 
     check_output(output, resume)
-    is_line_by_line = translates_without_context(load_config(settings.model), settings.strategy)
-    documents = JobInput(input, format, settings.source_lang, is_line_by_line)
+    config = load_config(settings.model, settings.revision)
+    is_line_by_line = translates_without_context(config, settings.strategy)
+    documents = JobInput(input, format, settings.source_lang, is_line_by_line, config.target_lang)
     check_repairs(documents.reader, settings.search.get("repairs"))
     return TranslationJob(
         settings,

@@ -8,6 +8,7 @@ from transformers import PreTrainedConfig
 
 from hf_docmt import registry
 from hf_docmt.translation.corpus import search_settings, translation_rows
+from hf_docmt.translation.devices import checked_dtype
 from hf_docmt.translation.groups import Group
 
 DOCUMENT_ERRORS = (ValueError, torch.OutOfMemoryError)  # what one document may raise; others end the job
@@ -20,7 +21,9 @@ class TranslationSettings:
     `model` is a folder or Hub name, `device` that of torch, `source_lang` the side of the documents that is read (None:
     the model's, or else `source`).
     `strategy` (None: the model's own), `batch_size` and `search` are arguments of `model.translate_documents`, `search`
-    those that are not named here: num_beams, length_penalty, past_context, repairs, alignment.
+    those that are not named here: num_beams, length_penalty, past_context, repairs, alignment, max_new_tokens,
+    batch_tokens. `dtype` is one of `DTYPES` (None: that of the saved weights), `revision` a branch, tag or commit of a
+    model on the Hub.
     """
 
     model: str
@@ -29,6 +32,8 @@ class TranslationSettings:
     strategy: str | None = None
     batch_size: int = 16
     search: dict[str, Any] = field(default_factory=dict)
+    dtype: str | None = None
+    revision: str | None = None
 
 
 def translates_without_context(config: PreTrainedConfig, strategy: str | None) -> bool:
@@ -49,8 +54,8 @@ class GroupTranslator:
 
     def __init__(self, settings: TranslationSettings):
         self.settings = settings
-        model, self.tokenizer = registry.load_model(settings.model)
-        self.model = model.to(settings.device)
+        model, self.tokenizer = registry.load_model(settings.model, settings.revision)
+        self.model = model.to(device=settings.device, dtype=checked_dtype(settings.dtype, settings.device))
         self.source_lang: str = settings.source_lang or model.config.source_lang or "source"
         self._translate([])  # checks the settings
         strategy = settings.strategy or model.default_strategy()

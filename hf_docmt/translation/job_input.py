@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hf_docmt.data.documents import checked_rows, make_row
-from hf_docmt.data.readers import detect_format, get_reader, input_argument, iterate_documents
+from hf_docmt.data.readers import detect_format, get_reader, input_files, iterate_documents
 from hf_docmt.data.readers.lines import LinesReader
 from hf_docmt.files import STDIN, file_stem, location_of, read_lines
 from hf_docmt.translation.groups import Group, arriving_groups, document_groups
@@ -19,19 +19,31 @@ class Size(NamedTuple):
 
 
 class JobInput:
-    """Documents of one format, whose side in `source_lang` is read, from a file or `-`, standard input.
+    """Documents of one format, whose side in `source_lang` is read.
 
+    `text` is a file, a folder, `-` for standard input, or arguments of the reader (`path=owner/name,split=test`).
     `without_context`: sentences are translated without each other. Then each of plain lines, which else are one
     document from the first to the last, is a document of its own, translated when it comes, however many there are.
+    `target_lang` chooses among the documents of a set for several target languages, where `text` does not.
     """
 
-    def __init__(self, path: str, format: str, source_lang: str, without_context: bool = False):
+    def __init__(
+        self,
+        text: str,
+        format: str,
+        source_lang: str,
+        without_context: bool = False,
+        target_lang: str | None = None,
+    ):
         self.source_lang = source_lang
-        self.files = {input_argument(format): path}
+        self.files: dict[str, str | None] = dict(input_files(text, format))
+        path = next((self.files[name] for name in ("source", "path") if name in self.files), None)
         self.format = detect_format(self.files) if format == "auto" else format
         self.reader = get_reader(self.format)
+        if "tgt_lang" in self.reader.arguments():
+            self.files.setdefault("tgt_lang", target_lang)
         self.by_line = without_context and self.reader.name == LinesReader.name
-        self.path = None if path == STDIN else Path(path)  # None: can be read once, as it comes
+        self.path = None if path in (STDIN, None) else Path(path)  # None: can be read once, as it comes
 
     def rows(self) -> Iterator[dict]:
         """The rows of the document contract, one at a time; `DataError` when its turn comes for one that is broken."""

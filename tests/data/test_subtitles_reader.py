@@ -150,6 +150,7 @@ def iterate_cues(path):
         ("a.srt", srt("a") + "2\n00:00:03 --> 00:00:04,000\nb\n", ["line 6", "'00:00:01,000 --> 00:00:02,000'"]),
         ("a.srt", srt("a", "at 00:00:01,000 and 00:00:02,000"), ["line 7", "no line of two times"]),
         ("a.vtt", "WEBVTT\n\n00:01.000 --> x\nb\n", ["line 3", "'00:00:01.000 --> 00:00:02.000'"]),
+        ("a.vtt", "WEBVTT\n\n:00:01.000 --> 00:02.000\nb\n", ["line 3", "no line of two times"]),
         ("a.vtt", "WEBVTT\n\n100:00:01.000 --> 100:00:02.000\nb\n", ["line 3", "100 hours"]),
         ("a.srt", srt("{\\p1}m 0 0"), ["line 2", "drawing"]),
     ],

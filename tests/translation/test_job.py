@@ -37,8 +37,8 @@ def translator(monkeypatch):
 
     def make(model=None, **settings):
         model = model or Fragile(past_context=1, source_lang="en")
-        model.to = lambda device: model
-        monkeypatch.setattr("hf_docmt.registry.load_model", lambda path: (model, word_tokenizer()))
+        model.to = lambda **_: model
+        monkeypatch.setattr("hf_docmt.registry.load_model", lambda *_: (model, word_tokenizer()))
         return GroupTranslator(TranslationSettings("folder", **settings))
 
     return make

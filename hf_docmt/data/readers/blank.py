@@ -1,5 +1,6 @@
 """Two line-parallel files in which one blank line stands between documents."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from hf_docmt.data.readers.evidence import Sample
@@ -17,17 +18,19 @@ class BlankReader(ParallelFilesReader):
             return False
         return any(not line.strip() for _, line in read_lines(sample.path))
 
-    def side_documents(self, path: str | Path) -> list[SideDocument]:
-        documents: list[SideDocument] = [(1, [])]
+    def side_documents(self, path: str | Path) -> Iterator[SideDocument]:
+        begin, sentences, documents = 1, [], 1
         for number, line in read_lines(path):
             if line.strip():
-                documents[-1][1].append(line)
-            elif not documents[-1][1]:
+                sentences.append(line)
+            elif not sentences:
                 raise DataError(
-                    f"{location_of(path, number)}: document {len(documents)} is empty (a blank line at the "
+                    f"{location_of(path, number)}: document {documents} is empty (a blank line at the "
                     "start or after another); put one blank line between documents, and use tsv or jsonl for empty "
                     "sentences"
                 )
             else:
-                documents.append((number + 1, []))
-        return documents if documents[-1][1] else documents[:-1]  # one blank line may end the file
+                yield begin, sentences
+                begin, sentences, documents = number + 1, [], documents + 1
+        if sentences:  # one blank line may end the file
+            yield begin, sentences

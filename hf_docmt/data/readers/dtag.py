@@ -1,5 +1,6 @@
 """Two line-parallel files in which a line `<d>` begins each document (Maruf et al. 2019)."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from hf_docmt.data.readers.evidence import Evidence, Sample
@@ -20,15 +21,18 @@ class DtagReader(ParallelFilesReader):
         found = words == [MARK] or (sample.argument == "path" and MARK in words)
         return Evidence.FIRST_BYTES if found else Evidence.NONE
 
-    def side_documents(self, path: str | Path) -> list[SideDocument]:
-        documents: list[SideDocument] = []
+    def side_documents(self, path: str | Path) -> Iterator[SideDocument]:
+        document: SideDocument | None = None
         for number, line in read_lines(path):
             if line.strip() == MARK:
-                documents.append((number, []))
-            elif not documents:
+                if document is not None:
+                    yield document
+                document = (number, [])
+            elif document is None:
                 raise DataError(
                     f"{location_of(path, number)}: text before the first {MARK}; begin every document with it"
                 )
             else:
-                documents[-1][1].append(line)
-        return documents
+                document[1].append(line)
+        if document is not None:
+            yield document

@@ -1,7 +1,7 @@
 """TED talks of the IWSLT evaluations, one file a side: XML test sets and `train.tags` (Cettolo et al. 2012)."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import unescape
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def _files(paths: Paths | None) -> list[str | Path]:
     return [] if paths is None else [paths] if isinstance(paths, str | Path) else list(paths)
 
 
-def _talks(path: str | Path) -> list[TaggedDocument]:
+def _talks(path: str | Path) -> Iterable[TaggedDocument]:
     is_xml = str(path).removesuffix(".gz").endswith(".xml")
     return tagged_documents(path, xml_events(path)) if is_xml else _tagged_talks(path)
 

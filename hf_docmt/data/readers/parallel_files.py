@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
@@ -20,22 +21,26 @@ class ParallelFilesReader(Reader):
         self, languages: list[str], source: str | Path, target: str | Path | None = None
     ) -> Iterator[tuple[str, dict]]:
         """Rows. DataError where the files have different numbers of documents, or a document of sentences."""
-        theirs = self.side_documents(target) if target is not None else []
-        ours = self.side_documents(source)
         two_sided = check_target(languages, source, target)
-        if two_sided and len(ours) != len(theirs):
-            raise DataError(_different_files(source, ours, target, theirs))
-        for number, (line, sentences) in enumerate(ours, 1):
-            location = location_of(source, line)
-            other = None
-            if two_sided:
-                other_line, other = theirs[number - 1]
-                location += f" and {location_of(target, other_line)}"
-            yield location, make_row(location, numbered_id(source, number), sentences, other, languages)
+        ours = self.side_documents(source)
+        if not two_sided:
+            for number, (line, sentences) in enumerate(ours, 1):
+                location = location_of(source, line)
+                yield location, make_row(location, numbered_id(source, number), sentences, None, languages)
+            return
+        theirs, before = self.side_documents(target), 0
+        for number, (one, other) in enumerate(zip_longest(ours, theirs), 1):
+            if one is None or other is None or len(one[1]) != len(other[1]):
+                counts = [_count(number, before, first, rest) for first, rest in ((one, ours), (other, theirs))]
+                if counts[0][0] != counts[1][0]:
+                    raise DataError(_different_files(source, target, counts, number, one, other))
+            location = f"{location_of(source, one[0])} and {location_of(target, other[0])}"
+            yield location, make_row(location, numbered_id(source, number), one[1], other[1], languages)
+            before += len(one[1])
 
     @abstractmethod
-    def side_documents(self, path: str | Path) -> list[SideDocument]:
-        """The documents of one file."""
+    def side_documents(self, path: str | Path) -> Iterator[SideDocument]:
+        """The documents of one file, each when its turn comes."""
 
 
 def numbered_id(path: str | Path, number: int) -> str:
@@ -57,18 +62,29 @@ def check_target(languages: list[str], source: str | Path, target: str | Path | 
     return target is not None
 
 
+def _count(number: int, sentences: int, document: SideDocument | None, rest: Iterator[SideDocument]) -> tuple[int, int]:
+    """Documents and sentences of a file, read up to a document of this number, with so many sentences before it."""
+    lengths = [len(sentences) for _, sentences in rest]
+    if document is not None:
+        lengths.append(len(document[1]))
+    return number - 1 + len(lengths), sentences + sum(lengths)
+
+
 def _different_files(
-    source: str | Path, ours: list[SideDocument], target: str | Path, theirs: list[SideDocument]
+    source: str | Path,
+    target: str | Path,
+    counts: list[tuple[int, int]],
+    number: int,
+    one: SideDocument | None,
+    other: SideDocument | None,
 ) -> str:
-    counts = [(len(side), sum(len(sentences) for _, sentences in side)) for side in (ours, theirs)]
     message = (
         f"{display_path(source)} has {counts[0][0]} documents ({counts[0][1]} sentences) but {display_path(target)} "
         f"has {counts[1][0]} ({counts[1][1]} sentences); the files must have the same documents"
     )
-    for number, ((line, left), (other_line, right)) in enumerate(zip(ours, theirs), 1):
-        if len(left) != len(right):
-            return message + (
-                f"; the first difference is document {number}, with {len(left)} sentences from line {line} on and "
-                f"{len(right)} from line {other_line} on"
-            )
-    return message + f"; the first {min(len(ours), len(theirs))} agree in length"
+    if one is None or other is None:
+        return message + f"; the first {number - 1} agree in length"
+    return message + (
+        f"; the first difference is document {number}, with {len(one[1])} sentences from line {one[0]} on and "
+        f"{len(other[1])} from line {other[0]} on"
+    )

@@ -96,6 +96,21 @@ def get_reader(format: str) -> Reader:
     return known[format]()
 
 
+def input_files(text: str, format: str = "auto") -> dict[str, str]:
+    """The arguments of `read_documents` in a text: `FILE`, or `NAME=VALUE,NAME=VALUE` with the names of arguments.
+
+    >>> input_files("source=a.en,target=a.de")
+    {'source': 'a.en', 'target': 'a.de'}
+    """
+    if "=" not in text or Path(text).exists():
+        return {input_argument(format): text}
+    pairs = [part.partition("=") for part in text.split(",")]
+    files = {name: value for name, _, value in pairs}
+    if not all(name and equals and value for name, equals, value in pairs) or len(files) < len(pairs):
+        raise ValueError(f"{text!r}: expected FILE, or NAME=FILE,NAME=FILE such as source=a.en,target=a.de")
+    return files
+
+
 def input_argument(format: str) -> str:
     """The argument of `read_documents` that the file of the side to read is given as: `source` or `path`."""
     return "source" if format != "auto" and get_reader(format).has_one_file_a_side() else "path"

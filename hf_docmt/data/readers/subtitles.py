@@ -72,11 +72,12 @@ def _timing_lines(path: str | Path, lines: list[str], is_vtt: bool) -> list[int]
     from pysubs2.formats.subrip import SubripFormat
     from pysubs2.formats.webvtt import WebVTTFormat
 
-    stamp = (WebVTTFormat if is_vtt else SubripFormat).TIMESTAMP
+    format = WebVTTFormat if is_vtt else SubripFormat
     timings: list[int] = []
     for number, line in enumerate(lines):
-        is_timing = len(stamp.findall(line)) == 2
-        if is_timing != (ARROW in line):
+        stamps = format.TIMESTAMP.findall(line)
+        is_timing = len(stamps) == 2
+        if is_timing != (ARROW in line) or is_timing and any(one[0] == ":" for one in stamps):  # hours without digits
             raise DataError(
                 f"{location_of(path, number + 1)}: {line.strip()[:60]!r} is no line of two times, such as "
                 f"'00:00:01{'.' if is_vtt else ','}000 --> 00:00:02{'.' if is_vtt else ','}000'; repair it"

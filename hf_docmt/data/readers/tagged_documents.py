@@ -57,29 +57,36 @@ class TaggedDocument:
         return found.strip()
 
 
-def tagged_documents(path: str | Path, events: Iterable[Event]) -> list[TaggedDocument]:
-    """The documents of a file; DataError with file and line where tags are missing or text stands outside `<seg>`.
+def tagged_documents(path: str | Path, events: Iterable[Event]) -> Iterator[TaggedDocument]:
+    """The documents of a file, each at its end.
 
-    A line end in a sentence is a blank, and blanks at its ends are no part of it. Tags besides these are left out.
+    DataError says file and line where tags are missing or text stands outside `<seg>`. A line end in a sentence is a
+    blank, and blanks at its ends are no part of it. Tags besides these are left out.
     """
     state = _TagState(path)
     for event in events:
         getattr(state, event.kind)(event)
-    return state.finish()
+        if event.kind == "end" and event.value == "doc":
+            yield state.documents.pop()
+    state.finish()
 
 
 def matched_rows(
     languages: list[str],
     source: str | Path,
-    ours: list[TaggedDocument],
+    ours: Iterable[TaggedDocument],
     target: str | Path | None,
-    theirs: list[TaggedDocument],
+    theirs: Iterable[TaggedDocument],
 ) -> Iterator[tuple[str, dict]]:
     """Rows of two files that have the same documents and segs, matched by their ids, in the order of the source."""
-    two_sided = check_target(languages, source, target)
+    if not check_target(languages, source, target):
+        for document in ours:
+            location, left = document.sides[0].location, list(document.sides[0].sentences.values())
+            yield location, make_row(location, document.doc_id, left, None, languages)
+        return
     others, names = _by_id(theirs), _by_id(ours)
     for name, document in (names | others).items():
-        if two_sided and (name not in names or name not in others):
+        if name not in names or name not in others:
             raise DataError(
                 f"{document.sides[0].location}: document {name!r} is not in "
                 f"{display_path(source if name in others else target)}; both sides need the same documents, take the "
@@ -87,7 +94,7 @@ def matched_rows(
             )
     for name, document in names.items():
         location, left = document.sides[0].location, list(document.sides[0].sentences.values())
-        right = matched_side(name, document.sides[0], others[name].sides[0]) if two_sided else None
+        right = matched_side(name, document.sides[0], others[name].sides[0])
         yield location, make_row(location, name, left, right, languages)
 
 
@@ -104,7 +111,7 @@ def matched_side(doc_id: str, side: Side, other: Side) -> list[str]:
     return [other.sentences[seg] for seg in side.sentences]
 
 
-def _by_id(documents: list[TaggedDocument]) -> dict[str, TaggedDocument]:
+def _by_id(documents: Iterable[TaggedDocument]) -> dict[str, TaggedDocument]:
     found: dict[str, TaggedDocument] = {}
     for document in documents:
         before = found.setdefault(document.doc_id, document)
@@ -117,11 +124,12 @@ def _by_id(documents: list[TaggedDocument]) -> dict[str, TaggedDocument]:
 
 
 class _TagState:
-    """The tags that are open, and the documents so far, while the events of a file are read."""
+    """The tags that are open, and the document they are in, while the events of a file are read."""
 
     def __init__(self, path: str | Path):
         self.path = path
-        self.documents: list[TaggedDocument] = []
+        self.documents: list[TaggedDocument] = []  # the one that is open
+        self.has_documents = False
         self.open: list[tuple[int, str]] = []  # line and name of the tags that are kept
         self.seg, self.texts = "", []
 
@@ -132,6 +140,7 @@ class _TagState:
         if inner in SIDES and name in ("doc", *SIDES) or inner == name == "doc":
             raise self._error(event, f"<{name}> before </{inner}> of line {self.open[-1][0]}; close that first")
         if name == "doc":
+            self.has_documents = True
             self.documents.append(TaggedDocument(event.attributes, [Side(self.path, event.line)]))
         elif name in SIDES and inner == "doc":
             self.documents[-1].sides.append(Side(self.path, event.line, name, event.attributes))
@@ -175,15 +184,14 @@ class _TagState:
         if inner in ("seg", *METADATA):
             raise self._error(event, f"{event.value[:40]!r} in <{inner}> of line {self.open[-1][0]}; write < as &lt;")
 
-    def finish(self) -> list[TaggedDocument]:
+    def finish(self) -> None:
         if self.open:
             line, name = self.open[-1]
             raise DataError(
                 f"{location_of(self.path, line)}: <{name}> is never closed, the file is cut or broken; fetch it again"
             )
-        if not self.documents:
+        if not self.has_documents:
             raise DataError(f"{display_path(self.path)}: no <doc> in the file; is it of another format?")
-        return self.documents
 
     def _error(self, event: Event, what: str) -> DataError:
         return DataError(f"{location_of(self.path, event.line)}: {what}")

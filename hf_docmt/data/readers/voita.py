@@ -1,6 +1,7 @@
 """One example a line, its sentences joined by ` _eos ` (four of them in Voita et al. 2019)."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from hf_docmt.data.readers.evidence import Evidence, Sample
@@ -20,13 +21,11 @@ class VoitaReader(ParallelFilesReader):
     def recognize(self, sample: Sample) -> Evidence:
         return Evidence.FIRST_BYTES if MARK in sample.first_line.split() else Evidence.NONE
 
-    def side_documents(self, path: str | Path) -> list[SideDocument]:
-        documents: list[SideDocument] = []
+    def side_documents(self, path: str | Path) -> Iterator[SideDocument]:
         for number, line in read_lines(path):
             if not line.strip():
                 raise DataError(
                     f"{location_of(path, number)}: document {number} is empty; a line holds sentences joined "
                     f"by ' {MARK} '"
                 )
-            documents.append((number, [sentence.strip() for sentence in SEPARATOR.split(line)]))
-        return documents
+            yield number, [sentence.strip() for sentence in SEPARATOR.split(line)]

@@ -11,6 +11,7 @@ import torch
 from transformers import PreTrainedConfig
 
 from hf_docmt.evaluation.systems.system import SYSTEMS, System
+from hf_docmt.files import check_hub_name
 from hf_docmt.messages import closest_hint, first_line
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -54,6 +55,7 @@ def kind_of(name: str | Path) -> str:
     """The kind of a model folder or a model on the Hub; its weights are not read. ValueError: none, or no model."""
     if Path(name).exists() and not (Path(name) / "config.json").is_file():
         raise ValueError(f"{name} holds no model: config.json is missing; give a model folder or a name on the Hub")
+    check_hub_name(name, "model")
     try:
         config = PreTrainedConfig.get_config_dict(name)[0]
     except OSError as error:

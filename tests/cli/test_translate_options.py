@@ -1,0 +1,114 @@
+"""Options of `docmt translate` for device, dtype, batches and models on the Hub; models that are not there."""
+
+import json
+import socket
+import time
+
+import pytest
+import torch
+
+from hf_docmt import registry
+from hf_docmt.translation.devices import DTYPES, check_device, checked_dtype
+
+ROWS = [{"text": "The lamp is old. It is new.\n\nI see it."}, {"text": "She is here."}]
+
+
+@pytest.fixture
+def texts(tmp_path):
+    path = tmp_path / "texts.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    return path
+
+
+def test_running_text(run, model, texts):
+    code, out, err = run("translate", model, texts, "--max-new-tokens", 2, "--beams", 1)
+    assert code == 0, err
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["doc_id"] for row in rows] == ["texts-00001", "texts-00002"]
+    assert [row["text"].count("\n") for row in rows] == [2, 0]
+
+
+def test_batches_of_tokens_change_nothing(run, model, texts):
+    command = ("translate", model, texts, "--strategy", "sliding", "--device", "cpu")
+    outputs = [run(*command, *more)[1] for more in ((), ("--batch-tokens", 1), ("--batch-tokens", 999))]
+    assert outputs[0] and len(set(outputs)) == 1
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_dtype(run, model, texts, dtype, monkeypatch):
+    found = []
+    translate = "hf_docmt.translation.group_translation.translation_rows"
+    row = {"doc_id": "a", "repairs": [], "search": {}}
+    rows = [row | {"source": ["."] * n, "translation": ["."] * n} for n in (3, 1)]
+    monkeypatch.setattr(translate, lambda loaded, *_, **__: found.append(loaded.dtype) or rows)
+    code, _, err = run("translate", model, texts, "--dtype", dtype)
+    assert code == 0 and set(found) == {DTYPES[dtype]}, err
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (("--dtype", "fp61"), ["unknown dtype 'fp61' (did you mean 'fp16'?)"]),
+        (("--device", "cuda:77"), ["device 'cuda:77' cannot be used here"]),
+        (("--device", "toaster"), ["device 'toaster' cannot be used here"]),
+        (("--revision", "v1"), ["is a folder, and only models on the Hub have revisions, got 'v1'"]),
+    ],
+)
+def test_bad_options(run, model, texts, options, words):
+    code, _, err = run("translate", model, texts, *options)
+    assert code == 1 and all(word in err for word in words), err
+
+
+def test_dtype_that_a_device_does_not_compute(monkeypatch):
+    def linear(*_):
+        raise RuntimeError('"addmm" not implemented for Half\nmore')
+
+    assert checked_dtype(None, "cpu") is None and check_device("cpu") == "cpu"
+    monkeypatch.setattr(torch.nn.functional, "linear", linear)
+    with pytest.raises(ValueError, match="cpu does not compute in fp16 .*for Half.*; choose another dtype"):
+        checked_dtype("fp16", "cpu")
+
+
+COMMANDS = [
+    ("translate", "{}"),
+    ("info", "{}"),
+    ("export", "{}", "out"),
+    ("contrast", "{}", "x.jsonl"),
+    ("analyze", "gates", "{}", "x.jsonl"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+@pytest.mark.parametrize("name", ["./runs/x", "/no/such/folder", "~/x", "a/b/c", "tests/x"])
+def test_folders_that_are_missing_are_not_asked_of_the_hub(run, command, name, monkeypatch):
+    def asked(*_, **__):
+        raise AssertionError("the network was asked")
+
+    monkeypatch.setattr(socket, "getaddrinfo", asked)
+    start = time.process_time()
+    code, _, err = run(*(part.format(name) for part in command))
+    assert code != 0 and "no such folder" in err and name in err, err
+    assert time.process_time() - start < 5  # under a second on an idle machine
+
+
+def test_revision_of_a_model_on_the_hub(monkeypatch):
+    """It goes to configuration, weights and tokenizer."""
+    seen = []
+
+    class FoundError(Exception):
+        pass
+
+    def load(*_, **options):
+        seen.append(options.get("revision"))
+        raise FoundError
+
+    monkeypatch.setattr("transformers.AutoConfig.from_pretrained", load)
+    with pytest.raises(FoundError):
+        registry.load_model("owner/name", "v1")
+    config = type("Config", (), {"model_type": "docmt-concat"})()
+    monkeypatch.setattr(registry, "load_config", lambda *arguments: seen.append(arguments[1]) or config)
+    monkeypatch.setattr(registry.get("concat").model_class, "from_pretrained", lambda *_, **options: (None, load))
+    monkeypatch.setattr("hf_docmt.remote_code.AutoTokenizer.from_pretrained", load)
+    with pytest.raises(FoundError):
+        registry.load_model("owner/name", "v2")
+    assert seen == ["v1", "v2", "v2"]
