@@ -71,6 +71,7 @@ class JournaledFile:
             self._go_on()
         self._holds_work = self.groups > 0
         if not self.groups:
+            self.partial.unlink(missing_ok=True)  # before its journal, without which it would be a file of others
             self.journal.begin(identity)
         if not self._is_moved():
             self._file = open(self.partial, "r+b", buffering=0, opener=open_private)

@@ -74,7 +74,9 @@ def kill_at(step):
 def run(path, step):
     """Write or resume the file in a process that is killed at this step; whether it came to its end before."""
     if pid := os.fork():
-        return os.waitpid(pid, 0)[1] == 0
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        assert code in (0, -signal.SIGKILL)
+        return code == 0
     try:
         kill_at(step)
         write(path, resume=(path.parent / f"{path.name}.journal").exists())
@@ -101,6 +103,14 @@ def test_killed_at_every_step(tmp_path):
             break
     assert step > 20
     assert gzip.decompress(expected) == WHOLE
+
+
+@pytest.mark.parametrize("first", range(3, 8))
+def test_killed_before_the_first_group_and_again(tmp_path, first):
+    path = tmp_path / "out.txt"
+    for second in range(6):
+        run(path, first), run(path, second)
+        assert run(path, 1000) and path.read_bytes() == WHOLE and names(tmp_path) == [path.name]
 
 
 def test_it_appears_at_the_end_with_the_mode_of_the_file_before(tmp_path):
