@@ -78,6 +78,9 @@ def translate(
     address: Annotated[
         str | None, typer.Option(help="Of the Ray cluster; default: RAY_ADDRESS, else this machine alone.")
     ] = None,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Print how long it takes, from a sample of a minute; write nothing.")
+    ] = False,
     resume: Annotated[
         bool,
         typer.Option(
@@ -105,6 +108,10 @@ def translate(
         with interruption() as signals:
             settings = _settings(model, source_lang, strategy, batch_size, search, device, dtype, revision)
             job = _job(settings, input, output, format, resume, engine, address, processes)
+            if estimate:
+                from hf_docmt.translation.estimate import estimate_job
+
+                return print(estimate_job(settings, job.input.rows(), processes or 1).text())
             summary = job.run(signals)
     except Interrupted as stopped:
         print(f"docmt: {stopped}", file=sys.stderr)
