@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -213,6 +214,7 @@ def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTraine
             f"cannot load a model from {path}: {len(wrong)} weights are missing or do not belong to a model of its "
             f"config.json ({', '.join(wrong[:3])}{', ...' * (len(wrong) > 3)}). Copy or train the checkpoint again."
         )
+    check_weights(model, path)
     check_token_ids(model, tokenizer, path)
     return model.eval(), tokenizer
 
@@ -254,6 +256,19 @@ def _loading(path: str | Path) -> Iterator[None]:
     except (SafetensorError, OSError, RuntimeError, UnpicklingError, *WRONG_JSON) as error:
         reason = f"{type(error).__name__}: {error}" if isinstance(error, WRONG_JSON) else first_line(error)
         raise ValueError(f"cannot load a model from {path}: {reason}. Copy or train the checkpoint again.") from error
+
+
+def check_weights(model: PreTrainedModel, path: str | Path) -> None:
+    """ValueError for weights that are nan or infinite, with the name of the first one.
+
+    Search would not tell of all of them: kernels of attention take scores that are nan for hidden ones.
+    """
+    for name, weight in model.named_parameters():
+        if not all(math.isfinite(value) for value in weight.detach().aminmax()):
+            raise ValueError(
+                f"{path}: the weights {name} are not all finite numbers: the file is damaged, or training diverged. "
+                "Copy the checkpoint again, or take an earlier one."
+            )
 
 
 def check_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, path: str | Path) -> None:

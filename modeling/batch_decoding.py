@@ -182,9 +182,9 @@ class NonFiniteScoresError(ValueError):
         self.model, self.document, self.sentence, self.step = model, document, sentence, step
 
     def __str__(self) -> str:
-        where = "" if self.document is None else f"document {self.document}, sentence {self.sentence}: "
+        where = "" if self.document is None else f" of sentence {self.sentence} of document {self.document} of the call"
         return (
-            f"{self.model}: {where}scores of the next token are not finite (step {self.step}): weights are damaged or "
+            f"{self.model}: scores of the next token are not finite (step {self.step}{where}): weights are damaged or "
             "too large for their dtype, or settings of generation forbid every token; check them, or use float32"
         )
 

@@ -6,10 +6,12 @@ from importlib.resources import files
 
 import jinja2
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
+from markupsafe import Markup
 from transformers import PreTrainedConfig
 
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
+from hf_docmt.reports.table_styles import code_span, escape_markdown
 
 NOT_RECORDED = "not recorded"
 TEMPLATE = "model_card.md.j2"
@@ -93,17 +95,27 @@ def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(lambda name: files("hf_docmt.hub_cards").joinpath(name).read_text("utf-8")),
         undefined=NotRecorded,
-        finalize=lambda value: NOT_RECORDED if value is None else value,
+        finalize=_text,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"cell": _cell, "facts": _facts}
+    environment.filters |= {"cell": _cell, "facts": _facts, "code": lambda value: Markup(code_span(str(value)))}
     return environment
 
 
+def _text(value: object) -> object:
+    """What stands between braces in a template, as text of the card: on one line, and no Markdown, HTML or link.
+
+    Left as they are: `Markup`, which the filters `tojson` and `code` give.
+    """
+    if isinstance(value, Markup | jinja2.Undefined | int | float):
+        return value
+    return NOT_RECORDED if value is None else escape_markdown(value)
+
+
 def _cell(value: object) -> str:
-    """A value as a Markdown table cell: numbers with at most four decimals, lists with commas, `|` escaped."""
+    """A value as the text of a table cell: numbers with at most four decimals, lists with commas."""
     if value is None or isinstance(value, jinja2.Undefined):
         return NOT_RECORDED
     if isinstance(value, bool):
@@ -112,7 +124,7 @@ def _cell(value: object) -> str:
         return f"{value:.4f}".rstrip("0").rstrip(".") if abs(value) >= 1e-3 or not value else f"{value:g}"
     if isinstance(value, list | tuple):
         return ", ".join(map(_cell, value))
-    return " ".join(str(value).replace("|", "\\|").split())
+    return str(value)
 
 
 def _facts(section: dict) -> Iterator[tuple[str, object]]:

@@ -66,8 +66,8 @@ def _plain(text: object) -> str:
 
 
 def escape_markdown(text: object) -> str:
-    """Text in which no character is Markdown or HTML."""
-    return re.sub(r"([\\`*_{}\[\]<>|#~$&])", r"\\\1", _plain(text))
+    """Text on one line in which no character is Markdown or HTML, and no address becomes a link."""
+    return re.sub(r"(?i)([\\`*_{}\[\]<>|#~$&]|:(?=//)|(?<=www)\.)", r"\\\1", _plain(text))
 
 
 def code_span(text: str) -> str:

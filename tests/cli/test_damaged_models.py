@@ -39,10 +39,20 @@ def dangerous_pickle(folder):
     torch.save({"a": Planted(folder / "marker")}, folder / "pytorch_model.bin")
 
 
-def damaged_weights(folder):
-    weights = load_file(folder / "model.safetensors")
-    weights["model.decoder.layers.0.fc1.weight"] *= float("nan")
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+def set_weights(name, value):
+    """One value of a tensor set."""
+
+    def apply(folder):
+        weights = load_file(folder / "model.safetensors")
+        weights[name].view(-1)[1] = float(value)
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+    return apply
+
+
+def truncated_weights(folder):
+    content = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(content[: len(content) // 2])
 
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
@@ -72,7 +82,12 @@ DAMAGES_OF_TRANSLATION = {
     "length_penalty must be a finite number, got nan": change(GENERATION, length_penalty=float("nan")),
     "header too small": overwrite("model.safetensors", b""),
     "Weights only load failed": dangerous_pickle,
-    "scores of the next token are not finite (step 1)": damaged_weights,
+    "model.decoder.layers.0.fc1.weight are not all finite": set_weights("model.decoder.layers.0.fc1.weight", "nan"),
+    "model.encoder.layers.0.self_attn.q_proj.bias are not all finite": set_weights(
+        "model.encoder.layers.0.self_attn.q_proj.bias", "-inf"
+    ),
+    "scores of the next token are not finite (step 1 of sentence 0": set_weights("final_logits_bias", "inf"),
+    "incomplete metadata": truncated_weights,
 }
 
 

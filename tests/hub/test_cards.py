@@ -199,3 +199,56 @@ def test_usage_is_python_with_the_repositorys_name():
     compile(code, "card", "exec")
     assert 'name = "someone/concat-4"' in code
     assert "trust_remote_code=True" in code and "translate_documents([[" in code
+
+
+HOSTILE = (
+    "\n\n# Heading\n\n| a | row |\n---\nlicense: mit\n```\n[link](https://evil.example) <b onclick=x>&lt;b></b> "
+    "![i](http://evil.example/i.png) `code` {{ 7 * 7 }} {% raw %} www.evil.example \u2028# More\r# And more"
+)
+
+
+def structure(card):
+    """Lines of the text that begin a heading, a row or a list, with the number of cells; and what else is syntax."""
+    text = str(card).split("\n---\n", 1)[1]
+    lines = text.splitlines()
+    begins = [line[0] for line in lines if line[:1] in "#|-`>" and line]
+    cells = [len(re.split(r"(?<!\\)\|", line)) for line in lines if line.startswith("|")]
+    prose = re.sub(r"(?ms)^```.*?^```$", "", text).replace("\\`", "")
+    prose = re.sub(r"(?s)(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "", prose)
+    links = re.findall(r"(?<!\\)\]\(|(?<!\\)<|(?<!\\):(?=//evil)|www\.", prose)
+    return begins, cells, links
+
+
+def hostile(value):
+    if isinstance(value, str):
+        return value + HOSTILE
+    if isinstance(value, list):
+        return [hostile(one) for one in value]
+    if isinstance(value, dict):
+        return {
+            (f"{name}{HOSTILE}" if name in ("learning_rate", "distance 1") else name): hostile(one)
+            for name, one in value.items()
+        }
+    return value
+
+
+@pytest.mark.parametrize("architecture", ["concat", "caching", "memory"])
+def test_no_field_is_markdown(architecture):
+    """Names of data sets, systems, metrics, languages, licenses and facts stay text on their line."""
+    facts = copy.deepcopy(FACTS)
+    changed = {name: hostile(facts[name]) for name in ("model", "data", "training", "package", "version")}
+    results = [
+        {name: value if name in ("task", "strategy", "details") else hostile(value) for name, value in result.items()}
+        for result in facts["results"]
+    ]
+    languages = {"source_lang": "en" + HOSTILE, "target_lang": "de" + HOSTILE}
+    arguments = {"license": "mit" + HOSTILE, "datasets": ["org/talks" + HOSTILE], "repo_id": "a/b" + HOSTILE}
+    card = make_card(
+        Report.from_dict(facts | changed | {"results": results}), config=config(architecture, **languages), **arguments
+    )
+    plain = make_card(REPORT, config=config(architecture), license="mit", datasets=["org/talks"], repo_id="a/b")
+    assert structure(card) == structure(plain)
+    found = header(card)
+    assert set(found) == HEADER_KEYS and found["license"] == arguments["license"]
+    assert found["datasets"] == arguments["datasets"] and "{{ 7 * 7 }}" in str(found["language"])
+    assert "49" not in str(card).replace("1249", "")

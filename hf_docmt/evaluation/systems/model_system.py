@@ -22,6 +22,7 @@ from transformers.models.auto.modeling_auto import (
 from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.systems.system import ContextReach, System
 from hf_docmt.messages import first_line
+from hf_docmt.registry import check_weights
 from hf_docmt.remote_code import load_tokenizer
 
 NOT_SETTINGS = ("_name_or_path", "transformers_version", "dtype")  # fields of configurations that change no score
@@ -150,6 +151,7 @@ def load_pretrained(auto_class: type, name: str, dtype: torch.dtype) -> tuple[Pr
     """Model, in evaluation mode, and tokenizer of a folder or Hub name. ValueError: they cannot be read."""
     try:
         model = auto_class.from_pretrained(name, dtype=dtype, trust_remote_code=False)
+        check_weights(model, name)
         return model.eval(), load_tokenizer(name)
     except (SafetensorError, OSError) as error:
         raise ValueError(f"cannot load a model from {name}: {first_line(error)}; fetch it again") from error
