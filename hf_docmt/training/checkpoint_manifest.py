@@ -16,7 +16,7 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from hf_docmt.files import sync
+from hf_docmt.files import sync, write_durably
 
 COMPLETE = ".complete"  # written last: a checkpoint without it was interrupted while being saved
 BLOCK = 1 << 20  # bytes read at a time
@@ -50,8 +50,8 @@ def write_manifest(folder: str | Path, manifest: Manifest) -> None:
         sync(place)
     values = asdict(manifest) | {"files": files}
     unfinished = folder / f"{COMPLETE}.new"
-    unfinished.write_text(json.dumps(values | {"crc32": _crc32_of(values)}, indent=1) + "\n", encoding="utf-8")
-    sync(unfinished)
+    with unfinished.open("wb", buffering=0) as file:
+        write_durably(file, json.dumps(values | {"crc32": _crc32_of(values)}, indent=1).encode() + b"\n")
     os.replace(unfinished, folder / COMPLETE)
     sync(folder)
 

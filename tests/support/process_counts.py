@@ -33,6 +33,7 @@ CASES = {  # architecture and fields; "frozen" = only these parameters are train
     "routing": {"past_context": 2},
     "memory": {"memory_size": 3},
 }
+ALONE = "alone"
 SHARDED = {
     "ACCELERATE_USE_FSDP": "true",
     "FSDP_VERSION": "2",
@@ -42,7 +43,10 @@ SHARDED = {
 
 
 def make_trainer(case: str, folder: Path, processes: int, **arguments) -> DocMTTrainer:
-    """A trainer of three updates, of two batches each: of one process, or one of each of two."""
+    """A trainer of three updates, of two batches each: of one process, or one of each of two.
+
+    The batches are those of two processes; with `shared=False` those of the processes there are.
+    """
     architecture = registry.get(case.split(",")[0])
     model, tokenizer = build(architecture.name, **CASES[case]), word_tokenizer()
     if "frozen" in case:
@@ -50,7 +54,7 @@ def make_trainer(case: str, folder: Path, processes: int, **arguments) -> DocMTT
     lengths = [[3 + (number + sentence) % 5 for sentence in range(2 + number % 3)] for number in range(12)]
     documents = documents_of(*((random_text(of, seed), random_text(of, seed + 99)) for seed, of in enumerate(lengths)))
     examples = architecture.examples(documents, tokenizer, model.config)
-    alone = processes == 1
+    alone, shared = processes == 1, arguments.pop("shared", True)
     arguments = {
         "max_steps": 3,
         "eval_strategy": "steps",
@@ -77,7 +81,8 @@ def make_trainer(case: str, folder: Path, processes: int, **arguments) -> DocMTT
         data_collator=architecture.collator(model.config, tokenizer),
         processing_class=tokenizer,
     )
-    trainer.batch_processes = 2 if not architecture.carries_state else processes
+    if shared and not architecture.carries_state:
+        trainer.batch_processes = 2
     return trainer
 
 
@@ -121,6 +126,10 @@ def main(folder: Path, kind: str) -> None:
         os.environ |= SHARDED
         count_cpus_as_accelerators()
     found = train_all(folder, PartialState().num_processes)
+    if kind == "ddp":  # a run of one process goes on
+        trainer = make_trainer("concat", folder / ALONE, 2, shared=False)
+        trainer.train(resume_from_checkpoint=f"{trainer.args.output_dir}/checkpoint-2")
+        found[ALONE] = course(trainer)
     if PartialState().is_main_process:
         (folder / "losses.json").write_text(json.dumps(found))
     PartialState().wait_for_everyone()
