@@ -90,7 +90,7 @@ def _train(recipe: Recipe, arguments: DocMTTrainingArguments, resume: bool) -> N
         last = None
     if processes.is_main_process:
         state = last or saved_state(checkpoint_path(checkpoints, checkpoint_steps(checkpoints)[-1]))
-        averaged = save_average(recipe, trainer.accelerator.unwrap_model(trainer.model), state, checkpoints)
+        averaged = save_average(recipe, trainer.model.config, state, checkpoints)
         session = {
             "seconds": round(time.monotonic() - start, 1),
             "resumed_from_step": resumed and resumed.global_step,
@@ -176,10 +176,12 @@ def is_finished(state: TrainerState) -> bool:
     return state.stateful_callbacks["TrainerControl"]["args"]["should_training_stop"]
 
 
-def save_average(recipe: Recipe, model: PreTrainedModel, state: TrainerState, checkpoints: str) -> list[int]:
+def save_average(recipe: Recipe, config: PreTrainedConfig, state: TrainerState, checkpoints: str) -> list[int]:
     """Save the mean of the best checkpoint and those after it as the run's model; returns their steps."""
     steps = steps_to_average(checkpoint_steps(checkpoints), state.best_global_step, recipe.training.average)
-    weights = average_weights(checkpoint_path(checkpoints, step) for step in steps)
+    folders = [checkpoint_path(checkpoints, step) for step in steps]
+    weights = average_weights(folders)
+    model = registry.for_config(config).model_class.from_pretrained(folders[0])  # the trainer's may be sharded
     model.load_state_dict(weights, strict=False)
     save_whole(model, recipe.output_dir)
     return steps
