@@ -58,8 +58,11 @@ class JobInput:
             yield location, make_row(location, f"{file_stem(path)}:{number}", [line], None, [self.source_lang])
 
     def size(self) -> Size | None:
-        """The size of a file, which is read and checked from its first to its last document; None for a pipe."""
-        if self.path is None:
+        """The size of a file, which is read and checked from its first to its last document.
+
+        None for a pipe, and for a data set on the Hub, which would be fetched twice.
+        """
+        if self.path is None or not self.path.exists():
             return None
         documents = sentences = 0
         for row in self.rows():

@@ -36,6 +36,10 @@ def test_broken_files_are_found_before_the_work(write):
         JobInput(str(path), "auto", "en").size()
 
 
+def test_a_data_set_of_the_hub_is_not_counted():
+    assert JobInput("path=owner/name,split=test", "datasets", "en").size() is None
+
+
 def test_strategies_without_context():
     config = build(past_context=2).config
     assert not translates_without_context(config, None) and not translates_without_context(config, "sequential")
