@@ -34,6 +34,7 @@ CASES = {  # architecture and fields; "frozen" = only these parameters are train
     "memory": {"memory_size": 3},
 }
 ALONE = "alone"
+EVEN = 180  # tokens of a batch with which an epoch of one process has an even number of them
 SHARDED = {
     "ACCELERATE_USE_FSDP": "true",
     "FSDP_VERSION": "2",
@@ -127,7 +128,7 @@ def main(folder: Path, kind: str) -> None:
         count_cpus_as_accelerators()
     found = train_all(folder, PartialState().num_processes)
     if kind == "ddp":  # a run of one process goes on
-        trainer = make_trainer("concat", folder / ALONE, 2, shared=False)
+        trainer = make_trainer("concat", folder / ALONE, 2, shared=False, max_tokens=EVEN)
         trainer.train(resume_from_checkpoint=f"{trainer.args.output_dir}/checkpoint-2")
         found[ALONE] = course(trainer)
     if PartialState().is_main_process:

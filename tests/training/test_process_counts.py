@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from support.process_counts import ALONE, CASES, SHARDED, course, make_trainer, train_all
+from support.process_counts import ALONE, CASES, EVEN, SHARDED, course, make_trainer, train_all
 from torch.distributed.fsdp import StateDictType
 
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
@@ -101,7 +101,7 @@ def one_process(tmp_path_factory):
 @pytest.mark.parametrize(("kind", "port"), [("ddp", 29561), ("fsdp", 29562)])
 def test_two_processes(one_process, tmp_path, kind, port):
     """Losses, validation and weights of one process, for every architecture; resumed without a difference."""
-    alone = make_trainer("concat", tmp_path / ALONE, 1, shared=False)
+    alone = make_trainer("concat", tmp_path / ALONE, 1, shared=False, max_tokens=EVEN)
     alone.train()
     two = in_two_processes(tmp_path, kind, port)
     batches = [len(make_trainer(case, tmp_path / "none", 1).get_eval_dataloader()) for case in CASES]
