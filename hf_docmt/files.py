@@ -20,7 +20,7 @@ STDIN = "-"
 STDOUT = "-"
 LINE_LIMIT_VARIABLE = "HF_DOCMT_MAX_LINE_MIB"
 MAX_LINE_MIB = 64  # unless the variable of the environment says otherwise
-MAX_PACKING_RATIO, MIN_PACKING_BYTES = 200, 1 << 28  # beyond both, a gzip file is taken for a bomb; text packs 3 to 30
+MAX_PACKING_RATIO, MIN_PACKING_BYTES = 200, 1 << 22  # beyond both, a gzip file is taken for a bomb; text packs 3 to 30
 HUB_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*")
 BOM = b"\xef\xbb\xbf"
 
@@ -38,21 +38,15 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     A byte order mark at the start is dropped. No other character ends a line. `-` is standard input, `.gz` is unpacked.
     DataError if the file is missing, has no bytes, or is not UTF-8 (with the byte offset of the bad byte, counted from
     0 in the uncompressed file), for a line of more than 64 MiB (or what HF_DOCMT_MAX_LINE_MIB says), and for a gzip
-    file that unpacks to more than 256 MiB and more than 200 times its size.
+    file that cannot be unpacked to text (see `open_bytes`).
     """
     offset, number, limit = 0, 0, line_limit()
     with open_bytes(path) as file:
-        largest = _unpacked_limit(path)
         for number, raw in enumerate(iter(lambda: file.readline(limit + 1), b""), 1):
             if len(raw) > limit:
                 raise DataError(
                     f"{location_of(path, number)}: the line has more than {limit >> 20} MiB; break it up, or raise the "
                     f"limit by the variable {LINE_LIMIT_VARIABLE} of the environment"
-                )
-            if offset > largest:
-                raise DataError(
-                    f"{location_of(path, number)}: the gzip file unpacks to more than {MAX_PACKING_RATIO} times its "
-                    "size, as no text does; check where it comes from, or unpack it yourself"
                 )
             body = raw.removeprefix(BOM) if number == 1 else raw
             try:
@@ -75,12 +69,6 @@ def line_limit() -> int:
     if not given.isdecimal() or int(given) < 1:
         raise ValueError(f"{LINE_LIMIT_VARIABLE} is {given!r}, expected a number of MiB such as {MAX_LINE_MIB}")
     return int(given) << 20
-
-
-def _unpacked_limit(path: str | Path) -> float:
-    """The largest number of bytes to unpack from a file."""
-    is_packed = str(path) != STDIN and Path(path).suffix == ".gz"
-    return max(MIN_PACKING_BYTES, MAX_PACKING_RATIO * Path(path).stat().st_size) if is_packed else float("inf")
 
 
 def parse_json(text: str, path: str | Path, line: int = 1):
@@ -112,14 +100,17 @@ def parse_json(text: str, path: str | Path, line: int = 1):
 
 @contextmanager
 def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
-    """The file's bytes; `-` is standard input, `.gz` is unpacked. DataError for a missing file and broken gzip."""
+    """The file's bytes; `-` is standard input, `.gz` is unpacked.
+
+    DataError for a missing file, for broken gzip, and where more than 4 MiB were unpacked from less than a 200th of it.
+    """
     if str(path) == STDIN:
         yield sys.stdin.buffer
         return
     path = check_file(path)
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+    with path.open("rb") as file:
         try:
-            yield cast(BinaryIO, file)
+            yield cast(BinaryIO, io.BufferedReader(_UnpackedFile(file))) if path.suffix == ".gz" else file
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise DataError(f"{path}: broken or truncated gzip file ({error}); fetch it again") from error
 
@@ -145,6 +136,26 @@ def check_hub_name(path: str | Path, what: str) -> None:
             f"{name}: no such folder, and so no {what}; check the path (relative paths start at {Path.cwd()}), or give "
             "a name on the Hub, owner/name"
         )
+
+
+class _UnpackedFile(io.RawIOBase):
+    """The bytes of a gzip file; DataError where they are too many for those that they were unpacked from."""
+
+    def __init__(self, packed: BinaryIO):
+        self.packed, self.file, self.count = packed, gzip.GzipFile(fileobj=packed), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:
+        count = self.file.readinto(buffer)
+        self.count += count
+        if self.count > max(MIN_PACKING_BYTES, MAX_PACKING_RATIO * self.packed.tell()):
+            raise DataError(
+                f"{self.packed.name}: the gzip file unpacks to more than {MAX_PACKING_RATIO} times its size, as no text "
+                "does; check where it comes from, or unpack it yourself"
+            )
+        return count
 
 
 def display_path(path: str | Path) -> str:

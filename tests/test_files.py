@@ -13,7 +13,7 @@ from hf_docmt.files import (
     check_writable_folder,
     lock_file,
     read_lines,
-    sync_folder,
+    sync,
     write_durably,
     write_lines,
     write_text,
@@ -85,7 +85,7 @@ def test_a_lock_is_of_one_process_at_a_time(tmp_path):
     with lock_file(tmp_path / "lock") as file:
         write_durably(file, b"written")
     assert (tmp_path / "lock").read_bytes() == b"written" and mode(tmp_path / "lock") == "0o600"
-    sync_folder(tmp_path)
+    sync(tmp_path)
 
 
 def test_a_folder_appears_when_it_is_complete(tmp_path):
