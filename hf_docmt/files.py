@@ -152,8 +152,8 @@ class _UnpackedFile(io.RawIOBase):
         self.count += count
         if self.count > max(MIN_PACKING_BYTES, MAX_PACKING_RATIO * self.packed.tell()):
             raise DataError(
-                f"{self.packed.name}: the gzip file unpacks to more than {MAX_PACKING_RATIO} times its size, as no text "
-                "does; check where it comes from, or unpack it yourself"
+                f"{self.packed.name}: the gzip file unpacks to more than {MAX_PACKING_RATIO} times its size, as no "
+                "text does; check where it comes from, or unpack it yourself"
             )
         return count
 
