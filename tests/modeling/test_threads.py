@@ -124,6 +124,17 @@ def test_dropout_is_off_for_all_kinds_of_modules():
     assert not any(torch.equal(module(values), values) for module in modules)
 
 
+def test_long_segments_of_window_models():
+    """Their attention in blocks has dropout of its own."""
+    model, ids = build("window", view="chunk", window=3, **DROPOUT), torch.randint(6, 30, (2, 150))
+    with torch.no_grad():
+        expected = model.get_encoder()(ids)[0]
+        in_training_mode(model, frozen="decoder")
+        with inference(model):
+            assert torch.equal(model.get_encoder()(ids)[0], expected)
+        assert not torch.equal(model.get_encoder()(ids)[0], expected)
+
+
 def test_generate_in_training_mode_is_that_of_transformers():
     model = build(**DROPOUT).train()
     inputs = {"input_ids": torch.tensor([[7, 8, 9, 3]]), "max_new_tokens": 8, "do_sample": False}
