@@ -24,7 +24,7 @@ from hf_docmt import __version__
 from hf_docmt.data.cache import Cache
 from hf_docmt.data.digests import files_digest, tokenizer_digest
 from hf_docmt.data.documents import ROWS_PER_TABLE, checked_languages
-from hf_docmt.data.readers import iterate_documents
+from hf_docmt.data.readers import iterate_documents, plugin_files
 from hf_docmt.data.tokenized_documents import TokenizedDocuments, tokenize_table, write_tokenized
 from hf_docmt.files import STDIN
 
@@ -109,7 +109,7 @@ def store_documents(
     num_proc: int | None = None,
     **files: str | Path | Sequence[str | Path] | None,
 ) -> StoredDocuments:
-    """Read documents as `iterate_documents` does, once for every content of the files.
+    """Read documents as `iterate_documents` does, once for every content of the files, and of files of plugins.
 
     That files are the same is told by path, size and the times of change (of content and of status, as the file system
     has them), and so is a folder's list of files. Input that has no such marks (standard input, a name that is no path)
@@ -124,8 +124,9 @@ def store_documents(
     marks = input_marks(given)
     if marks is None:
         return StoredDocuments(cache, cache.entry_by_content("documents", write), num_proc)
-    key = {"layout": LAYOUT, "version": __version__, "format": format, "languages": [source_lang, target_lang]}
-    return StoredDocuments(cache, cache.entry("documents", key | {"files": marks}, write), num_proc)
+    key = {"layout": LAYOUT, "version": __version__, "plugins": files_digest(plugin_files())}
+    key |= {"format": format, "languages": [source_lang, target_lang], "files": marks}
+    return StoredDocuments(cache, cache.entry("documents", key, write), num_proc)
 
 
 def input_marks(files: dict[str, str | Path | Sequence[str | Path]]) -> list | None:

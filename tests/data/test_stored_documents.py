@@ -15,12 +15,13 @@ from hf_docmt.data.cache import Cache
 from hf_docmt.data.context_examples import ContextExamples
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.examples import Examples
-from hf_docmt.data.readers import read_documents
+from hf_docmt.data.readers import read_documents, reader, readers
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.stored_documents import input_marks, store_documents
 from hf_docmt.data.synthetic.corpus import make_corpus
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.files import DataError
+from hf_docmt.plugins import load_plugins
 
 LANGUAGES = {"source_lang": "en", "target_lang": "de"}
 KINDS = {
@@ -31,6 +32,21 @@ KINDS = {
     "document": (Examples, {"view": "document"}),
     "context": (ContextExamples, {"past_context": 2, "context_sides": "both"}),
 }
+
+
+SHOUT = """
+from hf_docmt.data.documents import make_row
+from hf_docmt.data.readers import Reader
+from hf_docmt.files import location_of, read_lines
+
+
+class ShoutReader(Reader):
+    name = "shout"
+
+    def read(self, languages, path):
+        for number, line in read_lines(path):
+            yield location_of(path, number), make_row(path, f"d{number}", [line], [SIDE], languages)
+"""
 
 
 def rows_of(seed=1, blank=True):
@@ -177,6 +193,19 @@ def test_another_tokenizer_language_layout_or_version(file, tokenizer, calls, mo
             patch.setattr(stored_documents, name, value)
             start(file, tokenizer)
         assert calls.read == read + 1 and (calls.tokenized > 3) == (name == "LAYOUT")
+
+
+def test_a_changed_plugin_reads_again(tmp_path, monkeypatch, calls):
+    monkeypatch.setattr(reader, "_READERS", readers())
+    (tmp_path / "a.shout").write_text("Here .")
+    for number, side in enumerate(("line", "line.upper()", "line.upper()")):
+        (tmp_path / "shout.py").write_text(SHOUT.replace("SIDE", side))
+        for name in [name for name in sys.modules if name.startswith("docmt_plugin_shout")]:
+            monkeypatch.delitem(sys.modules, name)
+        load_plugins([str(tmp_path / "shout.py")])
+        documents = store_documents(Cache(tmp_path / "cache"), "shout", path=tmp_path / "a.shout", **LANGUAGES)
+        assert documents.dataset()[0]["translation"] == [{"en": "Here .", "de": ("Here .", "HERE .")[number > 0]}]
+    assert calls.read == 2
 
 
 @pytest.mark.parametrize("kind", ["tokens", "documents"])

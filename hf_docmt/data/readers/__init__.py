@@ -12,7 +12,14 @@ from datasets import Dataset
 from hf_docmt.data.documents import checked_languages, checked_rows, collect_documents
 from hf_docmt.data.readers.detection import detect_format
 from hf_docmt.data.readers.evidence import Evidence, Sample
-from hf_docmt.data.readers.reader import Reader, get_reader, input_argument, input_files, readers
+from hf_docmt.data.readers.reader import (
+    Reader,
+    get_reader,
+    input_argument,
+    input_files,
+    plugin_files,
+    readers,
+)
 from hf_docmt.files import DataError
 from hf_docmt.messages import closest_hint
 
@@ -25,6 +32,7 @@ __all__ = [
     "input_argument",
     "input_files",
     "iterate_documents",
+    "plugin_files",
     "read_documents",
     "readers",
 ]

@@ -2,6 +2,7 @@
 
 import inspect
 import pkgutil
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from importlib import import_module
@@ -85,6 +86,13 @@ def readers() -> dict[str, type[Reader]]:
     for module in pkgutil.iter_modules([folder]):
         import_module(f"{__package__}.{module.name}")
     return dict(sorted(_READERS.items(), key=lambda item: not item[1].__module__.startswith(f"{__package__}.")))
+
+
+def plugin_files() -> list[Path]:
+    """The files in which readers of plugins are defined."""
+    names = {reader.__module__ for reader in readers().values() if not reader.__module__.startswith(f"{__package__}.")}
+    files = {getattr(sys.modules.get(name), "__file__", None) for name in names}
+    return sorted(Path(file) for file in files if file and Path(file).is_file())
 
 
 def get_reader(format: str) -> Reader:
