@@ -15,6 +15,7 @@ from hf_docmt.training.recipe import Recipe, load_recipe
 
 RECIPE, FACTS = "recipe.yaml", "training.json"  # the latter is written last: with it the run is finished
 LOCK = "run.lock"  # there while a run trains, and after one that was killed
+MAY_CHANGE = ("output_dir", "data.cache", "data.num_proc")  # when a run is resumed, elsewhere: they change no batch
 
 
 @contextmanager
@@ -89,12 +90,12 @@ def _check_resumable(output: Path, recipe: Recipe) -> None:
             "training began, delete the folder and start without resume"
         )
     there, here = load_recipe(output / RECIPE).to_dict(), recipe.to_dict()
-    changed = _differences(there | {"output_dir": here["output_dir"]}, here)
+    changed = _differences(there, here)
     if changed:
         raise ValueError(
             f"output_dir: the run in {output} has another recipe: {'; '.join(changed)}; resume with {output / RECIPE}"
         )
-    if there != here:  # the folder was moved
+    if there != here:  # the folder was moved, for example
         recipe.save(output / RECIPE)
     for unfinished in [*output.glob(f".{RECIPE}.*"), *output.glob(f".{FACTS}.*")]:
         unfinished.unlink()  # left by a kill
@@ -113,6 +114,6 @@ def _differences(there: dict, here: dict, section: str = "") -> list[str]:
         old, new, key = there.get(name), here.get(name), f"{section}{name}"
         if isinstance(old, dict) and isinstance(new, dict):
             changed += _differences(old, new, f"{key}.")
-        elif old != new:
+        elif old != new and key not in MAY_CHANGE:
             changed.append(f"{key} is {old!r} there, {new!r} here")
     return changed

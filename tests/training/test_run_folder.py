@@ -101,6 +101,12 @@ def test_moved_folder(interrupted, tmp_path):
         assert '"best_model_checkpoint": null' in (checkpoint / "trainer_state.json").read_text()
 
 
+def test_resumed_with_another_cache(interrupted, tmp_path):
+    recipe = load_recipe(tmp_path / "run" / "recipe.yaml", [f"data.cache={tmp_path}/other", "data.num_proc=1"])
+    assert facts(train(recipe, resume=True))["resumed_from_step"] == 3
+    assert load_recipe(tmp_path / "run" / "recipe.yaml") == recipe
+
+
 def test_no_checkpoint_is_whole(interrupted, tmp_path):
     checkpoints = tmp_path / "run" / "checkpoints"
     (checkpoints / "checkpoint-3" / "scheduler.pt").unlink()
