@@ -73,9 +73,17 @@ def is_whole(entry: Path) -> bool:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """A context that one process at a time is in; the others wait. The lock ends with its process, however it ends."""
-    while (file := lock_file(path)) is None:
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+    """A context that one process at a time is in; the others wait. The lock ends with its process, however it ends.
+
+    Raises `OSError` on a file system without locks.
+    """
+    try:
+        while (file := lock_file(path)) is None:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+    except OSError as error:
+        raise OSError(
+            f"{path} cannot be locked ({error}); choose a cache on another disk, data.cache in a recipe"
+        ) from error
     try:
         yield
     finally:

@@ -97,6 +97,15 @@ def test_entries_by_content(tmp_path):
     assert cache.entry_by_content("text", make("two")) != one and len(list(tmp_path.iterdir())) == 2
 
 
+def test_without_locks(tmp_path, monkeypatch):
+    def refuse(path):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr("hf_docmt.data.cache.lock_file", refuse)
+    with pytest.raises(OSError, match="cannot be locked .*No locks available.*; choose a cache on another disk"):
+        Cache(tmp_path).entry("text", {}, write("x"))
+
+
 def test_a_folder_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(ValueError, match="cannot be a folder: .*file is a file; choose another name"):
