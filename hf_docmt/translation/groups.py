@@ -48,19 +48,20 @@ def document_groups(
 
 def arriving_groups(
     rows: Iterable[dict], max_sentences: int = MAX_SENTENCES, max_characters: int = MAX_CHARACTERS
-) -> Iterator[Group]:
+) -> Iterator[Group | None]:
     """As `document_groups`, but a group ends, too, where no further document arrives within a moment.
 
-    For documents from a pipe that are to be translated as they come. They are read in a thread, a few groups ahead at
-    most. Errors of reading are raised after the groups of the documents before.
+    For documents from a pipe that are to be translated as they come; None says that none came, so that who takes groups
+    in advance can give out what is done. They are read in a thread, a few groups ahead at most. Errors of reading are
+    raised after the groups of the documents before.
     """
     arrivals = _Arrivals(rows, max_sentences)
     builder = _GroupBuilder(max_sentences, max_characters)
     while True:
         try:
-            row = arrivals.next(None if builder.is_empty else PATIENCE)
+            row = arrivals.next(PATIENCE)
         except Empty:
-            yield from builder.finish()
+            yield from [None] if builder.is_empty else builder.finish()
             continue
         if row is None:
             break
@@ -120,6 +121,6 @@ class _Arrivals:
             self.error = error
         self.queue.put(None)
 
-    def next(self, timeout: float | None) -> dict | None:
+    def next(self, timeout: float) -> dict | None:
         """The next row; `Empty` where none arrives within so many seconds."""
         return self.queue.get(timeout=timeout)

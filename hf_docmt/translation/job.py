@@ -17,7 +17,8 @@ from hf_docmt.translation.job_summary import JobSummary
 from hf_docmt.translation.outputs import Render
 from hf_docmt.translation.progress import Progress, job_progress
 
-Engine = Callable[[Iterable[Group]], Iterator[list[dict]]]  # the result rows of each group, in the groups' order
+# the result rows of each group, in the groups' order; None in between says that no group has arrived yet
+Engine = Callable[[Iterable[Group | None]], Iterator[list[dict]]]
 FIRST_DOCUMENTS = 10  # so many that fail, and none else before them, end the job
 
 
@@ -59,7 +60,7 @@ class TranslationJob:
 
 
 def run_job(
-    groups: Iterable[Group],
+    groups: Iterable[Group | None],
     engine: Engine,
     output: JobOutput,
     render: Render,
@@ -91,7 +92,7 @@ def run_job(
 
 def local_engine(translator: Callable[[Group], list[dict]]) -> Engine:
     """The engine that translates in this process, one group after the other."""
-    return lambda groups: map(translator, groups)
+    return lambda groups: (translator(group) for group in groups if group is not None)
 
 
 def check_first_documents(results: Iterable[tuple[Group, list[dict]]]) -> Iterator[tuple[Group, list[dict]]]:
@@ -117,13 +118,14 @@ def _nothing_translated(rows: list[dict]) -> ValueError:
     return ValueError(f"{count} {verb}; {rows[0]['doc_id']!r}: {rows[0]['error']}")
 
 
-def with_results(groups: Iterable[Group], engine: Engine) -> Generator[tuple[Group, list[dict]], None, None]:
+def with_results(groups: Iterable[Group | None], engine: Engine) -> Generator[tuple[Group, list[dict]], None, None]:
     """Each group with its result rows; an engine may take groups in advance."""
     waiting: deque[Group] = deque()
 
-    def taken() -> Iterator[Group]:
+    def taken() -> Iterator[Group | None]:
         for group in groups:
-            waiting.append(group)
+            if group is not None:
+                waiting.append(group)
             yield group
 
     for rows in engine(taken()):

@@ -53,7 +53,7 @@ def process_engine(settings: TranslationSettings, processes: int) -> Engine:
     devices = process_devices(settings.device, processes)
     threads = max(1, torch.get_num_threads() // processes)
 
-    def translate(groups: Iterable[Group]) -> Iterator[list[dict]]:
+    def translate(groups: Iterable[Group | None]) -> Iterator[list[dict]]:
         with _started(devices, threads) as connections:
             yield from translate_in_order(groups, ConnectedProcesses(connections, settings))
 
@@ -78,7 +78,7 @@ def rank_engine(settings: TranslationSettings) -> Engine:
         broadcast_object_list([(host, listener.address[1]), key])
         ranks = [listener.accept() for _ in range(state.num_processes - 1)]
 
-    def translate(groups: Iterable[Group]) -> Iterator[list[dict]]:
+    def translate(groups: Iterable[Group | None]) -> Iterator[list[dict]]:
         with _started([_rank_device(settings.device)], torch.get_num_threads()) as connections:
             yield from translate_in_order(groups, ConnectedProcesses(connections + ranks, settings))
 

@@ -43,7 +43,7 @@ def ray_engine(settings: TranslationSettings, address: str | None = None, actors
     if ray is None:
         raise ValueError("--engine ray needs Ray: pip install 'hf-docmt[ray]'")
 
-    def translate(groups: Iterable[Group]) -> Iterator[list[dict]]:
+    def translate(groups: Iterable[Group | None]) -> Iterator[list[dict]]:
         with _cluster(address):
             count, needs = actor_needs(settings.device, actors, [node for node in ray.nodes() if node["Alive"]])
             yield from translate_in_order(groups, RayActors(settings, count, needs))

@@ -8,6 +8,7 @@ from typing import Protocol
 from hf_docmt.translation.groups import Group
 
 AHEAD = 4  # groups for each worker that are taken in before the first of them is given out; bounds the memory
+END = Group(-1, -1, [])  # behind the last group
 MAX_LOSSES = 3  # workers that one group may end before the job does
 
 
@@ -33,12 +34,12 @@ class WorkerPool(Protocol):
         ...
 
 
-def translate_in_order(groups: Iterable[Group], pool: WorkerPool) -> Iterator[list[dict]]:
+def translate_in_order(groups: Iterable[Group | None], pool: WorkerPool) -> Iterator[list[dict]]:
     """The result rows of each group, in the groups' order.
 
-    A group whose worker was lost (killed, out of memory, its machine gone) is given to another one, before all others;
-    so its time is lost and nothing else. Raises `ChildProcessError` for a group that lost three workers, and what the
-    pool raises.
+    None among the groups says that none has arrived yet; what is done is then given out first. A group whose worker was
+    lost (killed, out of memory, its machine gone) is given to another one, before all others; so its time is lost and
+    nothing else. Raises `ChildProcessError` for a group that lost three workers, and what the pool raises.
     """
     waiting = iter(groups)
     order: deque[int] = deque()  # numbers of the groups that were taken in, and are not given out
@@ -50,9 +51,9 @@ def translate_in_order(groups: Iterable[Group], pool: WorkerPool) -> Iterator[li
         while order and order[0] in rows_of:
             yield rows_of.pop(order.popleft())
         while pool.has_idle() and (lost or not is_read and len(order) < AHEAD * pool.size):
-            group = lost.popleft() if lost else next(waiting, None)
-            if group is None:
-                is_read = True
+            group = lost.popleft() if lost else next(waiting, END)
+            is_read |= group is END
+            if group is None or group is END:
                 break
             if group.number not in losses:
                 order.append(group.number)
@@ -60,6 +61,8 @@ def translate_in_order(groups: Iterable[Group], pool: WorkerPool) -> Iterator[li
             pool.submit(group)
         if is_read and not order:
             return
+        if not order and pool.has_idle():  # no group has arrived
+            continue
         for group, rows in pool.wait():
             if rows is not None:
                 rows_of[group.number] = rows

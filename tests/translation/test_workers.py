@@ -61,6 +61,23 @@ def test_numbers_of_a_resumed_job_begin_anywhere():
     assert list(translate_in_order([], Workers(2))) == []
 
 
+def test_rows_do_not_wait_for_groups_that_have_not_arrived():
+    """The next group comes when the rows of the one before are given out, as with a program that waits for them."""
+    given, asked = [], []
+
+    def arriving():
+        for group in groups(4):
+            while len(given) < group.number:
+                asked.append(group.number)
+                assert len(asked) < 100, f"no rows of group {group.number - 1}"
+                yield None
+            yield group
+
+    for rows in translate_in_order(arriving(), Workers(3)):
+        given.append(rows[0]["number"])
+    assert given == [0, 1, 2, 3]
+
+
 def test_a_group_that_loses_its_workers_again_and_again_ends_the_job():
     results = translate_in_order(groups(9), Workers(2, {2: MAX_LOSSES}))
     with pytest.raises(ChildProcessError, match="3 processes ended while they translated documents 'd2' to 'd2'"):
