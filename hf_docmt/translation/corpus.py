@@ -93,8 +93,8 @@ def write_translations(rows: list[dict], path: str | Path, plain: bool = False) 
 
 
 def json_line(row: dict) -> str:
-    """A result row as a line of JSON."""
-    return json.dumps(row, ensure_ascii=False) + "\n"
+    """A result row as a line of JSON; values that JSON does not have, such as dates, as text."""
+    return json.dumps(row, ensure_ascii=False, default=str) + "\n"
 
 
 def plain_lines(row: dict) -> str:

@@ -40,7 +40,12 @@ def test_text_comes_back():
 
 
 @pytest.mark.parametrize(
-    "row, words", [({"text": 3}, ["must be a string, got int"]), ({"text": "\ud800"}, ["'a-00001'", "surrogate"])]
+    "row, words",
+    [
+        ({"text": 3}, ["must be a string, got int"]),
+        ({"text": "\ud800"}, ["'a-00001'", "surrogate"]),
+        ({"text": "x", "meta": {"title": "\ud800"}}, ["'a-00001', 'meta'", "surrogate"]),
+    ],
 )
 def test_bad_text(write, row, words):
     path = write("a.jsonl", jsonl([row]))

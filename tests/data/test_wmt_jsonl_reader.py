@@ -73,6 +73,7 @@ def test_hypotheses(write):
         ([row(doc_id=None)], ["line 1", "'doc_id'"]),
         ([row(tgt_lang=["de"])], ["line 1", "'tgt_lang'"]),
         ([row(src_text="\ud800")], ["line 1", "surrogate"]),
+        ([row(domain="\ud800")], ["line 1", "surrogate"]),
         ([3], ["line 1", "object"]),
         ([row(), row()], ["line 2", "'a' was used before"]),
     ],

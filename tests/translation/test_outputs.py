@@ -1,6 +1,8 @@
 """What is written for one document, by the reader of the input."""
 
 import json
+from datetime import datetime
+from decimal import Decimal
 
 import pytest
 
@@ -28,6 +30,12 @@ def test_running_text(lines, text):
     """A row of text is written with its columns, and with its lines as they were."""
     row = json.loads(renderer(get_reader("jsonl"))(DOCUMENT | {"url": "x", "text_lines": lines}, RESULT))
     assert row == {"url": "x", "text": text, "doc_id": "a", "repairs": [], "search": {"beams": 1}}
+
+
+def test_columns_that_json_does_not_have():
+    row = {"date": datetime(2020, 1, 31, 12), "price": Decimal("1.50"), "text_lines": [2]}
+    row = json.loads(renderer(get_reader("parquet"))(DOCUMENT | row, RESULT))
+    assert (row["date"], row["price"]) == ("2020-01-31 12:00:00", "1.50")
 
 
 def test_text_without_repairs():

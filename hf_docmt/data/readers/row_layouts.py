@@ -1,5 +1,6 @@
 """Rows of JSON lines, Parquet and `datasets`: the layouts that documents have in them."""
 
+import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -65,8 +66,12 @@ class RowReader:
         check_unicode(location, f"document {doc_id!r}", text)
         self._split = self._split or sentence_splitter(self.languages[0])
         sentences, lines = split_text(text, self._split)
-        columns = {key: value for key, value in columns.items() if key != "text"} | {TEXT_LINES: lines}
-        return make_row(location, doc_id, sentences, None, self.languages, **columns)
+        columns = {key: value for key, value in columns.items() if key != "text"}
+        for name, value in columns.items():  # which are written with the translation
+            check_unicode(
+                location, f"document {doc_id!r}, {name!r}", json.dumps(value, ensure_ascii=False, default=str)
+            )
+        return make_row(location, doc_id, sentences, None, self.languages, **columns, **{TEXT_LINES: lines})
 
 
 def dochplt_row(location: str, row: dict, languages: list[str]) -> dict:

@@ -80,7 +80,8 @@ def _is_pair(pair: tuple, source_lang: str, tgt_lang: str | None) -> bool:
 def _text_row(location: str, row: dict, split, languages: list[str], translator: str | None) -> dict:
     columns = {key: row[key] for key in KEPT if isinstance(row.get(key), str)}
     doc_id, text = row["doc_id"], row["src_text"]
-    check_unicode(location, f"document {doc_id!r}", text)
+    for value in (text, *columns.values()):
+        check_unicode(location, f"document {doc_id!r}", value)
     if len(languages) == 1:
         sentences, lines = split_text(text, split)
         return make_row(location, doc_id, sentences, None, languages, **columns, **{TEXT_LINES: lines})
