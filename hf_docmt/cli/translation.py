@@ -97,15 +97,16 @@ def translate(
     folder of shards, JSON lines, with a manifest.
     """
     from hf_docmt.translation.interruption import Interrupted, interruption
-    from hf_docmt.translation.processes import is_first_rank, serve_rank
 
-    if not is_first_rank():
-        return serve_rank()
     search = {"num_beams": beams, "length_penalty": length_penalty}
     search |= {"past_context": past_context, "repairs": repairs, "alignment": alignment}
     search |= {"max_new_tokens": max_new_tokens, "batch_tokens": batch_tokens}
     try:
         with interruption() as signals:
+            from hf_docmt.translation.processes import is_first_rank, serve_rank
+
+            if not is_first_rank():
+                return serve_rank()
             settings = _settings(model, source_lang, strategy, batch_size, search, device, dtype, revision)
             job = _job(settings, input, output, format, resume, engine, address, processes)
             if estimate:

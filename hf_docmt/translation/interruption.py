@@ -56,6 +56,10 @@ def interruption() -> Iterator[Interruption]:
     before = {one: signal.signal(one, state.receive) for one in NAMES}
     try:
         yield state
+    except Exception as error:
+        if state.number is None:
+            raise
+        raise Interrupted(state.number) from error  # whose exception some library made another one of
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)
