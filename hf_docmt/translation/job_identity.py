@@ -17,6 +17,7 @@ MODEL_FILES = (
     "config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*",
     "*token*.json", "*vocab*", "merges.txt", "*.spm", "*.model", "*.py",
 )  # fmt: skip  # of a folder: what its translations follow from
+NO_FILES = ("split", "config", "tgt_lang", "translator")  # arguments of readers, though a folder may have their value
 
 
 def job_identity(
@@ -29,14 +30,19 @@ def job_identity(
     """
     chosen = asdict(settings) | options
     return {
-        "model": model_checksums(chosen.pop("model")),
+        "model": model_checksums(chosen.pop("model"), settings.revision),
         "options": chosen,
-        "input": None if inputs is None else {name: input_checksum(value) for name, value in inputs.items()},
+        "input": None if inputs is None else input_identity(inputs),
         "versions": {"hf-docmt": __version__, "torch": torch.__version__, "transformers": transformers.__version__},
     }
 
 
-def model_checksums(model: str) -> dict[str, str]:
+def input_identity(inputs: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The arguments of a reader, of which files and folders are their checksums."""
+    return {name: value if name in NO_FILES else input_checksum(value) for name, value in inputs.items()}
+
+
+def model_checksums(model: str, revision: str | None = None) -> dict[str, str]:
     """SHA-256 of each file of a model's folder that its translations follow from; of a Hub name its commit.
 
     Empty where there is no such model, as loading it will say.
@@ -46,7 +52,7 @@ def model_checksums(model: str) -> dict[str, str]:
         found = {path for pattern in MODEL_FILES for path in folder.glob(pattern) if path.is_file()}
         return {path.name: file_checksum(path) for path in sorted(found)}
     try:
-        return {"commit": Path(transformers.utils.cached_file(model, "config.json")).parent.name}
+        return {"commit": Path(transformers.utils.cached_file(model, "config.json", revision=revision)).parent.name}
     except (OSError, ValueError):
         return {}
 

@@ -43,7 +43,9 @@ class JobInput:
         if "tgt_lang" in self.reader.arguments():
             self.files.setdefault("tgt_lang", target_lang)
         self.by_line = without_context and self.reader.name == LinesReader.name
-        self.path = None if path in (STDIN, None) else Path(path)  # None: can be read once, as it comes
+        self.path = (
+            None if path is None or STDIN in self.files.values() else Path(path)
+        )  # None: can be read once, as it comes
 
     def rows(self) -> Iterator[dict]:
         """The rows of the document contract, one at a time; `DataError` when its turn comes for one that is broken."""

@@ -82,7 +82,7 @@ def test_identity(tmp_path, write):
     assert model_checksums("no/such-model") == {}
 
 
-def test_inputs_by_their_content(tmp_path, write):
+def test_inputs_by_their_content(tmp_path, monkeypatch):
     """A folder counts by its files; what is no path by its name."""
     settings = TranslationSettings(str(tmp_path / "model"))
     folder = tmp_path / "data"
@@ -99,3 +99,21 @@ def test_inputs_by_their_content(tmp_path, write):
     (folder / "below" / "a.arrow").write_text("zwei")
     assert content(path=str(folder))["path"] != before["path"]
     assert content(path="owner/name") == {"path": "owner/name"}
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "test").mkdir()
+    assert content(split="test") == {"split": "test"} and len(content(path="test")["path"]) == 64
+
+
+def test_commit_of_a_revision(monkeypatch):
+    """Of a branch it is the commit that counts."""
+    files = {None: "snapshots/aaaa/config.json", "new": "snapshots/bbbb/config.json"}
+    monkeypatch.setattr("transformers.utils.cached_file", lambda model, name, revision=None: files[revision])
+    for revision, commit in ((None, "aaaa"), ("new", "bbbb")):
+        settings = TranslationSettings("owner/model", "en", revision=revision)
+        assert job_identity(settings, {})["model"] == {"commit": commit}
+
+
+def test_standard_input_is_read_once(write):
+    """Whichever argument of the reader it is."""
+    path = write("a.jsonl", "{}")
+    assert JobInput(f"path={path},ids=-", "jsonl", "en").size() is None
