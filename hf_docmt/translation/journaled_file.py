@@ -82,14 +82,14 @@ class JournaledFile:
     def _check(self, identity: dict, resume: bool) -> None:
         """Raise `ValueError` where the job that lies there is not to be resumed by this one."""
         way_out = f"delete {self.partial} and {self.journal.path} to start anew"
-        if not resume:
-            raise ValueError(f"an unfinished job lies in {self.partial}: give --resume to go on with it, or {way_out}")
         before = self.journal.lines[0]["identity"]
         if before["input"] is None:
             raise ValueError(
                 f"the job in {self.partial} read its documents from a pipe, which cannot be read again: translate a "
                 f"file instead, and {way_out}"
             )
+        if not resume:
+            raise ValueError(f"an unfinished job lies in {self.partial}: give --resume to go on with it, or {way_out}")
         if changed := "; ".join(differences(before, identity)):
             raise ValueError(
                 f"the job in {self.partial} cannot be resumed, since something else is asked for now ({changed}): give "
