@@ -105,6 +105,7 @@ def test_a_limit_of_file_size(tiny, files, tmp_path):
     [
         ((), '{"source": ["w6 w7"]}\n', "}\n"),
         (("--format", "lines", "--strategy", "sentence"), "w6 w7\n", "\n"),
+        pytest.param(("--processes", "2"), '{"source": ["w6 w7"]}\n', "}\n", marks=pytest.mark.slow),
     ],
 )
 def test_documents_of_a_pipe_are_translated_as_they_come(tiny, tmp_path, options, line, end):
@@ -114,7 +115,7 @@ def test_documents_of_a_pipe_are_translated_as_they_come(tiny, tmp_path, options
     os.close(their_input), os.close(their_output)
     for _ in range(3):
         os.write(our_output, line.encode())
-        assert select.select([our_input], [], [], 60)[0]
+        assert select.select([our_input], [], [], 120)[0]
         assert os.read(our_input, 1 << 16).decode().endswith(end)
     os.close(our_output)
     assert wait(pid) == 0
