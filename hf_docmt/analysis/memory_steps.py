@@ -51,7 +51,8 @@ def document_batches(
     architecture, device = registry.for_config(model.config), model.device
     examples = architecture.examples(documents, tokenizer, model.config)
     collate = StreamCollator(architecture.collator(model.config, tokenizer))
-    starts, lengths = examples.document_starts, np.diff(examples.document_starts)
+    starts = examples.corpus.document_starts
+    lengths = np.diff(starts)
     order = np.argsort(lengths, kind="stable")
     for first in range(0, len(order), rows):
         group, steps = np.sort(order[first : first + rows]), []
