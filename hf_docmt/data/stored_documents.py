@@ -112,7 +112,7 @@ def store_documents(
     """Read documents as `iterate_documents` does, once for every content of the files, and of files of plugins.
 
     That files are the same is told by path, size and the times of change (of content and of status, as the file system
-    has them), and so is a folder's list of files. Input that has no such marks (standard input, a name that is no path)
+    has them), and so is a folder's list of files. Input without them (standard input, a name that is no path)
     is read at every start. DataError as `read_documents`.
     """
     given = {name: value for name, value in files.items() if value is not None}
@@ -121,29 +121,29 @@ def store_documents(
         rows = iterate_documents(format, source_lang=source_lang, target_lang=target_lang, **given)
         return _write_rows(rows, checked_languages(source_lang, target_lang), folder)
 
-    marks = input_marks(given)
-    if marks is None:
+    status = input_status(given)
+    if status is None:
         return StoredDocuments(cache, cache.entry_by_content("documents", write), num_proc)
     key = {"layout": LAYOUT, "version": __version__, "plugins": files_digest(plugin_files())}
-    key |= {"format": format, "languages": [source_lang, target_lang], "files": marks}
+    key |= {"format": format, "languages": [source_lang, target_lang], "files": status}
     return StoredDocuments(cache, cache.entry("documents", key, write), num_proc)
 
 
-def input_marks(files: dict[str, str | Path | Sequence[str | Path]]) -> list | None:
+def input_status(files: dict[str, str | Path | Sequence[str | Path]]) -> list | None:
     """What tells that files are unchanged; None where nothing does."""
-    marks, found = [], False
+    status, found = [], False
     for name, value in sorted(files.items()):
         for path in [value] if isinstance(value, str | Path) else value:
             if str(path) == STDIN:
                 return None
             inside = sorted(Path(path).rglob("*")) if Path(path).is_dir() else [Path(path)]
             there = [file for file in inside if file.is_file()]
-            marks.append([name, str(path), [_marks_of(file) for file in there]])
+            status.append([name, str(path), [_file_status(file) for file in there]])
             found = found or bool(there)
-    return marks if found else None
+    return status if found else None
 
 
-def _marks_of(file: Path) -> list:
+def _file_status(file: Path) -> list:
     status = file.stat()
     return [str(file.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 

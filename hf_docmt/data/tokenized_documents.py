@@ -175,7 +175,7 @@ def write_tokenized(parts: Iterable[TokenizedDocuments], folder: Path) -> None:
 
 
 def _open_array(path: Path, dtype) -> np.ndarray | FileArray:
-    if not path.name.endswith("starts") and hasattr(os, "pread"):
+    if not path.name.endswith("starts"):
         return FileArray(path, dtype)
     return np.asarray(np.memmap(path, dtype, mode="r")) if path.stat().st_size else np.zeros(0, dtype)
 

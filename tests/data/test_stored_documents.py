@@ -17,7 +17,7 @@ from hf_docmt.data.documents import write_documents
 from hf_docmt.data.examples import Examples
 from hf_docmt.data.readers import read_documents, reader, readers
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
-from hf_docmt.data.stored_documents import input_marks, store_documents
+from hf_docmt.data.stored_documents import input_status, store_documents
 from hf_docmt.data.synthetic.corpus import make_corpus
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.files import DataError
@@ -228,18 +228,18 @@ def test_standard_input_is_read_every_time(file, tokenizer, calls, monkeypatch):
     assert calls.read == 2 and calls.tokenized == len(documents.files)
 
 
-def test_marks_of_inputs(tmp_path):
+def test_status_of_inputs(tmp_path):
     for name in ("a/x.txt", "a/b/y.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text(name)
-    assert input_marks({"path": "-"}) is input_marks({"path": "no/such/path"}) is None
-    folder = input_marks({"path": tmp_path / "a"})
+    assert input_status({"path": "-"}) is input_status({"path": "no/such/path"}) is None
+    folder = input_status({"path": tmp_path / "a"})
     assert [file[0] for file in folder[0][2]] == [str(tmp_path / "a/b/y.txt"), str(tmp_path / "a/x.txt")]
     (tmp_path / "a/b/z.txt").write_text("new")
-    assert input_marks({"path": tmp_path / "a"}) != folder
+    assert input_status({"path": tmp_path / "a"}) != folder
     one, other = ({"path": tmp_path / "a/x.txt", "translator": name} for name in "AB")
-    assert input_marks(one) != input_marks(other)
-    assert input_marks({"path": ["-", tmp_path / "a"]}) is None
+    assert input_status(one) != input_status(other)
+    assert input_status({"path": ["-", tmp_path / "a"]}) is None
 
 
 def test_broken_input_leaves_no_entry(file, tokenizer):
