@@ -1,6 +1,5 @@
 """Files for every room: reading (UTF-8, gzip, JSON), atomic and durable writing, locks, checks before long work."""
 
-import fcntl
 import gzip
 import io
 import json
@@ -15,6 +14,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
+
+try:
+    import fcntl
+except ImportError:  # on Windows, where nothing is locked
+    fcntl = None  # type: ignore[assignment]
 
 STDIN = "-"
 STDOUT = "-"
@@ -273,12 +277,13 @@ def open_private(path: str, flags: int) -> int:
 def lock_file(path: Path) -> BinaryIO | None:
     """A file, made if missing, open without buffer to be read and written; None where another process has locked it.
 
-    The lock ends when the file is closed, and with the process, however it ends.
+    The lock ends when the file is closed, and with the process, however it ends. Windows has none of this kind.
     """
     while True:
         file = cast(BinaryIO, open(path, "r+b", buffering=0, opener=open_private))
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 return file
         except BlockingIOError:

@@ -90,11 +90,15 @@ def translate(
 ) -> None:
     """Translate documents, N sentences in, N out: JSON lines, or plain lines where the input is plain text.
 
-    Only with --repairs none may the number of lines be another one. A file appears when all is translated; until then
-    FILE.partial and FILE.journal beside it hold what is done, from which --resume goes on. A pipe is written as
-    documents come in; plain lines are one document, but for strategy sentence, which translates each when it comes.
-    Started by accelerate launch or torchrun, each of their processes translates. With --engine ray the output is a
-    folder of shards, JSON lines, with a manifest.
+    Only with --repairs none may the number of lines be another one.
+
+    A file appears when all is translated; FILE.partial and FILE.journal hold what is done, for --resume.
+
+    A pipe is written as documents come in. Plain lines are one document, but for strategy sentence.
+
+    Started by accelerate launch or torchrun, each of their processes translates.
+
+    With --engine ray the output is a folder of shards, JSON lines, with a manifest.
     """
     from hf_docmt.translation.interruption import Interrupted, interruption
 
