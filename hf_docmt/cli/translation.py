@@ -84,7 +84,8 @@ def translate(
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Go on with the job of this output that was stopped or killed, from where it was."
+            "--resume",
+            help="Go on with the job of this output that was stopped or killed, from what is done, if anything is.",
         ),
     ] = False,
 ) -> None:
@@ -110,7 +111,7 @@ def translate(
             from hf_docmt.translation.processes import is_first_rank, serve_rank
 
             if not is_first_rank():
-                return serve_rank()
+                return None if estimate else serve_rank()
             settings = _settings(model, source_lang, strategy, batch_size, search, device, dtype, revision)
             job = _job(settings, input, output, format, resume, engine, address, processes)
             if estimate:

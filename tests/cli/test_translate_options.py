@@ -69,6 +69,13 @@ def test_dtype_that_a_device_does_not_compute(monkeypatch):
         checked_dtype("fp16", "cpu")
 
 
+def test_other_ranks_of_a_launcher_estimate_nothing(run, model, texts, monkeypatch):
+    """They would wait for a job that never begins."""
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setattr("hf_docmt.translation.processes.serve_rank", None)
+    assert run("translate", model, texts, "--estimate") == (0, "", "")
+
+
 COMMANDS = [
     ("translate", "{}"),
     ("info", "{}"),
