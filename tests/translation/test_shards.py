@@ -57,8 +57,8 @@ def url(request, tmp_path):
 def job(monkeypatch, url):
     """A run of the job with shards of four sentences; `translated` lists the documents that it has translated."""
     model = Scripted(past_context=1, source_lang="en")
-    model.to = lambda device: model
-    monkeypatch.setattr("hf_docmt.registry.load_model", lambda path: (model, word_tokenizer()))
+    model.to = lambda **_: model
+    monkeypatch.setattr("hf_docmt.registry.load_model", lambda *_: (model, word_tokenizer()))
     monkeypatch.setattr(shards, "SHARD_SENTENCES", 4)
     monkeypatch.setattr(shards, "shards_of", lambda groups, cut=shards.shards_of: cut(groups, 4))
     monkeypatch.setattr(shards, "document_groups", lambda rows: document_groups(rows, 3))
