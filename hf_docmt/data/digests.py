@@ -24,13 +24,17 @@ def array_digest(array) -> str:
     return digest.hexdigest()
 
 
+def file_digest(path: Path) -> str:
+    """Digest of the bytes of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def files_digest(files: Iterable[Path]) -> str:
     """Digest of names and bytes of files, in the order given."""
     digest = hashlib.sha256()
     for path in files:
-        with path.open("rb") as file:
-            inner = hashlib.file_digest(file, "sha256").hexdigest()
-        digest.update(f"{path.name} {inner}\n".encode())
+        digest.update(f"{path.name} {file_digest(path)}\n".encode())
     return digest.hexdigest()
 
 

@@ -1,6 +1,5 @@
 """What identifies a translation job: model, options, input and versions; a job goes on only where all are the same."""
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -11,6 +10,7 @@ import torch
 import transformers
 
 from hf_docmt import __version__
+from hf_docmt.data.digests import file_digest, text_digest
 from hf_docmt.translation.group_translation import TranslationSettings
 
 MODEL_FILES = (
@@ -50,7 +50,7 @@ def model_checksums(model: str, revision: str | None = None) -> dict[str, str]:
     folder = Path(model)
     if folder.is_dir():
         found = {path for pattern in MODEL_FILES for path in folder.glob(pattern) if path.is_file()}
-        return {path.name: file_checksum(path) for path in sorted(found)}
+        return {path.name: file_digest(path) for path in sorted(found)}
     try:
         return {"commit": Path(transformers.utils.cached_file(model, "config.json", revision=revision)).parent.name}
     except (OSError, ValueError):
@@ -63,15 +63,9 @@ def input_checksum(value: str | None) -> str | None:
         return value
     path = Path(value)
     if path.is_file():
-        return file_checksum(path)
-    files = {str(one.relative_to(path)): file_checksum(one) for one in sorted(path.rglob("*")) if one.is_file()}
-    return hashlib.sha256(json.dumps(files).encode()).hexdigest()
-
-
-def file_checksum(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal digits."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_digest(path)
+    files = {str(one.relative_to(path)): file_digest(one) for one in sorted(path.rglob("*")) if one.is_file()}
+    return text_digest(json.dumps(files))
 
 
 def differences(before: Any, now: Any, name: str = "") -> Iterator[str]:

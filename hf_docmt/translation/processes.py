@@ -22,14 +22,12 @@ from threading import Thread
 import torch
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list
-from transformers.utils.logging import disable_progress_bar
 
-from hf_docmt.plugins import load_plugins
-from hf_docmt.remote_code import is_trusted, trust_remote_code
+from hf_docmt.remote_code import is_trusted
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.groups import Group
 from hf_docmt.translation.job import Engine, local_engine
-from hf_docmt.translation.workers import report_loss, translate_in_order
+from hf_docmt.translation.workers import report_loss, translate_in_order, user_error, worker_translator
 
 STOP_SECONDS = 5  # that a process has to end by itself
 
@@ -193,21 +191,14 @@ def serve(client: Connection, device: str | None, threads: int) -> None:
     try:
         if message := inbox.get():
             settings, is_trusted = message
-            translator = _translator(settings, is_trusted, device, threads)
+            settings = replace(settings, device=device or _rank_device(settings.device))
+            translator = worker_translator(settings, is_trusted, threads)
         while group := inbox.get():
             client.send(translator(group))
     except Exception as error:  # to be raised in the process that reads and writes
         with suppress(OSError):
-            client.send(_sendable(error))
+            client.send(user_error(error) or RuntimeError("".join(traceback.format_exception(error))))
         inbox.get()
-
-
-def _translator(settings: TranslationSettings, is_trusted: bool, device: str | None, threads: int) -> GroupTranslator:
-    torch.set_num_threads(threads)
-    disable_progress_bar()
-    load_plugins()
-    with trust_remote_code(is_trusted):
-        return GroupTranslator(replace(settings, device=device or _rank_device(settings.device)))
 
 
 def _receive(client: Connection, inbox: queue.SimpleQueue) -> None:
@@ -218,11 +209,3 @@ def _receive(client: Connection, inbox: queue.SimpleQueue) -> None:
     except (EOFError, OSError):
         inbox.put(None)  # which ends the process where it waits,
         interrupt_main(signal.SIGTERM)  # and this where it translates
-
-
-def _sendable(error: Exception) -> Exception:
-    """The error as one that every process can unpickle: with its message, or as a bug with its traceback."""
-    for kind in (ValueError, OSError):
-        if isinstance(error, kind):
-            return kind(str(error))
-    return RuntimeError("".join(traceback.format_exception(error)))

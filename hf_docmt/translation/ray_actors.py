@@ -13,15 +13,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import torch
-from transformers.utils.logging import disable_progress_bar
-
-from hf_docmt.plugins import load_plugins
-from hf_docmt.remote_code import is_trusted, trust_remote_code
+from hf_docmt.remote_code import is_trusted
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.groups import Group
 from hf_docmt.translation.job import Engine
-from hf_docmt.translation.workers import report_loss, translate_in_order
+from hf_docmt.translation.workers import report_loss, translate_in_order, user_error, worker_translator
 
 try:
     import ray
@@ -95,7 +91,7 @@ class RayActors:
         try:
             rows = ray.get(done[0])
         except RayTaskError as error:
-            raise _raised(error) from error
+            raise user_error(error.cause) or RuntimeError(str(error)) from error
         except (RayActorError, ObjectLostError):
             if group is None:  # Ray does not start it again
                 return []
@@ -115,13 +111,8 @@ class TranslatingActor:
 
     def load(self) -> None:
         """Load the model."""
-        if self.threads is not None:
-            torch.set_num_threads(self.threads)
-        disable_progress_bar()
-        load_plugins()
         device = "cuda" if self.settings.device.startswith("cuda") else self.settings.device  # the one that it may see
-        with trust_remote_code(self.is_trusted):
-            self.translator = GroupTranslator(replace(self.settings, device=device))
+        self.translator = worker_translator(replace(self.settings, device=device), self.is_trusted, self.threads)
 
     def translate(self, group: Group) -> list[dict]:
         """The result rows of a group."""
@@ -146,11 +137,3 @@ def _cluster(address: str | None) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
-
-
-def _raised(error: "RayTaskError") -> Exception:
-    """What the translator raised."""
-    for kind in (ValueError, OSError):
-        if isinstance(error.cause, kind):
-            return kind(str(error.cause))
-    return RuntimeError(str(error))

@@ -5,6 +5,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
+import torch
+from transformers.utils.logging import disable_progress_bar
+
+from hf_docmt.plugins import load_plugins
+from hf_docmt.remote_code import trust_remote_code
+from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.groups import Group
 
 AHEAD = 4  # groups for each worker that are taken in before the first of them is given out; bounds the memory
@@ -75,6 +81,24 @@ def translate_in_order(groups: Iterable[Group | None], pool: WorkerPool) -> Iter
                     f"{group.rows[-1]['doc_id']!r}; look for a lack of memory (a smaller --batch-size helps)"
                 )
             lost.append(group)
+
+
+def worker_translator(settings: TranslationSettings, is_trusted: bool, threads: int | None) -> GroupTranslator:
+    """The translator of a worker in a process of its own, with the plugins and the trust of the process of the job."""
+    if threads is not None:
+        torch.set_num_threads(threads)
+    disable_progress_bar()
+    load_plugins()
+    with trust_remote_code(is_trusted):
+        return GroupTranslator(settings)
+
+
+def user_error(error: BaseException) -> Exception | None:
+    """What a translator raised for the user to mend, as an error that every process can unpickle; else None."""
+    for kind in (ValueError, OSError):
+        if isinstance(error, kind):
+            return kind(str(error))
+    return None
 
 
 def report_loss(group: Group) -> None:
