@@ -36,6 +36,8 @@ class Benchmark(ABC):
     registered when it is defined and becomes `docmt bench NAME`; of its options the command has those that were made
     with `option`. Several benchmarks share one command when they name it as their `command` and differ in `by`, for
     example `docmt bench cost --by length`. Their common options have the same defaults.
+
+    `docmt bench all` runs it once with each of `report_options`, options that take a few minutes; never without any.
     """
 
     name: ClassVar[str]
@@ -43,6 +45,7 @@ class Benchmark(ABC):
     command: ClassVar[str]  # default: `name`
     by: ClassVar[str | None] = None  # value of --by, where the command has several benchmarks
     default_by: ClassVar[bool] = False  # whether it is the one without --by
+    report_options: ClassVar[Sequence[Mapping[str, Any]]] = ()  # of each of its runs in the report of `bench all`
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)

@@ -13,10 +13,10 @@ from hf_docmt.bench.memory import (
     measure_repeats,
     prepare_process,
     return_freed_blocks,
-    synchronized_seconds,
     trim_memory,
 )
 from hf_docmt.bench.subprocesses import answer_case
+from hf_docmt.bench.timing import elapsed_seconds
 from hf_docmt.modeling.context_cache import CachedContextTranslator
 from hf_docmt.modeling.context_strategies import ContextTranslator
 from hf_docmt.modeling.document_state import CurrentSentence, DocumentState
@@ -35,12 +35,12 @@ def measure(case: Mapping) -> dict:
     device = prepare_process(case)
     if case["work"] == "training":
         step = training_step(case, device)
-        return measure_repeats(lambda: synchronized_seconds(step, device), TRAINING_STEPS, device)
+        return measure_repeats(lambda: elapsed_seconds(step, device), TRAINING_STEPS, device)
     begin = translation(case, device)
-    seconds = synchronized_seconds(begin(case["context"], case["sentences"]), device)
+    seconds = elapsed_seconds(begin(case["context"], case["sentences"]), device)
     trim_memory()
     return_freed_blocks()
-    numbers = measure_repeats(lambda: synchronized_seconds(begin(case["context"], 1), device), 1, device)
+    numbers = measure_repeats(lambda: elapsed_seconds(begin(case["context"], 1), device), 1, device)
     return numbers | {"seconds": seconds}
 
 

@@ -31,6 +31,7 @@ class ContrastBenchmark(Benchmark):
 
     name = "contrast"
     help = "Items per second of contrastive scoring, against scoring one candidate at a time."
+    report_options = ({"repeats": 3},)
 
     repeats: int = option(5, "Measurements of each case, the median is reported.")
     items: int = 60

@@ -77,6 +77,10 @@ class CostByContext(Benchmark):
     command = "cost"
     by = "context"
     help = "By context: one encoder, two, caching with sequence shortening, the Document Transformer, routing."
+    report_options = (
+        {"contexts": (1, 2, 10), "repeats": 1, "time_limit": 120.0},
+        {"contexts": (1, 2), "repeats": 1, "time_limit": 120.0, "work": "training"},
+    )
 
     repeats: int = option(3, "Measurements of each system, the median is reported.")
     contexts: tuple[int, ...] = option((0, 1, 2, 5, 10, 20), "Numbers of context sentences, separated by commas.")

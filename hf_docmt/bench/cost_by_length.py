@@ -60,6 +60,7 @@ class CostByLength(Benchmark):
         "soon as it is measured. On one core (25 ms per token), one repeat over the lengths 500,1000,4000 or the "
         "contexts 0,1,2,10 took eleven minutes; the defaults take longer."
     )
+    report_options = ({"lengths": (500, 1000, 2000), "repeats": 1, "time_limit": 120.0},)
 
     repeats: int = option(3, "Measurements of each system, the median is reported.")
     lengths: tuple[int, ...] = option((500, 1000, 2000, 4000, 8000), "Tokens of the documents, separated by commas.")

@@ -10,6 +10,7 @@ from hf_docmt.bench.benchmark import (
     SPECIAL_TOKENS,
     Benchmark,
     OnRow,
+    check_device,
     check_model,
     check_positive,
     ignore_row,
@@ -29,7 +30,7 @@ EMBEDDING_SIZE, ATTENTION_GAIN = 9.0, 3.6  # see `diversify_translations`
 
 @dataclass(kw_only=True)
 class DecodeBenchmark(Benchmark):
-    """Sentences a second on the CPU, ours and Marian's, greedy and with four beams, in fp32 and with bf16 weights.
+    """Sentences a second, ours and Marian's, greedy and with four beams, in fp32 and with bf16 weights.
 
     Random weights (see `diversify_translations`) and random sources of `tokens` tokens; every translation has exactly
     `tokens` tokens, because a logit bias keeps the end token from being chosen. Both sides run the library's `generate`
@@ -39,6 +40,7 @@ class DecodeBenchmark(Benchmark):
 
     name = "decode"
     help = "Sentences per second of generate(), against MarianMT with the same weights (Transformer-base)."
+    report_options = ({"repeats": 3},)
 
     repeats: int = option(5, "Measurements of each case, the median is reported.")
     batch_sizes: Sequence[int] = (1, 16, 64)
@@ -47,6 +49,7 @@ class DecodeBenchmark(Benchmark):
     sizes: Mapping[str, int] = field(default_factory=lambda: TRANSFORMER_BASE)
     vocab_size: int = 32000
     seed: int = 1
+    device: str = option("cpu", "cpu or cuda.")
 
     def __post_init__(self) -> None:
         check_positive(repeats=self.repeats, tokens=self.tokens)
@@ -59,17 +62,18 @@ class DecodeBenchmark(Benchmark):
         if unknown:
             raise ValueError(f"precisions: expected some of {', '.join(PRECISIONS)}, got {unknown[0]!r}")
         check_model(self.sizes, self.vocab_size)
+        check_device(self.device)
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         models = dict(zip(SIDES, build_pair(self.sizes, self.vocab_size, self.seed)))
-        sources = random_sources(max(self.batch_sizes), self.tokens, self.vocab_size, self.seed)
+        sources = random_sources(max(self.batch_sizes), self.tokens, self.vocab_size, self.seed).to(self.device)
         rows = []
         for model in models.values():
             diversify_translations(model.eval())
             model.final_logits_bias[:, COMMON["eos_token_id"]] = NEVER
         for precision in self.precisions:
             for model in models.values():
-                model.to(PRECISIONS[precision])
+                model.to(self.device, PRECISIONS[precision])
             for mode, beams in MODES.items():
                 for size in self.batch_sizes:
                     case = {"precision": precision, "mode": mode, "batch": size}
@@ -77,6 +81,7 @@ class DecodeBenchmark(Benchmark):
                     on_row(rows[-1])
         setting = {"source_tokens": self.tokens, "target_tokens": self.tokens, "vocab_size": self.vocab_size}
         setting |= {"repeats": self.repeats, "seed": self.seed, "sizes": dict(self.sizes)}
+        setting |= {"device": self.device}
         return BenchResult.of(rows, target_checks(rows), **setting)
 
 
@@ -97,7 +102,7 @@ def compare(
             mask = torch.ones_like(input_ids)
             outputs[name] = models[name].generate(input_ids, attention_mask=mask, generation_config=config)
 
-        return lambda: elapsed_seconds(generate)
+        return lambda: elapsed_seconds(generate, input_ids.device)
 
     seconds = median_seconds({name: side(name) for name in models}, repeats)
     wrong = {name: tuple(found.shape) for name, found in outputs.items() if found.shape[1] != tokens + 1}

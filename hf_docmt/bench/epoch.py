@@ -17,6 +17,7 @@ from transformers import (
     TrainerCallback,
 )
 
+from hf_docmt.bench.timing import synchronize
 from hf_docmt.data.examples import Examples
 from hf_docmt.training.arguments import DocMTTrainingArguments
 from hf_docmt.training.trainer import DocMTTrainer
@@ -26,7 +27,6 @@ COMMON = {
     "num_train_epochs": 1,
     "learning_rate": 1e-4,
     "max_grad_norm": 1.0,
-    "use_cpu": True,
     "dataloader_pin_memory": False,
     "save_strategy": "no",
     "logging_strategy": "no",
@@ -49,10 +49,18 @@ class Epoch:
 
 
 def our_trainer(
-    model: PreTrainedModel, examples: Examples, collator: Callable, max_tokens: int, folder: str, seed: int
+    model: PreTrainedModel,
+    examples: Examples,
+    collator: Callable,
+    max_tokens: int,
+    device: str,
+    folder: str,
+    seed: int,
 ) -> DocMTTrainer:
     """Token-budget batches of like length; the loss, with its smoothing, is the model's own."""
-    arguments = DocMTTrainingArguments(output_dir=folder, seed=seed, max_tokens=max_tokens, **COMMON)
+    arguments = DocMTTrainingArguments(
+        output_dir=folder, seed=seed, use_cpu=device == "cpu", max_tokens=max_tokens, **COMMON
+    )
     return DocMTTrainer(model=model, args=arguments, train_dataset=examples, data_collator=collator)
 
 
@@ -62,6 +70,7 @@ def peer_trainer(
     collator: Callable,
     tokenizer: PreTrainedTokenizerBase,
     batch_size: int,
+    device: str,
     folder: str,
     seed: int,
 ) -> Seq2SeqTrainer:
@@ -69,6 +78,7 @@ def peer_trainer(
     arguments = Seq2SeqTrainingArguments(
         output_dir=folder,
         seed=seed,
+        use_cpu=device == "cpu",
         per_device_train_batch_size=batch_size,
         label_smoothing_factor=SMOOTHING,
         **COMMON,
@@ -97,9 +107,11 @@ class Watch(TrainerCallback):
         self.clock = clock
 
     def on_train_begin(self, args, state, control, **kwargs) -> None:
+        synchronize(args.device)
         self.started = self.clock()
 
     def on_train_end(self, args, state, control, **kwargs) -> None:
+        synchronize(args.device)
         self.seconds = self.clock() - self.started
 
 

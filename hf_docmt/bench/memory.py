@@ -2,12 +2,13 @@
 
 import ctypes
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 
 import torch
+
+from hf_docmt.bench.timing import elapsed_seconds
 
 BuildWork = Callable[[Mapping, torch.device], Callable[[], object]]
 
@@ -19,7 +20,7 @@ def measure_work(build: BuildWork, case: Mapping) -> dict:
     """
     device = prepare_process(case)
     work = build(case, device)
-    return measure_repeats(lambda: synchronized_seconds(work, device), case["repeats"], device)
+    return measure_repeats(lambda: elapsed_seconds(work, device), case["repeats"], device)
 
 
 def prepare_process(case: Mapping) -> torch.device:
@@ -40,16 +41,6 @@ def measure_repeats(run: Callable[[], float], repeats: int, device: torch.device
     _, peak = memory_in_use(device)
     mib = None if before is None or peak is None else (peak - before) / 2**20
     return {"seconds": median(seconds), "memory_mib": mib}
-
-
-def synchronized_seconds(work: Callable[[], object], device: torch.device) -> float:
-    """Seconds of some work until the GPU, where there is one, has done its part."""
-    wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
-    wait()
-    started = time.perf_counter()
-    work()
-    wait()
-    return time.perf_counter() - started
 
 
 def memory_in_use(device: torch.device, reset_peak: bool = False) -> tuple[int | None, int | None]:

@@ -110,8 +110,8 @@ class BenchResult:
 
     @classmethod
     def of(cls, rows: Sequence[Row], checks: Sequence[Check], **options: Any) -> "BenchResult":
-        """The result of a run on this machine with these options."""
-        return cls(list(rows), list(checks), options | machine_setting())
+        """The result of a run on this machine with these options; `device` is where it ran, cpu without it."""
+        return cls(list(rows), list(checks), options | machine_setting(options.get("device", "cpu")))
 
     def to_json(self) -> dict[str, Any]:
         """`rows`, `checks` and `setting`, as `docmt bench NAME --json` prints them."""
@@ -132,9 +132,12 @@ class BenchResult:
         return "\n\n".join([*tables, "\n".join(setting)])
 
 
-def machine_setting() -> dict[str, Any]:
-    """Processor, threads and versions of this process."""
-    return {
+def machine_setting(device: str = "cpu") -> dict[str, Any]:
+    """Processor, threads and versions of this process; for a GPU its name and the version of CUDA, too."""
+    gpu = {}
+    if torch.device(device).type == "cuda":
+        gpu = {"gpu": torch.cuda.get_device_name(device), "cuda": torch.version.cuda}
+    return gpu | {
         "processor": processor_name(),
         "capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),

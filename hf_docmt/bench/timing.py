@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Mapping
 from statistics import median
 
+import torch
+
 from hf_docmt.bench.benchmark import check_positive
 
 
@@ -24,8 +26,18 @@ def median_seconds(sides: Mapping[str, Callable[[], float]], repeats: int) -> di
     return {name: median(values) for name, values in times.items()}
 
 
-def elapsed_seconds(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
-    """Seconds that one call of `work` takes."""
+def elapsed_seconds(
+    work: Callable[[], object], device: torch.device | str = "cpu", clock: Callable[[], float] = time.perf_counter
+) -> float:
+    """Seconds that one call of `work` takes, until the GPU, where it runs on one, has done its part."""
+    synchronize(device)
     started = clock()
     work()
+    synchronize(device)
     return clock() - started
+
+
+def synchronize(device: torch.device | str) -> None:
+    """Wait until a GPU has done what it was asked to do; a CPU has done it."""
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize(device)

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from itertools import count
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -30,8 +31,9 @@ def test_seconds_by_a_clock():
     assert calls == [1]
     numbers = count()
     watch = Watch(clock=lambda: float(next(numbers)))
-    watch.on_train_begin(None, None, None)
-    watch.on_train_end(None, None, None)
+    on_cpu = SimpleNamespace(device="cpu")
+    watch.on_train_begin(on_cpu, None, None)
+    watch.on_train_end(on_cpu, None, None)
     assert watch.seconds == 1.0
 
 
@@ -55,6 +57,8 @@ def test_all_benchmarks_are_registered():
     found = load_benchmarks()
     assert {"decode", "train", "contrast", "attention", "cost-by-length", "cost-by-context"} <= found.keys()
     assert found["cost-by-length"].command == found["cost-by-context"].command == "cost"
+    reported = [benchmark(**options) for benchmark in found.values() for options in benchmark.report_options]
+    assert {benchmark.name for benchmark in reported} == found.keys()  # with options that are accepted
 
 
 @pytest.fixture

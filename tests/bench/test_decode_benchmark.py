@@ -100,6 +100,7 @@ def test_unequal_tokens_are_seen(monkeypatch):
         ({"tokens": 0}, "tokens"),
         ({"vocab_size": 6}, "vocab_size: expected at least 7"),
         ({"sizes": {"d_model": 8}}, "sizes: got"),
+        ({"device": "gpu"}, "device: expected cpu, or cuda where there is one, got 'gpu'"),
     ],
 )
 def test_bad_decode_arguments(arguments, message):

@@ -60,6 +60,15 @@ def test_bad_train_arguments(name):
         TrainBenchmark(**{name: 0})
 
 
+def test_bad_devices(monkeypatch):
+    with pytest.raises(ValueError, match="device: expected cpu, or cuda where there is one, got 'gpu'"):
+        TrainBenchmark(device="gpu")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    with pytest.raises(ValueError, match="got 'cuda' with 2; name the GPU in the variable CUDA_VISIBLE_DEVICES"):
+        TrainBenchmark(device="cuda")
+
+
 def test_bad_documents(tmp_path):
     with pytest.raises(ValueError, match="the built-in corpus is en to de, got en to fr; give a file"):
         load_documents(5, "en", "fr")
