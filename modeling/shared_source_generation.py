@@ -9,6 +9,7 @@ from functools import wraps
 import torch
 from transformers import GenerationMixin
 
+from .beam_search import beam_search
 from .cache import DecodingCache
 from .cpu_inference import prepacked_weights
 
@@ -70,6 +71,16 @@ class SharedSourceGeneration:
     def _reorder_cache(self, past_key_values, beam_idx: torch.Tensor):
         past_key_values.self_attention_cache.reorder_cache(beam_idx)
         return past_key_values
+
+    def _beam_search(
+        self, input_ids, logits_processor, stopping_criteria, generation_config, synced_gpus=False, **model_kwargs
+    ):
+        """On a CPU, where nothing is sampled or recorded, with fewer passes over the vocabulary; else as it is."""
+        arguments = (input_ids, logits_processor, stopping_criteria, generation_config)
+        sampled = generation_config.do_sample or generation_config.return_dict_in_generate
+        if sampled or synced_gpus or input_ids.device.type != "cpu":
+            return super()._beam_search(*arguments, synced_gpus=synced_gpus, **model_kwargs)
+        return beam_search(self, *arguments, **model_kwargs)
 
     def _prefill(self, input_ids, generation_config, model_kwargs, is_first_iteration=True):
         """Read the prompt once a source: its beams are still the same."""

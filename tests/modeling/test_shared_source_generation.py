@@ -33,6 +33,59 @@ SIGNATURES = {  # of transformers 5.23
         "max_cache_length",
     ],
     "_prefill": ["input_ids", "generation_config", "model_kwargs", "is_first_iteration"],
+    "_beam_search": [
+        "input_ids",
+        "logits_processor",
+        "stopping_criteria",
+        "generation_config",
+        "synced_gpus",
+        "model_kwargs",
+    ],
+}
+CALLED = {  # by modeling/beam_search.py
+    "_gather_beams": ["tensor", "beam_indices"],
+    "_get_running_beams_for_next_iteration": [
+        "topk_log_probs",
+        "topk_running_sequences",
+        "topk_running_beam_indices",
+        "next_token_hits_stopping_criteria",
+        "num_beams",
+    ],
+    "_update_finished_beams": [
+        "sequences",
+        "topk_running_sequences",
+        "beam_scores",
+        "topk_log_probs",
+        "beam_indices",
+        "topk_running_beam_indices",
+        "is_early_stop_heuristic_unsatisfied",
+        "is_sent_finished",
+        "next_token_hits_stopping_criteria",
+        "top_num_beam_mask",
+        "num_beams",
+        "cur_len",
+        "decoder_prompt_len",
+        "length_penalty",
+        "early_stopping",
+    ],
+    "_check_early_stop_heuristic": [
+        "is_early_stop_heuristic_unsatisfied",
+        "running_beam_scores",
+        "beam_scores",
+        "is_sent_finished",
+        "cur_len",
+        "max_length",
+        "decoder_prompt_len",
+        "early_stopping",
+        "length_penalty",
+    ],
+    "_beam_search_has_unfinished_sequences": [
+        "is_early_stop_heuristic_unsatisfied",
+        "is_sent_finished",
+        "next_token_hits_stopping_criteria",
+        "early_stopping",
+    ],
+    "_update_model_kwargs_for_generation": ["outputs", "model_kwargs", "is_encoder_decoder", "num_new_tokens"],
 }
 
 
@@ -40,9 +93,9 @@ def parameters(function) -> list[str]:
     return [name for name in inspect.signature(function).parameters if name != "self"]
 
 
-@pytest.mark.parametrize("name", SIGNATURES)
+@pytest.mark.parametrize("name", SIGNATURES | CALLED)
 def test_signatures_of_transformers(name):
-    assert parameters(getattr(GenerationMixin, name)) == SIGNATURES[name]
+    assert parameters(getattr(GenerationMixin, name)) == (SIGNATURES | CALLED)[name]
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
