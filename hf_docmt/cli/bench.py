@@ -18,26 +18,64 @@ if TYPE_CHECKING:
 
 
 class BenchmarkGroup(TyperGroup):
-    """The commands of all registered benchmarks, built when they are asked for: benchmarks import torch."""
+    """The commands of all registered benchmarks beside those declared here."""
 
-    @property
-    def commands(self) -> dict[str, TyperCommand]:  # type: ignore[override]
-        """Every command by its name."""
+    def list_commands(self, ctx: typer.Context) -> list[str]:
+        """The names of all commands."""
+        from hf_docmt.bench.catalogue import benchmark_helps
+
+        return [*benchmark_helps(), *super().list_commands(ctx)]
+
+    def get_command(self, ctx: typer.Context, name: str) -> TyperCommand | None:
+        """The command of this name; that of a benchmark knows its name and help, and its options when it is called."""
+        from hf_docmt.bench.catalogue import benchmark_helps
+
+        helps = benchmark_helps()
+        return BenchmarkCommand(name, help=helps[name]) if name in helps else super().get_command(ctx, name)
+
+
+class BenchmarkCommand(TyperCommand):
+    """The command of a benchmark before it is called: the file of a benchmark, and torch, is imported only then."""
+
+    def make_context(self, *arguments: Any, **extra: Any) -> typer.Context:
+        """The context of the command with its options."""
         from hf_docmt.bench.benchmark import load_benchmarks
 
-        benchmarks: dict[str, list[type[Benchmark]]] = {}
-        for benchmark in load_benchmarks().values():
-            benchmarks.setdefault(benchmark.command, []).append(benchmark)
-        for found in benchmarks.values():
-            found.sort(key=lambda benchmark: not benchmark.default_by)
-        return {name: build_command(name, found) for name, found in benchmarks.items()}
-
-    @commands.setter
-    def commands(self, commands: dict) -> None:
-        """Ignored: click sets the commands that were declared, which are none."""
+        found = [benchmark for benchmark in load_benchmarks().values() if benchmark.command == self.name]
+        found.sort(key=lambda benchmark: not benchmark.default_by)
+        return build_command(self.name, found).make_context(*arguments, **extra)
 
 
 bench_app = typer.Typer(cls=BenchmarkGroup, help="Speed and memory, measured side by side.", no_args_is_help=True)
+
+
+@bench_app.command("all")
+def run_all(
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", help="Report file; it is written anew after every row.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Every benchmark in one report, with the ceilings of the machine: about twenty minutes on two idle cores."""
+    from hf_docmt.bench.all_benchmarks import run_all_benchmarks
+    from hf_docmt.bench.speed_tables import report_text
+    from hf_docmt.files import check_writable_file
+
+    if output is not None:
+        check_writable_file(output)
+    report = run_all_benchmarks(output, on_progress=lambda line: print(line, file=sys.stderr, flush=True))
+    print(json.dumps(report.to_json()) if as_json else report_text(report))
+    if report.failed():
+        raise typer.Exit(1)
+
+
+@bench_app.command("table")
+def print_tables(report: Annotated[str, typer.Argument(help="A file that `docmt bench all` has written.")]) -> None:
+    """Tables in Markdown of what a report of all benchmarks measured."""
+    from hf_docmt.bench.report import BenchReport
+    from hf_docmt.bench.speed_tables import speed_tables
+
+    print(speed_tables(BenchReport.read(report), "markdown"))
 
 
 def build_command(name: str, benchmarks: list[type[Benchmark]]) -> TyperCommand:

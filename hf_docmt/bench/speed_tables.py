@@ -1,0 +1,124 @@
+"""Tables of what a report of all benchmarks measured, for a terminal and in Markdown."""
+
+from statistics import median
+
+from hf_docmt.bench.decode_ceiling import ceiling_share
+from hf_docmt.bench.report import BenchmarkRun, BenchReport
+from hf_docmt.reports.plain_tables import plain_table
+from hf_docmt.reports.tables import align_columns
+
+Cells = list[list[str]]
+NOT_MEASURED = "-"
+
+
+def speed_tables(report: BenchReport, style: str) -> str:
+    """A table for each benchmark that the report has, machine and versions below, in one of the styles of tables."""
+    parts = []
+    for benchmark, (title, make_cells) in TABLES.items():
+        for run in report.runs_of(benchmark):
+            if run.rows:
+                parts += [title.format(**run.setting), plain_table(make_cells(run, report), (), style).rstrip()]
+    return "\n\n".join([*parts, machine_text(report)])
+
+
+def report_text(report: BenchReport) -> str:
+    """The tables, every check beside its target, and what failed, for a terminal."""
+    checks = [("machine", check) for check in (vars(one) for one in report.checks())]
+    checks += [(run.benchmark, check) for run in report.runs for check in run.checks]
+    cells = [
+        [benchmark, check["name"], number(check["value"]), number(check["target"]), "ok" if check["ok"] else "missed"]
+        for benchmark, check in checks
+    ]
+    failed = [f"{run.benchmark}: failed: {run.problem}" for run in report.failed()]
+    table = align_columns([["benchmark", "check", "value", "target", ""], *cells])
+    return "\n\n".join([speed_tables(report, "text"), table, *failed])
+
+
+def decode_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
+    """Every mode and batch size with the ratio of each precision to the peer in fp32, and its share of the ceiling."""
+    ceilings = {name: median(values) for name, values in report.ceilings().items()}
+    cases = dict.fromkeys((row["mode"], row["batch"]) for row in run.rows)
+    precisions = list(dict.fromkeys(row["precision"] for row in run.rows))
+    found = {(row["precision"], row["mode"], row["batch"]): row for row in run.rows}
+    cells = [["", "MarianMT fp32, sentences/s", *precisions, *(f"{one} of ceiling" for one in precisions)]]
+    for mode, batch in cases:
+        rows = [found.get((precision, mode, batch)) for precision in precisions]
+        marian = found[precisions[0], mode, batch]["peer"]
+        ratios = [number(row and row["ours"] / marian) for row in rows]
+        shares = [number(row and ceiling_share(row, run.setting, ceilings)) for row in rows]
+        cells.append([f"{mode}, batch {batch}", number(marian), *ratios, *shares])
+    return cells
+
+
+def ratio_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
+    """Every case with both sides and their ratio."""
+    header = ["", f"ours, {run.rows[0]['unit']}", "peer", "ratio"]
+    return [header, *([row["case"], *(number(row[name]) for name in ("ours", "peer", "ratio"))] for row in run.rows)]
+
+
+def time_cells(run: BenchmarkRun, column: str, unit: str) -> Cells:
+    """Every system with its time over that of its peer, and its memory, at each value of a column."""
+    rows = [row for row in run.rows if row["unit"] == run.rows[0]["unit"] and row[column] is not None]
+    values = list(dict.fromkeys(row[column] for row in rows))
+    found = {(row["name"], row[column]): row for row in rows}
+    cells = [["", *(f"{value} {unit}" for value in values), *(f"MiB, {value}" for value in values)]]
+    for name in dict.fromkeys(row["name"] for row in rows):
+        one = [found.get((name, value), {}) for value in values]
+        times = [number(row.get("ratio") and 1 / row["ratio"]) for row in one]
+        cells.append([name, *times, *(number(row.get("memory_mib")) for row in one)])
+    return cells
+
+
+def length_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
+    """`time_cells` by tokens."""
+    return time_cells(run, "tokens", "tokens")
+
+
+def context_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
+    """`time_cells` by sentences of context."""
+    return time_cells(run, "context", "context sentences")
+
+
+def machine_text(report: BenchReport) -> str:
+    """One paragraph: machine, versions, ceilings."""
+    units = {row["case"]: row["unit"] for run in report.runs_of("ceilings") for row in run.rows}
+    ceilings = [f"{name} {number(median(values))} {units[name]}" for name, values in report.ceilings().items()]
+    steady = min((check.value for check in report.checks()), default=None)
+    setting = report.setting
+    return (
+        f"Measured on {report.started[:10]} on {setting['processor']} ({setting['capability']}), threads: "
+        f"{setting['threads']}, torch {setting['torch']}, transformers {setting['transformers']}, hf-docmt "
+        f"{setting['hf_docmt']}. Ceilings measured between the benchmarks: {', '.join(ceilings)} (products of large "
+        f"matrices, a copy from memory); their lowest values are at least {number(steady)} of the highest."
+    )
+
+
+def number(value: float | None) -> str:
+    """A number with three digits or so; whole above a hundred."""
+    if value is None:
+        return NOT_MEASURED
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+TABLES = {  # benchmark: title, in which names stand for its setting, and the cells
+    "decode": (
+        "Decoding, {source_tokens} to {target_tokens} tokens, vocabulary {vocab_size}: times the sentences/s of "
+        "transformers' MarianMT in fp32 with the same weights, and the share of what the machine can do at most.",
+        decode_cells,
+    ),
+    "train": (
+        "Training on {documents}, windows and sentences: `DocMTTrainer` beside MarianMT in `Seq2SeqTrainer`.",
+        ratio_cells,
+    ),
+    "documents": ("Translating documents with drafts beside without.", ratio_cells),
+    "attention": (
+        "A training step on one document: time over that of `concat` with sdpa, and memory.",
+        length_cells,
+    ),
+    "cost-by-length": ("Translating a document: time over that of its sentences alone, and memory.", length_cells),
+    "cost-by-context": (
+        "Context of each sentence, {work}: time over that of the sentence alone, and memory.",
+        context_cells,
+    ),
+    "contrast": ("Contrastive scoring beside one candidate at a time.", ratio_cells),
+}

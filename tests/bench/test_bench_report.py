@@ -1,0 +1,195 @@
+"""The report of all benchmarks: runs in processes, what an interrupted or failed one leaves, the README's tables."""
+
+import json
+import sys
+from io import StringIO
+
+import pytest
+import torch
+
+from hf_docmt.bench import all_benchmarks, benchmark_process
+from hf_docmt.bench.all_benchmarks import planned_runs, run_all_benchmarks
+from hf_docmt.bench.benchmark import load_benchmarks
+from hf_docmt.bench.benchmark_process import answer_run, run_in_process
+from hf_docmt.bench.ceilings import CeilingsBenchmark
+from hf_docmt.bench.decode_ceiling import ceiling_share
+from hf_docmt.bench.marian import TRANSFORMER_BASE
+from hf_docmt.bench.report import UNFINISHED, BenchmarkRun, BenchReport
+from hf_docmt.bench.speed_tables import report_text, speed_tables
+
+TINY = {"matrix_size": 32, "copied_mib": 1, "repeats": 1}
+SPEEDS = {"fp32": 50.0, "bf16": 100.0, "int8": 200.0, "copy": 20.0}
+
+
+def ceilings_run(factor=1.0):
+    units = {name: "GB/s" if name == "copy" else "GFLOP/s" for name in SPEEDS}
+    rows = [{"case": name, "ours": speed * factor, "unit": units[name]} for name, speed in SPEEDS.items()]
+    return BenchmarkRun(benchmark="ceilings", problem=None, rows=rows)
+
+
+def known_report(*runs):
+    versions = {"processor": "A | B", "capability": "AVX512", "threads": 1, "torch": "2", "transformers": "5"}
+    setting = versions | {"hf_docmt": "0.2.0", "commit": None}
+    return BenchReport(setting=setting, started="2026-01-02T03:04:05+00:00", runs=list(runs))
+
+
+def decode_row(precision, ours, peer):
+    case = {"precision": precision, "mode": "greedy", "batch": 1}
+    return case | {
+        "case": f"{precision} greedy",
+        "ours": ours,
+        "peer": peer,
+        "ratio": ours / peer,
+        "ours_seconds": 0.25,
+    }
+
+
+def test_ceilings():
+    found = CeilingsBenchmark(**TINY).run().to_json()
+    assert [(row["case"], row["unit"]) for row in found["rows"]] == [
+        ("fp32", "GFLOP/s"),
+        ("bf16", "GFLOP/s"),
+        ("int8", "GFLOP/s"),
+        ("copy", "GB/s"),
+    ]
+    assert all(row["ours"] > 0 for row in found["rows"]) and found["rows"][0]["ratio"] == 1
+    with pytest.raises(ValueError, match="matrix_size: expected a whole number of at least 1, got 0"):
+        CeilingsBenchmark(matrix_size=0)
+    with pytest.raises(ValueError, match="device: expected cpu"):
+        CeilingsBenchmark(device="tpu")
+
+
+def test_amounts_of_the_ceilings(monkeypatch):
+    """Two operations for each pair of numbers, and every byte of a copy once read and once written."""
+    monkeypatch.setattr(CeilingsBenchmark, "median_seconds", lambda self, work: work() is None or 0.5)
+    rows = {row.case: row.ours for row in CeilingsBenchmark(matrix_size=100, copied_mib=3).run().rows}
+    assert rows["fp32"] == rows["int8"] == pytest.approx(0.004)
+    assert rows["copy"] == pytest.approx(12 * 2**20 / 1e9)
+
+
+def test_a_run_in_a_process_of_its_own():
+    run = BenchmarkRun(benchmark="ceilings", options=TINY)
+    rows = list(run_in_process(run))
+    assert rows == run.rows and [row["case"] for row in rows] == list(SPEEDS)
+    assert run.problem is None and run.seconds > 0
+    assert run.setting["threads"] == torch.get_num_threads() and run.setting["matrix_size"] == 32
+
+
+def test_the_other_end(monkeypatch):
+    """Options come as JSON has them; what a library prints is not taken for a row."""
+    case = {"benchmark": "ceilings", "options": TINY, "threads": torch.get_num_threads()}
+    monkeypatch.setattr("sys.stdin", StringIO(json.dumps(case)))
+    monkeypatch.setattr(benchmark_process, "load_plugins", lambda: print("a library"))
+    messages = StringIO()
+    answer_run(messages)
+    *rows, result = map(json.loads, messages.getvalue().splitlines())
+    assert [row["row"] for row in rows] == result["rows"] and result["setting"]["repeats"] == 1
+
+
+@pytest.mark.parametrize(
+    "end, problem",
+    [
+        ("raise RuntimeError('out of\\nluck')", "luck"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "its process was ended by SIGKILL"),
+        ("sys.exit(3)", "exit code 3 without a message"),
+    ],
+)
+def test_a_failed_run_keeps_its_rows(monkeypatch, end, problem):
+    row = {"case": "a", "unit": "s", "ours": 1}
+    rows = [row, row | {"ours": 2}]  # of the same case: the later one counts
+    lines = [f"print({json.dumps({'row': row})!r}, flush=True)" for row in rows]
+    program = "\n".join(["import sys", *lines, end])
+    monkeypatch.setattr(benchmark_process, "COMMAND", (sys.executable, "-c", program))
+    run = BenchmarkRun(benchmark="any")
+    assert list(run_in_process(run)) == rows
+    assert run.problem == problem and run.rows == rows[1:]
+
+
+def test_order_of_runs():
+    runs = planned_runs(load_benchmarks())
+    names = [run.benchmark for run in runs]
+    assert names[::2] == ["ceilings"] * (len(names) // 2 + 1)
+    assert {"decode", "train", "attention", "cost-by-length", "cost-by-context", "contrast"} < set(names[1::2])
+
+
+@pytest.fixture
+def two_benchmarks(monkeypatch):
+    """Runs of two benchmarks, of which the first one fails."""
+    runs = [BenchmarkRun(benchmark=name) for name in ("ceilings", "decode", "contrast")]
+    monkeypatch.setattr(all_benchmarks, "planned_runs", lambda benchmarks: runs)
+
+    def run_known(run):
+        row = {"case": "a", "ours": 2.0, "peer": 1.0, "ratio": 2.0, "unit": "items/s"}
+        run.rows = [row]
+        yield row
+        run.problem = "no memory" if run.benchmark == "decode" else None
+
+    monkeypatch.setattr(all_benchmarks, "run_in_process", run_known)
+
+
+def test_a_failure_is_named_and_the_others_go_on(two_benchmarks, tmp_path):
+    lines = []
+    report = run_all_benchmarks(tmp_path / "bench.json", lines.append)
+    assert lines[1:3] == ["decode: a: 2 beside 1 items/s, ratio 2", "decode: failed: no memory"] and len(lines) == 4
+    assert BenchReport.read(tmp_path / "bench.json") == report
+    assert [run.problem for run in report.runs] == [None, "no memory", None] and report.failed() == report.runs[1:2]
+
+
+def test_an_interrupted_report_has_the_rows_until_then(two_benchmarks, tmp_path):
+    def stop_at(line):
+        if line.startswith("contrast"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_all_benchmarks(tmp_path / "bench.json", stop_at)
+    report = BenchReport.read(tmp_path / "bench.json")
+    assert [run.problem for run in report.runs] == [None, "no memory", UNFINISHED]
+    assert len(report.runs[1].rows) == 1
+
+
+def test_steady_and_busy_machines():
+    checks = known_report(ceilings_run(), ceilings_run(0.7), ceilings_run(0.9)).checks()
+    assert [check.value for check in checks] == pytest.approx([0.7] * 4) and not any(check.ok for check in checks)
+    assert all(check.ok for check in known_report(ceilings_run(), ceilings_run(0.9)).checks())
+
+
+def test_share_of_the_ceiling():
+    """Transformer-base: 6 x 4.2 M and 16.4 M weights a step, 18.9 M and 3.1 M for the source."""
+    setting = {"sizes": TRANSFORMER_BASE, "vocab_size": 32000, "source_tokens": 25, "target_tokens": 25}
+    row = {"precision": "fp32", "mode": "greedy", "batch": 1, "ours_seconds": 1.0}
+    source, step = 6 * (4 * 512**2 + 2 * 512 * 2048) + 6 * 2 * 512**2, 6 * (6 * 512**2 + 2 * 512 * 2048) + 32000 * 512
+    read = 25 * step * 4 / 20e9
+    assert ceiling_share(row, setting, SPEEDS) == pytest.approx(2 * source * 25 / 50e9 + read)
+    row |= {"mode": "beam 4", "batch": 64, "ours_seconds": 2.0, "precision": "bf16"}  # products decide
+    products = 2 * (source * 25 * 64 + step * 25 * 256) / 100e9
+    assert ceiling_share(row, setting, SPEEDS) == pytest.approx(products / 2)
+
+
+def test_tables():
+    setting = {"sizes": TRANSFORMER_BASE, "vocab_size": 32000, "source_tokens": 25, "target_tokens": 25}
+    rows = [decode_row("fp32", 6.0, 4.0), decode_row("bf16", 12.0, 8.0)]
+    decode = BenchmarkRun(benchmark="decode", problem=None, rows=rows, setting=setting)
+    scaling = [
+        {"name": name, "tokens": tokens, "ratio": 1 / time, "memory_mib": 10 * time, "unit": "target tokens/s"}
+        for name, time in (("concat sdpa", 1.0), ("lst", 1.25))
+        for tokens in (1024, 2208)
+    ]
+    scaling[-1] |= {"ratio": None, "memory_mib": None}
+    scaling.append({"name": "lst, exponent of time", "tokens": 2208, "ratio": 1.0, "unit": "exponent of time"})
+    attention = BenchmarkRun(benchmark="attention", problem="killed", rows=scaling)
+    report = known_report(ceilings_run(), decode, ceilings_run(1.1), attention)
+    text = speed_tables(report, "markdown")
+    assert "| greedy, batch 1 | 4.00 | 1.50 | 3.00 |" in text  # times the peer in fp32
+    assert "| lst | 1.25 | - | 12.5 | - |" in text and "exponent" not in text
+    assert "fp32 52.5 GFLOP/s" in text and "at least 0.91 of the highest" in text
+    whole = report_text(report)
+    assert "attention: failed: killed" in whole and "copy: lowest over highest" in whole
+
+
+def test_files_that_are_no_report(tmp_path):
+    path = tmp_path / "bench.json"
+    path.write_text('{"rows": []}')
+    with pytest.raises(ValueError, match="bench.json: expected a report of `docmt bench all`, format 1"):
+        BenchReport.read(path)
+    with pytest.raises(ValueError, match="absent.json: the file does not exist"):
+        BenchReport.read(tmp_path / "absent.json")

@@ -1,0 +1,77 @@
+"""`docmt bench`: names and helps without importing benchmarks; the report of all of them, and its tables."""
+
+import json
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from hf_docmt.bench import all_benchmarks
+from hf_docmt.bench.benchmark import load_benchmarks
+from hf_docmt.bench.catalogue import benchmark_helps
+from hf_docmt.bench.report import BenchmarkRun
+from hf_docmt.bench.speed_tables import speed_tables
+
+ROW = {"case": "a case", "ours": 6.0, "peer": 2.0, "ratio": 3.0, "unit": "items/s"}
+
+
+def test_help_of_bench_answers_quickly():
+    """The names of benchmarks are found without importing them, and torch."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([sys.executable, "-m", "hf_docmt", "bench", "--help"], capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0 and all(name in done.stdout for name in ("decode", "cost", "all", "table"))
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1.2  # importing torch takes longer
+
+
+def test_the_catalogue_has_what_is_registered():
+    found: dict[str, list] = {}
+    for benchmark in sorted(load_benchmarks().values(), key=lambda one: not one.default_by):
+        found.setdefault(benchmark.command, []).append(benchmark.help)
+    assert benchmark_helps() == {command: "\n\n".join(helps) for command, helps in found.items()}
+    assert not {"all", "table"} & found.keys()
+
+
+def test_no_such_benchmark(run):
+    code, out, err = run("bench", "decod")
+    assert code != 0 and out == "" and "No such command 'decod'" in err
+
+
+@pytest.fixture
+def one_benchmark(monkeypatch):
+    """A report of one benchmark, which fails if it is told to."""
+    runs = [BenchmarkRun(benchmark="contrast")]
+    problems = [None]
+    monkeypatch.setattr(all_benchmarks, "planned_runs", lambda benchmarks: runs)
+
+    def run_known(run):
+        run.rows = [ROW]
+        yield ROW
+        run.problem = problems[-1]
+
+    monkeypatch.setattr(all_benchmarks, "run_in_process", run_known)
+    return problems
+
+
+def test_all_and_table(run, one_benchmark, tmp_path):
+    code, out, err = run("bench", "all", "--json", "-o", tmp_path / "bench.json")
+    assert code == 0 and err == "contrast: a case: 6 beside 2 items/s, ratio 3\n"
+    found = json.loads(out)
+    assert found == json.loads((tmp_path / "bench.json").read_text()) and found["runs"][0]["rows"] == [ROW]
+    assert {"processor", "threads", "torch", "transformers", "hf_docmt", "commit"} <= found["setting"].keys()
+    code, out, _ = run("bench", "table", tmp_path / "bench.json")
+    assert code == 0 and "| a case | 6.00 | 2.00 | 3.00 |" in out
+    assert out.strip() == speed_tables(all_benchmarks.BenchReport.read(tmp_path / "bench.json"), "markdown")
+
+
+def test_all_says_what_failed(run, one_benchmark):
+    one_benchmark.append("no memory")
+    code, out, err = run("bench", "all")
+    assert code == 1 and "contrast: failed: no memory" in out and "a case" in out
+    assert err.endswith("contrast: failed: no memory\n")
+
+
+def test_where_it_cannot_write(run, one_benchmark):
+    code, out, err = run("bench", "all", "-o", "no/such/folder/bench.json")
+    assert code == 1 and out == "" and "no/such/folder" in err
