@@ -6,8 +6,9 @@ from transformers.masking_utils import create_bidirectional_mask, create_causal_
 from .configuration_lst import LstConfig
 from .cpu_inference import Linear
 from .layers import Attention, DecoderLayer, EncoderLayer
-from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder
+from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
 from .segments import same_sentence, sentence_index
+from .sentence_attention import gathered_sentences, latest_sentence, sentence_attention
 
 
 class LstAttention(Attention):
@@ -30,21 +31,30 @@ class LstAttention(Attention):
         hidden_states: torch.Tensor,
         past_key_values=None,
         attention_mask: torch.Tensor | None = None,
-        sentence_mask: torch.Tensor | None = None,
         output_attentions: bool = False,
         **layer_inputs,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """`hidden_states` (B, T, D) -> (B, T, D), weights over the whole segment.
 
-        `attention_mask` is over the whole segment (None = all that causality lets through), `sentence_mask` within
-        sentences.
+        `attention_mask` is over the whole segment (None = all that causality lets through); `layer_inputs` tell the
+        sentences, see `LstStack`.
         """
-        query, key, value = self.self_projections(hidden_states)
+        new = query, key, value = self.self_projections(hidden_states)
         if past_key_values is not None:
             key, value = past_key_values.self_attention_cache.update(key, value, self.layer_idx)
-        settings = {"output_attentions": output_attentions}
-        whole, weights = self.attend(query, key, value, attention_mask, **settings)  # (B, T, H, Dh)
-        own, _ = self.attend(query, key, value, sentence_mask, **settings)
+        whole, weights = self.attend(query, key, value, attention_mask, output_attentions=output_attentions)
+        dropout = self.dropout if self.training else 0.0
+        if "group_sizes" in layer_inputs:
+            own = sentence_attention(*new, layer_inputs, self.is_causal, dropout)
+        elif "first_key" in layer_inputs:
+            keys = (states[:, :, layer_inputs["first_key"] : layer_inputs["end_key"]] for states in (key, value))
+            own, _ = self.attend(query, *keys, layer_inputs["sentence_mask"])
+        elif "sentence_mask" in layer_inputs:
+            own, _ = self.attend(query, key, value, layer_inputs["sentence_mask"])
+        elif dropout:
+            own, _ = self.attend(query, key, value, attention_mask)
+        else:
+            own = whole
         shape = hidden_states.shape
         return self.out_proj(whole.reshape(shape)) + self.sentence_proj(own.reshape(shape)), weights
 
@@ -65,12 +75,29 @@ class LstDecoderLayer(DecoderLayer):
         self.self_attn = LstAttention(config, config.decoder_attention_heads, layer_idx, is_causal=True)
 
 
-class LstEncoder(Encoder):
+class LstStack(Stack):
+    """What encoder and decoder share: which of three ways the own sentence is attended to, all with the same result.
+
+    Tokens that are read without a cache are gathered by sentence (`gathered_sentences`), unless every row is one
+    sentence; that is what no layer inputs mean. One new token with a cache takes the keys of its sentence
+    (`latest_sentence`). Under compilation and export, whose shapes do not depend on the ids, with other
+    implementations than sdpa, and for several new tokens with a cache, there is a mask over all keys (`sentence_mask`).
+    """
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether the own sentence is told by masks alone."""
+        return self.config._attn_implementation != "sdpa" or torch.compiler.is_compiling()
+
+
+class LstEncoder(LstStack, Encoder):
     layer_class = LstEncoderLayer
 
     def layer_inputs(self, input_ids, positions, attention_mask=None, **kwargs):
-        """`sentence_mask`: which tokens are of one sentence."""
+        """Which tokens are of one sentence, see `LstStack`."""
         index = sentence_index(input_ids, self.config.sep_token_id)  # (B, S)
+        if not self.is_masked:
+            return gathered_sentences(index, attention_mask)
         mask = create_bidirectional_mask(
             config=self.config,
             inputs_embeds=self.empty_states(*input_ids.shape, input_ids.device),
@@ -80,14 +107,18 @@ class LstEncoder(Encoder):
         return {"sentence_mask": mask}
 
 
-class LstDecoder(Decoder):
+class LstDecoder(LstStack, Decoder):
     layer_class = LstDecoderLayer
 
     def layer_inputs(
         self, input_ids, positions, attention_mask=None, past_key_values=None, sentence_index=None, **kwargs
     ):
-        """`sentence_mask`, from the `sentence_index` (B, cached + T) of all keys; every token sees itself."""
+        """The same from the `sentence_index` (B, cached + T) of all keys; every token sees itself."""
         past_length = past_key_values.get_seq_length() if past_key_values is not None else 0
+        if not self.is_masked and not past_length:
+            return gathered_sentences(sentence_index, self.padding_to_mask(attention_mask, past_length))
+        if not self.is_masked and input_ids.shape[1] == 1:
+            return latest_sentence(sentence_index, attention_mask)
         mask = create_causal_mask(
             config=self.config,
             inputs_embeds=self.empty_states(*input_ids.shape, input_ids.device),

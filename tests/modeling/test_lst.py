@@ -11,6 +11,8 @@ from support.tiny_models import EOS, PAD, SEP, build, plain_model
 from torch.nn import functional as F
 
 from hf_docmt.modeling.configuration_lst import LstConfig
+from hf_docmt.modeling.modeling_lst import LstStack
+from hf_docmt.modeling.segments import sentence_index
 
 WINDOW = {"past_context": 2}
 SENTENCES = {  # one row of three sentences in the source, two and a half in the target
@@ -158,6 +160,33 @@ def test_prefixes_of_different_length():
         )
         together = found[0][3 * row : 3 * row + 3, 6 - len(prefix) :]
         assert together[:, : alone.shape[1]].tolist() == alone.tolist()
+
+
+@pytest.mark.parametrize("cached", [0, 1, 4, 9])
+def test_ways_to_the_own_sentence(cached, monkeypatch):
+    """Gathered sentences, keys of the latest one, masks: the same logits, for tokens that are cached and for new ones.
+
+    One row has padding on the left and a hole of it, one padding on the right; new tokens come one by one and together.
+    """
+    model = build("lst", **WINDOW)
+    ids = torch.tensor(
+        [[2, 9, 11, SEP, 12, SEP, 13, 14, SEP, 15, 16, 17], [PAD, PAD, 2, 9, SEP, 9, 9, 12, 8, 7, SEP, 9]]
+    )
+    batch = {"input_ids": torch.where(ids == 2, 20, ids), "attention_mask": (ids != PAD).long()}
+    batch["attention_mask"][0, 10:] = 0
+    seen = batch["attention_mask"].clone()
+    seen[0], seen[1, 5] = 1, 0
+    found = []
+    for masked in (True, False):
+        monkeypatch.setattr(LstStack, "is_masked", masked)
+        parts, cache = [], model.get_decoder().new_cache()
+        borders = [0, cached, *range(cached + 1, 8 + 1), 12] if cached else [0, 12]
+        for start, end in zip(borders, borders[1:]):
+            names = {"decoder_input_ids": ids[:, start:end], "decoder_attention_mask": seen[:, :end]}
+            names["decoder_sentence_index"] = sentence_index(ids[:, :end], SEP)
+            parts.append(model(**batch, **names, past_key_values=cache).logits)
+        found.append(torch.cat(parts, dim=1)[seen.bool()])
+    torch.testing.assert_close(*found, atol=1e-5, rtol=1e-5)
 
 
 def test_cache_without_sentences():
