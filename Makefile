@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 # a process for each core; a test file stays in one of them
 PYTEST = -m pytest --numprocesses auto --dist loadfile
 
-.PHONY: install demo test test-slow test-min check clean
+.PHONY: install demo test test-slow test-gpu test-min check clean
 
 install: $(VENV)/installed
 
@@ -24,6 +24,9 @@ test: install check  ## lint and the fast tests
 
 test-slow: install  ## minutes of training
 	$(BIN)/python -m pytest -m slow
+
+test-gpu: install  ## what a CUDA device matters to, the slow tests of it too; skipped where there is none
+	$(BIN)/python -m pytest --device cuda -m "not network"
 
 test-min:  ## the fast tests on the lowest versions that setup.cfg allows
 	$(PYTHON) -m venv .venv-min

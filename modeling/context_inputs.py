@@ -8,7 +8,10 @@ CONTEXT_INPUTS = ("context_input_ids", "context_attention_mask", "context_offset
 
 
 def joined(config, ids: torch.Tensor, mask: torch.Tensor, offsets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sentences (B, C, L) as one sequence a row in the document's order, `s1 <sep> s2 ... </s>`: (B, N), (B, N)."""
+    """Sentences (B, C, L) as one sequence a row in the document's order, `s1 <sep> s2 ... </s>`: (B, N), (B, N).
+
+    N is the length of the longest; under `torch.compile`, which does not see it, C*L.
+    """
     present = mask.any(dim=2)
     far = torch.iinfo(offsets.dtype).max
     order = offsets.masked_fill(~present, far).sort(dim=1, stable=True).indices[..., None].expand_as(ids)
@@ -18,7 +21,7 @@ def joined(config, ids: torch.Tensor, mask: torch.Tensor, offsets: torch.Tensor)
     last = present & (present.flip(1).cumsum(dim=1).flip(1) == 1)
     ids = ids.masked_fill(ends & ~last[..., None], config.sep_token_id).flatten(1)  # (B, C*L)
     mask = mask.flatten(1)
-    width = max(int(mask.sum(dim=1).max()), 1)
+    width = mask.shape[1] if torch.compiler.is_compiling() else max(int(mask.sum(dim=1).max()), 1)
     front = tokens_first(mask)[:, :width]
     mask = mask.gather(1, front)
     return ids.gather(1, front).masked_fill(~mask, config.pad_token_id), mask

@@ -10,8 +10,9 @@ import torch
 def source_borders(input_ids: torch.Tensor, attention_mask: torch.Tensor | None, sep_token_id: int) -> torch.Tensor:
     """Columns where the sentences of a source begin, and the one behind its last token: ids (B, S) -> (B, N + 1).
 
-    N is the largest number of sentences; in a row that has fewer the others begin behind its last token. A mask (B, S),
-    1 = token, may have padding on either side. Raises `ValueError` for padding between tokens.
+    N is the largest number of sentences (under `torch.compile` the largest possible); in a row that has fewer the
+    others begin behind its last token. A mask (B, S), 1 = token, may have padding on either side. Raises `ValueError`
+    for padding between tokens.
     """
     batch, length = input_ids.shape
     tokens = torch.ones_like(input_ids) if attention_mask is None else attention_mask.long()
@@ -21,7 +22,10 @@ def source_borders(input_ids: torch.Tensor, attention_mask: torch.Tensor | None,
     end = (columns * tokens).amax(dim=1) if length else input_ids.new_zeros(batch)
     is_sep = (input_ids == sep_token_id) & (tokens == 1)
     number = is_sep.cumsum(dim=1)  # of the sentence that begins behind a separator
-    last = int(number.max()) + 1 if number.numel() else 1  # N
+    if torch.compiler.is_compiling():
+        last = length + 1  # N, as if every token could be a separator
+    else:
+        last = int(number.max()) + 1 if number.numel() else 1  # N
     borders = end[:, None].repeat(1, last + 2)  # one column more for what is no separator
     borders[:, 0] = end - tokens.sum(dim=1)
     return borders.scatter(1, number.where(is_sep, last + 1), columns.expand(batch, -1))[:, :-1]

@@ -1,7 +1,6 @@
 """Attention in which every query sees the keys around one position: selected keys, not a mask over all of them."""
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ class Windows:
     """The keys that every query sees: those from `low` to `high`, within `centres` - left and + right.
 
     `centres`, `low`, `high` (B or 1, I) int64, positions of keys from 0; low > high = no key. `keys` is their number J.
+    `known` are those of `allowed`, `offsets` and `blocks` that need not be computed.
     """
 
     centres: torch.Tensor
@@ -26,6 +26,7 @@ class Windows:
     keys: int
     left: int
     right: int
+    known: dict[str, Any] = field(default_factory=dict)
 
     @property
     def width(self) -> int:
@@ -37,21 +38,25 @@ class Windows:
         """Key positions that the queries of one block are centred on: more of them for larger windows."""
         return max(BLOCK, -(-self.width // 32) * 16)
 
-    @cached_property
+    @property
     def allowed(self) -> torch.Tensor:
         """Which query sees which key, (B or 1, 1, I, J) bool."""
+        if "allowed" in self.known:
+            return self.known["allowed"]
         positions = torch.arange(self.keys, device=self.low.device)
         return ((positions >= self.low[..., None]) & (positions <= self.high[..., None]))[:, None]
 
-    @cached_property
+    @property
     def offsets(self) -> torch.Tensor:
         """Position of every key in every query's window, (B or 1, 1, I, J), the nearest one where it is outside."""
+        if "offsets" in self.known:
+            return self.known["offsets"]
         positions = torch.arange(self.keys, device=self.low.device) + self.left
         return (positions - self.centres[..., None]).clamp(0, self.width - 1)[:, None]
 
-    @cached_property
+    @property
     def blocks(self) -> Blocks:
-        return Blocks(self)
+        return self.known["blocks"] if "blocks" in self.known else Blocks(self)
 
     def method(self, is_relative: bool) -> str:
         """How attention to these windows is computed, with or without relative vectors."""
@@ -93,9 +98,9 @@ def windows_of(layer_inputs: dict[str, Any], name: str, keys: int, window: int, 
     windows = Windows(*layer_inputs[name].unbind(), keys, left, left if looks_ahead else 0)
     for part in ("allowed", "offsets"):
         if f"{name}_{part}" in layer_inputs:
-            setattr(windows, part, layer_inputs[f"{name}_{part}"])  # the cached property need not be computed
+            windows.known[part] = layer_inputs[f"{name}_{part}"]
     if f"{name}_slot" in layer_inputs:
-        windows.blocks = Blocks(windows, {part: layer_inputs[f"{name}_{part}"] for part in LAYOUT})
+        windows.known["blocks"] = Blocks(windows, {part: layer_inputs[f"{name}_{part}"] for part in LAYOUT})
     return windows
 
 

@@ -13,6 +13,7 @@ os.environ["COLUMNS"] = "100"  # also where tests run in parallel, which says 80
 
 import pytest
 import torch
+from support import pretended_device
 
 from hf_docmt import cli
 from hf_docmt.modeling import cpu_inference
@@ -20,6 +21,37 @@ from hf_docmt.modeling import cpu_inference
 pytest.register_assert_rewrite("support.battery", "support.scripted_model")
 torch.set_num_threads(1)
 cpu_inference.MIN_ELEMENTS = cpu_inference.MIN_MULTIPLICATIONS = 0  # tiny models of the tests are prepacked, too
+
+
+def pytest_addoption(parser):
+    parser.addoption("--device", default="cpu", help="cuda: only tests that a device matters to, on this one")
+    parser.addoption("--cases", type=int, help="of each architecture only so many configurations")
+
+
+def pytest_collection_modifyitems(config, items):
+    """On another device than the CPU only what is asked for it, which is skipped where there is none."""
+    device = config.getoption("device")
+    if device == "cpu":
+        return
+    unable = pretended_device.UNABLE if device == pretended_device.NAME else ()
+    asked = [item for item in items if "device" in item.fixturenames or item.get_closest_marker("gpu")]
+    chosen = [item for item in asked if item.originalname not in unable]
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = chosen
+    if device == "cuda" and not torch.cuda.is_available():
+        for item in items:
+            item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
+
+
+@pytest.fixture
+def device(request):
+    """Where models of a test are: the CPU, or what `--device` says."""
+    name = request.config.getoption("device")
+    if name != pretended_device.NAME:
+        yield torch.device(name)
+        return
+    with pretended_device.pretended():
+        yield pretended_device.set_up()
 
 
 @pytest.fixture(autouse=True)

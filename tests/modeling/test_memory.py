@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from support.battery import Battery, logits
+from support.battery import Battery, logits, moved
 from support.reference import attention, feed_forward, norm, reference_row, sine_vector, weights_of
 from support.tiny_models import BOD, BOS, EOS, PAD, SEP, build, documents_of, plain_model, random_text, word_tokenizer
 
@@ -59,7 +59,7 @@ class TestMemory(Battery):
         examples = registry.get("memory").examples(documents_of((source, target)), word_tokenizer(), model.config)
         state = {}
         for number in range(4):
-            batch = super().collate(model.config, [examples[number]])
+            batch = moved(super().collate(model.config, [examples[number]]), model.device)
             outputs = model(**batch, **state)
             state = state_of(outputs)
         return outputs.logits[batch["labels"] != -100].detach()

@@ -24,7 +24,7 @@ class SeparatorThird(LogitsProcessor):
 
     def __call__(self, input_ids, scores):
         if input_ids.shape[1] == 3:
-            scores = scores.masked_fill(torch.arange(scores.shape[1]) != SEP, -math.inf)
+            scores = scores.masked_fill(torch.arange(scores.shape[1], device=scores.device) != SEP, -math.inf)
         return scores
 
 
@@ -73,20 +73,25 @@ class Battery:
     def pytest_generate_tests(self, metafunc):
         if "case" in metafunc.fixturenames:
             neutral = metafunc.function.__name__ == "test_reduction"
-            metafunc.parametrize("case", self.neutral_cases if neutral else list(self.cases))
+            cases = self.neutral_cases if neutral else list(self.cases)
+            metafunc.parametrize("case", cases[: metafunc.config.getoption("cases")])
 
     @pytest.fixture
-    def model(self, case):
+    def model(self, case, device):
         built = type(self).__dict__.get("built")
         if built is None:
             built = type(self).built = {}
         if case not in built:
             built[case] = build(self.architecture, **self.cases[case])
-        return copy.deepcopy(built[case])
+        return on_device(copy.deepcopy(built[case]), device)
 
     @pytest.fixture
     def batch(self, model):
-        return self.collate(model.config, self.examples(model.config))
+        return self.batch_of(model, self.examples(model.config))
+
+    def batch_of(self, model, examples: list[dict], context_discount: float = 1.0) -> dict:
+        """On the model's device."""
+        return moved(self.collate(model.config, examples, context_discount), model.device)
 
     def examples(self, config) -> list[dict]:
         """First, third and last of a document of five sentences, and the first of one of two."""
@@ -104,25 +109,28 @@ class Battery:
     # 1. Reduction
 
     def test_reduction(self, model):
-        plain, batch = self.plain_backbone(model)
-        torch.testing.assert_close(logits(model, batch), logits(plain, batch), atol=1e-5, rtol=0)
+        device = model.device
+        plain, batch = self.plain_backbone(on_device(model, "cpu"))
+        found, expected = (logits(on_device(one, device), moved(batch, device)) for one in (model, plain))
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
 
     # 2. Definition
 
     def test_definition(self, model, batch):
-        rows = self.reference(model, batch)
-        for row, expected in enumerate(rows):
-            found = logits(model, batch)[row, : len(expected)]
-            torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
-        labels = [batch["labels"][row, : len(expected)] for row, expected in enumerate(rows)]
+        slow = on_device(copy.deepcopy(model), "cpu")
+        rows = self.reference(slow, moved(batch, "cpu"))
+        found = logits(model, batch).cpu()
+        for row, expected in zip(found, rows):
+            torch.testing.assert_close(row[: len(expected)], expected, atol=1e-5, rtol=1e-5)
+        labels = [labels[: len(row)] for labels, row in zip(batch["labels"].cpu(), rows)]
         loss = F.cross_entropy(torch.cat(rows), torch.cat(labels))
-        parameters = dict(model.named_parameters())
+        parameters = dict(slow.named_parameters())
         expected = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
-        found = torch.autograd.grad(model(**batch).loss, list(parameters.values()), allow_unused=True)
+        found = torch.autograd.grad(model(**batch).loss, list(model.parameters()), allow_unused=True)
         for name, one, other in zip(parameters, found, expected):
             zero = torch.zeros_like(parameters[name])
             torch.testing.assert_close(
-                zero if one is None else one,
+                zero if one is None else one.cpu(),
                 zero if other is None else other,
                 atol=1e-5,
                 rtol=1e-4,
@@ -153,8 +161,8 @@ class Battery:
         example = [example for example in (examples[i] for i in range(len(examples))) if example["index"] <= CURRENT][
             -1
         ]
-        batch = self.collate(model.config, [example], context_discount=0.0)
-        weights = batch.pop("label_weights", torch.ones(batch["labels"].shape))
+        batch = self.batch_of(model, [example], context_discount=0.0)
+        weights = batch.pop("label_weights", torch.ones_like(batch["labels"]))
         return logits(model, batch)[weights == 1]
 
     # 4. Causality, padding, batch
@@ -173,7 +181,7 @@ class Battery:
     def test_row_alone_is_the_row_in_the_batch(self, model, batch):
         together = logits(model, batch)
         for row, example in enumerate(self.examples(model.config)):
-            alone = logits(model, self.collate(model.config, [example]))[0]
+            alone = logits(model, self.batch_of(model, [example]))[0]
             torch.testing.assert_close(together[row, : len(alone)], alone, atol=1e-5, rtol=1e-5)
 
     def test_order_of_rows_does_not_matter(self, model, batch):
@@ -188,11 +196,11 @@ class Battery:
         for row in range(len(found)):
             ids = [model.config.decoder_start_token_id]
             while len(ids) < 7 and ids[-1] != EOS:
-                step = rows_of(inputs, [row]) | {"decoder_input_ids": torch.tensor([ids])}
+                step = rows_of(inputs, [row]) | {"decoder_input_ids": torch.tensor([ids], device=model.device)}
                 scores = logits(model, step)[0, -1]
                 scores[[after for before, after in zip(ids, ids[1:]) if before == ids[-1]]] = -math.inf
                 if len(ids) == 3:
-                    scores[torch.arange(len(scores)) != SEP] = -math.inf
+                    scores[torch.arange(len(scores), device=scores.device) != SEP] = -math.inf
                 ids.append(int(scores.argmax()))
             assert found[row, : len(ids)].tolist() == ids
 
@@ -222,7 +230,7 @@ class Battery:
     def test_generation_of_a_row_alone(self, model, batch):
         together = model.generate(**self.generation_inputs(batch), **BEAMS)
         for row, example in enumerate(self.examples(model.config)):
-            alone = model.generate(**self.generation_inputs(self.collate(model.config, [example])), **BEAMS)
+            alone = model.generate(**self.generation_inputs(self.batch_of(model, [example])), **BEAMS)
             assert together[3 * row : 3 * row + 3, : alone.shape[1]].tolist() == alone.tolist()
 
     # 6. Gradients
@@ -242,7 +250,7 @@ class Battery:
         """The loss of a large batch is the sum of its parts' losses, each given the whole number of tokens."""
         examples = self.examples(model.config)
         count = (batch["labels"] != -100).sum()
-        parts = [self.collate(model.config, examples[:1]), self.collate(model.config, examples[1:])]
+        parts = [self.batch_of(model, examples[:1]), self.batch_of(model, examples[1:])]
         losses = [model(**part, num_items_in_batch=count).loss for part in parts]
         torch.testing.assert_close(sum(losses), model(**batch).loss)
 
@@ -268,11 +276,11 @@ class Battery:
 
     def test_saved_and_loaded(self, model, batch, tmp_path):
         model.save_pretrained(tmp_path)
-        loaded = type(model).from_pretrained(tmp_path)
+        loaded = on_device(type(model).from_pretrained(tmp_path), model.device)
         assert loaded.config.to_diff_dict() == model.config.to_diff_dict()
         assert torch.equal(logits(loaded, batch), logits(model, batch))
         loaded.save_pretrained(tmp_path / "again")
-        again = type(model).from_pretrained(tmp_path / "again")
+        again = on_device(type(model).from_pretrained(tmp_path / "again"), model.device)
         assert torch.equal(logits(again, batch), logits(model, batch))
 
     # 8. Numerics
@@ -288,7 +296,7 @@ class Battery:
 
     def test_bf16_autocast_is_close(self, model, batch):
         exact, expected = logits(model, batch), model(**batch).loss
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast(model.device.type, torch.bfloat16):
             outputs = model(**batch)
         assert outputs.logits.dtype == torch.bfloat16 and outputs.loss.dtype == torch.float32
         assert (outputs.logits - exact).abs().mean() < 0.03 * exact.std()
@@ -310,7 +318,7 @@ class Battery:
         """The same dropout is drawn again when layers are computed a second time."""
         config = copy.deepcopy(model.config)
         config.dropout = 0.1
-        noisy = type(model)(config).train()
+        noisy = on_device(type(model)(config).train(), model.device)
         noisy.load_state_dict(model.state_dict())
         results, calls = [], []
         noisy.model.encoder.layers[0].fc1.register_forward_hook(lambda *_: calls.append(len(results)))
@@ -340,6 +348,16 @@ class Battery:
             assert any(sentence for document in found for sentence in document)
             if strategy is None:
                 assert model.translate_documents(documents, word_tokenizer(), batch_size=1, **short) == found
+
+
+def on_device(model, device):
+    """The model there, with weights that are one where they were one."""
+    model.to(device).tie_weights()
+    return model
+
+
+def moved(batch: dict, device) -> dict:
+    return {name: value.to(device) for name, value in batch.items()}
 
 
 def logits(model, batch: dict) -> torch.Tensor:
@@ -372,7 +390,7 @@ def segment_reach(config) -> dict[str, set[int]]:
 
 def rows_of(batch: dict, index) -> dict:
     """Rows of all tensors of a batch."""
-    return {name: value[index] for name, value in batch.items()}
+    return {name: value[torch.as_tensor(index, device=value.device)] for name, value in batch.items()}
 
 
 def other_word(sentences: list[str], index: int) -> list[str]:

@@ -1,0 +1,80 @@
+"""Training steps of every architecture under `torch.compile`, as one graph; attention by compiled masks (flex)."""
+
+import pytest
+import torch
+from support.battery import gradients, moved, on_device
+from support.tiny_models import build, documents_of, random_text, word_tokenizer
+
+from hf_docmt import registry
+
+FIELDS = {
+    "caching": {"past_context": 2, "shortening": "grouping", "shortening_size": 2},
+    "concat": {"past_context": 2, "segment_encoding": "learned"},
+    "doct": {"selection": "routing"},
+    "lst": {"past_context": 2},
+    "memory": {"memory_size": 3},
+    "multiencoder": {"past_context": 2},
+    "routing": {"past_context": 2},
+    "window": {"past_context": 2, "window": 2},
+}
+FAST = ("concat", "window")
+PARAMETERS = [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in FIELDS]
+
+
+def model_and_batch(architecture: str, device, lengths: tuple[int, ...] = (3, 1, 4)):
+    """One layer a side; the batch has padding."""
+    arch = registry.get(architecture)
+    model = build(architecture, encoder_layers=1, decoder_layers=1, **FIELDS[architecture])
+    documents = documents_of((random_text(list(lengths)), random_text(list(lengths)[::-1])))
+    examples = arch.examples(documents, word_tokenizer(), model.config)
+    chosen = [examples[number] for number in sorted({0, len(examples) - 1})]
+    batch = arch.collator(model.config, word_tokenizer())(chosen)
+    return on_device(model, device).train(), moved(batch, device)
+
+
+def check_step(architecture: str, device, backend: str) -> None:
+    """The loss and gradients of the compiled step are those of the plain one."""
+    model, batch = model_and_batch(architecture, device)
+    expected = (model(**batch).loss.detach(), *gradients(model, batch))
+    model.zero_grad()
+    loss = compiled_loss(model, backend)(**batch)
+    loss.backward()
+    found = (loss.detach(), *(one.grad for one in model.parameters() if one.grad is not None))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+
+
+def compiled_loss(model, backend: str):
+    torch.compiler.reset()
+    return torch.compile(lambda **batch: model(**batch).loss, backend=backend, fullgraph=True)
+
+
+def test_all_architectures_are_here():
+    assert FIELDS.keys() == registry.ARCHITECTURES.keys()
+
+
+@pytest.mark.parametrize("architecture", PARAMETERS)
+def test_one_graph(architecture, device):
+    check_step(architecture, device, "eager")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", FIELDS)
+def test_compiled_step(architecture, device):
+    check_step(architecture, device, "inductor")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ["concat", "multiencoder"])
+def test_flex_attention(architecture, device):
+    """Scores as with sdpa, and the same translations."""
+    model, batch = model_and_batch(architecture, device)
+    model.eval()
+    documents, found = [random_text([2, 3])], []
+    for implementation in ("sdpa", "flex_attention"):
+        model.set_attn_implementation(implementation)
+        with torch.no_grad():
+            loss = model(**batch).loss
+        found.append((loss, model.translate_documents(documents, word_tokenizer(), max_new_tokens=4)))
+    torch.testing.assert_close(found[0][0], found[1][0], atol=1e-4, rtol=1e-4)
+    assert found[0][1] == found[1][1]

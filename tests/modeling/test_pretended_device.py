@@ -1,0 +1,40 @@
+"""No tensor of a forward, a backward or a search is on another device than the model: a device that is pretended."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from hf_docmt import registry
+
+FOLDER = Path(__file__).parent
+
+
+def on_pretended_device(*names: str) -> int:
+    """The number of tests of these names that pass on the device, one configuration of each architecture."""
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--device", "pretended", "--cases", "1"]
+    command += [str(FOLDER), "-k", " or ".join(names)]
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
+    return int(re.search(r"(\d+) passed", done.stdout)[1])
+
+
+def test_forward_and_backward():
+    assert on_pretended_device("test_gradients", "test_devices") >= len(registry.ARCHITECTURES) + 1
+
+
+@pytest.mark.slow
+def test_search_and_strategies():
+    names = ("test_generation_of_a_row_alone", "test_cached_is_uncached", "test_as_many_sentences_out_as_in")
+    assert on_pretended_device(*names) >= len(names) * len(registry.ARCHITECTURES)
+
+
+def test_devices_do_not_meet(device):
+    """What the tests above rely on."""
+    other = "meta" if device.type == "cpu" else "cpu"
+    assert torch.ones(2, device=device).device.type == device.type
+    with pytest.raises(RuntimeError, match="device"):
+        torch.ones(2, device=device) + torch.ones(2, device=other)
