@@ -1,0 +1,98 @@
+"""The report on a GPU: its steps at small sizes on a CPU, and what becomes of steps that fail or take too long."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+from hf_docmt import registry
+
+SCRIPT = Path(__file__).resolve().parents[1] / "examples" / "gpu_report.py"
+ROW = {"case": "greedy, batch 1", "ours": 123.456, "peer": 100.0, "ratio": 1.2345, "unit": "sentences/s"}
+COMMANDS = {
+    "decode": f"print('a line before'); print('{json.dumps({'rows': [ROW], 'checks': []})}')",
+    "train": "import sys; print('{\"case\": \"begun\"}', flush=True); sys.exit('out of memory')",
+    "cost": 'import time; print(\'{"case": "first"}\', flush=True); time.sleep(60)',
+    "attention": 'print(\'{"case": "second", "error": "ValueError: no"}\')',
+}
+
+
+@pytest.fixture
+def script():
+    spec = spec_from_file_location("gpu_report", SCRIPT)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def command_of(name, *_):
+    return [sys.executable, "-S", "-c", COMMANDS[name]] if name in COMMANDS else None
+
+
+def test_a_step_that_fails_does_not_end_the_rest(script, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(script, "command_of", command_of)
+    names = ["train", "battery", "attention", "cost", "decode"]
+    script.main(str(tmp_path), "cpu", True, 0.2, names, "demo_concat4")
+    report = json.loads((tmp_path / "gpu_report.json").read_text())
+    steps = {step["step"]: step for step in report["steps"]}
+    statuses = {name: step["status"] for name, step in steps.items()}
+    assert list(steps) == names and statuses == {
+        "train": "failed",
+        "battery": "left out",
+        "attention": "failed",
+        "cost": "out of time",
+        "decode": "passed",
+    }
+    assert steps["train"]["rows"] == [{"case": "begun"}] and steps["train"]["errors"].strip() == "out of memory"
+    assert steps["cost"]["rows"] == [{"case": "first"}] and steps["cost"]["seconds"] < 7
+    assert steps["decode"]["rows"] == [ROW] and "errors" not in steps["decode"]
+    assert sum(step["seconds"] for step in steps.values()) < 12 and report["machine"]["device"] == "cpu"
+    table = (tmp_path / "gpu_report.md").read_text()
+    assert capsys.readouterr().out == table
+    assert "| | greedy, batch 1 | ours 123.5, peer 100, ratio 1.234, unit sentences/s |" in table
+
+
+@pytest.mark.parametrize(
+    ("minutes", "steps", "message"),
+    [
+        (9, ["decode", "battle"], "steps: unknown battle, expected some of architectures, decode"),
+        (0, ["decode"], "got 0"),
+    ],
+)
+def test_bad_options(script, tmp_path, minutes, steps, message):
+    with pytest.raises(ValueError, match=message):
+        script.main(str(tmp_path / "new"), "cpu", True, minutes, steps, "demo_concat4")
+    assert not (tmp_path / "new").exists()
+
+
+def test_rows_of_the_battery(script):
+    lines = ["tests/a.py::test_x[case one] PASSED  [ 50%]", "tests/a.py::test_y SKIPPED (no)", "tests/b.py::z FAILED"]
+    row = {"case": "tests", "passed": 1, "skipped": 1, "failed": 1, "failures": ["tests/b.py::z"]}
+    assert script.rows_of("battery", [*lines, "=== 1 passed in 3 s"]) == [row]
+
+
+def test_checks_of_architectures(script, monkeypatch, capsys):
+    """On the CPU nothing differs from the CPU; one that fails is a row, too."""
+    known = {name: registry.ARCHITECTURES[name] for name in ("window", "memory")}
+    monkeypatch.setattr(registry, "ARCHITECTURES", known | {"nonsense": registry.Architecture("nonsense")})
+    script.check_architectures("cpu", True, "")
+    rows = {row.pop("case"): row for row in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert rows["nonsense"]["error"].startswith("ModuleNotFoundError: ")
+    for name in known:
+        assert rows[name]["greedy_equal"] and rows[name]["beams_equal"]
+        assert rows[name]["logits_difference"] == rows[name]["updates_difference"] == rows[name]["bf16_difference"] == 0
+
+
+@pytest.mark.slow
+def test_all_steps(tmp_path):
+    command = [sys.executable, str(SCRIPT), "--output", str(tmp_path), "--device", "cpu", "--small", "--minutes", "9"]
+    done = subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
+    report = json.loads((tmp_path / "gpu_report.json").read_text())
+    assert done.returncode == 0, done.stderr
+    for step in report["steps"]:
+        assert step["status"] == "passed" and step["rows"], step
+    assert {row["case"] for row in report["steps"][0]["rows"]} == registry.ARCHITECTURES.keys()
