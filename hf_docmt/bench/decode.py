@@ -16,6 +16,7 @@ from hf_docmt.bench.benchmark import (
     ignore_row,
     option,
 )
+from hf_docmt.bench.ctranslate2_peer import CTranslate2Peer, ctranslate2_peers, ctranslate2_version
 from hf_docmt.bench.marian import COMMON, TRANSFORMER_BASE, build_pair
 from hf_docmt.bench.results import SIDES, BenchResult, Check, SpeedRow
 from hf_docmt.bench.timing import elapsed_seconds, median_seconds
@@ -36,6 +37,7 @@ class DecodeBenchmark(Benchmark):
     `tokens` tokens, because a logit bias keeps the end token from being chosen. Both sides run the library's `generate`
     with the same settings. `equal_tokens` is the share of tokens that are the same on both sides: all of them in fp32,
     while in bf16 rounding decides between near-equal ones. `different_tokens` counts the distinct tokens of ours.
+    Where CTranslate2 is installed, `ctranslate2` has its sentences a second, measured in the same rounds.
     """
 
     name = "decode"
@@ -71,24 +73,32 @@ class DecodeBenchmark(Benchmark):
         for model in models.values():
             diversify_translations(model.eval())
             model.final_logits_bias[:, COMMON["eos_token_id"]] = NEVER
+        further = ctranslate2_peers(models["peer"], self.precisions, self.device, self.tokens)
         for precision in self.precisions:
             for model in models.values():
                 model.to(self.device, PRECISIONS[precision])
             for mode, beams in MODES.items():
                 for size in self.batch_sizes:
                     case = {"precision": precision, "mode": mode, "batch": size}
-                    rows.append(compare(case, models, sources[:size], beams, self.tokens, self.repeats))
+                    peer = further.get(precision)
+                    rows.append(compare(case, models, peer, sources[:size], beams, self.tokens, self.repeats))
                     on_row(rows[-1])
         setting = {"source_tokens": self.tokens, "target_tokens": self.tokens, "vocab_size": self.vocab_size}
         setting |= {"repeats": self.repeats, "seed": self.seed, "sizes": dict(self.sizes)}
-        setting |= {"device": self.device}
+        setting |= {"device": self.device, "ctranslate2": ctranslate2_version() or "not installed"}
         return BenchResult.of(rows, target_checks(rows), **setting)
 
 
 def compare(
-    case: Mapping, models: Mapping[str, PreTrainedModel], input_ids: torch.Tensor, beams: int, tokens: int, repeats: int
+    case: Mapping,
+    models: Mapping[str, PreTrainedModel],
+    further: CTranslate2Peer | None,
+    input_ids: torch.Tensor,
+    beams: int,
+    tokens: int,
+    repeats: int,
 ) -> SpeedRow:
-    """One row: both models translate `input_ids` (B, S)."""
+    """One row: both models, and the further peer if there is one, translate `input_ids` (B, S)."""
     config = GenerationConfig(
         num_beams=beams,
         do_sample=False,
@@ -104,12 +114,20 @@ def compare(
 
         return lambda: elapsed_seconds(generate, input_ids.device)
 
-    seconds = median_seconds({name: side(name) for name in models}, repeats)
+    def generate_further() -> None:
+        outputs["ctranslate2"] = further.generate(input_ids, beams)
+
+    sides = {name: side(name) for name in models}
+    if further is not None:
+        sides["ctranslate2"] = lambda: elapsed_seconds(generate_further)
+    seconds = median_seconds(sides, repeats)
     wrong = {name: tuple(found.shape) for name, found in outputs.items() if found.shape[1] != tokens + 1}
     if wrong:  # the decoder's start token and `tokens` more
         raise RuntimeError(f"expected {tokens + 1} tokens a sentence, got {wrong}")
     tokens_found = {"equal_tokens": (outputs["ours"] == outputs["peer"])[:, 1:].float().mean().item()}
     tokens_found |= {"different_tokens": outputs["ours"][:, 1:].unique().numel()}
+    if further is not None:
+        tokens_found |= {"ctranslate2": len(input_ids) / seconds["ctranslate2"]}
     name = "{precision} {mode} batch {batch}".format(**case)
     return SpeedRow.of(name, "sentences/s", dict.fromkeys(SIDES, len(input_ids)), seconds, **tokens_found, **case)
 

@@ -40,12 +40,15 @@ def decode_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
     cases = dict.fromkeys((row["mode"], row["batch"]) for row in run.rows)
     precisions = list(dict.fromkeys(row["precision"] for row in run.rows))
     found = {(row["precision"], row["mode"], row["batch"]): row for row in run.rows}
-    cells = [["", "MarianMT fp32, sentences/s", *precisions, *(f"{one} of ceiling" for one in precisions)]]
+    further = [one for one in precisions if any("ctranslate2" in row for row in run.rows if row["precision"] == one)]
+    shares = [f"{one} of ceiling" for one in precisions]
+    cells = [["", "MarianMT fp32, sentences/s", *precisions, *(f"CTranslate2 {one}" for one in further), *shares]]
     for mode, batch in cases:
-        rows = [found.get((precision, mode, batch)) for precision in precisions]
+        rows = {one: found.get((one, mode, batch)) for one in precisions}
         marian = found[precisions[0], mode, batch]["peer"]
-        ratios = [number(row and row["ours"] / marian) for row in rows]
-        shares = [number(row and ceiling_share(row, run.setting, ceilings)) for row in rows]
+        ratios = [number(row and row["ours"] / marian) for row in rows.values()]
+        ratios += [number(rows[one] and rows[one]["ctranslate2"] / marian) for one in further]
+        shares = [number(row and ceiling_share(row, run.setting, ceilings)) for row in rows.values()]
         cells.append([f"{mode}, batch {batch}", number(marian), *ratios, *shares])
     return cells
 

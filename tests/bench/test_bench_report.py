@@ -167,7 +167,7 @@ def test_share_of_the_ceiling():
 
 def test_tables():
     setting = {"sizes": TRANSFORMER_BASE, "vocab_size": 32000, "source_tokens": 25, "target_tokens": 25}
-    rows = [decode_row("fp32", 6.0, 4.0), decode_row("bf16", 12.0, 8.0)]
+    rows = [decode_row("fp32", 6.0, 4.0) | {"ctranslate2": 5.0}, decode_row("bf16", 12.0, 8.0)]
     decode = BenchmarkRun(benchmark="decode", problem=None, rows=rows, setting=setting)
     scaling = [
         {"name": name, "tokens": tokens, "ratio": 1 / time, "memory_mib": 10 * time, "unit": "target tokens/s"}
@@ -179,7 +179,7 @@ def test_tables():
     attention = BenchmarkRun(benchmark="attention", problem="killed", rows=scaling)
     report = known_report(ceilings_run(), decode, ceilings_run(1.1), attention)
     text = speed_tables(report, "markdown")
-    assert "| greedy, batch 1 | 4.00 | 1.50 | 3.00 |" in text  # times the peer in fp32
+    assert "| greedy, batch 1 | 4.00 | 1.50 | 3.00 | 1.25 |" in text  # times the peer in fp32
     assert "| lst | 1.25 | - | 12.5 | - |" in text and "exponent" not in text
     assert "fp32 52.5 GFLOP/s" in text and "at least 0.91 of the highest" in text
     whole = report_text(report)

@@ -89,6 +89,35 @@ def test_unequal_tokens_are_seen(monkeypatch):
     assert found["rows"][0]["equal_tokens"] < 1 and not found["checks"][-1]["ok"]
 
 
+def test_a_further_peer(monkeypatch):
+    """A stand-in for CTranslate2 in fp32 takes part in every round."""
+
+    class Peer:
+        def generate(self, input_ids, beams):
+            asked.append((len(input_ids), beams))
+            return torch.zeros(len(input_ids), 5)
+
+    asked = []
+    monkeypatch.setattr(decode, "ctranslate2_peers", lambda model, precisions, device, tokens: {"fp32": Peer()})
+    options = {"batch_sizes": (2,), "tokens": 4, "sizes": TINY, "vocab_size": 50}
+    rows = DecodeBenchmark(repeats=1, **options).run().to_json()["rows"]
+    assert asked == [(2, 1), (2, 1), (2, 4), (2, 4)]
+    assert [row.get("ctranslate2", 0) > 0 for row in rows] == [True, True, False, False]
+
+
+def test_ctranslate2_has_the_same_weights():
+    pytest.importorskip("ctranslate2")
+    found = DecodeBenchmark(repeats=1, batch_sizes=(3,), tokens=6, sizes=TINY, vocab_size=60)
+    models = build_pair(TINY, 60, seed=1)
+    for model in models:
+        diversify_translations(model.eval())
+        model.final_logits_bias[:, decode.COMMON["eos_token_id"]] = decode.NEVER
+    peer = decode.ctranslate2_peers(models[1], ("fp32",), "cpu", found.tokens)["fp32"]
+    sources = decode.random_sources(3, 6, 60, seed=1)
+    ours = models[0].generate(sources, attention_mask=torch.ones_like(sources), max_new_tokens=6, do_sample=False)
+    assert torch.equal(peer.generate(sources, 1), ours)
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
