@@ -59,6 +59,7 @@ def describe(target: str | Path) -> dict[str, Any]:
         "sizes": {name: getattr(config, name) for name in SIZES},
         "mechanism": mechanism_fields(config),
         "tokenizer": tokenizer,
+        **quantization_facts(config),
     }
 
 
@@ -79,6 +80,8 @@ def render(facts: dict[str, Any]) -> str:
         "mechanism": _joined(facts["mechanism"]),
         "tokenizer": f"{tokenizer['kind']}, {tokenizer['size']:,} tokens{addition}",
     }
+    if "quantization" in facts:
+        lines["weights"] = f"of linear layers {facts['quantization']}"
     width = max(map(len, lines))
     return "\n".join(f"{name:<{width}}  {value}" for name, value in lines.items())
 
@@ -96,6 +99,12 @@ def count_parameters(model: PreTrainedModel) -> dict[str, int]:
         counts["total"] += parameter.numel()
         counts[_part(name, backbone)] += parameter.numel()
     return counts
+
+
+def quantization_facts(config: PreTrainedConfig) -> dict[str, str]:
+    """`quantization`: how the weights are quantized (`docmt-int8`); nothing where they are not."""
+    found = getattr(config, "quantization_config", None)
+    return {"quantization": found["quant_method"]} if found else {}
 
 
 def mechanism_fields(config: PreTrainedConfig) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
+from .int8_linear import is_plain_int8, joint_int8_linear
+
 ONEDNN = torch.backends.mkldnn.is_available()
 BF16 = ONEDNN and torch.ops.mkldnn._is_mkldnn_bf16_supported()  # the processor has instructions for it
 PREPACKED_TYPES = (torch.float32, torch.bfloat16) if BF16 else (torch.float32,)
@@ -56,6 +58,8 @@ def joint_linear(layers: Sequence[nn.Module], hidden_states: torch.Tensor) -> li
 
     A layer with hooks, or with an adapter around it, is called by itself.
     """
+    if all(map(is_plain_int8, layers)):
+        return joint_int8_linear(layers, hidden_states)
     prepacked = prepacked_layer(layers, hidden_states) if all(map(is_plain, layers)) else None
     if prepacked is None:
         return [layer(hidden_states) for layer in layers]

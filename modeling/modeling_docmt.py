@@ -35,11 +35,12 @@ from .generation_docmt import DocumentTranslation
 from .initial_weights import init_as_fairseq
 from .layers import Attention, DecoderLayer, EncoderLayer
 from .loss import weighted_cross_entropy
+from .quantization import Quantization
 from .segments import is_right_padded, sinusoid, token_positions
 from .shared_source_generation import SharedSourceGeneration
 
 
-class DocMTPreTrainedModel(PreTrainedModel):
+class DocMTPreTrainedModel(Quantization, PreTrainedModel):
     """Loading, saving and initialisation shared by all models of this family."""
 
     config_class = DocMTConfig

@@ -16,11 +16,12 @@ import torch
 from support import pretended_device
 
 from hf_docmt import cli
-from hf_docmt.modeling import cpu_inference
+from hf_docmt.modeling import cpu_inference, quantization
 
 pytest.register_assert_rewrite("support.battery", "support.scripted_model")
 torch.set_num_threads(1)
 cpu_inference.MIN_ELEMENTS = cpu_inference.MIN_MULTIPLICATIONS = 0  # tiny models of the tests are prepacked, too
+quantization.MIN_ELEMENTS = 0  # and quantized
 
 
 def pytest_addoption(parser):

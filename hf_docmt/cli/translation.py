@@ -64,7 +64,7 @@ def translate(
         str | None, typer.Option(help="cpu, cuda, cuda:1, ...; default: a GPU where there is one.")
     ] = None,
     dtype: Annotated[
-        str | None, typer.Option(help="fp32, bf16 or fp16, to compute in; default: that of the saved weights.")
+        str | None, typer.Option(help="fp32, bf16 or fp16, to compute in, or int8 weights on a CPU; default: as saved.")
     ] = None,
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a model on the Hub.")] = None,
     source_lang: Lang = None,

@@ -1,6 +1,7 @@
 """Device and dtype of a translation job, tried before the work."""
 
 import torch
+from transformers import PreTrainedModel
 
 from hf_docmt.messages import closest_hint
 
@@ -12,6 +13,7 @@ DTYPES = {
     "fp16": torch.float16,
     "float16": torch.float16,
 }
+INT8 = "int8"  # of the weights of linear layers; the others, and what is computed between layers, stay as saved
 TORCH_ERRORS = (RuntimeError, AssertionError, ValueError, NotImplementedError)
 
 
@@ -25,13 +27,27 @@ def check_device(device: str) -> str:
     return device
 
 
+def place_model(model: PreTrainedModel, device: str, dtype: str | None) -> PreTrainedModel:
+    """The model on the device, in a dtype of `DTYPES` or with int8 weights; ValueError as in `checked_dtype`."""
+    model = model.to(device=device, dtype=checked_dtype(dtype, device))
+    if dtype == INT8 and not getattr(model, "is_quantized", False):
+        model.quantize(INT8)
+    return model
+
+
 def checked_dtype(name: str | None, device: str) -> torch.dtype | None:
-    """The dtype of this name, None for None; ValueError for an unknown one and one that the device does not compute."""
-    if name is None:
+    """The dtype of this name, None for None and int8, where the dtype stays that of the saved weights.
+
+    ValueError for an unknown one and one that the device does not compute.
+    """
+    if name == INT8 and torch.device(device).type != "cpu":
+        raise ValueError(f"int8 is for the CPU, got device {device!r}; choose device cpu, or another dtype")
+    if name is None or name == INT8:
         return None
     if name not in DTYPES:
-        hint = closest_hint(name, DTYPES, " (did you mean {!r}?)")
-        raise ValueError(f"unknown dtype {name!r}{hint}; choose one of {', '.join(DTYPES)}")
+        names = [*DTYPES, INT8]
+        hint = closest_hint(name, names, " (did you mean {!r}?)")
+        raise ValueError(f"unknown dtype {name!r}{hint}; choose one of {', '.join(names)}")
     dtype = DTYPES[name]
     try:
         states = torch.ones(2, 8, 8, device=device, dtype=dtype)

@@ -8,7 +8,7 @@ from transformers import PreTrainedConfig
 
 from hf_docmt import registry
 from hf_docmt.translation.corpus import search_settings, translation_rows
-from hf_docmt.translation.devices import checked_dtype
+from hf_docmt.translation.devices import place_model
 from hf_docmt.translation.groups import Group
 
 DOCUMENT_ERRORS = (ValueError, torch.OutOfMemoryError)  # what one document may raise; others end the job
@@ -22,8 +22,8 @@ class TranslationSettings:
     the model's, or else `source`).
     `strategy` (None: the model's own), `batch_size` and `search` are arguments of `model.translate_documents`, `search`
     those that are not named here: num_beams, length_penalty, past_context, repairs, alignment, max_new_tokens,
-    batch_tokens. `dtype` is one of `DTYPES` (None: that of the saved weights), `revision` a branch, tag or commit of a
-    model on the Hub.
+    batch_tokens. `dtype` is one of `DTYPES` or int8 (None: that of the saved weights), `revision` a branch, tag or
+    commit of a model on the Hub.
     """
 
     model: str
@@ -55,7 +55,7 @@ class GroupTranslator:
     def __init__(self, settings: TranslationSettings):
         self.settings = settings
         model, self.tokenizer = registry.load_model(settings.model, settings.revision)
-        self.model = model.to(device=settings.device, dtype=checked_dtype(settings.dtype, settings.device))
+        self.model = place_model(model, settings.device, settings.dtype)
         self.source_lang: str = settings.source_lang or model.config.source_lang or "source"
         self._translate([])  # checks the settings
         strategy = settings.strategy or model.default_strategy()

@@ -82,8 +82,10 @@ class DocMTSystem(ForcedDecoding):
 
     @classmethod
     def load_model(cls, name: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-        """By the registry of architectures."""
+        """By the registry of architectures; int8 is the dtype of the weights of linear layers alone."""
         model, tokenizer = registry.load_model(name)
+        if dtype is torch.int8:
+            return model if getattr(model, "is_quantized", False) else model.quantize("int8"), tokenizer
         return model.to(dtype), tokenizer
 
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:

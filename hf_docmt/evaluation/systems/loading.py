@@ -14,7 +14,7 @@ from hf_docmt.evaluation.systems.system import SYSTEMS, System
 from hf_docmt.files import check_hub_name
 from hf_docmt.messages import closest_hint, first_line
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "int8": torch.int8}
 
 
 def load_system(

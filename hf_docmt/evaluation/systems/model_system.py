@@ -149,6 +149,8 @@ def auto_class(config: dict) -> type | None:
 
 def load_pretrained(auto_class: type, name: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Model, in evaluation mode, and tokenizer of a folder or Hub name. ValueError: they cannot be read."""
+    if dtype is torch.int8:
+        raise ValueError(f"{name}: dtype int8 is for models of this package; choose float32, bfloat16 or float16")
     try:
         model = auto_class.from_pretrained(name, dtype=dtype, trust_remote_code=False)
         check_weights(model, name)

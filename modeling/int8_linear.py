@@ -1,0 +1,202 @@
+"""Linear layers with int8 weights, for inference on a CPU.
+
+    y = s_x s_w (x / s_x) (w / s_w)^T + b, both quotients rounded to integers from -127 to 127
+
+s_w is the largest magnitude in a row of the weights over 127, one number an output channel; s_x is that of a row of the
+input, found anew for every input ("dynamic"). A row of the output depends on its row of the input alone, not on the
+batch. The product is FBGEMM's (`quantized::linear_with_input_q_dq_qweight_dq_output_fp32`), which rounds its input
+inside: one call, and so the fastest in torch for few rows. Where it is missing, and under `torch.compile`,
+`torch._int_mm` and plain operations give the same numbers.
+"""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+LEVELS = 127  # of the weights, on either side of zero
+ENGINE = "fbgemm"
+FBGEMM = ENGINE in torch.backends.quantized.supported_engines and hasattr(torch, "_make_per_channel_quantized_tensor")
+# Levels of the input: without VNNI, FBGEMM adds two products in 16 bits, which 7 bits do not fill
+INPUT_LEVELS = 127 if torch.cpu._is_vnni_supported() else 63
+BLOCK_ELEMENTS = 2**21  # of the output: so much is scaled while it is in the processor's cache
+
+
+class Int8Linear(nn.Module):
+    """A linear layer with weights (D_out, D_in) int8 and their scales (D_out,) float32; bias in the model's type."""
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: torch.dtype | None = None):
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        weight, scale = torch.empty(out_features, in_features, dtype=torch.int8), torch.empty(out_features)
+        self.weight = nn.Parameter(weight, requires_grad=False)
+        self.weight_scale = nn.Parameter(scale.float(), requires_grad=False)
+        bias = nn.Parameter(torch.empty(out_features, dtype=dtype), requires_grad=False) if bias else None
+        self.register_parameter("bias", bias)
+        self._packed: dict[int, PackedLayers] = {}  # number of layers side by side, beginning with this one
+
+    @classmethod
+    def like(cls, layer: nn.Linear) -> "Int8Linear":
+        """A layer of the same sizes, whose weights are still to come."""
+        return cls(layer.in_features, layer.out_features, layer.bias is not None)
+
+    @classmethod
+    def of(cls, layer: nn.Linear) -> "Int8Linear":
+        """The weights of a layer as int8; ValueError for weights that are not finite."""
+        weight = layer.weight.detach().float()  # (D_out, D_in)
+        scale = weight.abs().amax(dim=1) / LEVELS
+        if not scale.isfinite().all():
+            raise ValueError("the weights are not all finite numbers: the file is damaged, or training diverged")
+        scale[scale == 0] = 1
+        with torch.device("meta"):
+            int8 = cls.like(layer)
+        int8.weight = nn.Parameter((weight / scale[:, None]).round().to(torch.int8), requires_grad=False)
+        int8.weight_scale = nn.Parameter(scale, requires_grad=False)
+        if layer.bias is not None:
+            int8.bias = nn.Parameter(layer.bias.detach().clone(), requires_grad=False)
+        return int8.train(layer.training)
+
+    def forward(self, hidden_states: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+        """(..., D_in) -> (..., D_out); `bias` (D_out,) replaces the layer's own. ValueError where gradients flow."""
+        return int8_product((self,), hidden_states, self.bias if bias is None else bias)
+
+    def extra_repr(self) -> str:
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+    def _apply(self, fn, recurse: bool = True) -> "Int8Linear":
+        """As in torch, but the scales stay float32."""
+        scale = self.weight_scale.detach()
+        super()._apply(fn, recurse)
+        if self.weight_scale.dtype is not torch.float32:
+            self.weight_scale = nn.Parameter(scale.to(self.weight_scale.device), requires_grad=False)
+        return self
+
+    def __getstate__(self) -> dict:
+        """Copies and pickles have no packed weights."""
+        return {**self.__dict__, "_packed": {}}
+
+
+@dataclass
+class PackedLayers:
+    """Weights of layers side by side in FBGEMM's own layout, and what they were made of."""
+
+    matrix: torch.ScriptObject
+    weights: list[torch.Tensor]
+    versions: list[int | None]
+    bias: torch.Tensor | None  # (sum of D_out,)
+    out_features: int
+
+    def is_of(self, layers: Sequence[Int8Linear]) -> bool:
+        """Whether the weights of these layers are the ones that were packed."""
+        return all(
+            layer._parameters["weight"] is weight and version(weight) == packed
+            for layer, weight, packed in zip(layers, self.weights, self.versions, strict=True)
+        )
+
+    def product(self, states: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        """(..., D_in) float32 -> (..., D_out), in blocks of rows if that is large."""
+        rows = states.shape[:-1].numel()
+        if rows * self.out_features <= BLOCK_ELEMENTS:
+            return self.scaled_product(states, bias)
+        outputs = states.new_empty(rows, self.out_features)
+        count = max(1, BLOCK_ELEMENTS // self.out_features)
+        for block, output in zip(states.reshape(rows, -1).split(count), outputs.split(count), strict=True):
+            self.scaled_product(block, bias, output)
+        return outputs.view(*states.shape[:-1], self.out_features)
+
+    def scaled_product(
+        self, states: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """(..., D_in) -> (..., D_out): rows are divided by their largest magnitude, multiplied, and scaled back.
+
+        A row of zeros gives 0 / 0, which FBGEMM rounds to some integer; that times 0, the magnitude, is 0.
+        """
+        largest = states.abs().amax(dim=-1, keepdim=True)  # (..., 1)
+        product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
+        outputs = product(states / largest, 1 / INPUT_LEVELS, INPUT_LEVELS + 1, self.matrix)
+        out = outputs if out is None else out
+        return torch.mul(outputs, largest, out=out) if bias is None else torch.addcmul(bias, outputs, largest, out=out)
+
+
+def version(weight: torch.Tensor) -> int | None:
+    """How often torch saw the weight change; None for tensors of inference mode, of which it does not count that."""
+    return None if weight.is_inference() else weight._version
+
+
+def is_plain_int8(module: nn.Module) -> bool:
+    """Whether a module is an `Int8Linear` without hooks that a call would run."""
+    return type(module) is Int8Linear and not (module._forward_hooks or module._forward_pre_hooks)
+
+
+def joint_int8_linear(layers: Sequence[Int8Linear], hidden_states: torch.Tensor) -> list[torch.Tensor]:
+    """Several layers of one input in one product: (..., D_in) -> (..., D_i) each. All or none have a bias."""
+    outputs = int8_product(layers, hidden_states, None, own_bias=True)  # (..., sum of D_i)
+    return list(outputs.split([layer.out_features for layer in layers], dim=-1))
+
+
+def int8_product(
+    layers: Sequence[Int8Linear], hidden_states: torch.Tensor, bias: torch.Tensor | None, own_bias: bool = False
+) -> torch.Tensor:
+    """(..., D_in) -> (..., sum of D_out) of layers side by side, with a bias or with their own ones."""
+    if torch.is_grad_enabled() and hidden_states.requires_grad:
+        raise ValueError(
+            "int8 weights give no gradients: translate and score with this model, and train one that is not quantized."
+        )
+    if hidden_states.dim() == 1:
+        return int8_product(layers, hidden_states[None], bias, own_bias)[0]
+    if torch.compiler.is_compiling() or not FBGEMM:
+        return portable_product(layers, hidden_states, joint_bias(layers) if own_bias else bias)
+    packed = layers[0]._packed.get(len(layers))
+    if packed is None or not packed.is_of(layers):
+        packed = layers[0]._packed[len(layers)] = pack(layers)
+    dtype = hidden_states.dtype
+    outputs = packed.product(hidden_states.float(), packed.bias if own_bias else bias)
+    return outputs if dtype is torch.float32 else outputs.to(dtype)
+
+
+def portable_product(
+    layers: Sequence[Int8Linear], hidden_states: torch.Tensor, bias: torch.Tensor | None
+) -> torch.Tensor:
+    """The same in plain operations."""
+    rows = hidden_states.reshape(-1, hidden_states.shape[-1]).float()  # (rows, D_in)
+    largest = rows.abs().amax(dim=-1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny)  # (rows, 1)
+    integers = (rows / largest * LEVELS).round().to(torch.int8)
+    weight, weight_scale = (
+        torch.cat([getattr(layer, name) for layer in layers]) for name in ("weight", "weight_scale")
+    )
+    outputs = torch._int_mm(integers, weight.T) * (largest / LEVELS) * weight_scale  # (rows, D_out)
+    if bias is not None:
+        outputs = outputs + bias
+    return outputs.to(hidden_states.dtype).view(*hidden_states.shape[:-1], len(weight))
+
+
+def pack(layers: Sequence[Int8Linear]) -> PackedLayers:
+    """The weights of layers side by side in FBGEMM's layout."""
+    weights = [layer.weight for layer in layers]
+    versions = [version(weight) for weight in weights]
+    integers = torch.cat([weight.detach() for weight in weights])  # (sum of D_out, D_in)
+    scale = torch.cat([layer.weight_scale.detach() for layer in layers]).double()
+    with warnings.catch_warnings(), fbgemm_engine():
+        warnings.simplefilter("ignore")  # tensors of type qint8 are to go: then FBGEMM is False, see above
+        matrix = torch._make_per_channel_quantized_tensor(integers, scale, torch.zeros_like(scale).long(), 0)
+        packed = torch.ops.quantized.linear_prepack(matrix, None)
+    return PackedLayers(packed, weights, versions, joint_bias(layers), len(integers))
+
+
+@contextmanager
+def fbgemm_engine() -> Iterator[None]:
+    """Within it, this process packs weights for FBGEMM."""
+    engine = torch.backends.quantized.engine
+    torch.backends.quantized.engine = ENGINE
+    try:
+        yield
+    finally:
+        torch.backends.quantized.engine = engine
+
+
+def joint_bias(layers: Sequence[Int8Linear]) -> torch.Tensor | None:
+    """The biases (D_out,) of layers that all have one, float32, as (sum of D_out,)."""
+    return None if layers[0].bias is None else torch.cat([layer.bias.detach().float() for layer in layers])
