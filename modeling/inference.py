@@ -41,6 +41,8 @@ class WithoutDropout(TorchFunctionMode):
         kwargs = kwargs or {}
         if func in DROPOUTS:
             return args[0] if args else kwargs["input"]
+        if func is torch.native_dropout:
+            return args[0], None  # the mask is for a backward pass
         if func is nn.functional.scaled_dot_product_attention and kwargs.get("dropout_p"):
             kwargs = {**kwargs, "dropout_p": 0.0}
         return func(*args, **kwargs)

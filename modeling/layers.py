@@ -38,6 +38,11 @@ def eager_attention(
     return torch.matmul(kept, value).transpose(1, 2).contiguous(), weights
 
 
+def dropout(states: torch.Tensor, p: float, training: bool) -> torch.Tensor:
+    """As `torch.nn.functional.dropout`, with a mask of bytes for the backward pass, on a CPU, too."""
+    return torch.native_dropout(states, p, True)[0] if training and p else states
+
+
 class Attention(nn.Module):
     """Multi-head attention (Vaswani et al. 2017, section 3.2), self or cross, with a cache while decoding.
 
@@ -176,8 +181,7 @@ class Layer(GradientCheckpointingLayer):
     def feed_forward_block(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """x + W_2 f(W_1 x), (B, T, D)."""
         inner = self.activation_fn(self.fc1(self.normed(hidden_states, self.final_layer_norm)))  # (B, T, F)
-        if self.training:
-            inner = nn.functional.dropout(inner, p=self.activation_dropout)
+        inner = dropout(inner, self.activation_dropout, self.training)
         return self.with_residual(hidden_states, self.fc2(inner), self.final_layer_norm)
 
     def normed(self, hidden_states: torch.Tensor, norm: nn.LayerNorm) -> torch.Tensor:
@@ -186,9 +190,7 @@ class Layer(GradientCheckpointingLayer):
 
     def with_residual(self, hidden_states: torch.Tensor, output: torch.Tensor, norm: nn.LayerNorm) -> torch.Tensor:
         """The states after a sublayer: x + f(norm(x)) with the norm before, norm(x + f(x)) with the norm after."""
-        if self.training:
-            output = nn.functional.dropout(output, p=self.dropout)
-        hidden_states = hidden_states + output
+        hidden_states = hidden_states + dropout(output, self.dropout, self.training)
         return hidden_states if self.normalize_before else norm(hidden_states)
 
 

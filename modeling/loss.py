@@ -29,5 +29,9 @@ def weighted_cross_entropy(
     )  # (B*T,), 0 where ignored
     if label_weights is not None:
         token_loss = token_loss * label_weights.flatten().to(token_loss.dtype)
-    count = (labels != -100).sum() if num_items_in_batch is None else num_items_in_batch
-    return token_loss.sum() / count
+    return token_loss.sum() / target_count(labels, num_items_in_batch)
+
+
+def target_count(labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None) -> torch.Tensor | int:
+    """What the sum of losses is divided by: the target tokens of these labels (B, T), or of the whole large batch."""
+    return (labels != -100).sum() if num_items_in_batch is None else num_items_in_batch

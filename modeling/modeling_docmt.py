@@ -29,12 +29,12 @@ from transformers.utils.generic import can_return_tuple, merge_with_config_defau
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
 from .cache import DecodingCache
+from .chunked_loss import OutputProjection, gives_loss
 from .configuration_docmt import DocMTConfig
-from .cpu_inference import Linear
 from .generation_docmt import DocumentTranslation
 from .initial_weights import init_as_fairseq
-from .layers import Attention, DecoderLayer, EncoderLayer
-from .loss import weighted_cross_entropy
+from .layers import Attention, DecoderLayer, EncoderLayer, dropout
+from .loss import target_count, weighted_cross_entropy
 from .quantization import Quantization
 from .segments import is_right_padded, sinusoid, token_positions
 from .shared_source_generation import SharedSourceGeneration
@@ -130,7 +130,7 @@ class Stack(DocMTPreTrainedModel):
         hidden_states = tokens + encoding.to(tokens.dtype)
         if self.config.layernorm_embedding:
             hidden_states = self.layernorm_embedding(hidden_states)
-        return nn.functional.dropout(hidden_states, p=self.config.dropout, training=self.training)
+        return dropout(hidden_states, self.config.dropout, self.training)
 
     def positions(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None, past_length: int = 0
@@ -470,7 +470,7 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, S
             names = ("lm_head.weight", "model.decoder.embed_tokens.weight", "model.encoder.embed_tokens.weight")
             self._tied_weights_keys = dict.fromkeys(names, "model.shared.weight")
         self.register_buffer("final_logits_bias", torch.zeros(1, config.vocab_size))
-        self.lm_head = Linear(config.d_model, config.vocab_size, bias=False)
+        self.lm_head = OutputProjection(config.d_model, config.vocab_size, bias=False)
         self.lm_head.init_role = "logits"
         self.post_init()
 
@@ -488,16 +488,23 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, S
         use_cache: bool | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
         logits_to_keep: int = 0,
+        skip_logits: bool | None = None,
         **kwargs,
     ) -> Seq2SeqLMOutput:
-        """Logits (B, T, V), and the loss where labels are given.
+        """Logits (B, T, V), and the loss where labels are given; in training mode with labels the loss alone.
 
         `input_ids`, `attention_mask` (B, S); `decoder_input_ids`, `decoder_attention_mask` (B, T), the latter with
         the cached tokens in front; `labels` (B, T), -100 = not scored; `label_weights` (B, T). Masks: 1 = token.
         `encoder_outputs` may hold fewer rows than the decoder's batch, see `Attention`. Without `decoder_input_ids`
         the labels are shifted to the right behind the decoder's start token. Without labels, `logits_to_keep` > 0 gives
         logits of so many last tokens alone; `generate` asks for one, so that a long prompt needs no more.
+
+        With `skip_logits` the output's logits are None, and the loss is computed over chunks of rows, so that logits of
+        all tokens are never in memory. None = in training mode with labels; False = the logits of a training step, too.
+        Raises `ValueError` for `skip_logits` without labels.
         """
+        if skip_logits and labels is None:
+            raise ValueError("skip_logits=True leaves nothing to return without labels: give labels, or leave it out.")
         if labels is not None:
             use_cache = False
             if decoder_input_ids is None:
@@ -514,15 +521,25 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, S
             return_dict=True,
         )
         hidden_states = outputs.last_hidden_state  # (B, T, D)
-        if labels is None:
-            hidden_states = hidden_states[:, -logits_to_keep:]
-        logits = self.lm_head(hidden_states, self.final_logits_bias[0])
         loss = None
-        if labels is not None:
-            smoothing = self.config.label_smoothing if self.training else 0.0
-            loss = weighted_cross_entropy(logits, labels, label_weights, smoothing, num_items_in_batch)
+        if labels is None:
+            logits = self.lm_head(hidden_states[:, -logits_to_keep:], self.final_logits_bias[0])
+        else:
+            skip_logits = self.training if skip_logits is None else skip_logits
+            scored = (labels, label_weights, self.config.label_smoothing if self.training else 0.0)
+            loss, logits = self.loss(hidden_states, *scored, num_items_in_batch, skip_logits)
         states = {name: value for name, value in outputs.items() if name != "last_hidden_state"}
         return self.output_class(loss=loss, logits=logits, **states)
+
+    def loss(self, hidden_states, labels, label_weights, label_smoothing: float, num_items_in_batch, skip_logits: bool):
+        """Of states (B, T, D) the loss, see `weighted_cross_entropy`, and logits (B, T, V), or None to skip them."""
+        bias = self.final_logits_bias[0]
+        if skip_logits and gives_loss(self.lm_head):
+            total = self.lm_head(hidden_states, bias, labels, label_weights, label_smoothing)
+            return total / target_count(labels, num_items_in_batch), None
+        logits = self.lm_head(hidden_states, bias)
+        loss = weighted_cross_entropy(logits, labels, label_weights, label_smoothing, num_items_in_batch)
+        return loss, None if skip_logits else logits
 
     def logits_at(self, positions: torch.Tensor, **inputs) -> torch.Tensor:
         """Logits (N, V) of N target positions alone, true in (B, T) bool; `inputs` as in `forward`, without labels."""
@@ -561,7 +578,7 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, S
 
     def set_output_embeddings(self, value: nn.Linear) -> None:
         """Take over the weights; the layer stays one that can add a bias."""
-        self.lm_head = Linear(value.in_features, value.out_features, bias=False, device="meta")
+        self.lm_head = OutputProjection(value.in_features, value.out_features, bias=False, device="meta")
         self.lm_head.weight = value.weight
 
     def resize_token_embeddings(self, new_num_tokens=None, pad_to_multiple_of=None, mean_resizing=True) -> nn.Embedding:

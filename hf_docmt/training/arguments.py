@@ -78,6 +78,8 @@ def training_arguments(recipe: Recipe) -> DocMTTrainingArguments:
         weight_decay=training.weight_decay,
         max_grad_norm=training.clip or 0.0,
         bf16=training.bf16,
+        gradient_checkpointing=training.gradient_checkpointing,
+        gradient_checkpointing_kwargs={"use_reentrant": False},
         eval_strategy=interval,
         eval_steps=training.eval_steps,
         save_strategy=interval,

@@ -106,6 +106,7 @@ class TrainingRecipe:
     average: int = 4  # checkpoints after the best one that are averaged with it
     stream: StreamRecipe | None = None  # of architectures that carry a state; null = the defaults
     bf16: bool = False
+    gradient_checkpointing: bool = False  # less memory, more time: states inside layers are computed twice
     workers: int = 0  # processes that load data
     log_steps: int = 100
     report_to: Literal["none", "tensorboard", "trackio"] = "none"

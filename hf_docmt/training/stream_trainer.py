@@ -94,7 +94,7 @@ class StreamTrainer(DocMTTrainer):
     def summed_loss(self, batch: dict) -> float:
         total = 0.0
         for sentence in split_steps(batch):
-            outputs = self.model(**sentence, **self.eval_memory, num_items_in_batch=1)
+            outputs = self.model(**sentence, **self.eval_memory, num_items_in_batch=1, skip_logits=True)
             total += outputs.loss.item()
             self.eval_memory = memory_after(outputs)
         return total

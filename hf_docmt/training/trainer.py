@@ -154,7 +154,7 @@ class DocMTTrainer(DurableTrainer):
         """The loss of a batch, summed over its target tokens; with `args.stop_on` `undiscounted` all have weight 1."""
         if self.args.stop_on == "undiscounted":
             batch = {name: tensor for name, tensor in batch.items() if name != "label_weights"}
-        return self.model(**batch, num_items_in_batch=1).loss.item()
+        return self.model(**batch, num_items_in_batch=1, skip_logits=True).loss.item()
 
 
 class EpochSampler:

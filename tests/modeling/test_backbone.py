@@ -16,6 +16,7 @@ from transformers import (
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
+from hf_docmt.modeling.layers import dropout
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 
 TOKENS = {"pad_token_id": PAD, "bos_token_id": 2, "eos_token_id": EOS, "decoder_start_token_id": 2}
@@ -332,3 +333,16 @@ def test_initial_values_of_fairseq(init, tied):
 def test_bad_configuration(fields, message):
     with pytest.raises(ValueError, match=message):
         DocMTConfig(**MARIAN | fields)
+
+
+def test_dropout_is_that_of_torch_with_a_mask_of_bytes():
+    states, saved = torch.randn(3, 40, requires_grad=True), []
+    results = []
+    for drop in (dropout, torch.nn.functional.dropout):
+        torch.manual_seed(1)
+        with torch.autograd.graph.saved_tensors_hooks(lambda x: saved.append(x.dtype) or x, lambda x: x):
+            dropped = drop(states, 0.3, True)
+        results.append((dropped, torch.autograd.grad(dropped.sin().sum(), states)[0]))
+    assert all(map(torch.equal, *results)) and 0 < (results[0][0] == 0).sum() < 120
+    assert saved == [torch.bool, torch.float32]
+    assert dropout(states, 0.3, False) is states and dropout(states, 0.0, True) is states

@@ -90,7 +90,7 @@ def window_batch(model, context_discount):
 def test_context_discount(model, discount):
     """CD times the loss of the context plus the loss of the current sentence, which follows the last separator."""
     batch = window_batch(model, discount)
-    outputs = model.train()(**batch)
+    outputs = model.train()(**batch, skip_logits=False)
     model.eval()
     total, tokens = 0.0, 0
     for logits, labels in zip(outputs.logits, batch["labels"]):

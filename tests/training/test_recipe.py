@@ -54,6 +54,7 @@ def test_overrides(mapping):
         ("training.max_steps=1.5", "training.max_steps: expected a whole number, got 1.5"),
         ("training.max_steps=true", r"training.max_steps: expected a whole number, got True \(bool\)"),
         ("training.bf16=1", "training.bf16: expected true or false, got 1"),
+        ("training.gradient_checkpointing=all", "training.gradient_checkpointing: expected true or false, got 'all'"),
         ("training.learning_rate=fast", "training.learning_rate: expected a number, got 'fast'"),
         ("training.adam_betas=[0.9]", "training.adam_betas: expected a list of 2"),
         ("training.adam_betas=[0.9, x]", r"training.adam_betas\[1\]: expected a number, got 'x'"),
@@ -131,6 +132,9 @@ def test_training_arguments(mapping):
     assert arguments.label_smoothing_factor == 0, "the model's own loss smooths"
     assert Path(arguments.output_dir) == Path(recipe.output_dir) / "checkpoints"
     by_epoch = training_arguments(parse_recipe(mapping, ["training.eval_steps=null"]))
+    assert not arguments.gradient_checkpointing
+    recipe = parse_recipe(mapping, ["training.gradient_checkpointing=true"])
+    assert training_arguments(recipe).gradient_checkpointing
     assert by_epoch.eval_strategy == by_epoch.save_strategy == "epoch"
 
 

@@ -225,6 +225,19 @@ def test_output_and_bf16(data, tmp_path, capfd):
     assert json.loads(Path(tmp_path / "half" / "checkpoint-8" / "config.json").read_text())["use_cache"] is True
 
 
+def test_gradient_checkpointing(data, tmp_path):
+    """Layers are computed twice, with the same dropout, and the course is the same."""
+    courses, calls = [], []
+    for checkpointing in (False, True):
+        trainer = make_trainer(data, tmp_path / str(checkpointing), gradient_checkpointing=checkpointing)
+        layer = trainer.model.model.encoder.layers[0]
+        layer.fc1.register_forward_hook(lambda module, *_: calls.append(len(courses)) if module.training else None)
+        trainer.train()
+        courses.append([loss for _, loss in losses(trainer)])
+    assert calls.count(1) == 2 * calls.count(0) > 0
+    assert courses[1] == pytest.approx(courses[0], rel=1e-4)
+
+
 def test_averaging(data, tmp_path):
     assert steps_to_average([10, 20, 30, 40], best=20, following=1) == [20, 30]
     assert steps_to_average([10, 20, 30], best=30, following=4) == [30]

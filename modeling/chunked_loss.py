@@ -1,0 +1,142 @@
+"""Cross-entropy of states and output embeddings, a chunk of rows at a time: the logits are never held all at once."""
+
+import torch
+from torch import nn
+from torch.autograd import Function
+
+from .cpu_inference import Linear
+
+CHUNK = 2**20  # fewest logits in a chunk; a chunk has at least as many rows as states have dimensions
+CACHED = 2**20  # logits whose softmax is computed at a time, on a CPU: they stay in its cache
+
+
+class OutputProjection(Linear):
+    """States to logits, or with labels to their summed cross-entropy without all logits in memory."""
+
+    def forward(
+        self,
+        hidden_states: torch.Tensor,
+        bias: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        label_weights: torch.Tensor | None = None,
+        label_smoothing: float = 0.0,
+    ) -> torch.Tensor:
+        """(..., D) -> (..., V); with `labels` (...), and weights of the same shape or None, the sum of losses, ()."""
+        if labels is None:
+            return super().forward(hidden_states, bias)
+        states, labels = hidden_states.flatten(0, -2), labels.flatten()  # (N, D), (N,)
+        weights = None if label_weights is None else label_weights.flatten().float()
+        scored = labels != -100
+        if torch.compiler.is_compiling():  # as many rows whatever the labels
+            weights = scored.float() if weights is None else weights * scored
+            labels = labels.clamp(min=0)
+        elif not bool(scored.all()):
+            states, labels = states[scored], labels[scored]
+            weights = None if weights is None else weights[scored]
+        weight = self.weight if torch.is_grad_enabled() else self.weight.detach()
+        states = states if torch.is_grad_enabled() else states.detach()
+        return ChunkedCrossEntropy.apply(states, weight, bias, labels, weights, label_smoothing)
+
+
+def gives_loss(module: nn.Module) -> bool:
+    """Whether an output projection can compute the loss: no adapter is around it, and no hook waits for its logits.
+
+    The hooks of a subclass (FSDP makes one of each module that it shards by itself) are those of its own parameters.
+    """
+    hooked = type(module) is OutputProjection and (module._forward_hooks or module._backward_hooks)
+    return isinstance(module, OutputProjection) and not hooked
+
+
+class ChunkedCrossEntropy(Function):
+    """The sum of weighted, label-smoothed losses, with its gradients computed along with it.
+
+    As the gradient of a sum is known up to a factor, every chunk of logits (n, V) is turned in place into its gradient
+    and multiplied at once: nothing is computed twice. What is kept are the gradients of states (N, D) and of the weight
+    (V, D), or, where one chunk is all there is, that of its logits. The products are in autocast's type, all sums and
+    the softmax in fp32.
+    """
+
+    @staticmethod
+    def forward(ctx, states, weight, bias, labels, label_weights, label_smoothing):
+        """(N, D), (V, D), (V,) or None, (N,), (N,) or None -> (); labels have no -100."""
+        device = states.device.type
+        kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else states.dtype
+        ctx.types = states.dtype, weight.dtype
+        need_states, need_weight = ctx.needs_input_grad[:2]
+        if ctx.needs_input_grad[2]:
+            raise ValueError("the bias of the output projection is not trained: set requires_grad to False for it.")
+        with torch.autocast(device, enabled=False):
+            states, matrix = states.to(kind), weight.to(kind)
+            bias = None if bias is None else bias.to(kind)
+            rows = max(states.shape[1], CHUNK // len(weight))
+            ctx.one = len(states) <= rows
+            total = torch.zeros((), dtype=torch.float, device=states.device)
+            states_grad = torch.empty_like(states) if need_states and not ctx.one else None
+            weight_grad = torch.zeros_like(weight, dtype=torch.float) if need_weight and not ctx.one else None
+            for start in range(0, max(len(states), 1), rows):
+                chunk = slice(start, start + rows)
+                part = None if label_weights is None else label_weights[chunk]
+                logits = nn.functional.linear(states[chunk], matrix, bias)  # (n, V)
+                total += summed_losses(logits, labels[chunk], part, label_smoothing, need_states or need_weight)
+                if states_grad is not None:
+                    states_grad[chunk] = logits @ matrix
+                if weight_grad is not None:
+                    add_product(weight_grad, logits.t(), states[chunk])
+        if ctx.one:
+            ctx.save_for_backward(logits, states, matrix)
+        else:
+            ctx.save_for_backward(states_grad, weight_grad)
+        return total
+
+    @staticmethod
+    def backward(ctx, gradient):
+        """A factor () -> the gradients of states (N, D) and weight (V, D); RuntimeError for second derivatives."""
+        if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # create_graph=True
+            raise RuntimeError("the loss in chunks has no second derivatives: call the model with skip_logits=False.")
+        states_type, weight_type = ctx.types
+        need_states, need_weight = ctx.needs_input_grad[:2]
+        if ctx.one:
+            logits, states, matrix = ctx.saved_tensors
+            states_grad = logits @ matrix if need_states else None
+            weight_grad = logits.t() @ states if need_weight else None
+        else:
+            states_grad, weight_grad = ctx.saved_tensors
+        if need_states:
+            states_grad = states_grad.to(states_type) * gradient.to(states_type)
+        if need_weight:
+            weight_grad = (weight_grad * gradient).to(weight_type)
+        return states_grad, weight_grad, None, None, None, None
+
+
+def summed_losses(logits, labels, label_weights, label_smoothing: float, to_gradient: bool) -> torch.Tensor:
+    """The sum of the losses, (), of logits (n, V), labels (n,), and weights (n,) or None.
+
+    With `to_gradient` the logits become their own gradient, weight * (softmax - target).
+    """
+    total = torch.zeros((), dtype=torch.float, device=logits.device)
+    vocabulary = logits.shape[1]
+    rows = max(1, CACHED // vocabulary) if logits.device.type == "cpu" else len(logits)
+    for start in range(0, len(logits), rows):
+        part = slice(start, start + rows)
+        label = labels[part, None]  # (n, 1)
+        logs = nn.functional.log_softmax(logits[part], dim=1, dtype=torch.float)  # (n, V)
+        losses = -(1 - label_smoothing) * logs.gather(1, label)
+        if label_smoothing:
+            losses -= label_smoothing * logs.mean(dim=1, keepdim=True)
+        factor = None if label_weights is None else label_weights[part, None]  # (n, 1)
+        total += losses.sum() if factor is None else (losses * factor).sum()
+        if to_gradient:
+            gradient = logs.exp_()
+            if label_smoothing:
+                gradient -= label_smoothing / vocabulary
+            gradient.scatter_add_(1, label, torch.full_like(losses, label_smoothing - 1))
+            logits[part] = gradient if factor is None else gradient.mul_(factor)
+    return total
+
+
+def add_product(total: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> None:
+    """Add left @ right to the fp32 `total`, whatever the type of both."""
+    if left.dtype == total.dtype:
+        total.addmm_(left, right)
+    else:
+        total += left @ right
