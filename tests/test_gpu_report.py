@@ -12,9 +12,10 @@ import pytest
 from hf_docmt import registry
 
 SCRIPT = Path(__file__).resolve().parents[1] / "examples" / "gpu_report.py"
+STEPS = SCRIPT.with_name("gpu_report_steps.py")
 ROW = {"case": "greedy, batch 1", "ours": 123.456, "peer": 100.0, "ratio": 1.2345, "unit": "sentences/s"}
 COMMANDS = {
-    "decode": f"print('a line before'); print('{json.dumps({'rows': [ROW], 'checks': []})}')",
+    "decode": f"print('a line before'); print('{json.dumps(ROW)}')",
     "train": "import sys; print('{\"case\": \"begun\"}', flush=True); sys.exit('out of memory')",
     "cost": 'import time; print(\'{"case": "first"}\', flush=True); time.sleep(60)',
     "attention": 'print(\'{"case": "second", "error": "ValueError: no"}\')',
@@ -23,7 +24,11 @@ COMMANDS = {
 
 @pytest.fixture
 def script():
-    spec = spec_from_file_location("gpu_report", SCRIPT)
+    return module_of(SCRIPT)
+
+
+def module_of(path):
+    spec = spec_from_file_location(path.stem, path)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -75,16 +80,20 @@ def test_rows_of_the_battery(script):
     assert script.rows_of("battery", [*lines, "=== 1 passed in 3 s"]) == [row]
 
 
-def test_checks_of_architectures(script, monkeypatch, capsys):
+def test_checks_of_architectures(monkeypatch, capsys):
     """On the CPU nothing differs from the CPU; one that fails is a row, too."""
-    known = {name: registry.ARCHITECTURES[name] for name in ("window", "memory")}
-    monkeypatch.setattr(registry, "ARCHITECTURES", known | {"nonsense": registry.Architecture("nonsense")})
-    script.check_architectures("cpu", True, "")
-    rows = {row.pop("case"): row for row in map(json.loads, capsys.readouterr().out.splitlines())}
-    assert rows["nonsense"]["error"].startswith("ModuleNotFoundError: ")
-    for name in known:
-        assert rows[name]["greedy_equal"] and rows[name]["beams_equal"]
-        assert rows[name]["logits_difference"] == rows[name]["updates_difference"] == rows[name]["bf16_difference"] == 0
+    steps = module_of(STEPS)
+    known = {"window": registry.get("window"), "nonsense": registry.Architecture("nonsense")}
+    with monkeypatch.context() as patch:
+        patch.setattr(registry, "ARCHITECTURES", known)
+        steps.main("architectures", "cpu", True, "")
+    row, failed = map(json.loads, capsys.readouterr().out.splitlines())
+    assert failed["case"] == "nonsense" and failed["error"].startswith("ModuleNotFoundError: ")
+    assert row["case"] == "window" and row["greedy_equal"] and row["beams_equal"]
+    assert row["logits_difference"] == row["updates_difference"] == row["bf16_difference"] == 0
+    steps.main("decode", "cpu", True, "")
+    rows = list(map(json.loads, capsys.readouterr().out.splitlines()))
+    assert rows[0].keys() >= {"case", "ours", "peer", "ratio"} and rows[-1]["case"].startswith("target of ")
 
 
 @pytest.mark.slow

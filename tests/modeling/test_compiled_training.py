@@ -17,7 +17,7 @@ FIELDS = {
     "routing": {"past_context": 2},
     "window": {"past_context": 2, "window": 2},
 }
-FAST = ("concat", "window")
+FAST = ("window",)
 PARAMETERS = [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in FIELDS]
 
 
