@@ -46,7 +46,7 @@ class DataBenchmark(Benchmark):
 
     name = "data"
     help = "Time to the first update, memory and tokens per second of training on so many sentence pairs."
-    report_options = ({"pairs": 100_000, "memory_pairs": 10_000, "updates": 50, "repeats": 1},)
+    report_options = ({"pairs": 20_000, "memory_pairs": 5_000, "updates": 20, "repeats": 1},)
 
     pairs: int = option(5_000_000, "Sentence pairs of the large corpus.")
     memory_pairs: int = option(50_000, "Sentence pairs of the corpus that is trained on both ways.")

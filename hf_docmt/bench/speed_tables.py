@@ -1,7 +1,10 @@
 """Tables of what a report of all benchmarks measured, for a terminal and in Markdown."""
 
+from collections.abc import Mapping, Sequence
 from statistics import median
+from typing import Any
 
+from hf_docmt.bench.ceilings import COPY
 from hf_docmt.bench.decode_ceiling import ceiling_share
 from hf_docmt.bench.report import BenchmarkRun, BenchReport
 from hf_docmt.reports.plain_tables import plain_table
@@ -9,16 +12,28 @@ from hf_docmt.reports.tables import align_columns
 
 Cells = list[list[str]]
 NOT_MEASURED = "-"
+MAIN = ("decode", "train", "documents", "attention", "cost-by-length")  # benchmarks of the README
 
 
-def speed_tables(report: BenchReport, style: str) -> str:
-    """A table for each benchmark that the report has, machine and versions below, in one of the styles of tables."""
+def speed_tables(report: BenchReport, style: str, benchmarks: Sequence[str] = MAIN) -> str:
+    """A table for each of these benchmarks that the report has, machine and versions below; `style`: one of STYLES."""
     parts = []
-    for benchmark, (title, make_cells) in TABLES.items():
+    for benchmark in benchmarks:
+        title, make_cells = TABLES[benchmark]
         for run in report.runs_of(benchmark):
             if run.rows:
-                parts += [title.format(**run.setting), plain_table(make_cells(run, report), (), style).rstrip()]
+                parts += [
+                    title.format_map(Setting(run.setting)),
+                    plain_table(make_cells(run, report), (), style).rstrip(),
+                ]
     return "\n\n".join([*parts, machine_text(report)])
+
+
+class Setting(dict):
+    """The setting of a run, in which what is missing, as where it was not finished, has a name."""
+
+    def __missing__(self, name: str) -> str:
+        return f"({name})"
 
 
 def report_text(report: BenchReport) -> str:
@@ -31,12 +46,17 @@ def report_text(report: BenchReport) -> str:
     ]
     failed = [f"{run.benchmark}: failed: {run.problem}" for run in report.failed()]
     table = align_columns([["benchmark", "check", "value", "target", ""], *cells])
-    return "\n\n".join([speed_tables(report, "text"), table, *failed])
+    return "\n\n".join([speed_tables(report, "text", list(TABLES)), table, *failed])
 
 
 def decode_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
     """Every mode and batch size with the ratio of each precision to the peer in fp32, and its share of the ceiling."""
     ceilings = {name: median(values) for name, values in report.ceilings().items()}
+
+    def share_reached(row: Mapping[str, Any]) -> float | None:
+        known = run.setting and row["precision"] in ceilings and COPY in ceilings  # nothing that they need has failed
+        return ceiling_share(row, run.setting, ceilings) if known else None
+
     cases = dict.fromkeys((row["mode"], row["batch"]) for row in run.rows)
     precisions = list(dict.fromkeys(row["precision"] for row in run.rows))
     found = {(row["precision"], row["mode"], row["batch"]): row for row in run.rows}
@@ -48,21 +68,21 @@ def decode_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
         marian = found[precisions[0], mode, batch]["peer"]
         ratios = [number(row and row["ours"] / marian) for row in rows.values()]
         ratios += [number(rows[one] and rows[one]["ctranslate2"] / marian) for one in further]
-        shares = [number(row and ceiling_share(row, run.setting, ceilings)) for row in rows.values()]
+        shares = [number(row and share_reached(row)) for row in rows.values()]
         cells.append([f"{mode}, batch {batch}", number(marian), *ratios, *shares])
     return cells
 
 
 def ratio_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
-    """Every case with both sides and their ratio."""
-    header = ["", f"ours, {run.rows[0]['unit']}", "peer", "ratio"]
-    return [header, *([row["case"], *(number(row[name]) for name in ("ours", "peer", "ratio"))] for row in run.rows)]
+    """Every case with both sides and their ratio; where drafts were used, with the share of tokens they gave."""
+    columns = ["ours", "peer", "ratio", *(["accepted"] if "accepted" in run.rows[0] else [])]
+    cells = [[row["case"], row["unit"], *(number(row[name]) for name in columns)] for row in run.rows]
+    return [["", "unit", *columns], *cells]
 
 
-def time_cells(run: BenchmarkRun, column: str, unit: str) -> Cells:
-    """Every system with its time over that of its peer, and its memory, at each value of a column."""
-    rows = [row for row in run.rows if row["unit"] == run.rows[0]["unit"] and row[column] is not None]
-    values = list(dict.fromkeys(row[column] for row in rows))
+def time_cells(run: BenchmarkRun, column: str, values: Sequence[int], unit: str) -> Cells:
+    """Every system with its time over that of its peer, and its memory, at each of these values of a column."""
+    rows = [row for row in run.rows if row["unit"] == run.rows[0]["unit"] and row[column] in values]
     found = {(row["name"], row[column]): row for row in rows}
     cells = [["", *(f"{value} {unit}" for value in values), *(f"MiB, {value}" for value in values)]]
     for name in dict.fromkeys(row["name"] for row in rows):
@@ -74,12 +94,12 @@ def time_cells(run: BenchmarkRun, column: str, unit: str) -> Cells:
 
 def length_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
     """`time_cells` by tokens."""
-    return time_cells(run, "tokens", "tokens")
+    return time_cells(run, "tokens", run.options.get("lengths") or run.setting["lengths"], "tokens")
 
 
 def context_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
     """`time_cells` by sentences of context."""
-    return time_cells(run, "context", "context sentences")
+    return time_cells(run, "context", run.options.get("contexts") or run.setting["contexts"], "context sentences")
 
 
 def machine_text(report: BenchReport) -> str:
@@ -110,18 +130,25 @@ TABLES = {  # benchmark: title, in which names stand for its setting, and the ce
         decode_cells,
     ),
     "train": (
-        "Training on {documents}, windows and sentences: `DocMTTrainer` beside MarianMT in `Seq2SeqTrainer`.",
+        "Training: `DocMTTrainer` beside transformers' MarianMT in `Seq2SeqTrainer`, the same examples and sizes.",
         ratio_cells,
     ),
-    "documents": ("Translating documents with drafts beside without.", ratio_cells),
+    "documents": (
+        "Documents, greedy, strategies side by side (ours : peer), and the share of tokens taken from drafts.",
+        ratio_cells,
+    ),
     "attention": (
-        "A training step on one document: time over that of `concat` with sdpa, and memory.",
+        "A training step on one document by its length: time over that of `concat` with sdpa, and memory.",
         length_cells,
     ),
-    "cost-by-length": ("Translating a document: time over that of its sentences alone, and memory.", length_cells),
+    "cost-by-length": (
+        "Translating a document by its length: time over that of sentences alone, and memory.",
+        length_cells,
+    ),
     "cost-by-context": (
         "Context of each sentence, {work}: time over that of the sentence alone, and memory.",
         context_cells,
     ),
     "contrast": ("Contrastive scoring beside one candidate at a time.", ratio_cells),
+    "data": ("Starts of training from files beside documents in memory.", ratio_cells),
 }

@@ -176,11 +176,14 @@ def test_tables():
     ]
     scaling[-1] |= {"ratio": None, "memory_mib": None}
     scaling.append({"name": "lst, exponent of time", "tokens": 2208, "ratio": 1.0, "unit": "exponent of time"})
-    attention = BenchmarkRun(benchmark="attention", problem="killed", rows=scaling)
-    report = known_report(ceilings_run(), decode, ceilings_run(1.1), attention)
+    attention = BenchmarkRun(benchmark="attention", options={"lengths": [1024, 2208]}, problem="killed", rows=scaling)
+    drafts = {"case": "sliding", "unit": "sentences/s", "ours": 9.0, "peer": 3.0, "ratio": 3.0, "accepted": 0.5}
+    documents = BenchmarkRun(benchmark="documents", problem=None, rows=[drafts])
+    report = known_report(ceilings_run(), decode, ceilings_run(1.1), attention, documents)
     text = speed_tables(report, "markdown")
     assert "| greedy, batch 1 | 4.00 | 1.50 | 3.00 | 1.25 |" in text  # times the peer in fp32
     assert "| lst | 1.25 | - | 12.5 | - |" in text and "exponent" not in text
+    assert "| sliding | sentences/s | 9.00 | 3.00 | 3.00 | 0.50 |" in text
     assert "fp32 52.5 GFLOP/s" in text and "at least 0.91 of the highest" in text
     whole = report_text(report)
     assert "attention: failed: killed" in whole and "copy: lowest over highest" in whole

@@ -41,7 +41,7 @@ def test_no_such_benchmark(run):
 @pytest.fixture
 def one_benchmark(monkeypatch):
     """A report of one benchmark, which fails if it is told to."""
-    runs = [BenchmarkRun(benchmark="contrast")]
+    runs = [BenchmarkRun(benchmark="train")]
     problems = [None]
     monkeypatch.setattr(all_benchmarks, "planned_runs", lambda benchmarks: runs)
 
@@ -56,20 +56,20 @@ def one_benchmark(monkeypatch):
 
 def test_all_and_table(run, one_benchmark, tmp_path):
     code, out, err = run("bench", "all", "--json", "-o", tmp_path / "bench.json")
-    assert code == 0 and err == "contrast: a case: 6 beside 2 items/s, ratio 3\n"
+    assert code == 0 and err == "train: a case: 6 beside 2 items/s, ratio 3\n"
     found = json.loads(out)
     assert found == json.loads((tmp_path / "bench.json").read_text()) and found["runs"][0]["rows"] == [ROW]
     assert {"processor", "threads", "torch", "transformers", "hf_docmt", "commit"} <= found["setting"].keys()
     code, out, _ = run("bench", "table", tmp_path / "bench.json")
-    assert code == 0 and "| a case | 6.00 | 2.00 | 3.00 |" in out
+    assert code == 0 and "| a case | items/s | 6.00 | 2.00 | 3.00 |" in out
     assert out.strip() == speed_tables(all_benchmarks.BenchReport.read(tmp_path / "bench.json"), "markdown")
 
 
 def test_all_says_what_failed(run, one_benchmark):
     one_benchmark.append("no memory")
     code, out, err = run("bench", "all")
-    assert code == 1 and "contrast: failed: no memory" in out and "a case" in out
-    assert err.endswith("contrast: failed: no memory\n")
+    assert code == 1 and "train: failed: no memory" in out and "a case" in out
+    assert err.endswith("train: failed: no memory\n")
 
 
 def test_where_it_cannot_write(run, one_benchmark):
