@@ -7,7 +7,7 @@ from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
 from .context_inputs import CONTEXT_INPUTS
-from .cpu_inference import Linear
+from .cpu_inference import Linear, is_plain
 from .layers import Attention, DecoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel
 
@@ -26,7 +26,7 @@ class ContextAttention(nn.Module):
         super().__init__()
         self.is_parallel = config.integration == "parallel"
         self.normalize_before, self.dropout = config.normalize_before, config.dropout
-        self.attn = Attention(config, num_heads, layer_idx, source_name="context")
+        self.attn = VectorAttention(config, num_heads, layer_idx, source_name="context")
         self.layer_norm = nn.LayerNorm(config.d_model)
         if config.context_gate:
             self.gate = Linear(config.d_model, 1)
@@ -36,7 +36,7 @@ class ContextAttention(nn.Module):
         hidden_states: torch.Tensor,  # h (B, T, D)
         context_states: torch.Tensor | None = None,  # (B or fewer, N, D)
         context_mask: torch.Tensor | None = None,
-        context_present: torch.Tensor | None = None,  # (B or fewer,) bool, rows that have any context
+        context_absent: torch.Tensor | None = None,  # (B, 1, 1) bool, rows that have no context
         past_key_values=None,
     ) -> torch.Tensor:
         """(B, T, D) -> (B, T, D)."""
@@ -44,9 +44,7 @@ class ContextAttention(nn.Module):
         if context_states is None:
             found = torch.zeros_like(states)
         else:
-            found = self.attn(states, context_states, past_key_values, context_mask)[0]
-            rows = context_present.repeat_interleave(found.shape[0] // context_present.shape[0])  # (B,)
-            found = torch.where(rows[:, None, None], found, torch.zeros_like(found))
+            found = self.attn(states, context_states, past_key_values, context_mask)[0].masked_fill(context_absent, 0)
         if self.is_parallel:
             found = nn.functional.dropout(found, self.dropout, self.training)
             return self.gated(found if self.normalize_before else self.layer_norm(hidden_states + found))
@@ -56,6 +54,41 @@ class ContextAttention(nn.Module):
     def gated(self, states: torch.Tensor) -> torch.Tensor:
         """lambda x, lambda = sigmoid(FFN(x)) (Maka et al. 2024, equation 5), where there is a gate."""
         return torch.sigmoid(self.gate(states)) * states if hasattr(self, "gate") else states
+
+
+class VectorAttention(Attention):
+    """Attention to vectors that while decoding stay as they are: no layer keeps keys and values of its own.
+
+    A query meets W_k instead of the keys, (W_k^T q) c = q (W_k c), and W_v what was read, W_v (sum p c) = sum p (W_v c);
+    the bias of the keys is the same for all of them, and left out. In memory are the N vectors that all layers share,
+    not 2 N for each of them. Where the projections are wrapped or quantised their keys and values are kept in the cache.
+    """
+
+    def heads_output(
+        self, hidden_states, key_value_states=None, past_key_values=None, attention_mask=None, output_attentions=False
+    ):
+        inputs = (hidden_states, key_value_states, past_key_values, attention_mask, output_attentions)
+        flash = "flash" in self.config._attn_implementation  # its heads are small
+        if past_key_values is None or flash or not self.projects_late(key_value_states):
+            return super().heads_output(*inputs)
+        to_key, to_value = (  # (H, Dh, D)
+            layer.weight.unflatten(0, (-1, self.head_dim)) for layer in (self.k_proj, self.v_proj)
+        )
+        query = self.source_queries(hidden_states, key_value_states)  # (S, H, T, Dh)
+        query = torch.einsum("shtd,hdn->shtn", query, to_key)  # (S, H, T, D)
+        vectors = key_value_states[:, None]  # (S, 1, N, D), one head
+        mask = None if attention_mask is None else attention_mask[:, :, :1]  # (S, 1, 1, N), the same for all queries
+        read, weights = self.attend(query.flatten(1, 2)[:, None], vectors, vectors, mask)  # (S, H*T, 1, D)
+        read = read.view(query.shape)  # (S, H, T, D)
+        output = torch.einsum("shtn,hdn->sthd", read, to_value) + self.v_proj.bias.view(-1, self.head_dim)
+        return output, None if weights is None else weights.view(*query.shape[:3], -1)  # (S, H, T, N)
+
+    def projects_late(self, vectors: torch.Tensor) -> bool:
+        """Whether the weights of the projections may be used without calling these."""
+        return all(
+            is_plain(layer) and (layer.weight.dtype, layer.weight.device) == (vectors.dtype, vectors.device)
+            for layer in (self.k_proj, self.v_proj)
+        )
 
 
 class ContextDecoderLayer(DecoderLayer):
@@ -75,11 +108,11 @@ class ContextDecoderLayer(DecoderLayer):
         past_key_values=None,
         context_states: torch.Tensor | None = None,
         context_mask: torch.Tensor | None = None,
-        context_present: torch.Tensor | None = None,
+        context_absent: torch.Tensor | None = None,
         **layer_inputs,
     ):
         source = (encoder_hidden_states, encoder_attention_mask)
-        context = (context_states, context_mask, context_present, past_key_values)
+        context = (context_states, context_mask, context_absent, past_key_values)
         after_source = super().cross_attention_block(hidden_states, *source, past_key_values, **layer_inputs)
         if self.integration == "sequential":
             return self.context(after_source, *context)
@@ -119,13 +152,14 @@ class ContextDecoder(Decoder):
         )
 
     def layer_inputs(self, input_ids, positions, context_states=None, context_mask=None, **kwargs):
-        """The context vectors, their mask as attention takes it, and which rows have any."""
+        """The context vectors, their mask as attention takes it, and which rows have none."""
         if self.config.integration == "concatenate" or context_states is None:
             return {}
-        present = context_mask.any(dim=1)
-        seen = context_mask | ~present[:, None]  # a softmax needs a key; what it finds there is left out
+        absent = ~context_mask.any(dim=1)  # of sources
+        seen = context_mask | absent[:, None]  # a softmax needs a key; what it finds there is left out
         mask = self.source_mask_of(context_states, seen, input_ids.shape)
-        return {"context_states": context_states, "context_mask": mask, "context_present": present}
+        absent = absent.repeat_interleave(len(input_ids) // len(absent))[:, None, None]  # (B, 1, 1)
+        return {"context_states": context_states, "context_mask": mask, "context_absent": absent}
 
 
 @dataclass

@@ -27,15 +27,27 @@ def joined(config, ids: torch.Tensor, mask: torch.Tensor, offsets: torch.Tensor)
     return ids.gather(1, front).masked_fill(~mask, config.pad_token_id), mask
 
 
-def sentences_to_read(mask: torch.Tensor) -> torch.Tensor:
-    """Which sentences of (B, C, L) go through layers, (B, C): those that are there, or where none is the first of all.
+def sentences_to_read(mask: torch.Tensor) -> torch.Tensor | None:
+    """Which sentences of (B, C, L) go through layers, numbers (P,) in (B*C): those that are there; None = all.
 
-    So the same parameters take part in every step, as training with several processes needs it.
+    Where none is there it is the first of all, so that the same parameters take part in every step, as training with
+    several processes needs it. In compilation all are read: what is there does not change shapes.
     """
-    present = mask.any(dim=2)
-    if not present.any():
-        present[:1, :1] = True
-    return present
+    if torch.compiler.is_compiling():
+        return None
+    present = mask.any(dim=2).flatten()
+    rows = present.nonzero()[:, 0]
+    if len(rows) == len(present):
+        return None
+    return rows if len(rows) else rows.new_zeros(1)
+
+
+def in_place(states: torch.Tensor, rows: torch.Tensor | None, shape: tuple[int, int]) -> torch.Tensor:
+    """What was read of the sentences `rows`, (P, ...), at their places in (B, C, ...), zeros for the others."""
+    if rows is not None:
+        empty = states.new_zeros(shape[0] * shape[1], *states.shape[1:])
+        states = empty.index_copy(0, rows, states)
+    return states.unflatten(0, shape)
 
 
 def check_context(
@@ -112,10 +124,8 @@ def by_offset(config, input_ids, ids, mask, offsets, is_target) -> tuple[torch.T
         return sorted_ids, torch.zeros_like(sorted_ids, dtype=torch.bool)
     check_context(config, input_ids, ids, mask, offsets, is_target)
     mask = mask.bool()
-    rows, given = mask.any(dim=2).nonzero(as_tuple=True)
-    offset = offsets[rows, given]
-    column = offset + config.past_context - (offset > 0).long()
-    shape = (ids.shape[0], columns, ids.shape[2])
-    sorted_ids, sorted_mask = ids.new_full(shape, config.pad_token_id), mask.new_zeros(shape)
-    sorted_ids[rows, column], sorted_mask[rows, column] = ids[rows, given], mask[rows, given]
-    return sorted_ids, sorted_mask
+    known = torch.tensor(config.known_offsets, device=offsets.device)  # (columns,)
+    found = (offsets[:, None] == known[:, None]) & mask.any(dim=2)[:, None]  # (B, columns, C)
+    given = found.int().argmax(dim=2)[..., None].expand(-1, -1, ids.shape[2])  # (B, columns, L)
+    mask = mask.gather(1, given) & found.any(dim=2)[..., None]
+    return ids.gather(1, given).masked_fill(~mask, config.pad_token_id), mask

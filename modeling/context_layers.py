@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from .context_inputs import sentences_to_read
+from .context_inputs import in_place, sentences_to_read
 from .layers import EncoderLayer
 
 
@@ -39,11 +39,11 @@ class ContextLayers:
 
         `ids`, `mask` (B, C, L), a column for every offset, see `by_offset`; `is_next` (C,).
         """
-        present = sentences_to_read(mask)  # (B, C), P of them true
-        present_mask = mask[present] | ~mask[present].any(dim=1, keepdim=True)  # (P, L); a softmax needs a key
-        outputs = []
-        for states in self.read_context(ids[present], present_mask, is_next.expand_as(present)[present]):
-            output = states.new_zeros(*ids.shape, states.shape[2])
-            output[present] = states
-            outputs.append(output)
-        return outputs, mask
+        rows = sentences_to_read(mask)
+        roles = is_next.expand(ids.shape[:2])  # (B, C)
+        given = [inputs.flatten(0, 1) for inputs in (ids, mask, roles)]  # (B*C, ...)
+        if rows is not None:
+            given = [inputs[rows] for inputs in given]  # (P, ...)
+        ids, read_mask, is_next = given
+        read_mask = read_mask | ~read_mask.any(dim=1, keepdim=True)  # a softmax needs a key
+        return [in_place(states, rows, mask.shape[:2]) for states in self.read_context(ids, read_mask, is_next)], mask

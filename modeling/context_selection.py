@@ -22,7 +22,8 @@ class SelectedAttention(nn.Module):
 
     def __init__(self, config, num_heads: int, layer_idx: int | None = None, selects: bool = True):
         super().__init__()
-        self.attn = Attention(config, num_heads, layer_idx, source_name="context")
+        attention = AttentionToSentences if selects else Attention
+        self.attn = attention(config, num_heads, layer_idx, source_name="context")
         self.past = config.past_context
         if selects:
             self.selection = Selection(config)
@@ -40,20 +41,16 @@ class SelectedAttention(nn.Module):
         past_key_values=None,
     ) -> torch.Tensor:
         """What the words read, (B, T, D). A sentence that is not there gives nothing; the others keep their share."""
-        sources, sentences = context_present.shape
-        beams = states.shape[0] // sources
+        sources = context_present.shape[0]
         words = states.view(sources, -1, states.shape[2])  # (S, beams*T, D)
-        found = self.attn(
-            words.repeat_interleave(sentences, dim=0),  # (S*C, beams*T, D)
-            self.keys(context_states, past_key_values).flatten(0, 1),  # (S*C, L, D)
-            past_key_values,
-            context_mask,
-        )[0].unflatten(0, (sources, sentences))  # (S, C, beams*T, D)
-        found = torch.where(context_present[:, :, None, None], found, torch.zeros_like(found))
-        if not hasattr(self, "selection"):
-            return found[:, 0].reshape(states.shape)
-        shares = self.selection(states).view(sources, beams * states.shape[1], sentences)
-        return torch.einsum("sctd,stc->std", found, shares.to(found.dtype)).reshape(states.shape)
+        keys = self.keys(context_states, past_key_values).flatten(0, 1)  # (S*C, L, D)
+        inputs = (words, keys, past_key_values, context_mask)
+        if hasattr(self, "selection"):
+            shares = self.selection(states).view(sources, words.shape[1], -1)  # (S, beams*T, C)
+            found, _ = self.attn(*inputs, shares=shares.masked_fill(~context_present[:, None], 0))
+        else:
+            found = self.attn(*inputs)[0].masked_fill(~context_present[:, :, None], 0)  # C = 1
+        return found.view(states.shape)
 
     def keys(self, context_states: torch.Tensor, past_key_values=None) -> torch.Tensor:
         """c_{-1} W_{-1} and c_{+1} W_{+1}, (S, C, L, D); as they are where keys are cached or nothing is selected."""
@@ -64,6 +61,34 @@ class SelectedAttention(nn.Module):
         if context_states.shape[1] > self.past:
             projected.append(self.future_proj(context_states[:, self.past :]))
         return torch.cat(projected, dim=1)
+
+
+class AttentionToSentences(Attention):
+    """Attention of words to each of some sentences, summed with shares.
+
+    Queries are projected once for all sentences, and what is read once after the sum.
+    """
+
+    def forward(
+        self,
+        hidden_states: torch.Tensor,  # (S, T, D)
+        key_value_states: torch.Tensor,  # (S*C, L, D)
+        past_key_values=None,
+        attention_mask: torch.Tensor | None = None,
+        shares: torch.Tensor | None = None,  # (S, T, C)
+    ) -> tuple[torch.Tensor, None]:
+        """The sum over sentences of share * Attention(x, sentence), (S, T, D); no weights are returned."""
+        heads, _ = self.heads_output(hidden_states, key_value_states, past_key_values, attention_mask)
+        found = heads.flatten(2).unflatten(0, (len(shares), -1))  # (S, C, T, D)
+        total = shares.sum(dim=2, keepdim=True)  # (S, T, 1)
+        mean = shares / total.clamp(min=torch.finfo(total.dtype).tiny)  # the output's bias is weighed by the total
+        found = (found * mean.transpose(1, 2)[..., None].to(found.dtype)).sum(dim=1)  # (S, T, D)
+        return self.out_proj(found) * total.to(found.dtype), None
+
+    def source_queries(self, hidden_states: torch.Tensor, key_value_states: torch.Tensor) -> torch.Tensor:
+        """The words of a source for each of its sentences: (S, T, D) -> (S*C, H, T, Dh)."""
+        query = self.heads(self.q_proj(hidden_states))  # (S, H, T, Dh)
+        return query.repeat_interleave(len(key_value_states) // len(query), dim=0)
 
 
 class Selection(nn.Module):

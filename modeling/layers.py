@@ -87,6 +87,15 @@ class Attention(nn.Module):
 
         Weights are (B, H, T, S) with `eager` attention, else None. `layer_inputs` are for subclasses.
         """
+        output, weights = self.heads_output(
+            hidden_states, key_value_states, past_key_values, attention_mask, output_attentions
+        )
+        return self.out_proj(output.reshape(hidden_states.shape)), weights  # from (B, T, H, Dh)
+
+    def heads_output(
+        self, hidden_states, key_value_states=None, past_key_values=None, attention_mask=None, output_attentions=False
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """What the heads read, before the output projection, (B, T, H, Dh), and weights; arguments as of `forward`."""
         if key_value_states is None:
             query, key, value = self.self_projections(hidden_states)
             if past_key_values is not None:
@@ -98,8 +107,7 @@ class Attention(nn.Module):
         if key_value_states is not None and "flash" in implementation and attention_mask is not None:
             implementation = "sdpa"  # flash would take the mask of the keys for one of the queries, too
             attention_mask = attention_mask[:, None, None, :].bool()  # (B, 1, 1, S)
-        output, weights = self.attend(query, key, value, attention_mask, implementation, output_attentions)
-        return self.out_proj(output.reshape(hidden_states.shape)), weights  # from (B, T, H, Dh)
+        return self.attend(query, key, value, attention_mask, implementation, output_attentions)
 
     def attend(self, query, key, value, attention_mask, implementation: str | None = None, output_attentions=False):
         """Queries (B, H, T, Dh), keys and values (B, H, S, Dh) -> (B, T, H, Dh), and weights (B, H, T, S) or None."""

@@ -8,7 +8,7 @@ from torch import nn
 from .configuration_caching import CachingConfig
 from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel
 from .context_cache import SharedEncoderTranslator
-from .context_inputs import check_context, completed, sentences_to_read
+from .context_inputs import check_context, completed, in_place, sentences_to_read
 from .context_weights import move_rows
 from .modeling_docmt import Encoder
 from .segments import is_right_padded
@@ -57,17 +57,16 @@ class CachingEncoder(Encoder):
 
     def context_vectors(self, ids: torch.Tensor, mask: torch.Tensor, offsets: torch.Tensor):
         """Ids and mask (B, C, L) of context sentences, each encoded and shortened -> (B, C, K, D), (B, C, K)."""
-        config, present = self.config, sentences_to_read(mask)  # (B, C)
-        there = mask.any(dim=2, keepdim=True)
-        mask = mask | ~there  # a sentence that is not there is read only if all are so, and not kept
+        config, shape = self.config, mask.shape[:2]
+        there = mask.any(dim=2, keepdim=True)  # (B, C, 1)
+        rows = sentences_to_read(mask)
+        given = [inputs.flatten(0, 1) for inputs in (ids, mask | ~there)]  # (B*C, L); a softmax needs a key
+        if rows is not None:
+            given = [inputs[rows] for inputs in given]  # (P, L)
         with contextlib.nullcontext() if config.encoder_gradient else torch.no_grad():
-            states = self.encode(ids[present], mask[present])
-        shortened, seen = self.shorten(states, mask[present])  # (P, K, D), (P, K), P sentences that are there
-        vectors = shortened.new_zeros(*present.shape, *shortened.shape[1:])
-        vectors[present] = shortened
-        kept = seen.new_zeros(*present.shape, seen.shape[1])
-        kept[present] = seen
-        kept = kept & there
+            states = self.encode(*given)
+        shortened, seen = self.shorten(states, given[1])  # (P, K, D), (P, K)
+        vectors, kept = in_place(shortened, rows, shape), in_place(seen, rows, shape) & there
         if config.shortening_gradient is not None:
             near = offsets.abs() <= config.shortening_gradient
             vectors = torch.where(near[..., None, None], vectors, vectors.detach())
