@@ -59,9 +59,9 @@ class ContextAttention(nn.Module):
 class VectorAttention(Attention):
     """Attention to vectors that while decoding stay as they are: no layer keeps keys and values of its own.
 
-    A query meets W_k instead of the keys, (W_k^T q) c = q (W_k c), and W_v what was read, W_v (sum p c) = sum p (W_v c);
+    A query meets W_k instead of the keys, (W_k^T q) c = q (W_k c), and W_v what was read, W_v (sum p c) = sum p W_v c;
     the bias of the keys is the same for all of them, and left out. In memory are the N vectors that all layers share,
-    not 2 N for each of them. Where the projections are wrapped or quantised their keys and values are kept in the cache.
+    not 2 N for each of them. Where the projections are wrapped or quantised the cache has their keys and values.
     """
 
     def heads_output(

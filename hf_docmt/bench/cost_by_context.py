@@ -19,6 +19,8 @@ from hf_docmt.bench.marian import TRANSFORMER_BASE
 from hf_docmt.bench.results import BenchResult, Check, ScalingRow
 from hf_docmt.bench.rounds import BenchSystem, alternate_rounds
 from hf_docmt.bench.scaling import least_squares_slope
+from hf_docmt.modeling.configuration_caching import PAPER
+from hf_docmt.modeling.shortening import LATENT
 
 PEER, SINGLE = "sentence", "single-encoder"
 ROUTING = "routing"
@@ -43,6 +45,7 @@ MAX_TIME = {  # times the peer's seconds, at so many context sentences
     "training": {(ROUTING, 2): 1.6},
 }
 MAX_MEMORY_GROWTH = {"grouping": 0.2}  # times what a context sentence adds to the memory of `SINGLE`
+MAX_KEPT_GROWTH = {"grouping": 4.0}  # times the vectors that are kept of a context sentence
 GROWTH = "MiB a context sentence"
 
 
@@ -70,7 +73,8 @@ class CostByContext(Benchmark):
 
     The sentence-level model takes part in every round, and is the `peer` of the others there; processes, rounds, what
     is `skipped` and `on_row` are as in `CostByLength`. After the rows come the MiB that a context sentence adds, by
-    least squares over one context sentence and more, beside those of `SINGLE`.
+    least squares over one context sentence and more, beside those of `SINGLE`; in translation those of caching also
+    beside the vectors that it keeps of a context sentence, the least that it can add.
     """
 
     name = "cost-by-context"
@@ -114,6 +118,8 @@ class CostByContext(Benchmark):
                 on_row(system_row(numbers, name, context, self.sentences))
             rows += [system_row(numbers, name, context, self.sentences) for name in names]
         growth = memory_growth_rows(rows)
+        if self.work == "translation":
+            growth += kept_vectors_rows(growth, self.sizes["d_model"])
         setting = {"contexts": list(self.contexts), "sentences": self.sentences, "sentence_tokens": SENTENCE_TOKENS}
         setting |= {"repeats": self.repeats, "vocab_size": self.vocab_size, "sizes": dict(self.sizes)}
         setting |= {"device": self.device, "time_limit": self.time_limit, "work": self.work}
@@ -193,6 +199,25 @@ def memory_growth_rows(rows: Sequence[ContextRow]) -> list[ContextRow]:
     return found
 
 
+def kept_vectors_rows(growth: Sequence[ContextRow], d_model: int) -> list[ContextRow]:
+    """The MiB that a context sentence adds to each caching system, beside those of the vectors kept of it."""
+    found = []
+    for row in growth:
+        name = row.name.removesuffix(f", {GROWTH}")
+        if SYSTEMS[name].architecture == "caching":
+            kept = kept_vectors(SYSTEMS[name].fields["shortening"]) * d_model * 4 / 2**20  # fp32
+            ratio = None if row.ours is None else row.ours / kept
+            case = f"{row.case}, beside what is kept"
+            found.append(replace(row, case=case, peer=kept, ratio=ratio, name=f"{name}, kept"))
+    return found
+
+
+def kept_vectors(shortening: str) -> int:
+    """How many vectors of a context sentence of `SENTENCE_TOKENS` tokens and `</s>` are kept, with the paper's K."""
+    tokens, size = SENTENCE_TOKENS + 1, PAPER[shortening].get("shortening_size", 1)
+    return size if shortening in LATENT else -(-tokens // size)
+
+
 def target_checks(
     rows: Sequence[ContextRow], growth: Sequence[ContextRow], contexts: Sequence[int], work: str
 ) -> list[Check]:
@@ -209,6 +234,10 @@ def target_checks(
         row = next(row for row in growth if row.name == f"{name}, {GROWTH}")
         value = row.ratio if row.context == single.context == contexts[-1] else None
         checks.append(Check.at_most(f"{name}: memory growth over {SINGLE}'s", value, target))
+    for name, target in MAX_KEPT_GROWTH.items():
+        row = next(row for row in growth if row.name == f"{name}, kept")
+        value = row.ratio if row.context == contexts[-1] else None
+        checks.append(Check.at_most(f"{name}: memory growth over what is kept", value, target))
     return checks
 
 

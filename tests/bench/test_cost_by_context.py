@@ -20,7 +20,10 @@ CONTEXT, SENTENCES, SIZE, TOKENS = 3, 2, 5, 20  # context, sentences that follow
 
 
 def known_cost(process, case, time_limit):
-    """0.5 s a sentence, 0.55 s of grouping; a context sentence adds 2 MiB to the single encoder, 0.3 to others."""
+    """0.5 s a sentence, 0.55 s of grouping; a context sentence adds 2 MiB to the single encoder, 0.3 to others.
+
+    Of grouping 9 vectors of 16 numbers are kept: 0.3 MiB is 546 times as much.
+    """
     context, grouping = case["context"], case["fields"].get("shortening") == "grouping"
     asked = case["fields"].get("past_context", 0) + case["fields"].get("future_context", 0)
     assert asked in (0, context) and case["tokens"] == 25 * (context + 1)
@@ -47,7 +50,8 @@ def test_rows_growth_and_checks(monkeypatch):
     assert json.loads(json.dumps(found)) == found and result.to_text()
     rows = {row["case"]: row for row in found["rows"]}
     measured = len(SYSTEMS) * 6 - len(NEEDS_CONTEXT)
-    assert len(rows) == len(found["rows"]) == measured + len(SYSTEMS) - 1
+    caching = [name for name, system in SYSTEMS.items() if system.architecture == "caching"]
+    assert len(rows) == len(found["rows"]) == measured + len(SYSTEMS) - 1 + len(caching)
     assert reported == result.rows[:measured]
     row = rows["grouping, 10 context sentences"]
     assert (row["ours"], row["peer"], row["ratio"]) == pytest.approx((1 / 0.55, 2, 1 / 1.1))
@@ -61,7 +65,10 @@ def test_rows_growth_and_checks(monkeypatch):
         "grouping, 10 context sentences: time over sentence's": (pytest.approx(1.1), True),
         "routing, 2 context sentences: time over sentence's": (pytest.approx(1), True),
         "grouping: memory growth over single-encoder's": (pytest.approx(0.15), True),
+        "grouping: memory growth over what is kept": (pytest.approx(0.3 * 2**20 / (9 * 16 * 4)), False),
     }
+    kept = [rows[f"{name}, 1 to 20 context sentences, beside what is kept"]["peer"] for name in caching]
+    assert [mib * 2**20 for mib in kept] == [vectors * 16 * 4 for vectors in (26, 13, 13, 9, 10)]
     assert found["setting"]["contexts"] == [0, 1, 2, 5, 10, 20] and found["setting"]["sentences"] == 8
     trained = CostByContext(repeats=1, work="training", sizes=TINY).run().to_json()
     assert verdicts(trained) == {"routing, 2 context sentences: time over sentence's": (pytest.approx(1), True)}
@@ -86,6 +93,7 @@ def test_what_was_not_measured_is_missed(monkeypatch):
     assert rows["grouping, 10 context sentences"]["skipped"] == "it failed"
     shown = verdicts(found)
     assert shown.pop("routing, 2 context sentences: time over sentence's")[1]
+    assert shown.pop("grouping: memory growth over what is kept")[0]  # over the others, with 20 sentences at last
     assert all(value is None and not ok for value, ok in shown.values())
     assert "it failed" in result.to_text()
 

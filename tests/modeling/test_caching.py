@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from hf_docmt import registry
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.modeling.cache import named_stores
 from hf_docmt.modeling.configuration_caching import CachingConfig
 from hf_docmt.modeling.context_cache import SharedEncoderTranslator
 from hf_docmt.modeling.context_strategies import ContextTranslator
@@ -208,6 +209,28 @@ def test_every_sentence_is_encoded_once(case, monkeypatch):
     translations = sum(length - 1 for length in lengths) if model.config.context_sides != "source" else 0
     assert sum(rows) == sum(lengths) + translations
     assert not kept[0].states and not kept[0].cache
+
+
+@pytest.mark.parametrize("fields", [{}, {"shortening": "grouping", "integration": "parallel"} | LATENT])
+def test_no_layer_keeps_keys_of_the_context(fields):
+    """Only where a projection is more than its weights, here one that doubles, its keys are kept, and are as many."""
+    model = build("caching", **fields)
+    batch = {name: value for name, value in inputs_with().items() if not name.startswith("decoder")}
+    settings = {"max_new_tokens": 4, "num_beams": 2, "return_dict_in_generate": True, "output_scores": True}
+    assert "context" not in named_stores(model.generate(**batch, **settings).past_key_values)
+    layers = model.get_decoder().layers
+    hooks = [layer.context.attn.k_proj.register_forward_hook(lambda *call: 2 * call[-1]) for layer in layers]
+    hooked = model.generate(**batch, **settings)
+    vectors = model.get_encoder()(**batch).context_states.shape[1]
+    stores = named_stores(hooked.past_key_values)["context"].layers
+    assert [layer.keys.shape[2] for layer in stores] == [vectors] * len(layers)
+    for hook, layer in zip(hooks, layers):
+        hook.remove()
+        for parameter in layer.context.attn.k_proj.parameters():
+            parameter.data *= 2
+    late = model.generate(**batch, **settings)
+    assert torch.equal(late.sequences, hooked.sequences)
+    torch.testing.assert_close(late.scores, hooked.scores, atol=1e-5, rtol=0)
 
 
 def test_the_newest_are_kept():
