@@ -61,15 +61,15 @@ class VectorAttention(Attention):
 
     A query meets W_k instead of the keys, (W_k^T q) c = q (W_k c), and W_v what was read, W_v (sum p c) = sum p W_v c;
     the bias of the keys is the same for all of them, and left out. In memory are the N vectors that all layers share,
-    not 2 N for each of them. Where the projections are wrapped or quantised the cache has their keys and values.
+    not 2 N for each of them. Where the projections are wrapped or quantised, or attention is that of a kernel
+    for narrow heads, the cache has keys and values.
     """
 
     def heads_output(
         self, hidden_states, key_value_states=None, past_key_values=None, attention_mask=None, output_attentions=False
     ):
         inputs = (hidden_states, key_value_states, past_key_values, attention_mask, output_attentions)
-        flash = "flash" in self.config._attn_implementation  # its heads are small
-        if past_key_values is None or flash or not self.projects_late(key_value_states):
+        if past_key_values is None or not self.projects_late(key_value_states):
             return super().heads_output(*inputs)
         to_key, to_value = (  # (H, Dh, D)
             layer.weight.unflatten(0, (-1, self.head_dim)) for layer in (self.k_proj, self.v_proj)
@@ -84,8 +84,8 @@ class VectorAttention(Attention):
         return output, None if weights is None else weights.view(*query.shape[:3], -1)  # (S, H, T, N)
 
     def projects_late(self, vectors: torch.Tensor) -> bool:
-        """Whether the weights of the projections may be used without calling these."""
-        return all(
+        """Whether the weights of the projections may be used without calling these, and attention takes wide heads."""
+        return self.config._attn_implementation in ("eager", "sdpa") and all(
             is_plain(layer) and (layer.weight.dtype, layer.weight.device) == (vectors.dtype, vectors.device)
             for layer in (self.k_proj, self.v_proj)
         )
