@@ -27,7 +27,7 @@ class OutputProjection(Linear):
         states, labels = hidden_states.flatten(0, -2), labels.flatten()  # (N, D), (N,)
         weights = None if label_weights is None else label_weights.flatten().float()
         scored = labels != -100
-        if torch.compiler.is_compiling():  # as many rows whatever the labels
+        if torch.compiler.is_compiling() or not labels.is_cpu:  # as many rows whatever the labels: nothing waits
             weights = scored.float() if weights is None else weights * scored
             labels = labels.clamp(min=0)
         elif not bool(scored.all()):

@@ -69,7 +69,7 @@ def joint_linear(layers: Sequence[nn.Module], hidden_states: torch.Tensor) -> li
 
 def is_plain(module: nn.Module) -> bool:
     """Whether a module is a `Linear` as it was built: no adapter around it, no hooks that a call would run."""
-    return type(module) is Linear and not (module._forward_hooks or module._forward_pre_hooks)
+    return isinstance(module, Linear) and not (module._forward_hooks or module._forward_pre_hooks)
 
 
 # The scope

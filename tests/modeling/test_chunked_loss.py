@@ -179,6 +179,14 @@ def test_hooks_of_the_projection_see_logits():
     assert_same(found, expected)
 
 
+def test_int8_weights_of_a_projection_that_gave_losses():
+    model = build(vocab_size=2**14, d_model=16).train()
+    gradients_of(model)
+    exact, rounded = model.eval()(**BATCH), model.quantize("int8")(**BATCH, skip_logits=True)
+    assert not isinstance(model.lm_head, OutputProjection) and rounded.logits is None
+    torch.testing.assert_close(rounded.loss, exact.loss, atol=0, rtol=0.02)
+
+
 def test_an_adapter_around_the_projection():
     """Its logits are not those of the projection alone."""
 
