@@ -42,7 +42,7 @@ def sentences_to_read(mask: torch.Tensor) -> torch.Tensor | None:
     return rows if len(rows) else rows.new_zeros(1)
 
 
-def in_place(states: torch.Tensor, rows: torch.Tensor | None, shape: tuple[int, int]) -> torch.Tensor:
+def scatter_sentences(states: torch.Tensor, rows: torch.Tensor | None, shape: tuple[int, int]) -> torch.Tensor:
     """What was read of the sentences `rows`, (P, ...), at their places in (B, C, ...), zeros for the others."""
     if rows is not None:
         empty = states.new_zeros(shape[0] * shape[1], *states.shape[1:])

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from .context_inputs import in_place, sentences_to_read
+from .context_inputs import scatter_sentences, sentences_to_read
 from .layers import EncoderLayer
 
 
@@ -46,4 +46,6 @@ class ContextLayers:
             given = [inputs[rows] for inputs in given]  # (P, ...)
         ids, read_mask, is_next = given
         read_mask = read_mask | ~read_mask.any(dim=1, keepdim=True)  # a softmax needs a key
-        return [in_place(states, rows, mask.shape[:2]) for states in self.read_context(ids, read_mask, is_next)], mask
+        return [
+            scatter_sentences(states, rows, mask.shape[:2]) for states in self.read_context(ids, read_mask, is_next)
+        ], mask

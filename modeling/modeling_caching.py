@@ -8,7 +8,7 @@ from torch import nn
 from .configuration_caching import CachingConfig
 from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel
 from .context_cache import SharedEncoderTranslator
-from .context_inputs import check_context, completed, in_place, sentences_to_read
+from .context_inputs import check_context, completed, scatter_sentences, sentences_to_read
 from .context_weights import move_rows
 from .modeling_docmt import Encoder
 from .segments import is_right_padded
@@ -66,7 +66,7 @@ class CachingEncoder(Encoder):
         with contextlib.nullcontext() if config.encoder_gradient else torch.no_grad():
             states = self.encode(*given)
         shortened, seen = self.shorten(states, given[1])  # (P, K, D), (P, K)
-        vectors, kept = in_place(shortened, rows, shape), in_place(seen, rows, shape) & there
+        vectors, kept = scatter_sentences(shortened, rows, shape), scatter_sentences(seen, rows, shape) & there
         if config.shortening_gradient is not None:
             near = offsets.abs() <= config.shortening_gradient
             vectors = torch.where(near[..., None, None], vectors, vectors.detach())

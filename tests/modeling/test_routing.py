@@ -192,6 +192,22 @@ def test_neighbours_that_the_document_has_not():
     assert all(states.isfinite().all() for states in seen)
 
 
+def test_words_are_projected_once_for_all_sentences():
+    """Queries, and what was read: (1, T, D), with three context sentences as with one."""
+    model, seen = build("routing", past_context=2, future_context=1), []
+    attention = model.get_encoder().layers[0].context_attn.attn
+    for projection in (attention.q_proj, attention.out_proj):
+        projection.register_forward_hook(lambda module, inputs, output: seen.append(tuple(inputs[0].shape)))
+    inputs = {
+        "input_ids": torch.tensor([[7, 8, EOS]]),
+        "context_input_ids": torch.tensor([[[9, EOS], [10, EOS], [11, EOS]]]),
+        "context_attention_mask": torch.ones(1, 3, 2, dtype=torch.long),
+        "context_offsets": torch.tensor([[-2, -1, 1]]),
+    }
+    model.get_encoder()(**inputs)
+    assert seen == [(1, 3, model.config.d_model)] * 2
+
+
 # Bad input
 
 
