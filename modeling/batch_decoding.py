@@ -59,6 +59,10 @@ class BatchDecoder:
         learned = getattr(self.config, "position_type", None) == "learned"
         self.positions = self.config.max_position_embeddings if learned else math.inf  # tokens of either side
 
+    @property
+    def model_name(self) -> str:
+        return self.config.name_or_path or type(self.model).__name__
+
     def segment_job(self, document: DocumentState, first: int, end: int, padding: int = 0) -> Job:
         """Source segment of the parts first..end, and behind it `padding` empty sentences."""
         source: list[int] = []
@@ -96,7 +100,7 @@ class BatchDecoder:
         limits = [min(self.wanted(jobs[row].length), self.positions - prompt) for row, prompt in zip(rows, prompts)]
         return [rows] if max(prompts) + max(limits) <= self.positions else [[row] for row in rows]
 
-    def source_inputs(self, jobs: list[Job]) -> dict[str, torch.Tensor]:
+    def source_inputs(self, jobs: Sequence[Job]) -> dict[str, torch.Tensor]:
         """`input_ids` and `attention_mask` (B, S) of the jobs' sources."""
         ids, mask = pad_rows([job.source for job in jobs], self.pad, self.model.device)
         return {"input_ids": ids, "attention_mask": mask}
@@ -119,8 +123,7 @@ class BatchDecoder:
         config.update(eos_token_id=ends, max_new_tokens=max(limits) + 1, **settings)
         others = dict(self.generate_kwargs)
         criteria = StoppingCriteriaList([*(others.pop("stopping_criteria", None) or []), RowLimits(limits, prompt)])
-        name = self.config.name_or_path or type(self.model).__name__
-        finite = FiniteScores(name, prompt, [job.current for job in jobs])
+        finite = FiniteScores(self.model_name, prompt, [job.current for job in jobs])
         processors = LogitsProcessorList([*(others.pop("logits_processor", None) or []), finite])
         sequences = self.model.generate(
             **inputs, **others, generation_config=config, stopping_criteria=criteria, logits_processor=processors

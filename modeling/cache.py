@@ -64,6 +64,17 @@ class BeamLayer(DynamicLayer):
     def batch_select_indices(self, indices: torch.Tensor) -> None:
         self.adopt(self.keys[indices], self.values[indices])
 
+    def select_tokens(self, rows: torch.Tensor, columns: torch.Tensor) -> None:
+        """Of the rows (N,) keep the tokens in these columns (N, T), in this order."""
+        batch, length = self.keys.shape[0], columns.shape[1]
+        index = (columns.T * batch + rows).flatten()  # (T*N,)
+        kept = [buffer.flatten(0, 1).index_select(0, index) for buffer in self.buffers]
+        self.spare = None
+        for number, states in enumerate(kept):
+            self.buffers[number] = states.new_empty(length + 32, len(rows), states.shape[1])
+            self.buffers[number][:length] = states.view(length, len(rows), -1)  # (T, N, H*Dh)
+        self.show(length)
+
 
 class BeamCache(DynamicCache):
     """A `DynamicCache` of `BeamLayer`."""
@@ -81,6 +92,8 @@ class DecodingCache(EncoderDecoderCache):
     architecture names, such as `context` and `memory`.
     """
 
+    can_have_holes = True  # whether tokens of self-attention that the mask leaves out may stay in it
+
     def __init__(self) -> None:
         super().__init__(BeamCache(), DynamicCache())
 
@@ -92,9 +105,18 @@ class DecodingCache(EncoderDecoderCache):
 
     def batch_select_indices(self, indices: torch.Tensor) -> None:
         """Keep these rows, where every source has one row."""
-        super().batch_select_indices(indices)
-        for store in named_stores(self).values():
+        self.self_attention_cache.batch_select_indices(indices)
+        self.select_sources(indices)
+
+    def select_sources(self, indices: torch.Tensor) -> None:
+        """Keep these rows of everything that is kept once a source."""
+        for store in (self.cross_attention_cache, *named_stores(self).values()):
             store.batch_select_indices(indices)
+
+    def select_tokens(self, rows: torch.Tensor, columns: torch.Tensor) -> None:
+        """Of self-attention keep these rows (N,), and of each these columns (N, T), right after all were read."""
+        for layer in self.self_attention_cache.layers:
+            layer.select_tokens(rows, columns)
 
     def keep(self, sources: int, length: int) -> None:
         """Of the rows keep the first beam of every source, and of it the first `length` tokens."""

@@ -71,19 +71,33 @@ class ForcedPrefixTranslator(Translator):
         return Segment(document, first + step, end)
 
 
-class PrefixState:
+class SourceState:
+    """Encoder states of the jobs of a batch."""
+
+    def __init__(self, decoder: BatchDecoder, jobs: Sequence[Job]):
+        self.model, self.pad = decoder.model, decoder.pad
+        source = decoder.source_inputs(jobs)
+        with torch.no_grad():
+            self.encoder_outputs = self.model.get_encoder()(**source, return_dict=True)
+        self.source_mask = source["attention_mask"]
+
+    def select_sources(self, index: torch.Tensor) -> None:
+        """Keep these rows (N,)."""
+        self.source_mask = self.source_mask[index]
+        for name, value in self.encoder_outputs.items():
+            if torch.is_tensor(value):
+                self.encoder_outputs[name] = value[index]
+
+
+class PrefixState(SourceState):
     """Encoder states and the decoder's cache of a growing target prefix, rows = parts of documents.
 
     New prefix tokens are appended as columns, padded on the left inside their columns; the mask leaves the holes out,
     and positions count tokens only, so rows of different length keep their cache without being moved.
     """
 
-    def __init__(self, decoder: BatchDecoder, jobs: list[Job]):
-        self.model, self.pad = decoder.model, decoder.pad
-        source = decoder.source_inputs(jobs)
-        with torch.no_grad():
-            self.encoder_outputs = self.model.get_encoder()(**source, return_dict=True)
-        self.source_mask = source["attention_mask"]
+    def __init__(self, decoder: BatchDecoder, jobs: Sequence[Job]):
+        super().__init__(decoder, jobs)
         prompts = [[decoder.start, *job.prefix] for job in jobs]
         # padded by the start token, or generate puts one more in front
         self.ids, self.mask = pad_rows(prompts, decoder.start, self.model.device, side="left")
@@ -111,8 +125,6 @@ class PrefixState:
         if len(rows) == self.ids.shape[0]:
             return
         index = torch.tensor(rows, device=self.ids.device)
-        self.ids, self.mask, self.source_mask = self.ids[index], self.mask[index], self.source_mask[index]
-        for name, value in self.encoder_outputs.items():
-            if torch.is_tensor(value):
-                self.encoder_outputs[name] = value[index]
+        self.ids, self.mask = self.ids[index], self.mask[index]
+        self.select_sources(index)
         self.cache.batch_select_indices(index)

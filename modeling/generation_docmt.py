@@ -56,14 +56,15 @@ class DocumentTranslation:
         `sliding` every sentence is what stands behind the last separator. `alignment` is that of window models, in
         place of the configuration's.
 
-        `batch_size` counts rows of a batch: sentences, segments, or documents whose n-th sentences are translated
+        `batch_size` counts rows of a batch: sentences, segments, or documents whose next sentences are translated
         together. With `batch_tokens`, segments and sentences that do not wait for each other are in batches of at most
-        so many source tokens, padding included, instead; results are the same. `generate_kwargs` go to `generate`;
-        without `max_new_tokens` a sentence may get twice its source tokens and 32 more. With `return_report`, a second
-        list holds for every document its repairs: dicts with `sentence` (index), `kind` (`split`, `separators`,
-        `misaligned` = separators without repair, `positions` = fewer sentences, `length` = stopped at `max_new_tokens`
-        or at the last learned position) and `detail`. Several threads may translate with one model, and in training
-        mode; meanwhile no thread may change its weights.
+        so many source tokens, padding included, instead; results are the same. Greedy `sliding` takes windows as drafts
+        of other windows, which changes speed only. `generate_kwargs` go to `generate`; without `max_new_tokens` a
+        sentence may get twice its source tokens and 32 more. With `return_report`, a second list holds for every
+        document its repairs: dicts with `sentence` (index), `kind` (`split`, `separators`, `misaligned` = separators
+        without repair, `positions` = fewer sentences, `length` = stopped at `max_new_tokens` or at the last learned
+        position) and `detail`. Several threads may translate with one model, and in training mode; meanwhile no thread
+        may change its weights.
 
         Raises `ValueError` for a strategy that is unknown or not this model's, for settings that do not fit them, and
         for documents that are not lists of strings; `NonFiniteScoresError`, a `ValueError`, with the index of the

@@ -1,16 +1,18 @@
 """Strategies of translating documents with models that read and write segments."""
 
-from collections.abc import Callable, Sequence
-from itertools import accumulate, takewhile
+from itertools import accumulate, islice, takewhile
 
 import torch
 
 from .batch_decoding import Job, Output
-from .document_state import CurrentSentence, DocumentState, all_sentences
+from .document_state import CurrentSentence, DocumentState
 from .forced_prefixes import ForcedPrefixTranslator, Segment
+from .sliding_windows import SlidingTranslator, split_at
+
+READY_BATCHES = 16  # batches of documents whose next sentences are put together by length
 
 
-class SegmentTranslator(ForcedPrefixTranslator):
+class SegmentTranslator(SlidingTranslator, ForcedPrefixTranslator):
     """`sliding`, `sequential`, `chunk_sequential` and `full` for a model that reads segments.
 
     It writes them whole (`context_sides="both"`), or the current sentence alone (`"source"`). `sliding` is that of Lupo
@@ -37,70 +39,6 @@ class SegmentTranslator(ForcedPrefixTranslator):
             )
         if strategy != "chunk_sequential" or getattr(config, "view", "window") != "chunk":
             super().check_strategy(config, strategy)
-
-    def sliding(self, documents: list[DocumentState]) -> None:
-        """Every window whole, its current sentence kept."""
-        self.slide(all_sentences(documents))
-
-    def slide(self, sentences: Sequence[CurrentSentence]) -> None:
-        """Strategy `sliding` for these sentences; one alone where its window has another number of separators.
-
-        Without repairs it is what stands behind the last separator, as in the released code of Lupo et al. (2023);
-        where the window has future sentences, behind so many separators less.
-        """
-        waiting = [(sentence, min(self.past, sentence.index), self.future) for sentence in sentences]
-        again = []
-        while waiting:
-            windows = [self.largest_window(*window, self.window_job) for window in waiting]
-            waiting = []
-            for (sentence, past, future, job), output in zip(windows, self.decode([job for *_, job in windows])):
-                if self.writes_context and self.repairs == "all" and past + future and self.is_cut_off(job, output):
-                    waiting.append((sentence, *fewer(past, future)))
-                    continue
-                self.report_fewer(sentence, past, future, min(self.past, sentence.index), self.future)
-                if not self.take_current(sentence, past, future, job, output):
-                    again.append(sentence)
-        self.translate_alone(again)
-
-    @property
-    def writes_context(self) -> bool:
-        """Whether a window's translation has other sentences than the current one."""
-        return self.sides != "source" and (self.past > 0 or self.future > 0)
-
-    def take_current(self, sentence: CurrentSentence, past: int, future: int, job: Job, output: Output) -> bool:
-        """Take the current sentence of a window's translation; False where it has to be translated again."""
-        if not self.writes_context:
-            self.take_sentence(sentence, output)
-            return True
-        targets = split_at(output.ids, self.sep)
-        if len(targets) == job.sentences:
-            sentence.part.target = targets[past]
-        elif self.repairs == "none":
-            sentence.part.target = targets[max(-1 - future, -len(targets))]
-            sentence.document.report_misaligned(sentence.index, job.sentences, len(targets))
-        else:
-            remedy = "translated again by strategy sentence"
-            sentence.document.report_separators(sentence.index, job.sentences, len(targets), remedy)
-            return False
-        self.check_end(sentence, output)
-        return True
-
-    def largest_window(
-        self, sentence: CurrentSentence, past: int, future: int, make_job: Callable[..., Job]
-    ) -> tuple[CurrentSentence, int, int, Job]:
-        """The window of at most so many sentences that learned positions reach for, with its numbers and its job."""
-        past = min(past, sentence.index)
-        job = make_job(*sentence, past, future)
-        while (past or future) and not self.fits(len(job.source), len(job.prefix), job.length):
-            past, future = fewer(past, future)
-            job = make_job(*sentence, past, future)
-        return sentence, past, future, job
-
-    def report_fewer(self, sentence: CurrentSentence, past: int, future: int, all_past: int, all_future: int) -> None:
-        """Report a window that became smaller for want of positions."""
-        got, expected = 1 + past + future, 1 + all_past + all_future
-        if got < expected:
-            sentence.document.report_positions(sentence.index, got, expected, self.positions)
 
     def full(self, documents: list[DocumentState]) -> None:
         """FSD: segments that do not overlap, each at once; repaired where the number of separators is not the source's.
@@ -167,17 +105,40 @@ class SegmentTranslator(ForcedPrefixTranslator):
     def sequential(self, documents: list[DocumentState]) -> None:
         """SD: argmax p(E_i | E^_{i-k}^{i-1}, F_{i-k}^i), sentence by sentence, earlier translations as forced prefix.
 
-        The n-th sentences of `batch_size` documents are translated together. All of a window is read anew: a further
-        source sentence changes the states of all others in the encoder, and so those of the prefix in the decoder.
+        The next sentences of `batch_size` documents are translated together, see `sentences_together`. All of a window
+        is read anew: a further source sentence changes the states of all others in the encoder, and so those of the
+        prefix in the decoder.
         """
-        documents = sorted(documents, key=lambda document: -len(document.parts))
-        for start in range(0, len(documents), self.batch_size):
-            group = documents[start : start + self.batch_size]
-            for index in range(len(group[0].parts)):
-                sentences = [CurrentSentence(document, index) for document in group if index < len(document.parts)]
-                for sentence, output in zip(sentences, self.decode(list(map(self.current_job, sentences)), True)):
-                    sentence.part.target = output.ids
-                    self.check_end(sentence, output)
+        is_plain = self.drafts and self.is_plain_greedy_search()
+        waiting = iter(sorted(documents, key=lambda document: -len(document.parts)))
+        ready: list[Job] = []  # the next sentence of each document
+        while True:
+            new = islice(waiting, READY_BATCHES * self.batch_size - len(ready))
+            ready += [self.current_job(CurrentSentence(document, 0)) for document in new if document.parts]
+            if not ready:
+                return
+            batch, ready = self.sentences_together(ready)
+            outputs = self.decode(batch, stop_at_sep=True, drafts=[[]] * len(batch) if is_plain else None)
+            for job, output in zip(batch, outputs):
+                document, index = job.current
+                job.current.part.target = output.ids
+                self.check_end(job.current, output)
+                if index + 1 < len(document.parts):
+                    ready.append(self.current_job(CurrentSentence(document, index + 1)))
+
+    def sentences_together(self, ready: list[Job]) -> tuple[list[Job], list[Job]]:
+        """A batch of the next sentences of documents, and the others.
+
+        With that of the document that has most left, so that no document is left alone at the end, come those of about
+        its length, since a batch takes as long as its longest sentence. Windows count half: they are read in one pass.
+        """
+        first = max(ready, key=lambda job: len(job.current.document.parts) - job.current.index)
+
+        def distance(job: Job) -> int:
+            return 2 * abs(job.length - first.length) + abs(len(job.source) - len(first.source))
+
+        ready = sorted(ready, key=distance)
+        return ready[: self.batch_size], ready[self.batch_size :]
 
     def current_job(self, sentence: CurrentSentence) -> Job:
         """What `sequential` translates: the largest window that learned positions reach for, prefix included."""
@@ -238,19 +199,3 @@ def chunks(lengths: list[int], limit: int) -> list[tuple[int, int]]:
         if all(sum(lengths[first:end]) <= limit for first, end in found):
             return found
         count += 1
-
-
-def fewer(past: int, future: int) -> tuple[int, int]:
-    """So many sentences of context without the farthest one, of two the one before."""
-    return (past - 1, future) if past >= future else (past, future - 1)
-
-
-def split_at(ids: list[int], sep: int) -> list[list[int]]:
-    """Generated ids as sentences, without the separators."""
-    sentences: list[list[int]] = [[]]
-    for token in ids:
-        if token == sep:
-            sentences.append([])
-        else:
-            sentences[-1].append(token)
-    return sentences

@@ -16,6 +16,7 @@ class WindowLayer(DynamicLayer):
     def __init__(self, window: int):
         super().__init__()
         self.window, self.length = window, 0
+        self.read: tuple[torch.Tensor, ...] = ()
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, order=None, *args, **kwargs):
         """Append (B, H, T_new, Dh) keys and values; returns them behind those that were kept, in the order given."""
@@ -25,6 +26,7 @@ class WindowLayer(DynamicLayer):
         if order is not None:
             keys, values = in_order(keys, order), in_order(values, order)
         self.dtype, self.device, self.is_initialized = keys.dtype, keys.device, True
+        self.read = keys, values  # what windows of the new tokens could see
         self.keys, self.values = keys[:, :, -self.window :], values[:, :, -self.window :]
         self.length += key_states.shape[2]
         return keys, values
@@ -36,6 +38,12 @@ class WindowLayer(DynamicLayer):
     def crop(self, tokens_to_remove: int) -> None:
         raise ValueError(f"cannot take back {abs(tokens_to_remove)} tokens: the cache keeps the window only.")
 
+    def select_tokens(self, rows: torch.Tensor, columns: torch.Tensor) -> None:
+        """Of the rows (N,) keep the tokens in these columns (N, T), padding in front, right after all were read."""
+        order = columns[:, -self.window :] - (self.length - self.read[0].shape[2])
+        self.keys, self.values = (in_order(states[rows], order.clamp(min=0)) for states in self.read)
+        self.length = columns.shape[1]
+
     def reset(self) -> None:
         super().reset()
         self.length = 0
@@ -43,6 +51,8 @@ class WindowLayer(DynamicLayer):
 
 class WindowCache(DecodingCache):
     """Cache that keeps what a window of self-attention can still see, and a copy of that at the end of the prompt."""
+
+    can_have_holes = False
 
     def __init__(self, window: int) -> None:
         super().__init__()
@@ -63,5 +73,5 @@ class WindowCache(DecodingCache):
 
 
 def in_order(states: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
-    """Columns of states (B, H, T, Dh) in the order (B, T)."""
-    return states.gather(2, order[:, None, :, None].expand_as(states))
+    """Columns of states (B, H, T, Dh) in the order (B, T), or some of them."""
+    return states.gather(2, order[:, None, :, None].expand(-1, states.shape[1], -1, states.shape[3]))

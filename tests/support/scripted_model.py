@@ -8,6 +8,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from hf_docmt.modeling.configuration_concat import ConcatConfig
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
+from hf_docmt.modeling.segment_strategies import SegmentTranslator
 from support.tiny_models import BOD, BOS, EOS, PAD, SEP, SIZES
 
 DOCUMENT = ["w6 w7", "w8", "", "w9 w10 w11", "  ", "w12"]
@@ -16,9 +17,16 @@ WINDOW = {"past_context": 2}
 CHUNK = {"view": "chunk", "chunk_tokens": 7}
 
 
+class WithoutDrafts(SegmentTranslator):
+    """For a model that has no forward, in which drafts are verified."""
+
+    drafts = False
+
+
 class Scripted(DocumentTranslation):
     """Writes the true translation of every segment, or what `faults` says for a certain source."""
 
+    translator_class = WithoutDrafts
     device = "cpu"
 
     def __init__(self, faults: dict[tuple, list[int]] | None = None, **fields):

@@ -1,0 +1,226 @@
+"""Greedy search with drafts: a draft is read in one pass, and of it stays what the model itself would have written.
+
+Speculative decoding (Leviathan et al. 2023) in which a translation that there is already takes the place of a smaller
+model. What is written is that of greedy search without drafts, but where two tokens score the same to the last digits:
+several tokens in one pass are rounded otherwise than one by one, as batches of another size are, too.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from .batch_decoding import BatchDecoder, Job, NonFiniteScoresError, Output, pad_rows
+from .forced_prefixes import SourceState
+
+LEAST = 4  # draft tokens that are proposed at least, also where the last ones were wrong
+PAYS = 0.5  # share of accepted tokens below which no further drafts are read
+HOLES = 32  # columns of the cache that may be without use
+FULL = 0.75  # share of rows that must go on for those that ended to be left in the batch
+LOGITS = 2**24  # scores that are computed at once
+HARMLESS = (  # settings of generation that change nothing in greedy search, or that all searches here take into account
+    "num_beams do_sample max_new_tokens max_length early_stopping length_penalty num_return_sequences temperature "
+    "top_k top_p pad_token_id bos_token_id eos_token_id decoder_start_token_id forced_eos_token_id "
+    "return_dict_in_generate output_attentions output_hidden_states output_scores output_logits _from_model_config "
+    "transformers_version"
+).split()
+NEUTRAL = {"repetition_penalty": 1.0, "no_repeat_ngram_size": 0, "min_length": 0, "use_cache": True}
+
+# a target for every sentence of a job, None where there is none; or nothing at all
+Draft = Sequence[list[int] | None]
+
+
+class DraftDecoder(BatchDecoder):
+    """Base class of what decodes jobs with drafts."""
+
+    accepted = written = 0  # tokens of drafts that stayed, and all tokens that were written with drafts
+
+    def is_plain_greedy_search(self) -> bool:
+        """Whether nothing but the model's scores decides about the next token.
+
+        No beams, no sampling, and no processors or criteria, neither given nor made by settings, which might depend on
+        the step, as a penalty of repetition does.
+        """
+        settings = self.settings
+        if self.generate_kwargs or settings.do_sample or (settings.num_beams or 1) > 1:
+            return False
+        return all(
+            value is None or name in HARMLESS or (value == NEUTRAL[name] if name in NEUTRAL else value is False)
+            for name, value in settings.to_dict().items()
+        )
+
+    def decode(self, jobs: list[Job], stop_at_sep: bool = False, drafts: Sequence[Draft] | None = None) -> list[Output]:
+        """As in the base class; with `drafts` greedy outputs by the search of this file, of jobs and their drafts."""
+        if drafts is None:
+            return super().decode(jobs, stop_at_sep)
+        ends = [self.eos, self.sep] if stop_at_sep else [self.eos]
+        outputs: list[Output] = [Output([], True)] * len(jobs)
+        for batch in self.batches(range(len(jobs)), lambda row: len(jobs[row].source)):
+            pays = self.accepted >= PAYS * self.written
+            rows = [DraftRow(self, jobs[row], drafts[row] if pays else [], ends) for row in batch]
+            self.write(rows)
+            for row, drafted in zip(batch, rows):
+                outputs[row] = drafted.output()
+                self.accepted += drafted.accepted
+                self.written += len(drafted.written)
+        return outputs
+
+    def write(self, rows: Sequence["DraftRow"]) -> None:
+        """Write all rows of a batch to their ends; those that ended are taken out when they are many."""
+        state = DraftState(self, [row.job for row in rows])
+        while rows:
+            proposals = [row.proposal() for row in rows]
+            unread = [[*row.unread, *proposal] for row, proposal in zip(rows, proposals)]
+            asked = [0 if row.is_finished else 1 + len(proposal) for row, proposal in zip(rows, proposals)]
+            found = state.read(unread, asked)
+            kept = [row.take(proposal, best) if best else 0 for row, proposal, best in zip(rows, proposals, found)]
+            remaining = [number for number, row in enumerate(rows) if not row.is_finished]
+            if len(remaining) > FULL * len(rows):
+                remaining = list(range(len(rows)))
+            state.keep(remaining, kept)
+            rows = [rows[number] for number in remaining]
+
+
+class DraftRow:
+    """The translation of one job while it is written, and where the draft goes on behind it.
+
+    Behind a difference the draft goes on after the next place of the model's own token in its sentence, or else one
+    token further; and in any case behind the separator that ends the sentence.
+    """
+
+    def __init__(self, decoder: BatchDecoder, job: Job, draft: Draft, ends: Sequence[int]):
+        self.job, self.draft, self.sep, self.eos, self.ends = job, draft, decoder.sep, decoder.eos, ends
+        self.model = decoder.model_name
+        (self.limit,) = decoder.token_limits([job.length], 1 + len(job.prefix))
+        self.unread = [decoder.start, *job.prefix]  # tokens that the decoder has not read yet
+        self.written: list[int] = []
+        self.accepted = 0
+        self.sentence = self.column = self.agreed = 0  # of the draft: next token, and the first one not accepted
+        self.most = self.limit  # draft tokens that are proposed
+
+    @property
+    def has_end(self) -> bool:
+        return bool(self.written) and self.written[-1] in self.ends
+
+    @property
+    def is_finished(self) -> bool:
+        return self.has_end or len(self.written) >= self.limit
+
+    def output(self) -> Output:
+        return Output(self.written[:-1] if self.has_end else self.written, self.has_end)
+
+    def proposal(self) -> list[int]:
+        """The tokens of the draft that may come next, up to a sentence without one; the end token where none is."""
+        tokens: list[int] = []
+        for sentence in () if self.is_finished else self.draft[self.sentence :]:
+            if sentence is None:
+                break
+            tokens += [*sentence, self.sep]
+        else:
+            tokens[-1:] = [self.eos] if tokens else []
+        room = self.limit - len(self.written) - 1  # for the token behind the proposal
+        return tokens[self.column : self.column + min(self.most, room)]
+
+    def take(self, proposal: list[int], best: list[int | None]) -> int:
+        """Write the tokens of a proposal that the model has, too, and its own one behind them.
+
+        `best` are the model's tokens at the places of the proposal and behind it, None where scores are not finite.
+        Returns the number of tokens, read before and accepted, that stay in the cache.
+        """
+        same = [own == token for own, token in zip(best, proposal)]
+        count = same.index(False) if False in same else len(same)
+        read = len(self.unread) + count
+        for token in proposal[:count]:
+            self.written.append(token)
+            self.column = self.agreed = self.column + 1
+            if token == self.sep:
+                self.begin_next()
+        self.accepted += count
+        self.most = max(LEAST, 2 * count)
+        self.unread = []
+        if not self.is_finished:
+            self.write_own(best[count])
+        return read
+
+    def write_own(self, token: int | None) -> None:
+        if token is None:
+            document, part = self.job.current.document, self.job.current.part
+            raise NonFiniteScoresError(self.model, document.number, part.sentence, len(self.written) + 1)
+        self.written.append(token)
+        if self.is_finished:
+            return
+        self.unread = [token]
+        draft = self.draft[self.sentence] if self.sentence < len(self.draft) else None
+        if token == self.sep:
+            self.begin_next()
+        elif draft is not None:
+            places = [place for place in range(self.agreed, len(draft)) if draft[place] == token]
+            nearest = min(places, key=lambda place: abs(place - self.column), default=self.column)
+            self.column = min(nearest + 1, len(draft))
+
+    def begin_next(self) -> None:
+        self.sentence += 1
+        self.column = self.agreed = 0
+
+
+class DraftState(SourceState):
+    """Encoder states and the decoder's cache of what was accepted, padded on the left or with holes."""
+
+    def __init__(self, decoder: BatchDecoder, jobs: Sequence[Job]):
+        super().__init__(decoder, jobs)
+        self.ids = torch.empty(len(jobs), 0, dtype=torch.long, device=self.model.device)
+        self.mask = self.ids.clone()
+        self.past = 0  # columns before those that were read last
+        self.cache = self.model.new_cache()
+
+    @torch.no_grad()
+    def read(self, tokens: list[list[int]], last: list[int]) -> list[list[int | None]]:
+        """Read further tokens of every row; the most probable ones behind each of its `last` ones.
+
+        None where the scores are not finite.
+        """
+        ids, mask = pad_rows(tokens, self.pad, self.ids.device)  # (B, T_new)
+        self.past = self.ids.shape[1]
+        self.ids, self.mask = torch.cat([self.ids, ids], dim=1), torch.cat([self.mask, mask], dim=1)
+        inputs = self.model.prepare_inputs_for_generation(
+            self.ids,
+            ids.shape[1],
+            past_key_values=self.cache,
+            encoder_outputs=self.encoder_outputs,
+            attention_mask=self.source_mask,
+            decoder_attention_mask=self.mask,
+            use_cache=True,
+        )
+        first = mask.sum(dim=1, keepdim=True) - torch.tensor(last, device=mask.device)[:, None]  # (B, 1)
+        asked = mask.bool() & (torch.arange(mask.shape[1], device=mask.device) >= first)
+        states = self.model.model(**inputs).last_hidden_state[asked]  # (N, D)
+        best = torch.cat(
+            [self.best_tokens(part) for part in states.split(max(1, LOGITS // self.model.config.vocab_size))]
+        )
+        return [[None if token < 0 else token for token in row.tolist()] for row in best.split(last)]
+
+    def best_tokens(self, states: torch.Tensor) -> torch.Tensor:
+        """States (N, D) -> the most probable tokens (N,), -1 where scores are not finite."""
+        logits = self.model.lm_head(states, self.model.final_logits_bias[0]).float()  # (N, V)
+        return logits.argmax(dim=-1).masked_fill(~logits.amax(dim=-1).isfinite(), -1)
+
+    def keep(self, rows: list[int], lengths: list[int]) -> None:
+        """Keep these rows, and of what every row has read last so many tokens.
+
+        Tokens that are not kept are holes of the mask, until there are many or rows go.
+        """
+        if not rows:
+            return
+        device = self.ids.device
+        ends = self.past + torch.tensor(lengths, device=device)[:, None]  # (B, 1)
+        self.mask = self.mask * (torch.arange(self.mask.shape[1], device=device) < ends)
+        self.ids = self.ids.masked_fill(self.mask == 0, self.pad)
+        width = int(self.mask.sum(dim=1).max())
+        if self.cache.can_have_holes and len(rows) == len(lengths) and self.mask.shape[1] <= width + HOLES:
+            return
+        index = torch.tensor(rows, dtype=torch.long, device=device)
+        columns = self.mask[index].argsort(dim=1, stable=True)[:, -width:]  # padding in front
+        self.ids, self.mask = self.ids[index].gather(1, columns), self.mask[index].gather(1, columns)
+        self.cache.select_tokens(index, columns)
+        if len(rows) < len(lengths):
+            self.select_sources(index)
+            self.cache.select_sources(index)

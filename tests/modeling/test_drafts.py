@@ -1,0 +1,242 @@
+"""Windows whose drafts are translations of other windows: what they write is that of greedy search without drafts."""
+
+import pytest
+import torch
+from support.tiny_models import EOS, SEP, build, random_text, word_tokenizer
+
+from hf_docmt.modeling import draft_verification
+from hf_docmt.modeling.batch_decoding import NonFiniteScoresError
+from hf_docmt.modeling.document_state import CurrentSentence, DocumentState, SentencePart
+from hf_docmt.modeling.draft_verification import DraftRow
+from hf_docmt.modeling.segment_strategies import SegmentTranslator
+from hf_docmt.modeling.sliding_windows import split_at
+
+DOCUMENTS = [random_text(lengths, seed) for seed, lengths in enumerate([[2, 3, 1, 2, 4, 2, 3], [1, 2], [], [3] * 5])]
+PAST = {"past_context": 3}
+CHUNK = {"view": "chunk", "chunk_tokens": 20}
+MODELS = {
+    "none": ("concat", PAST),
+    "shift, bod": ("concat", PAST | {"segment_encoding": "shift", "segment_shift": 3, "use_bod": True}),
+    "onehot, future": ("concat", {"past_context": 2, "future_context": 1, "segment_encoding": "onehot"}),
+    "sinusoidal, persistent": ("concat", PAST | {"segment_encoding": "sinusoidal", "persistent": True}),
+    "learned, start": ("concat", PAST | {"segment_encoding": "learned", "start_sentence": "current"}),
+    "pse": ("concat", PAST | {"segment_encoding": "learned", "pse_dim": 4, "persistent": True}),
+    "future alone": ("concat", {"future_context": 2}),
+    "chunk": ("concat", CHUNK | {"segment_encoding": "sinusoidal", "decoding_past_context": 2}),
+    "few positions": ("concat", PAST | {"position_type": "learned", "max_position_embeddings": 20}),
+    "lst": ("lst", PAST | {"use_bod": True}),
+    "window": ("window", PAST | {"window": 2}),
+    "window, relative": ("window", PAST | {"window": 3, "position": "relative", "alignment": "one_to_one"}),
+    "window, linear": (
+        "window",
+        CHUNK | {"decoding_past_context": 2, "window": 2, "alignment": "linear", "length_ratio": 0.8, "use_bod": True},
+    ),
+    "source": ("concat", PAST | {"context_sides": "source"}),
+}
+WITHOUT_DRAFTS = ("source",)  # which writes no sentence twice
+
+
+def writing_model(name: str, ends: float = 0.0):
+    """A model whose windows have separators often enough for some to have as many as their sources."""
+    architecture, fields = MODELS[name]
+    model = build(architecture, seed=1, **fields)
+    model.final_logits_bias[0, SEP] += 1.5
+    model.final_logits_bias[0, EOS] += ends
+    return model
+
+
+class Search:
+    """Translations by `sliding` with drafts and without, and the translator that made the last ones."""
+
+    def __init__(self, model, monkeypatch):
+        self.model, self.monkeypatch, self.translator = model, monkeypatch, None
+        translate = SegmentTranslator.translate
+
+        def spy(translator, *args, **kwargs):
+            self.translator = translator
+            return translate(translator, *args, **kwargs)
+
+        monkeypatch.setattr(SegmentTranslator, "translate", spy)
+        monkeypatch.setattr(draft_verification, "PAYS", 0.0)  # or few drafts of untrained models would be read
+
+    def __call__(self, drafts: bool, documents=DOCUMENTS, **settings):
+        self.monkeypatch.setattr(SegmentTranslator, "drafts", drafts)
+        arguments = {"strategy": "sliding", "max_new_tokens": 14, "return_report": True} | settings
+        return self.model.translate_documents(documents, word_tokenizer(), **arguments)
+
+
+@pytest.mark.parametrize("name", ["shift, bod", "few positions", "lst", "window, linear"])
+def test_sequential(name, monkeypatch):
+    """Its own greedy search, without drafts, writes what `generate` does."""
+    search = Search(writing_model(name), monkeypatch)
+    expected = search(False, strategy="sequential", batch_size=3)
+    assert search.translator.written == 0
+    assert search(True, strategy="sequential", batch_size=3) == expected
+    assert search.translator.written > search.translator.accepted == 0
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_results_are_those_of_search_without_drafts(name, monkeypatch):
+    search = Search(writing_model(name), monkeypatch)
+    as_written = {} if name in WITHOUT_DRAFTS else {"repairs": "none"}
+    for settings in ({"batch_tokens": 40}, {"batch_size": 3, "max_new_tokens": 9} | as_written):
+        expected = search(False, **settings)
+        assert search.translator.written == 0
+        assert search(True, **settings) == expected
+        if name in WITHOUT_DRAFTS:
+            assert search.translator.written == 0
+        else:
+            assert 0 < search.translator.accepted < search.translator.written
+    assert len({sentence for document in expected[0] for sentence in document}) > 1
+
+
+def test_a_true_draft_is_read_in_one_pass():
+    """Also where the translation is stopped before its end; and one that is wrong at one place in two."""
+    model = writing_model("none")
+    translator = SegmentTranslator(model, 16, {"max_new_tokens": 20})
+    document = DocumentState(4, [SentencePart(index, [6 + index, 9]) for index in range(4)])
+    jobs = [translator.window_job(document, index, index) for index in range(4)]
+    outputs = translator.decode(jobs)
+    assert min(len(output.ids) for output in outputs) > 1
+    read = []
+    model.get_decoder().register_forward_hook(lambda *_: read.append(1))
+    drafts = [split_at(output.ids, SEP) for output in outputs]
+    assert translator.decode(jobs, drafts=drafts) == outputs and len(read) == 1
+    for draft in drafts:
+        draft[0][:1] = [28 if draft[0][:1] == [29] else 29]
+    assert translator.decode(jobs, drafts=drafts) == outputs and 1 < len(read) - 1 < 20
+
+
+def test_drafts_that_do_not_pay_are_not_read():
+    """As soon as fewer than half of the tokens were accepted."""
+    translator = SegmentTranslator(build(), 1, {"max_new_tokens": 8})
+    document = DocumentState(1, [SentencePart(0, [6, 9])])
+    jobs = [translator.window_job(document, 0)] * 4
+    outputs = translator.decode(jobs)
+    wrong, true = [[28] * 3], split_at(outputs[0].ids, SEP)
+    assert len(outputs[0].ids) > 2
+    assert translator.decode(jobs, drafts=[wrong, true, true, true]) == outputs and translator.accepted == 0
+    translator.written = 0
+    assert translator.decode(jobs, drafts=[true, wrong, true, true]) == outputs and translator.accepted > 0
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"num_beams": 2},
+        {"do_sample": True},
+        {"repetition_penalty": 1.3},
+        {"min_new_tokens": 1},
+        {"suppress_tokens": [9]},
+        {"forced_bos_token_id": 0},
+        {"use_cache": False},
+        {"logits_processor": [lambda ids, scores: scores]},
+        {"stopping_criteria": [lambda ids, scores: torch.zeros(len(ids), dtype=torch.bool)]},
+    ],
+)
+def test_other_searches_have_no_drafts(settings, monkeypatch):
+    search = Search(writing_model("none"), monkeypatch)
+    search(True, DOCUMENTS[1:3], **settings)
+    assert search.translator.written == 0
+
+
+def test_settings_that_change_nothing(monkeypatch):
+    search = Search(writing_model("none"), monkeypatch)
+    settings = {"repetition_penalty": 1.0, "no_repeat_ngram_size": 0, "length_penalty": 2.0, "forced_eos_token_id": EOS}
+    assert search(True, DOCUMENTS[1:2], **settings) == search(False, DOCUMENTS[1:2], **settings)
+    search(True, DOCUMENTS[1:2], **settings)
+    assert search.translator.written > 0
+
+
+# One row
+
+
+def row_of(draft: list[list[int] | None], limit: int = 50) -> DraftRow:
+    translator = SegmentTranslator(build(), 1, {"max_new_tokens": limit})
+    document = DocumentState(1, [SentencePart(0, [6])], number=2)
+    return DraftRow(translator, translator.window_job(document, 0), draft, [EOS])
+
+
+def written(row: DraftRow, target: list[int]) -> tuple[list[int], list[int]]:
+    """What a row writes for a model that writes the target, and how many tokens were accepted in each pass."""
+    accepted = []
+    while not row.is_finished:
+        proposal, before = row.proposal(), row.accepted
+        row.take(proposal, target[len(row.written) : len(row.written) + len(proposal) + 1])
+        accepted.append(row.accepted - before)
+    return row.written, accepted
+
+
+SENTENCE = [6, 7, 8, 9, 10, 11]
+
+
+@pytest.mark.parametrize(
+    ("own", "accepted"),
+    [
+        (SENTENCE, [10]),
+        ([6, 7, 20, 9, 10, 11], [2, 4, 2]),  # another token
+        ([6, 7, 9, 10, 11], [2, 4, 1]),  # one less
+        ([6, 7, 20, 21, 8, 9, 10, 11], [2, 0, 0, 4, 2]),  # two more
+        ([6, 7], [2, 3]),
+        ([20, 21], [0, 0, 0, 3]),
+        ([*SENTENCE, 20], [6, 4]),
+        ([], [0, 3]),
+    ],
+)
+def test_where_a_draft_goes_on(own, accepted):
+    target = [*own, SEP, 12, 13, EOS]
+    assert written(row_of([SENTENCE, [12, 13]]), target) == (target, accepted)
+
+
+def test_sentences_without_a_draft():
+    """They are written token by token; a draft of another sentence is taken up behind them."""
+    target = [6, 7, SEP, 8, 9, SEP, 10, 11, EOS]
+    assert written(row_of([[6, 7], None, [10, 11]]), target) == (target, [3, 0, 0, 3])
+    assert written(row_of([None]), [6, 7, EOS]) == ([6, 7, EOS], [0, 0, 0])
+    longer = [6, SEP, 7, SEP, 8, EOS]
+    assert written(row_of([[6], [7]]), longer) == (longer, [3, 0, 0])
+
+
+def test_no_more_tokens_than_the_limit():
+    target = [6, 7, 8, 9, EOS]
+    for limit in (1, 2, 4, 5):
+        row = row_of([[6, 7, 8, 9]], limit)
+        assert written(row, target)[0] == target[:limit]
+        assert row.output().finished == (limit == 5) and row.output().ids == target[: min(limit, 4)]
+
+
+def test_scores_that_are_no_numbers():
+    row = row_of([[6, 7, 8]])
+    with pytest.raises(NonFiniteScoresError) as caught:
+        row.take(row.proposal(), [6, 7, None, None])
+    assert (caught.value.document, caught.value.sentence, caught.value.step) == (2, 0, 3)
+
+
+def test_scores_of_a_model_that_are_no_numbers():
+    """Where reading a word breaks the model: the same sentence as without drafts, at the latest behind that word."""
+    model = build(share_encoder_decoder_embeddings=False, tie_word_embeddings=False)
+    translator = SegmentTranslator(model, 2, {"max_new_tokens": 6})
+    document = DocumentState(2, [SentencePart(index, [6, 7 + index]) for index in range(2)], number=1)
+    jobs = [translator.window_job(document, index) for index in range(2)]
+    outputs = translator.decode(jobs)
+    with torch.no_grad():
+        model.get_decoder().embed_tokens.weight[outputs[1].ids[0]] = float("nan")
+    errors = []
+    for decode in (translator.decode, lambda jobs: translator.decode(jobs, drafts=[[one.ids] for one in outputs])):
+        with pytest.raises(NonFiniteScoresError) as caught:
+            decode(jobs)
+        errors.append((caught.value.document, caught.value.sentence))
+        assert caught.value.step <= 2
+    assert errors[0] == errors[1]
+
+
+def test_windows_side_by_side():
+    """Together they have every sentence; the last one is that of the last sentence."""
+    document = DocumentState(9, [SentencePart(index, [6]) for index in range(9)])
+    sentences = [CurrentSentence(document, index) for index in range(9)]
+    for past, future, expected in ((3, 0, [3, 7, 8]), (8, 0, [8]), (1, 1, [1, 4, 7]), (0, 2, [0, 3, 6]), (20, 0, [8])):
+        translator = SegmentTranslator(build(), 1, {})
+        translator.past, translator.future = past, future
+        first, others = translator.side_by_side(sentences)
+        assert [sentence.index for sentence in first] == expected
+        assert sorted(first + others) == sentences
