@@ -39,13 +39,14 @@ COMMON = {
 class Epoch:
     """What one epoch took: seconds from the beginning to the end of training, updates, and real target tokens.
 
-    `padding` is the number of tokens with padding over that without, both sides.
+    `padding` is the number of tokens with padding over that without, both sides; `loss` is the mean over the updates.
     """
 
     seconds: float
     updates: int
     target_tokens: int
     padding: float
+    loss: float
 
 
 def our_trainer(
@@ -54,12 +55,18 @@ def our_trainer(
     collator: Callable,
     max_tokens: int,
     device: str,
+    precision: str,
     folder: str,
     seed: int,
 ) -> DocMTTrainer:
     """Token-budget batches of like length; the loss, with its smoothing, is the model's own."""
     arguments = DocMTTrainingArguments(
-        output_dir=folder, seed=seed, use_cpu=device == "cpu", max_tokens=max_tokens, **COMMON
+        output_dir=folder,
+        seed=seed,
+        use_cpu=device == "cpu",
+        bf16=precision == "bf16",
+        max_tokens=max_tokens,
+        **COMMON,
     )
     return DocMTTrainer(model=model, args=arguments, train_dataset=examples, data_collator=collator)
 
@@ -71,6 +78,7 @@ def peer_trainer(
     tokenizer: PreTrainedTokenizerBase,
     batch_size: int,
     device: str,
+    precision: str,
     folder: str,
     seed: int,
 ) -> Seq2SeqTrainer:
@@ -79,6 +87,7 @@ def peer_trainer(
         output_dir=folder,
         seed=seed,
         use_cpu=device == "cpu",
+        bf16=precision == "bf16",
         per_device_train_batch_size=batch_size,
         label_smoothing_factor=SMOOTHING,
         **COMMON,
@@ -96,8 +105,9 @@ def train_epoch(trainer: Trainer) -> Epoch:
     watch, counter = Watch(), TokenCounter(trainer.data_collator)
     trainer.add_callback(watch)
     trainer.data_collator = counter
-    trainer.train()
-    return Epoch(watch.seconds, trainer.state.global_step, counter.target_tokens, counter.padded / counter.tokens)
+    loss = trainer.train().training_loss
+    padding = counter.padded / counter.tokens
+    return Epoch(watch.seconds, trainer.state.global_step, counter.target_tokens, padding, loss)
 
 
 class Watch(TrainerCallback):

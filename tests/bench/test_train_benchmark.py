@@ -8,13 +8,15 @@ import pytest
 from hf_docmt.bench import train
 from hf_docmt.bench.documents import load_documents
 from hf_docmt.bench.marian import TRANSFORMER_BASE
-from hf_docmt.bench.results import Check
+from hf_docmt.bench.results import Check, SpeedRow
 from hf_docmt.bench.train import TrainBenchmark
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.corpus import make_corpus
 from hf_docmt.data.tokenizers import train_tokenizer
 
 TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in TRANSFORMER_BASE}
+
+SIDE = {"ours": 1.0, "peer": 1.0}
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +54,38 @@ def test_train_on_a_file(tmp_path, monkeypatch, capsys):
     found = TrainBenchmark(repeats=1, **options, sizes=TINY, vocab_size=300).run().to_json()
     assert [row["case"] for row in found["rows"]] == ["sentences"] and found["setting"]["documents"] == str(path)
     assert capsys.readouterr().out == ""  # standard output is for the result
+
+
+def test_train_in_bf16(monkeypatch):
+    """Our bf16 beside the peer's and beside our own fp32, from the same weights in the same order."""
+    monkeypatch.setattr(train, "VIEWS", {"sentences": 0})
+    monkeypatch.setattr(train, "has_bf16", lambda: True)
+    options = {"documents": 2, "max_tokens": 400, "sizes": TINY, "vocab_size": 300}
+    result = TrainBenchmark(repeats=1, precision="bf16", **options).run()
+    fast = result.to_json()
+    assert [row["case"] for row in fast["rows"]] == ["sentences", "sentences, ours in bf16 and fp32"]
+    assert [row["ours_seconds"] for row in fast["rows"]] == [fast["rows"][0]["ours_seconds"]] * 2
+    own = fast["rows"][1]
+    assert own["ours_loss"] != own["peer_loss"] == pytest.approx(own["ours_loss"], rel=0.01)
+    assert own["ours_padding"] == own["peer_padding"]
+    assert [check["target"] for check in fast["checks"]] == [1.5, 1.4, 0.01] and fast["checks"][2]["ok"]
+    assert fast["setting"]["unchecked"] is None and "ours in bf16 and fp32" in result.to_text()
+
+
+def test_no_instructions_for_bf16(monkeypatch):
+    """The losses are compared, speeds are not checked, and the setting says so."""
+    row = SpeedRow.of(f"sentences{train.OWN}", "s", SIDE, SIDE, ours_loss=3.0, peer_loss=2.9)
+    monkeypatch.setattr(train, "VIEWS", {"sentences": 0})
+    monkeypatch.setattr(train, "has_bf16", lambda: False)
+    monkeypatch.setattr(train, "compare", lambda *_: [SpeedRow.of("sentences", "s", SIDE, SIDE), row])
+    found = TrainBenchmark(documents=2, precision="bf16", sizes=TINY, vocab_size=300).run()
+    assert [(check.target, check.ok) for check in found.checks] == [(0.01, False)]
+    assert "no instructions" in found.setting["unchecked"]
+
+
+def test_bad_precision():
+    with pytest.raises(ValueError, match="precision: expected fp32 or bf16, got 'fp16'"):
+        TrainBenchmark(precision="fp16")
 
 
 @pytest.mark.parametrize("name", ["repeats", "max_tokens", "vocab_size", "documents"])
