@@ -29,6 +29,8 @@ def test_decode_targets():
 
     good = verdicts(row("fp32", "greedy", 1.8), row("fp32", "beam 4", 2.0), row("bf16", "beam 4", 1.0, 0.9))
     assert len(good) == 5 and all(good.values())  # the same tokens are not asked for in bf16
+    int8 = [row("int8", mode, ratio) for mode, ratio in (("greedy", 2.5), ("greedy", 2.4), ("beam 4", 2.9))]
+    assert [check.ok for check in target_checks(int8)] == [True, False, False, True]
     bad = verdicts(row("fp32", "greedy", 1.79), row("fp32", "beam 4", 1.99, 0.99), row("bf16", "greedy", 0.99))
     assert bad.pop("fp32: smallest ratio") and len(bad) == 4 and not any(bad.values())
 
@@ -37,7 +39,7 @@ def test_decode_rows(decoded):
     assert json.loads(json.dumps(decoded)) == decoded
     assert [row["case"] for row in decoded["rows"]] == [
         f"{precision} {mode} batch {size}"
-        for precision in ("fp32", "bf16")
+        for precision in ("fp32", "bf16", "int8")
         for mode in ("greedy", "beam 4")
         for size in (1, 3)
     ]
@@ -45,12 +47,14 @@ def test_decode_rows(decoded):
         assert row["ours"] == pytest.approx(row["batch"] / row["ours_seconds"]) and row["unit"] == "sentences/s"
         assert row["ratio"] == pytest.approx(row["peer_seconds"] / row["ours_seconds"])
     exact = [row for row in decoded["rows"] if row["precision"] == "fp32"]
-    assert all(row["equal_tokens"] == 1.0 for row in exact)
+    assert all(row["equal_tokens"] == row["equal_choices"] == 1.0 for row in exact)
+    rounded = [row["equal_choices"] for row in decoded["rows"] if row["precision"] == "int8"]
+    assert all(share > 0.8 for share in rounded)
     assert all(row["different_tokens"] > 3 for row in exact if row["batch"] == 3)  # not one token all the time
     assert {"threads", "torch", "transformers", "vocab_size", "sizes"} <= decoded["setting"].keys()
     names = [check["name"] for check in decoded["checks"]]
-    assert names[:4] == [f"{row['case']}: ratio" for row in exact]
-    assert names[4:] == ["fp32: smallest ratio", "bf16: smallest ratio", "fp32: equal tokens"]
+    assert names[:8] == [f"{row['case']}: ratio" for row in decoded["rows"] if row["precision"] != "bf16"]
+    assert names[8:] == [*(f"{name}: smallest ratio" for name in ("fp32", "bf16", "int8")), "fp32: equal tokens"]
     assert decoded["checks"][-1]["ok"]
 
 

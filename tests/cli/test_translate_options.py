@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from hf_docmt import registry
+from hf_docmt.evaluation.systems import load_system
+from hf_docmt.registry import load_model
 from hf_docmt.translation.devices import DTYPES, check_device, checked_dtype
 
 ROWS = [{"text": "The lamp is old. It is new.\n\nI see it."}, {"text": "She is here."}]
@@ -43,6 +45,22 @@ def test_dtype(run, model, texts, dtype, monkeypatch):
     monkeypatch.setattr(translate, lambda loaded, *_, **__: found.append(loaded.dtype) or rows)
     code, _, err = run("translate", model, texts, "--dtype", dtype)
     assert code == 0 and set(found) == {DTYPES[dtype]}, err
+
+
+def test_int8(run, model, texts, tmp_path):
+    """As the model quantized by hand, saved or not; other devices than the CPU are refused."""
+    command = ("--strategy", "sliding", "--device", "cpu")
+    code, expected, err = run("translate", model, texts, *command, "--dtype", "int8")
+    assert code == 0 and expected, err
+    loaded, tokenizer = load_model(model)
+    loaded.quantize("int8").save_pretrained(tmp_path / "int8")
+    tokenizer.save_pretrained(tmp_path / "int8")
+    for more in ((), ("--dtype", "int8")):
+        assert run("translate", tmp_path / "int8", texts, *command, *more)[1] == expected
+    assert "of linear layers docmt-int8" in run("info", tmp_path / "int8")[1]
+    assert load_system(model, dtype="int8").model.is_quantized and load_system(tmp_path / "int8").model.is_quantized
+    with pytest.raises(ValueError, match="int8 is for the CPU, got device 'cuda'"):
+        checked_dtype("int8", "cuda")
 
 
 @pytest.mark.parametrize(

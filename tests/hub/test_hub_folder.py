@@ -16,6 +16,7 @@ from hf_docmt.data.tokenizers import train_tokenizer
 MODELS = {
     "concat": {
         "sentence": {},
+        "int8": {},
         "shift": {"past_context": 2, "segment_encoding": "shift", "segment_shift": 4, "persistent": True},
         "pse": {"past_context": 1, "future_context": 1, "segment_encoding": "learned", "pse_dim": 4, "use_bod": True},
         "source": {"past_context": 1, "context_sides": "source", "share_encoder_decoder_embeddings": False},
@@ -67,7 +68,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 torch.set_num_threads(1)
 for task in json.loads(sys.argv[1]):
-    model = AutoModelForSeq2SeqLM.from_pretrained(task["folder"], trust_remote_code=True)
+    model = AutoModelForSeq2SeqLM.from_pretrained(task["folder"], trust_remote_code=True, **task["options"])
     tokenizer = AutoTokenizer.from_pretrained(task["folder"], trust_remote_code=True)
     expected = torch.load(task["expected"])
     assert type(model).__module__.startswith("transformers_modules."), type(model)
@@ -109,6 +110,8 @@ def saved(tmp_path_factory):
     for architecture, models in MODELS.items():
         for name, fields in models.items():
             model = build(architecture, vocab_size=len(tokenizer), **fields)
+            if name == "int8":
+                model.quantize("int8")
             folder = root / f"{architecture}-{name}"
             model.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
@@ -123,7 +126,16 @@ def saved(tmp_path_factory):
             torch.save(expected, root / f"{folder.name}.pt")
             again = root / "again" / folder.name
             tasks.append({"folder": str(folder), "expected": str(root / f"{folder.name}.pt"), "again": str(again)})
-    return root, tasks
+            tasks[-1]["options"] = {}
+    return root, [*tasks, quantized_while_loading(root)]
+
+
+def quantized_while_loading(root) -> dict:
+    """The task of making a model int8 that is saved in float."""
+    again, expected = root / "again" / "concat-loaded-int8", root / "concat-int8.pt"
+    options = {"quantization_config": {"quant_method": "docmt-int8", "modules_to_not_convert": []}}
+    folder = root / "concat-sentence"
+    return {"folder": str(folder), "expected": str(expected), "again": str(again), "options": options}
 
 
 def is_possible(model, strategy: str) -> bool:
@@ -143,7 +155,7 @@ def test_loads_without_the_package_and_again(saved):
     for folder in ("first", "second"):
         (root / folder).mkdir()
         assert run_without_package(tasks, root / folder) == f"checked {len(tasks)}\n"
-        tasks = [task | {"folder": task["again"], "again": task["again"] + "-again"} for task in tasks]
+        tasks = [task | {"folder": task["again"], "again": task["again"] + "-again", "options": {}} for task in tasks]
 
 
 def test_what_is_in_the_folder(saved):
