@@ -185,7 +185,7 @@ class Battery:
             torch.testing.assert_close(together[row, : len(alone)], alone, atol=1e-5, rtol=1e-5)
 
     def test_order_of_rows_does_not_matter(self, model, batch):
-        order = torch.arange(len(batch["labels"])).flip(0)
+        order = torch.arange(len(batch["labels"]), device=model.device).flip(0)
         torch.testing.assert_close(logits(model, rows_of(batch, order)), logits(model, batch)[order], atol=1e-5, rtol=0)
 
     # 5. Generation

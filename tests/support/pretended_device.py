@@ -13,7 +13,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 from torch.utils._pytree import tree_flatten, tree_map
-from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+from torch.utils.backend_registration import _DummyBackendModule, _setup_privateuseone_for_python_backend
 
 aten = torch.ops.aten
 BETWEEN_DEVICES = {aten.copy_.default, aten._to_copy.default}
@@ -21,12 +21,20 @@ NAME = "pretended"
 UNABLE = {  # tests of what torch does for each device it knows
     "test_gradient_checkpointing",
     "test_bf16_autocast_is_close",
+    "test_half_precision",
     "test_one_graph",
     "test_compiled_step",
     "test_flex_attention",
     "test_two_updates",
     "test_sharded_in_one_process",
 }
+
+
+class Backend(_DummyBackendModule):
+    """What torch asks of a device's module."""
+
+    def get_amp_supported_dtype(self) -> list[torch.dtype]:
+        return [torch.bfloat16]
 
 
 class PretendedTensor(torch.Tensor):
@@ -104,7 +112,7 @@ def values_of(value):
 @cache
 def set_up() -> torch.device:
     """Make the device known to torch, once in a process; within `pretended()` it can be used."""
-    _setup_privateuseone_for_python_backend(NAME)
+    _setup_privateuseone_for_python_backend(NAME, Backend())
     return torch.device(NAME)
 
 
