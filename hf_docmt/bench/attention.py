@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 import torch
 
-from hf_docmt import registry
 from hf_docmt.bench.benchmark import (
     Benchmark,
     OnRow,
@@ -18,10 +17,9 @@ from hf_docmt.bench.benchmark import (
     option,
 )
 from hf_docmt.bench.marian import TRANSFORMER_BASE
-from hf_docmt.bench.memory import available_memory
 from hf_docmt.bench.results import BenchResult, Check, ScalingRow
-from hf_docmt.bench.scaling import find_row, growth_rows, reason_to_skip, scaling_row
-from hf_docmt.bench.subprocesses import measure_in_subprocess
+from hf_docmt.bench.rounds import alternate_rounds
+from hf_docmt.bench.scaling import find_row, growth_rows, scaling_row
 
 PEER = "concat sdpa"
 CASES = {  # name: architecture, implementation, fields of its configuration
@@ -33,41 +31,51 @@ CASES = {  # name: architecture, implementation, fields of its configuration
 }
 LINEAR = ("window w=10", "window w=20")  # cases whose cost has to grow linearly
 ALONE = {"sdpa": {}, "eager": {}, "window": {"window": 20}}  # attention alone, at the last length
+DECODING = {  # name: segments of a batch, tokens of each
+    "windows of four sentences": (16, 100),
+    "a segment of twenty sentences": (1, 500),
+}
+DECODERS = ("concat", "lst")
+MODES = {"greedy": 1, "beam 4": 4}  # name: number of beams
+STEP, SEGMENTS = "hf_docmt.bench.attention_step", "hf_docmt.bench.segment_decoding"  # processes
 MAX_EXPONENT, MIN_RATIO = 1.1, 1.0  # exponent of time and memory; ratio from the second length on
 ALONE_MIN_RATIO, ALONE_MAX_MEMORY, EAGER_MAX_MEMORY = (
     25.0,
     2.0,
     1 / 30,
 )  # times sdpa's speed, its memory, eager's memory
+LST_MAX_TIME, LST_MAX_MEMORY = 1.15, 1.1  # over those of `PEER`
 
 
 @dataclass(kw_only=True)
 class AttentionBenchmark(Benchmark):
     """Target tokens a second and extra memory of a training step, forward and backward, on one document.
 
-    Herold and Ney (2023), table 2: the first three lengths are theirs. The document has as many source as target
-    tokens, in sentences of 25. The update of the weights is left out, since its cost does not depend on the length.
-    Every measurement has a process of its own; at each length the cases follow each other. `peer` is `concat` with sdpa
-    at the same length. A length is skipped where, extrapolated from the shorter ones, it would need more than the
-    available memory or more than `time_limit` seconds; `skipped` says why. At the last length attention alone is
-    measured, too (8 heads of 64, w = 20).
+    Herold and Ney (2023), table 2: the second length is theirs. The document has as many source as target tokens, in
+    sentences of 25. The update of the weights is left out, since its cost does not depend on the length. `peer` is
+    `concat` with sdpa at the same length. At the last length attention alone is measured, too (8 heads of 64, w = 20);
+    then lst and concat write segments of sentences of 25 tokens, greedy and with four beams.
 
-    After them come the exponents with which time and memory grow, fitted from the second length on.
+    Every measurement has a process of its own; the cases of a length are measured in `repeats` alternating rounds, and
+    the medians are reported. A measurement is stopped where it needs more than the available memory or more than
+    `time_limit` seconds; `skipped` says so, and longer documents are not tried. `on_row` gets the row of a case after
+    each of its measurements, with the medians so far. At last come the exponents with which time and memory grow,
+    fitted from the second length on.
     """
 
     name = "attention"
     help = (
-        "Time and memory of a training step by length: concat, lst and window attention.\n\n"
+        "Time and memory of a training step by length: concat, lst and window attention; decoding with lst.\n\n"
         "Every row is printed on standard error as soon as it is measured."
     )
     report_options = ({"lengths": (1024, 2208, 4096), "repeats": 1, "time_limit": 120.0},)
 
-    repeats: int = option(3, "Steps of each case, the median is reported.")
-    lengths: tuple[int, ...] = option((736, 1472, 2208, 4096, 8192), "Tokens of the documents, separated by commas.")
+    repeats: int = option(3, "Measurements of each case, the median is reported.")
+    lengths: tuple[int, ...] = option((1024, 2208, 4096, 8192), "Tokens of the documents, separated by commas.")
     sizes: Mapping[str, int] = field(default_factory=lambda: TRANSFORMER_BASE)
     vocab_size: int = 15000
     device: str = option("cpu", "cpu or cuda.")
-    time_limit: float = option(600, "Longest time of a case at one length, in seconds.")
+    time_limit: float = option(600, "Longest time of one measurement, in seconds.")
 
     def __post_init__(self) -> None:
         check_lengths(self.lengths)
@@ -79,17 +87,14 @@ class AttentionBenchmark(Benchmark):
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         rows: list[ScalingRow] = []
         for tokens in self.lengths:
-            for name in CASES:
-                shorter = [row for row in rows if row.name == name]
-                numbers = measure_or_skip(self.step_case(name, tokens), shorter, self.time_limit)
-                rows.append(scaling_row(name, tokens, numbers, find_row(rows, tokens, PEER)))
-                on_row(rows[-1])
-        tokens = self.lengths[-1]
-        for implementation in ALONE:
-            numbers = measure_or_skip(self.alone_case(implementation, tokens), (), self.time_limit)
-            peer = find_row(rows, tokens, "attention alone, sdpa")
-            rows.append(scaling_row(f"attention alone, {implementation}", tokens, numbers, peer))
-            on_row(rows[-1])
+            cases = {name: self.step_case(name, tokens) for name in CASES}
+            rows += self.measure(STEP, cases, PEER, rows, on_row)
+        alone = {f"attention alone, {name}": self.alone_case(name, self.lengths[-1]) for name in ALONE}
+        rows += self.measure(STEP, alone, next(iter(alone)), (), on_row)
+        for text in DECODING:
+            for mode in MODES:
+                cases = {decoding_name(name, mode, text): self.decoding_case(name, mode, text) for name in DECODERS}
+                rows += self.measure(SEGMENTS, cases, next(iter(cases)), (), on_row)
         growth = [row for name in CASES for row in growth_rows(name, PEER, rows, self.lengths)]
         setting = {"lengths": list(self.lengths), "repeats": self.repeats, "vocab_size": self.vocab_size}
         setting |= {"sizes": dict(self.sizes), "device": self.device, "time_limit": self.time_limit}
@@ -107,27 +112,42 @@ class AttentionBenchmark(Benchmark):
         case = {"implementation": implementation, "fields": ALONE[implementation], "work": "attention alone"}
         return case | self.shared_case(tokens)
 
+    def decoding_case(self, architecture: str, mode: str, text: str) -> dict:
+        """One of `DECODING`, for `hf_docmt.bench.segment_decoding`."""
+        batch, length = DECODING[text]
+        case = {"architecture": architecture, "sizes": dict(self.sizes), "vocab_size": self.vocab_size}
+        return case | {"batch": batch, "length": length, "beams": MODES[mode]} | self.shared_case(batch * length)
+
     def shared_case(self, tokens: int) -> dict:
-        """What all cases at a length have in common."""
-        threads = torch.get_num_threads()
-        return {"repeats": self.repeats, "device": self.device, "threads": threads, "tokens": tokens}
+        """What all cases of so many target tokens have in common."""
+        return {"repeats": 1, "device": self.device, "threads": torch.get_num_threads(), "tokens": tokens}
+
+    def measure(
+        self, process: str, cases: Mapping[str, Mapping], peer: str, shorter: Sequence[ScalingRow], on_row: OnRow
+    ) -> list[ScalingRow]:
+        """The rows of cases that are measured in alternating rounds."""
+        numbers: dict[str, dict] = {}
+        for name, latest in alternate_rounds(process, cases, shorter, self.repeats, self.time_limit):
+            numbers[name] = latest
+            on_row(case_row(name, cases, peer, numbers))
+        return [case_row(name, cases, peer, numbers) for name in cases]
 
 
-def measure_or_skip(case: Mapping, shorter: Sequence[ScalingRow], time_limit: float) -> dict:
-    """`seconds` and `memory_mib` of a case, or why it is `skipped`; `shorter` are its rows at shorter lengths."""
-    architecture = case.get("architecture")
-    if architecture is not None and architecture not in registry.ARCHITECTURES:
-        return {"skipped": f"this version has no architecture {architecture!r}"}
-    available = available_memory(case["device"])
-    reason = reason_to_skip(shorter, case["tokens"], case["repeats"], time_limit, available)
-    if reason:
-        return {"skipped": reason}
-    return measure_in_subprocess("hf_docmt.bench.attention_step", case, time_limit)
+def case_row(name: str, cases: Mapping[str, Mapping], peer: str, numbers: Mapping[str, Mapping]) -> ScalingRow:
+    """The row of a case; `numbers` are those of all cases measured so far."""
+    tokens = cases[name]["tokens"]
+    peer_row = scaling_row(peer, tokens, numbers.get(peer, {}), None)
+    return peer_row if name == peer else scaling_row(name, tokens, numbers[name], peer_row)
+
+
+def decoding_name(architecture: str, mode: str, text: str) -> str:
+    """The name of a row of decoding."""
+    return f"{architecture}, {mode}, {text}"
 
 
 def target_checks(rows: Sequence[ScalingRow], growth: Sequence[ScalingRow], lengths: Sequence[int]) -> list[Check]:
-    """The targets of window attention; a check is missed where a value up to the last length was not measured."""
-    checks = []
+    """The targets of window attention and lst; a check is missed where what it takes was not measured."""
+    checks = lst_checks(rows, lengths)
     for row in growth:
         if row.name.rpartition(", ")[0] in LINEAR:
             value = row.ours if row.tokens == lengths[-1] else None
@@ -144,3 +164,23 @@ def target_checks(rows: Sequence[ScalingRow], growth: Sequence[ScalingRow], leng
             value = window.memory_mib / other.memory_mib
         checks.append(Check.at_most(f"attention alone: memory over {name}'s", value, target))
     return checks
+
+
+def lst_checks(rows: Sequence[ScalingRow], lengths: Sequence[int]) -> list[Check]:
+    """The targets of lst: time and memory of a step, and time of decoding, over those of `PEER`."""
+    checks = []
+    for tokens in lengths:
+        lst, peer = (find_row(rows, tokens, name) for name in ("lst", PEER))
+        memory = lst.memory_mib / peer.memory_mib if lst.memory_mib and peer.memory_mib else None
+        checks.append(Check.at_most(f"lst, {tokens} tokens: time over concat's", inverse(lst.ratio), LST_MAX_TIME))
+        checks.append(Check.at_most(f"lst, {tokens} tokens: memory over concat's", memory, LST_MAX_MEMORY))
+    for text, (batch, length) in DECODING.items():
+        for mode in MODES:
+            row = find_row(rows, batch * length, decoding_name("lst", mode, text))
+            checks.append(Check.at_most(f"{row.name}: time over concat's", inverse(row.ratio), LST_MAX_TIME))
+    return checks
+
+
+def inverse(ratio: float | None) -> float | None:
+    """Time over the peer's, from the ratio of speeds."""
+    return 1 / ratio if ratio else None

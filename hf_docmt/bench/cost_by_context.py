@@ -111,9 +111,7 @@ class CostByContext(Benchmark):
             names = [name for name in SYSTEMS if context or name not in NEEDS_CONTEXT]
             cases = {name: self.case(name, context) for name in names}
             numbers: dict[str, dict] = {}
-            # `seconds` of a row are those of one sentence, a measurement has several
-            shorter = [replace(row, seconds=(row.seconds or 0) * self.sentences) for row in rows]
-            for name, latest in alternate_rounds(PROCESS, cases, shorter, self.repeats, self.time_limit):
+            for name, latest in alternate_rounds(PROCESS, cases, rows, self.repeats, self.time_limit):
                 numbers[name] = latest
                 on_row(system_row(numbers, name, context, self.sentences))
             rows += [system_row(numbers, name, context, self.sentences) for name in names]

@@ -42,9 +42,9 @@ class CostByLength(Benchmark):
     chunk; the document-level model reads and writes all tokens at once. Weights of equal names are equal. `SYSTEMS` use
     the strategies of `translate_documents`; `PEER` is what they are compared with. Every measurement has a process of
     its own; at each length the systems are measured in `repeats` alternating rounds, and the medians are reported. A
-    length is skipped where, extrapolated from the shorter ones, it would need more than the available memory or more
-    than `time_limit` seconds; `skipped` says why. `on_row` gets the row of a system after each of its measurements,
-    with the medians so far.
+    measurement is stopped where it needs more than the available memory or more than `time_limit` seconds; `skipped`
+    says so, and longer documents are not tried. `on_row` gets the row of a system after each of its measurements, with
+    the medians so far.
 
     After them come the exponents with which time and memory grow, fitted from the second length on, and, for
     `stream_sentences` > 0, the row of `measure_stream`.

@@ -2,12 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isinf
 from statistics import median
+
+import torch
 
 from hf_docmt.bench.memory import available_memory
 from hf_docmt.bench.results import ScalingRow
-from hf_docmt.bench.scaling import reason_to_skip
 from hf_docmt.bench.subprocesses import measure_in_subprocess
+
+RESERVED = 2**30  # bytes that are left to the machine
 
 
 @dataclass(frozen=True)
@@ -30,19 +34,19 @@ def alternate_rounds(
 
     The medians are over the rounds so far; the last ones are the result. Every round measures each system once, every
     other round in reverse order, so that what slows the machine for a while slows all of them. `module` measures a
-    case in a subprocess. `shorter` are rows at shorter lengths, see `reason_to_skip`.
+    case in a subprocess, which is stopped after `time_limit` seconds and where it needs more memory than is available.
+    `shorter` are rows at shorter lengths: what was stopped there is not tried again.
     """
     runs: dict[str, list[dict]] = {}
-    for name, case in cases.items():
-        rows = [row for row in shorter if row.name == name]
-        reason = reason_to_skip(rows, case["tokens"], 1, time_limit, available_memory(case["device"]))
-        if reason:
-            yield name, {"skipped": reason}
+    for name in cases:
+        stopped = next((row for row in shorter if row.name == name and row.skipped), None)
+        if stopped is not None:
+            yield name, {"skipped": f"at {stopped.tokens} tokens: {stopped.skipped}"}
         else:
             runs[name] = []
     for number in range(repeats):
         for name in list(runs)[:: -1 if number % 2 else 1]:
-            numbers = measure_in_subprocess(module, cases[name], time_limit)
+            numbers = measure_in_subprocess(module, cases[name] | memory_limit(cases[name]["device"]), time_limit)
             if "skipped" in numbers:
                 del runs[name]
                 yield name, numbers
@@ -54,3 +58,11 @@ def alternate_rounds(
 def medians(runs: Sequence[Mapping]) -> dict:
     """The median of each number; None where the system reports none."""
     return {name: None if value is None else median(run[name] for run in runs) for name, value in runs[0].items()}
+
+
+def memory_limit(device: str) -> dict[str, int]:
+    """The bytes that a process may take, where the system reports them; a GPU keeps its limit by itself."""
+    available = available_memory("cpu")
+    if torch.device(device).type == "cuda" or isinf(available):
+        return {}
+    return {"memory_limit": max(int(available) - RESERVED, RESERVED)}

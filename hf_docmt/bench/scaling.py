@@ -1,13 +1,10 @@
-"""Growth of cost with length: rows by length, exponents of growth, and what would cost too much to measure."""
+"""Growth of cost with length: rows by length, exponents of growth."""
 
 from collections.abc import Mapping, Sequence
 from math import log
 from typing import Any
 
 from hf_docmt.bench.results import ScalingRow
-
-GIB = 2**30
-RESERVED = GIB  # bytes that are left to weights and to the machine
 
 
 def scaling_row(name: str, tokens: int, numbers: Mapping[str, Any], peer: ScalingRow | None) -> ScalingRow:
@@ -70,30 +67,3 @@ def least_squares_slope(points: Sequence[tuple[float, float]]) -> float | None:
     mean_x, mean_y = (sum(values) / len(points) for values in zip(*points))
     spread = sum((x - mean_x) ** 2 for x, _ in points)
     return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread
-
-
-def reason_to_skip(
-    shorter: Sequence[ScalingRow], tokens: int, repeats: int, time_limit: float, available: float
-) -> str | None:
-    """Why so many tokens would exceed `time_limit` seconds or the `available` bytes of memory; None where they fit.
-
-    `shorter` are the system's rows at shorter lengths, in order. Growth goes on as between the last two, at least
-    linear and at most quadratic; with one row it is quadratic.
-    """
-    seconds, mib = (extrapolate(shorter, tokens, column) for column in ("seconds", "memory_mib"))
-    if mib is not None and mib * 2**20 + RESERVED > available:
-        return f"would need about {mib / 1024:.1f} GiB more memory, {available / GIB:.1f} GiB are free"
-    if seconds is not None and seconds * repeats > time_limit:
-        return f"would take about {seconds * repeats:.0f} s, the limit is {time_limit:g} s"
-    return None
-
-
-def extrapolate(shorter: Sequence[ScalingRow], tokens: int, column: str) -> float | None:
-    """The value of a column at a greater length, see `reason_to_skip`; None where no row has one."""
-    rows = [row for row in shorter if getattr(row, column)]
-    if not rows:
-        return None
-    last = rows[-1]
-    exponent = growth_exponent(rows[-2:], column)
-    exponent = 2.0 if exponent is None else min(max(exponent, 1.0), 2.0)
-    return getattr(last, column) * (tokens / last.tokens) ** exponent

@@ -2,22 +2,25 @@
 
 import json
 import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from hf_docmt.bench import attention, attention_step
+from hf_docmt.bench import attention, attention_step, rounds, segment_decoding
 from hf_docmt.bench.attention import CASES, AttentionBenchmark
 from hf_docmt.bench.attention_step import measure, random_document
 from hf_docmt.bench.marian import TRANSFORMER_BASE
 from hf_docmt.bench.memory import available_memory
 from hf_docmt.bench.results import ScalingRow
-from hf_docmt.bench.scaling import GIB, growth_exponent, reason_to_skip
-from hf_docmt.bench.subprocesses import measure_in_subprocess
+from hf_docmt.bench.rounds import alternate_rounds
+from hf_docmt.bench.scaling import growth_exponent
+from hf_docmt.bench.subprocesses import GIB, measure_in_subprocess
 
 TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in TRANSFORMER_BASE}
 SHARED = {"repeats": 1, "device": "cpu", "threads": 1}
+DECODING = SHARED | {"sizes": TINY, "vocab_size": 40, "batch": 2, "length": 60, "tokens": 120}
 ALONE = SHARED | {"work": "attention alone", "tokens": 1024, "fields": {}}
 
 
@@ -26,13 +29,16 @@ def rows(*costs):
     return [ScalingRow(**shared, tokens=tokens, seconds=seconds, memory_mib=mib) for tokens, seconds, mib in costs]
 
 
-def known_cost(case, shorter, time_limit):
+def known_cost(process, case, time_limit):
     """Time and memory that grow with the length for window, with its square for others; eager is skipped at last."""
     tokens = case["tokens"]
+    if "beams" in case:
+        return {"seconds": tokens * (1.1 if case["architecture"] == "lst" else 1.0), "memory_mib": 5.0}
     if case["implementation"] == "eager" and tokens == 400 and "sizes" in case:
         return {"skipped": "too much"}
     linear = case.get("architecture") == "window" or case["implementation"] == "window"
     cost = tokens * 10 if linear else tokens**2
+    cost *= 1.25 if case.get("architecture") == "lst" else 1.0
     return {"seconds": cost / 1e3, "memory_mib": cost * (100.0 if case["implementation"] == "eager" else 1.0)}
 
 
@@ -44,24 +50,32 @@ def test_growth():
     assert growth_exponent(rows((10, None, 0.0), (20, 1.0, 0.0)), "seconds") is None
 
 
-def test_what_would_be_too_much():
-    before = rows((10, 1.0, 2048.0), (20, 4.0, 4096.0))
-    assert reason_to_skip(before, 40, 3, 100, 64 * GIB) is None
-    assert reason_to_skip(before, 40, 3, 40, 64 * GIB) == "would take about 48 s, the limit is 40 s"
-    assert reason_to_skip(before, 40, 3, 100, 8.5 * GIB) == "would need about 8.0 GiB more memory, 8.5 GiB are free"
-    assert reason_to_skip(before[:1], 20, 1, 3.9, 64 * GIB) == "would take about 4 s, the limit is 3.9 s"  # the square
-    assert reason_to_skip((), 40, 3, 1e-9, 0) is None  # nothing is known yet
+def test_what_was_stopped_is_not_tried_again(monkeypatch):
+    """Longer documents would need more; other cases go on. A process gets the memory that is there, and no more."""
+    measured = []
+
+    def measure_quickly(process, case, time_limit):
+        measured.append(case)
+        return {"seconds": 1}
+
+    monkeypatch.setattr(rounds, "available_memory", lambda device: 5 * GIB)
+    monkeypatch.setattr(rounds, "measure_in_subprocess", measure_quickly)
+    stopped = [ScalingRow(case="c", unit="u", name="a", tokens=tokens, skipped="late") for tokens in (10, 20)]
+    cases = {name: {"tokens": 30, "device": "cpu"} for name in "ab"}
+    found = dict(alternate_rounds("any", cases, stopped, 1, 60))
+    assert found == {"a": {"skipped": "at 10 tokens: late"}, "b": {"seconds": 1}}
+    assert [case["memory_limit"] for case in measured] == [4 * GIB]
 
 
 def test_rows_growth_and_checks(monkeypatch):
-    monkeypatch.setattr(attention, "measure_or_skip", known_cost)
+    monkeypatch.setattr(rounds, "measure_in_subprocess", known_cost)
     reported = []
-    result = AttentionBenchmark(lengths=(100, 200, 400), sizes=TINY).run(reported.append)
-    assert reported == result.rows[: 5 * 3 + 3] and "too much" in result.to_text()
+    result = AttentionBenchmark(repeats=1, lengths=(100, 200, 400), sizes=TINY).run(reported.append)
+    assert reported == result.rows[: 5 * 3 + 3 + 8] and "too much" in result.to_text()
     found = result.to_json()
     assert json.loads(json.dumps(found)) == found
     by_case = {(row["case"], row["unit"]): row for row in found["rows"]}
-    assert len(by_case) == len(found["rows"]) == 5 * 3 + 3 + 5 * 2
+    assert len(by_case) == len(found["rows"]) == 5 * 3 + 3 + 8 + 5 * 2
     row = by_case["window w=10, 400 tokens", "target tokens/s"]
     assert row["ours"] == pytest.approx(100) and row["ratio"] == pytest.approx(40) and row["memory_mib"] == 4000
     row = by_case["concat eager, 400 tokens", "target tokens/s"]
@@ -76,49 +90,64 @@ def test_rows_growth_and_checks(monkeypatch):
         "attention alone: ratio to sdpa": pytest.approx(40),
         "attention alone: memory over sdpa's": pytest.approx(1 / 40),
         "attention alone: memory over eager's": pytest.approx(1 / 4000),
+        **{f"lst, {n} tokens: {what} over concat's": 1.25 for n in (100, 200, 400) for what in ("time", "memory")},
+        **{
+            f"lst, {mode}, {text}: time over concat's": pytest.approx(1.1)
+            for mode in ("greedy", "beam 4")
+            for text in ("windows of four sentences", "a segment of twenty sentences")
+        },
     }
-    assert all(check["ok"] for check in found["checks"])
+    assert [check["name"] for check in found["checks"] if not check["ok"]] == [
+        f"lst, {n} tokens: {what} over concat's" for n in (100, 200, 400) for what in ("time", "memory")
+    ]
 
 
 def test_command(monkeypatch, run):
     """Rows on standard error as they come, all at the end on standard output."""
-    monkeypatch.setattr(attention, "measure_or_skip", known_cost)
+    monkeypatch.setattr(rounds, "measure_in_subprocess", known_cost)
     code, out, err = run("bench", "attention", "--repeats", 1, "--json")
-    assert code == 0 and len(json.loads(out)["rows"]) == 5 * 5 + 3 + 5 * 2
-    assert len(err.splitlines()) == 5 * 5 + 3 and err.startswith("concat sdpa, 736 tokens ")
+    assert code == 0 and len(json.loads(out)["rows"]) == 5 * 4 + 3 + 8 + 5 * 2
+    assert len(err.splitlines()) == 5 * 4 + 3 + 8 and err.startswith("concat sdpa, 1024 tokens ")
 
 
 def test_what_was_not_measured_is_missed(monkeypatch):
     """Exponents of window that do not reach the last length do not count."""
 
-    def unfinished(case, shorter, time_limit):
-        window = "window" in case["fields"]
-        return {"skipped": "late"} if window and case["tokens"] == 400 else known_cost(case, shorter, time_limit)
+    def unfinished(process, case, time_limit):
+        late = "window" in case.get("fields", {}) or case.get("architecture") == "lst"
+        return {"skipped": "late"} if late and case["tokens"] == 400 else known_cost(process, case, time_limit)
 
-    monkeypatch.setattr(attention, "measure_or_skip", unfinished)
+    monkeypatch.setattr(rounds, "measure_in_subprocess", unfinished)
     result = AttentionBenchmark(lengths=(50, 100, 200, 400), sizes=TINY).run()
     checks = {check.name: check for check in result.checks}
-    for name in ("window w=10, exponent of time", "attention alone: ratio to sdpa"):
+    unmeasured = ["window w=10, exponent of time", "attention alone: ratio to sdpa"]
+    for name in [*unmeasured, "lst, 400 tokens: time over concat's", "lst, 400 tokens: memory over concat's"]:
         assert checks[name].value is None and not checks[name].ok
 
 
 def test_tiny_run(monkeypatch):
     """Every case that this version has, in this process."""
-    monkeypatch.setattr(attention, "measure_in_subprocess", lambda module, case, limit: measure(case))
+    processes = {attention.STEP: measure, attention.SEGMENTS: segment_decoding.measure}
+    monkeypatch.setattr(rounds, "measure_in_subprocess", lambda module, case, limit: processes[module](case))
+    monkeypatch.setattr(attention, "DECODING", {"windows of four sentences": (2, 30)})
     monkeypatch.setattr(attention, "ALONE", {"sdpa": {}, "eager": {}, "window": {}})
     monkeypatch.setitem(attention_step.WORK, "attention alone", lambda case, device: lambda: None)
     monkeypatch.setattr(attention, "CASES", {name: CASES[name] for name in ("concat sdpa", "concat eager", "lst")})
     found = AttentionBenchmark(repeats=1, lengths=(20, 60, 110), sizes=TINY, vocab_size=40).run().to_json()
     steps = [row for row in found["rows"] if row["unit"] == "target tokens/s" and "alone" not in row["name"]]
-    assert len(steps) == 9
+    assert len(steps) == 9 + 4
     for row in steps:
         assert row["skipped"] is None and row["ours"] == pytest.approx(row["tokens"] / row["seconds"])
         assert row["memory_mib"] >= 0
 
 
-def test_architecture_that_is_not_there():
-    found = attention.measure_or_skip({"architecture": "none"} | SHARED | {"tokens": 5}, (), 1)
-    assert found == {"skipped": "this version has no architecture 'none'"}
+@pytest.mark.parametrize("beams", [1, 2])
+def test_segments_are_written(beams):
+    """As many tokens as asked for, a separator at the end of every 25."""
+    write = segment_decoding.segment_decoding(DECODING | {"architecture": "lst", "beams": beams}, torch.device("cpu"))
+    ids = write()
+    assert ids.shape == (2, 61)
+    assert [(row == attention_step.SEP).nonzero().flatten().tolist() for row in ids] == [[25, 50]] * 2
 
 
 def test_document():
@@ -140,6 +169,10 @@ def test_a_process():
     assert found.keys() == {"seconds", "memory_mib"} and found["seconds"] > 0
     found = measure_in_subprocess("hf_docmt.bench.attention_step", case | {"work": "rest"}, 500)
     assert found == {"skipped": "KeyError: 'rest'"}
+    if sys.platform == "linux":
+        eager = case | {"implementation": "eager", "tokens": 8192, "memory_limit": GIB}
+        found = measure_in_subprocess("hf_docmt.bench.attention_step", eager, 500)
+        assert found == {"skipped": "needs more than the 1.0 GiB that are free"}
     assert measure_in_subprocess("hf_docmt.bench.attention_step", case, 0.01) == {"skipped": "not done after 0.01 s"}
 
 

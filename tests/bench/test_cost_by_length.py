@@ -74,21 +74,23 @@ def test_what_costs_too_much_is_missed(monkeypatch):
 
 
 def test_skipped_cases(monkeypatch):
-    """By the numbers of shorter ones, or because its process failed; nothing is shown where a length is missing."""
+    """Because its process failed, or that of a shorter one; nothing is shown where a length is missing."""
 
     def failing(process, case, time_limit):
         failed = case["architecture"] == "memory" and case["tokens"] == 400
-        return {"skipped": "it failed"} if failed else known_cost(process, case, time_limit)
+        late = case["unit"] == case["tokens"] and case["tokens"] == 200
+        reason = "it failed" if failed else "not done after 15 s" if late else None
+        return {"skipped": reason} if reason else known_cost(process, case, time_limit)
 
     monkeypatch.setattr(rounds, "measure_in_subprocess", failing)
     result = CostByLength(lengths=(100, 200, 400), sizes=TINY, time_limit=15).run()
     found = result.to_json()
     rows = {row["case"]: row for row in found["rows"]}
     row = rows["document, 400 tokens"]
-    assert row["skipped"] == "would take about 16 s, the limit is 15 s" and row["ours"] is row["ratio"] is None
+    assert row["skipped"] == "at 200 tokens: not done after 15 s" and row["ours"] is row["ratio"] is None
     assert row["peer"] == pytest.approx(100)
     assert rows["memory, 400 tokens"]["skipped"] == "it failed"
-    assert rows["document, 200 to 200 tokens"]["ours"] is None
+    assert rows["memory, 200 to 200 tokens"]["ours"] is None
     assert all(value is None and not ok for value, ok in verdicts(found).values())
     assert "it failed" in result.to_text()
 
