@@ -15,6 +15,9 @@ from .cache import cross_attention_layer
 from .configuration_docmt import DocMTConfig
 from .cpu_inference import Linear, joint_linear
 
+MAX_QUERIES = 16  # of one row in a decoding step, where beams share their source
+MIN_BATCHED = 512  # queries of all rows and heads, from which on two batched products are faster than sdpa
+
 
 def eager_attention(
     module: nn.Module,
@@ -41,6 +44,23 @@ def eager_attention(
 def dropout(states: torch.Tensor, p: float, training: bool) -> torch.Tensor:
     """As `torch.nn.functional.dropout`, with a mask of bytes for the backward pass, on a CPU, too."""
     return torch.native_dropout(states, p, True)[0] if training and p else states
+
+
+def batched_attention(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attention_mask: torch.Tensor | None, scaling: float
+) -> torch.Tensor:
+    """As `eager_attention`, without its weights, for inference: two products over all rows and heads at once.
+
+    `attention_mask` (B or 1, 1, T, S), True = is seen. With few queries, twice as fast on a CPU as sdpa.
+    """
+    (batch, heads, length, dim), keys = query.shape, key.flatten(0, 1).transpose(1, 2)  # (B * H, Dh, S)
+    queries = query.reshape(-1, length, dim)  # (B * H, T, Dh)
+    weights = torch.baddbmm(query.new_empty(1), queries, keys, beta=0, alpha=scaling)
+    weights = weights.unflatten(0, (batch, heads))  # (B, H, T, S)
+    if attention_mask is not None:
+        weights.masked_fill_(~attention_mask, torch.finfo(weights.dtype).min)
+    output = torch.bmm(weights.softmax(dim=-1).flatten(0, 1), value.flatten(0, 1))
+    return output.unflatten(0, (batch, heads)).transpose(1, 2)  # (B, T, H, Dh)
 
 
 class Attention(nn.Module):
@@ -112,9 +132,24 @@ class Attention(nn.Module):
     def attend(self, query, key, value, attention_mask, implementation: str | None = None, output_attentions=False):
         """Queries (B, H, T, Dh), keys and values (B, H, S, Dh) -> (B, T, H, Dh), and weights (B, H, T, S) or None."""
         implementation = implementation or self.config._attn_implementation
+        if implementation == "sdpa" and self.is_faster_batched(query, attention_mask):
+            return batched_attention(query, key, value, attention_mask, self.scaling), None
         function = ALL_ATTENTION_FUNCTIONS.get_interface(implementation, eager_attention)
         settings = {"dropout": self.dropout if self.training else 0.0, "scaling": self.scaling}
         return function(self, query, key, value, attention_mask, **settings, output_attentions=output_attentions)
+
+    def is_faster_batched(self, query: torch.Tensor, attention_mask: torch.Tensor | None) -> bool:
+        """Whether queries (B, H, T, Dh) are of a decoding step of many rows on a CPU."""
+        batch, heads, length, _ = query.shape
+        return (
+            batch * heads * length >= MIN_BATCHED
+            and length <= (1 if self.is_causal else MAX_QUERIES)
+            and query.is_cpu
+            and not torch.is_grad_enabled()
+            and not torch.compiler.is_compiling()
+            and not (self.training and self.dropout)
+            and (attention_mask is None or attention_mask.dtype is torch.bool)
+        )
 
     def heads(self, states: torch.Tensor) -> torch.Tensor:
         return states.view(*states.shape[:2], -1, self.head_dim).transpose(1, 2)  # (B, T, D) -> (B, H, T, Dh)

@@ -7,7 +7,9 @@ from support.tiny_models import EOS, PAD, SEP, build
 from transformers import DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import DynamicLayer
 
+from hf_docmt.modeling import layers
 from hf_docmt.modeling.cache import BeamLayer, DecodingCache
+from hf_docmt.modeling.layers import batched_attention
 
 SOURCE = torch.tensor([[7, 8, SEP, 10, EOS], [11, 12, EOS, PAD, PAD]])
 INPUTS = {"input_ids": SOURCE, "attention_mask": (SOURCE != PAD).long()}
@@ -246,3 +248,35 @@ def test_reset_empties_the_named_stores(is_own):
         again = memory_model(**batch, decoder_memory=second, past_key_values=cache).logits
         fresh = memory_model(**batch, decoder_memory=second, past_key_values=memory_model.new_cache()).logits
     torch.testing.assert_close(again, fresh, atol=1e-6, rtol=0)
+
+
+# Attention of decoding steps
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 3), (6, 2, 1)], ids=str)
+@pytest.mark.parametrize("masked", [False, True])
+def test_batched_attention(shape, masked):
+    """What sdpa gives, for keys in the layout of either cache."""
+    (rows, heads, length), dim = shape, 8
+    query = torch.randn(rows, length, heads, dim).transpose(1, 2)
+    key, value = (torch.randn(5, rows, heads, dim).permute(1, 2, 0, 3) for _ in range(2))  # time first
+    mask = None
+    if masked:
+        mask = torch.ones(rows, 1, length, 5, dtype=torch.bool)
+        mask[-1, ..., 3:] = False
+    expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, mask, scale=0.3).transpose(1, 2)
+    for layout in (lambda states: states, torch.Tensor.contiguous):
+        found = batched_attention(query, layout(key), layout(value), mask, 0.3)
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_large_batches_are_decoded_alike(model, beams, monkeypatch):
+    """Steps through the attention of large batches and through sdpa; the pass over a prompt stays with sdpa."""
+    prompt = torch.tensor([[2, 9, 4], [2, 14, 15]])
+    settings = SETTINGS | {"num_beams": beams, "decoder_input_ids": prompt}
+    expected, lengths = model.generate(**INPUTS, **settings), []
+    monkeypatch.setattr(layers, "MIN_BATCHED", 1)
+    monkeypatch.setattr(layers, "batched_attention", lambda *a: lengths.append(a[0].shape[2]) or batched_attention(*a))
+    assert torch.equal(model.generate(**INPUTS, **settings), expected)
+    assert {1, beams} <= set(lengths)
