@@ -1,7 +1,7 @@
 """The cache of decoding: self-attention by beam, every attention to a source once a source, under a name."""
 
 import torch
-from transformers import DynamicCache, EncoderDecoderCache
+from transformers import DynamicCache, EncoderDecoderCache, PreTrainedConfig, StaticCache
 from transformers.cache_utils import DynamicLayer
 
 
@@ -129,13 +129,27 @@ class DecodingCache(EncoderDecoderCache):
         """Called by `generate` when the prompt stands in the cache and nothing was generated yet."""
 
 
+class StaticDecodingCache(EncoderDecoderCache):
+    """Cache whose self-attention has room for a fixed number of tokens, so that a step can be compiled; no beams.
+
+    `get_seq_length` is a tensor, which no step looks into.
+    """
+
+    def __init__(self, config: PreTrainedConfig, max_length: int) -> None:
+        super().__init__(StaticCache(config, max_length), DynamicCache())
+
+
+def is_static(cache: EncoderDecoderCache | None) -> bool:
+    """Whether self-attention gives out keys for tokens to come, too, which a mask hides."""
+    return cache is not None and isinstance(cache.self_attention_cache, StaticCache)
+
+
 def cross_attention_layer(cache: EncoderDecoderCache, name: str, layer_idx: int) -> DynamicLayer:
     """The store `name` of any encoder-decoder cache, at one layer; `source` is its `cross_attention_cache`."""
-    stores = named_stores(cache)
     if name == "source":
         layers = cache.cross_attention_cache.layers
     else:
-        layers = stores.setdefault(name, DynamicCache()).layers
+        layers = named_stores(cache).setdefault(name, DynamicCache()).layers
     while len(layers) <= layer_idx:
         layers.append(DynamicLayer())
     if name != "source":

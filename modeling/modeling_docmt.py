@@ -28,7 +28,7 @@ from transformers.modeling_outputs import (
 from transformers.utils.generic import can_return_tuple, merge_with_config_defaults
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
-from .cache import DecodingCache
+from .cache import DecodingCache, is_static
 from .chunked_loss import OutputProjection, gives_loss
 from .configuration_docmt import DocMTConfig
 from .generation_docmt import DocumentTranslation
@@ -138,7 +138,8 @@ class Stack(DocMTPreTrainedModel):
         """Positions of ids (B, T), (B or 1, T); ValueError where the table of learned ones has no row for them."""
         positions = token_positions(input_ids.shape, input_ids.device, attention_mask, past_length)
         limit = self.config.max_position_embeddings
-        if self.config.position_type == "learned" and past_length + input_ids.shape[1] > limit:
+        is_static = torch.is_tensor(past_length)  # of a static cache, whose size `generate` checks
+        if self.config.position_type == "learned" and not is_static and past_length + input_ids.shape[1] > limit:
             length = int(positions.max()) + 1  # without padding on the left
             if length > limit:
                 raise ValueError(
@@ -311,7 +312,7 @@ class Decoder(Stack):
         self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None = None, past_key_values=None
     ) -> torch.Tensor | None:
         """Mask of self-attention of new states (B, T, D), from a mask (B, cached + T); None = all that came before."""
-        if hidden_states.shape[1] == 1 and attention_mask is None:
+        if hidden_states.shape[1] == 1 and attention_mask is None and not is_static(past_key_values):
             return None  # one new token sees all that came before it
         return create_causal_mask(
             config=self.config,
@@ -342,7 +343,8 @@ class Decoder(Stack):
 
     def padding_to_mask(self, attention_mask: torch.Tensor | None, past_length: int) -> torch.Tensor | None:
         """A mask (B, cached + T), or None where causality hides all of its padding from every token before it."""
-        if attention_mask is not None and not past_length and is_right_padded(attention_mask):
+        is_prompt = not torch.is_tensor(past_length) and not past_length  # in a static cache the length is a tensor
+        if attention_mask is not None and is_prompt and is_right_padded(attention_mask):
             return None
         return attention_mask
 

@@ -169,6 +169,7 @@ class LstForConditionalGeneration(DocMTForConditionalGeneration):
 
     config_class = LstConfig
     model_class = LstModel
+    no_static_cache = "the mask of the own sentence covers the tokens so far only"
     _supports_flash_attn = False  # it takes no masks but those of padding
     _supports_flex_attn = False
 

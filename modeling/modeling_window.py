@@ -286,6 +286,7 @@ class WindowForConditionalGeneration(DocMTForConditionalGeneration):
 
     config_class = WindowConfig
     model_class = WindowModel
+    no_static_cache = "the cache of window attention keeps the last tokens only"
 
     prompt_in_chunks = False  # a part of a prompt does not tell where its sentences stand
 

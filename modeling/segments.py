@@ -51,14 +51,14 @@ def sentence_numbers(
 
 
 def token_positions(
-    shape: tuple[int, int], device: torch.device, attention_mask: torch.Tensor | None = None, past_length: int = 0
+    shape: tuple[int, int], device: torch.device, attention_mask: torch.Tensor | None = None, past_length=0
 ) -> torch.Tensor:
     """Position of every token in its row, from 0: (1, T), or (B, T) where a mask tells of padding on the left.
 
-    `attention_mask` (B, past_length + T), 1 = token.
+    `attention_mask` (B, past_length + T), 1 = token. `past_length` is a number, of a static cache a tensor.
     """
     if attention_mask is None:
-        return torch.arange(past_length, past_length + shape[1], device=device)[None]  # (1, T)
+        return (torch.arange(shape[1], device=device) + past_length)[None]  # (1, T)
     return (attention_mask.long().cumsum(dim=1) - 1).clamp(min=0)[:, -shape[1] :]  # (B, T)
 
 

@@ -10,7 +10,7 @@ import torch
 from transformers import GenerationMixin
 
 from .beam_search import beam_search
-from .cache import DecodingCache
+from .cache import DecodingCache, StaticDecodingCache, is_static
 from .cpu_inference import prepacked_weights
 
 
@@ -21,6 +21,7 @@ class SharedSourceGeneration:
     """
 
     per_source_inputs = ("attention_mask",)  # generation inputs with one row a source, shared by its beams
+    no_static_cache: str | None = None  # why the model cannot decode with `cache_implementation="static"`
     prompt_in_chunks = True  # whether `prefill_chunk_size` may cut a prompt
 
     def new_cache(self) -> DecodingCache:
@@ -47,6 +48,8 @@ class SharedSourceGeneration:
 
     def prepare_inputs_for_generation(self, input_ids, next_sequence_length=None, **kwargs):
         inputs = super().prepare_inputs_for_generation(input_ids, next_sequence_length, **kwargs)
+        if is_static(kwargs.get("past_key_values")):  # the decoder makes its masks itself, also of such a cache
+            inputs["decoder_attention_mask"] = kwargs.get("decoder_attention_mask")
         return inputs | self.decoder_inputs_for_generation(input_ids, inputs)
 
     def _expand_inputs_for_generation(self, expand_size=1, is_encoder_decoder=True, input_ids=None, **model_kwargs):
@@ -56,17 +59,38 @@ class SharedSourceGeneration:
         input_ids, model_kwargs = super()._expand_inputs_for_generation(expand_size, False, input_ids, **model_kwargs)
         return input_ids, {**model_kwargs, **shared}
 
-    def _prepare_cache_for_generation(self, generation_config, model_kwargs, *args):
-        """Give a `DecodingCache` where none was given."""
-        if generation_config.cache_implementation not in (None, "dynamic"):
+    def _prepare_cache_for_generation(
+        self, generation_config, model_kwargs, generation_mode, batch_size, max_cache_length
+    ):
+        """Give a `DecodingCache` where none was given, or a static one."""
+        asked = generation_config.cache_implementation
+        if asked not in (None, "dynamic", "static"):
             raise ValueError(
-                f"cache_implementation must be 'dynamic' or None, got {generation_config.cache_implementation!r}: "
-                "other caches cannot hold one row of source keys for several beams."
+                f"cache_implementation must be 'dynamic', 'static' or None, got {asked!r}: other caches cannot hold "
+                "one row of source keys for several beams."
             )
-        if model_kwargs.get("past_key_values") is None and generation_config.use_cache:
-            model_kwargs["past_key_values"] = self.new_cache()
+        if asked == "static":
+            self.check_static_cache(generation_config, max_cache_length)
+        if model_kwargs.get("past_key_values") is not None or not generation_config.use_cache:
+            arguments = (model_kwargs, generation_mode, batch_size, max_cache_length)
+            super()._prepare_cache_for_generation(generation_config, *arguments)
+        elif asked == "static":
+            model_kwargs["past_key_values"] = StaticDecodingCache(self.config, max_cache_length)
         else:
-            super()._prepare_cache_for_generation(generation_config, model_kwargs, *args)
+            model_kwargs["past_key_values"] = self.new_cache()
+
+    def check_static_cache(self, generation_config, length: int) -> None:
+        """ValueError where a static cache of so many tokens cannot serve the search or the model."""
+        problem = None
+        if generation_config.num_beams > 1:
+            problem = f"num_beams is {generation_config.num_beams}, and it is not reordered: use 1, or 'dynamic'"
+        elif self.no_static_cache:
+            problem = f"{self.no_static_cache}: use 'dynamic'"
+        elif self.config.position_type == "learned" and length > self.config.max_position_embeddings:
+            limit = self.config.max_position_embeddings
+            problem = f"there are learned positions for {limit} tokens, got room for {length}: lower max_new_tokens"
+        if problem:
+            raise ValueError(f"cache_implementation='static': {problem}.")
 
     def _reorder_cache(self, past_key_values, beam_idx: torch.Tensor):
         past_key_values.self_attention_cache.reorder_cache(beam_idx)

@@ -4,7 +4,8 @@ import pytest
 import torch
 from support.battery import logits
 from support.tiny_models import EOS, PAD, SEP, build
-from transformers import DynamicCache, EncoderDecoderCache
+from torch._dynamo.utils import counters
+from transformers import CompileConfig, DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import DynamicLayer
 
 from hf_docmt.modeling import layers
@@ -230,9 +231,52 @@ def test_bf16_weights():
         assert abs(total / len(ids) - float(found.sequences_scores[row])) < 0.05
 
 
-def test_other_cache_kinds_are_refused(model):
-    with pytest.raises(ValueError, match="cache_implementation must be 'dynamic'"):
-        model.generate(**INPUTS, **SETTINGS, cache_implementation="static")
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"cache_implementation": "offloaded"}, "must be 'dynamic', 'static' or None, got 'offloaded'"),
+        ({"cache_implementation": "static", "num_beams": 2}, "num_beams is 2, and it is not reordered: use 1"),
+    ],
+)
+def test_other_cache_kinds_are_refused(model, settings, problem):
+    with pytest.raises(ValueError, match=problem):
+        model.generate(**INPUTS, **SETTINGS | settings)
+
+
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+def test_static_cache(model, implementation):
+    """Also behind a padded prompt, with learned positions, and for several rows of a source."""
+    prompts = {"decoder_input_ids": torch.tensor([[PAD, 2, 9], [2, 9, 8]])}
+    prompts["decoder_attention_mask"] = (prompts["decoder_input_ids"] != PAD).long()
+    model.set_attn_implementation(implementation)
+    for more in ({}, prompts, {"do_sample": True, "num_return_sequences": 2}):
+        results = []
+        for kind in ("static", "dynamic"):
+            torch.manual_seed(1)
+            results.append(model.generate(**INPUTS, **SETTINGS | more, cache_implementation=kind))
+        assert torch.equal(*results)
+    model.set_attn_implementation("sdpa")
+
+
+def test_static_cache_with_learned_positions():
+    learned = build(position_type="learned", max_position_embeddings=12)
+    settings = SETTINGS | {"cache_implementation": "static"}
+    assert torch.equal(learned.generate(**INPUTS, **settings), learned.generate(**INPUTS, **SETTINGS))
+    with pytest.raises(ValueError, match="learned positions for 12 tokens, got room for 20"):
+        learned.generate(**INPUTS, **settings | {"max_new_tokens": 20})
+
+
+@pytest.mark.slow
+def test_a_step_is_compiled_whole(model):
+    """One graph without breaks for all steps with a static cache; `backend="eager"` leaves out code generation."""
+    config = CompileConfig(fullgraph=True, backend="eager", mode=None)
+    config._compile_all_devices = True
+    expected = model.generate(**INPUTS, **SETTINGS)
+    torch._dynamo.reset()
+    counters.clear()
+    found = model.generate(**INPUTS, **SETTINGS, cache_implementation="static", compile_config=config)
+    assert torch.equal(found, expected)
+    assert counters["stats"]["unique_graphs"] == 1 and not counters["graph_break"]
 
 
 @pytest.mark.parametrize("is_own", [True, False])

@@ -216,6 +216,14 @@ class Battery:
             assert cached.past_key_values is not None and uncached.past_key_values is None
             torch.testing.assert_close(torch.stack(cached.scores), torch.stack(uncached.scores), atol=1e-4, rtol=1e-4)
 
+    def test_static_cache_is_dynamic(self, model, batch):
+        inputs, settings = self.generation_inputs(batch), GREEDY | {"cache_implementation": "static"}
+        if model.no_static_cache:
+            with pytest.raises(ValueError, match=model.no_static_cache):
+                model.generate(**inputs, **settings)
+        else:
+            assert torch.equal(model.generate(**inputs, **settings), model.generate(**inputs, **GREEDY))
+
     def test_scores_are_those_of_forced_decoding(self, model, batch):
         inputs = self.generation_inputs(batch)
         found = model.generate(**inputs, **BEAMS, return_dict_in_generate=True, output_scores=True)
