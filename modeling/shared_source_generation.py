@@ -12,6 +12,7 @@ from transformers import GenerationMixin
 from .beam_search import beam_search
 from .cache import DecodingCache, StaticDecodingCache, is_static
 from .cpu_inference import prepacked_weights
+from .greedy_search import greedy_search
 
 
 class SharedSourceGeneration:
@@ -96,15 +97,31 @@ class SharedSourceGeneration:
         past_key_values.self_attention_cache.reorder_cache(beam_idx)
         return past_key_values
 
+    def _sample(
+        self,
+        input_ids,
+        logits_processor,
+        stopping_criteria,
+        generation_config,
+        synced_gpus=False,
+        streamer=None,
+        **model_kwargs,
+    ):
+        """Greedy on a CPU with a faster choice of the best token; else, and where it is to be compiled, as it is."""
+        arguments = (input_ids, logits_processor, stopping_criteria, generation_config)
+        is_plain = is_plain_search(input_ids, generation_config, synced_gpus)
+        if is_plain and streamer is None and generation_config.compile_config is None:
+            return greedy_search(self, *arguments, **model_kwargs)
+        return super()._sample(*arguments, synced_gpus=synced_gpus, streamer=streamer, **model_kwargs)
+
     def _beam_search(
         self, input_ids, logits_processor, stopping_criteria, generation_config, synced_gpus=False, **model_kwargs
     ):
-        """On a CPU, where nothing is sampled or recorded, with fewer passes over the vocabulary; else as it is."""
+        """On a CPU with fewer passes over the vocabulary; else as it is."""
         arguments = (input_ids, logits_processor, stopping_criteria, generation_config)
-        sampled = generation_config.do_sample or generation_config.return_dict_in_generate
-        if sampled or synced_gpus or input_ids.device.type != "cpu":
-            return super()._beam_search(*arguments, synced_gpus=synced_gpus, **model_kwargs)
-        return beam_search(self, *arguments, **model_kwargs)
+        if is_plain_search(input_ids, generation_config, synced_gpus):
+            return beam_search(self, *arguments, **model_kwargs)
+        return super()._beam_search(*arguments, synced_gpus=synced_gpus, **model_kwargs)
 
     def _prefill(self, input_ids, generation_config, model_kwargs, is_first_iteration=True):
         """Read the prompt once a source: its beams are still the same."""
@@ -135,3 +152,9 @@ class SharedSourceGeneration:
         if not torch.is_tensor(value) or name in self.per_source_inputs:
             return False
         return value.shape[:1] == input_ids.shape[:1]
+
+
+def is_plain_search(input_ids: torch.Tensor, generation_config, synced_gpus: bool) -> bool:
+    """Whether a search on one CPU samples nothing and gives out translations alone."""
+    more = generation_config.do_sample or generation_config.return_dict_in_generate
+    return input_ids.device.type == "cpu" and not (more or synced_gpus)

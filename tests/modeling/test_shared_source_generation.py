@@ -33,6 +33,15 @@ SIGNATURES = {  # of transformers 5.23
         "max_cache_length",
     ],
     "_prefill": ["input_ids", "generation_config", "model_kwargs", "is_first_iteration"],
+    "_sample": [
+        "input_ids",
+        "logits_processor",
+        "stopping_criteria",
+        "generation_config",
+        "synced_gpus",
+        "streamer",
+        "model_kwargs",
+    ],
     "_beam_search": [
         "input_ids",
         "logits_processor",
@@ -42,7 +51,7 @@ SIGNATURES = {  # of transformers 5.23
         "model_kwargs",
     ],
 }
-CALLED = {  # by modeling/beam_search.py
+CALLED = {  # by modeling/beam_search.py and modeling/greedy_search.py
     "_gather_beams": ["tensor", "beam_indices"],
     "_get_running_beams_for_next_iteration": [
         "topk_log_probs",
