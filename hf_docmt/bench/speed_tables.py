@@ -22,18 +22,9 @@ def speed_tables(report: BenchReport, style: str, benchmarks: Sequence[str] = MA
         title, make_cells = TABLES[benchmark]
         for run in report.runs_of(benchmark):
             if run.rows:
-                parts += [
-                    title.format_map(Setting(run.setting)),
-                    plain_table(make_cells(run, report), (), style).rstrip(),
-                ]
+                known = title.format(**run.setting) if run.problem is None else f"{benchmark}: {run.problem}"
+                parts += [known, plain_table(make_cells(run, report), (), style).rstrip()]
     return "\n\n".join([*parts, machine_text(report)])
-
-
-class Setting(dict):
-    """The setting of a run, in which what is missing, as where it was not finished, has a name."""
-
-    def __missing__(self, name: str) -> str:
-        return f"({name})"
 
 
 def report_text(report: BenchReport) -> str:
@@ -66,8 +57,10 @@ def decode_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
     for mode, batch in cases:
         rows = {one: found.get((one, mode, batch)) for one in precisions}
         marian = found[precisions[0], mode, batch]["peer"]
-        ratios = [number(row and row["ours"] / marian) for row in rows.values()]
-        ratios += [number(rows[one] and rows[one]["ctranslate2"] / marian) for one in further]
+        # the peer of a row is MarianMT in fp32, measured in the same rounds, but for bf16, where it is in bf16
+        peers = {one: marian if one == "bf16" else row and row["peer"] for one, row in rows.items()}
+        ratios = [number(row and row["ours"] / peers[one]) for one, row in rows.items()]
+        ratios += [number(rows[one] and rows[one]["ctranslate2"] / peers[one]) for one in further]
         shares = [number(row and share_reached(row)) for row in rows.values()]
         cells.append([f"{mode}, batch {batch}", number(marian), *ratios, *shares])
     return cells
@@ -125,8 +118,9 @@ def number(value: float | None) -> str:
 
 TABLES = {  # benchmark: title, in which names stand for its setting, and the cells
     "decode": (
-        "Decoding, {source_tokens} to {target_tokens} tokens, vocabulary {vocab_size}: times the sentences/s of "
-        "transformers' MarianMT in fp32 with the same weights, and the share of what the machine can do at most.",
+        "Decoding, {source_tokens} to {target_tokens} tokens, width {sizes[d_model]}, vocabulary {vocab_size}: "
+        "times the sentences/s of transformers' MarianMT in fp32 with the same weights, and the share of "
+        "what the machine can do at most.",
         decode_cells,
     ),
     "train": (

@@ -3,6 +3,7 @@
 import json
 import sys
 from io import StringIO
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from hf_docmt.bench.marian import TRANSFORMER_BASE
 from hf_docmt.bench.report import UNFINISHED, BenchmarkRun, BenchReport
 from hf_docmt.bench.speed_tables import report_text, speed_tables
 
+ROOT = Path(__file__).resolve().parents[2]
 TINY = {"matrix_size": 32, "copied_mib": 1, "repeats": 1}
 SPEEDS = {"fp32": 50.0, "bf16": 100.0, "int8": 200.0, "copy": 20.0}
 
@@ -168,6 +170,7 @@ def test_share_of_the_ceiling():
 def test_tables():
     setting = {"sizes": TRANSFORMER_BASE, "vocab_size": 32000, "source_tokens": 25, "target_tokens": 25}
     rows = [decode_row("fp32", 6.0, 4.0) | {"ctranslate2": 5.0}, decode_row("bf16", 12.0, 8.0)]
+    rows.append(decode_row("int8", 14.0, 5.0))
     decode = BenchmarkRun(benchmark="decode", problem=None, rows=rows, setting=setting)
     scaling = [
         {"name": name, "tokens": tokens, "ratio": 1 / time, "memory_mib": 10 * time, "unit": "target tokens/s"}
@@ -181,7 +184,8 @@ def test_tables():
     documents = BenchmarkRun(benchmark="documents", problem=None, rows=[drafts])
     report = known_report(ceilings_run(), decode, ceilings_run(1.1), attention, documents)
     text = speed_tables(report, "markdown")
-    assert "| greedy, batch 1 | 4.00 | 1.50 | 3.00 | 1.25 |" in text  # times the peer in fp32
+    assert "| greedy, batch 1 | 4.00 | 1.50 | 3.00 | 2.80 | 1.25 |" in text  # times the peer in fp32
+    assert "Decoding, 25 to 25 tokens, width 512, vocabulary 32000: times" in text and "attention: killed" in text
     assert "| lst | 1.25 | - | 12.5 | - |" in text and "exponent" not in text
     assert "| sliding | sentences/s | 9.00 | 3.00 | 3.00 | 0.50 |" in text
     assert "fp32 52.5 GFLOP/s" in text and "at least 0.91 of the highest" in text
@@ -196,3 +200,11 @@ def test_files_that_are_no_report(tmp_path):
         BenchReport.read(path)
     with pytest.raises(ValueError, match="absent.json: the file does not exist"):
         BenchReport.read(tmp_path / "absent.json")
+
+
+def test_the_speed_of_the_readme_is_that_of_the_report():
+    """Made by `docmt bench table examples/reports/bench_cpu.json`."""
+    report = BenchReport.read(ROOT / "examples/reports/bench_cpu.json")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    begin, end = "<!-- docmt bench table examples/reports/bench_cpu.json -->\n", "<!-- end -->"
+    assert readme.partition(begin)[2].partition(end)[0].strip() == speed_tables(report, "markdown")
