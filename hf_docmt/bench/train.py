@@ -49,7 +49,8 @@ class TrainBenchmark(Benchmark):
     """
 
     name = "train"
-    by, default_by = "speed", True
+    by = "speed"
+    default_by = True
     help = "Target tokens per second in training, against fixed-size random batches in Seq2SeqTrainer."
     report_options = ({"repeats": 3}, {"repeats": 3, "precision": "bf16"})
 

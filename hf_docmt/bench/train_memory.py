@@ -45,7 +45,8 @@ class TrainMemoryBenchmark(Benchmark):
     """
 
     name = "train_memory"
-    command, by = "train", "memory"
+    command = "train"
+    by = "memory"
     report_options = ({"repeats": 1},)
     help = "--by memory: time and memory of a training step on a long document, with and without all logits."
 
