@@ -12,7 +12,7 @@ from hf_docmt.reports.tables import align_columns
 
 Cells = list[list[str]]
 NOT_MEASURED = "-"
-MAIN = ("decode", "train", "documents", "attention", "cost-by-length")  # benchmarks of the README
+MAIN = ("decode", "train", "train_memory", "documents", "attention", "cost-by-length")  # benchmarks of the README
 
 
 def speed_tables(report: BenchReport, style: str, benchmarks: Sequence[str] = MAIN) -> str:
@@ -87,7 +87,8 @@ def time_cells(run: BenchmarkRun, column: str, values: Sequence[int], unit: str)
 
 def length_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
     """`time_cells` by tokens."""
-    return time_cells(run, "tokens", run.options.get("lengths") or run.setting["lengths"], "tokens")
+    lengths = run.options.get("lengths") or sorted({row["tokens"] for row in run.rows})
+    return time_cells(run, "tokens", lengths, "tokens")
 
 
 def context_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
@@ -126,6 +127,10 @@ TABLES = {  # benchmark: title, in which names stand for its setting, and the ce
     "train": (
         "Training: `DocMTTrainer` beside transformers' MarianMT in `Seq2SeqTrainer`, the same examples and sizes.",
         ratio_cells,
+    ),
+    "train_memory": (
+        "A training step on one long document by what is kept in memory: time over that with all logits, and memory.",
+        length_cells,
     ),
     "documents": (
         "Documents, greedy, strategies side by side (ours : peer), and the share of tokens taken from drafts.",
