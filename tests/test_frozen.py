@@ -399,8 +399,10 @@ def test_run_from_the_start(tmp_path, monkeypatch):
 
 
 def parameters(command, path=()):
-    for name, one in getattr(command, "commands", {}).items():
-        yield from parameters(one, (*path, name))
+    context = command.make_context(" ".join(path), [], resilient_parsing=True)
+    command = context.command  # of a benchmark: with its options, which are read when it is called
+    for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
+        yield from parameters(command.get_command(context, name), (*path, name))
     names = set()
     for one in command.params:
         flags = [*one.opts, *one.secondary_opts]
