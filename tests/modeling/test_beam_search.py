@@ -33,7 +33,7 @@ def model():
         {"num_beams": 2, "use_cache": False, "repetition_penalty": 1.3},
         {"num_beams": 3, "prefix_allowed_tokens_fn": lambda row, ids: [9, 11] if len(ids) < 3 else [12, 13, 14]},
     ],
-    ids=str,
+    ids=", ".join,
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_as_transformers(model, settings, dtype, monkeypatch):
