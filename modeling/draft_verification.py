@@ -5,6 +5,7 @@ model. What is written is that of greedy search without drafts, but where two to
 several tokens in one pass are rounded otherwise than one by one, as batches of another size are, too.
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -13,7 +14,9 @@ from .batch_decoding import BatchDecoder, Job, NonFiniteScoresError, Output, pad
 from .forced_prefixes import SourceState
 
 LEAST = 4  # draft tokens that are proposed at least, also where the last ones were wrong
-PAYS = 0.5  # share of accepted tokens below which no further drafts are read
+FIRST = 8  # draft tokens that are proposed at most until so many were written that it shows whether drafts hold
+ENOUGH = 64
+PAYS = 0.7  # share of accepted tokens below which drafts are read no further
 HOLES = 32  # columns of the cache that may be without use
 FULL = 0.75  # share of rows that must go on for those that ended to be left in the batch
 LOGITS = 2**24  # scores that are computed at once
@@ -32,7 +35,7 @@ Draft = Sequence[list[int] | None]
 class DraftDecoder(BatchDecoder):
     """Base class of what decodes jobs with drafts."""
 
-    accepted = written = 0  # tokens of drafts that stayed, and all tokens that were written with drafts
+    accepted = written = 0  # tokens of drafts that stayed, and all tokens that were written in passes with drafts
 
     def is_plain_greedy_search(self) -> bool:
         """Whether nothing but the model's scores decides about the next token.
@@ -55,20 +58,18 @@ class DraftDecoder(BatchDecoder):
         ends = [self.eos, self.sep] if stop_at_sep else [self.eos]
         outputs: list[Output] = [Output([], True)] * len(jobs)
         for batch in self.batches(range(len(jobs)), lambda row: len(jobs[row].source)):
-            pays = self.accepted >= PAYS * self.written
-            rows = [DraftRow(self, jobs[row], drafts[row] if pays else [], ends) for row in batch]
+            rows = [DraftRow(self, jobs[row], drafts[row], ends) for row in batch]
             self.write(rows)
             for row, drafted in zip(batch, rows):
                 outputs[row] = drafted.output()
-                self.accepted += drafted.accepted
-                self.written += len(drafted.written)
         return outputs
 
     def write(self, rows: Sequence["DraftRow"]) -> None:
         """Write all rows of a batch to their ends; those that ended are taken out when they are many."""
-        state = DraftState(self, [row.job for row in rows])
+        batch, state = rows, DraftState(self, [row.job for row in rows])
         while rows:
-            proposals = [row.proposal() for row in rows]
+            most = self.longest_proposal(batch)
+            proposals = [row.proposal(most) for row in rows]
             unread = [[*row.unread, *proposal] for row, proposal in zip(rows, proposals)]
             asked = [0 if row.is_finished else 1 + len(proposal) for row, proposal in zip(rows, proposals)]
             found = state.read(unread, asked)
@@ -78,6 +79,16 @@ class DraftDecoder(BatchDecoder):
                 remaining = list(range(len(rows)))
             state.keep(remaining, kept)
             rows = [rows[number] for number in remaining]
+        self.accepted += sum(row.accepted for row in batch)
+        self.written += sum(row.tried for row in batch)
+
+    def longest_proposal(self, batch: Sequence["DraftRow"]) -> float:
+        """Draft tokens that a row may propose: few until it shows whether drafts hold, none where they do not."""
+        accepted = self.accepted + sum(row.accepted for row in batch)
+        written = self.written + sum(row.tried for row in batch)
+        if written < ENOUGH:
+            return FIRST
+        return math.inf if accepted >= PAYS * written else 0
 
 
 class DraftRow:
@@ -93,7 +104,7 @@ class DraftRow:
         (self.limit,) = decoder.token_limits([job.length], 1 + len(job.prefix))
         self.unread = [decoder.start, *job.prefix]  # tokens that the decoder has not read yet
         self.written: list[int] = []
-        self.accepted = 0
+        self.accepted = self.tried = 0  # tokens of the draft that stayed, and all that were written in passes with it
         self.sentence = self.column = self.agreed = 0  # of the draft: next token, and the first one not accepted
         self.most = self.limit  # draft tokens that are proposed
 
@@ -108,8 +119,10 @@ class DraftRow:
     def output(self) -> Output:
         return Output(self.written[:-1] if self.has_end else self.written, self.has_end)
 
-    def proposal(self) -> list[int]:
+    def proposal(self, most: float = math.inf) -> list[int]:
         """The tokens of the draft that may come next, up to a sentence without one; the end token where none is."""
+        if not self.draft or not most:
+            return []
         tokens: list[int] = []
         for sentence in () if self.is_finished else self.draft[self.sentence :]:
             if sentence is None:
@@ -118,7 +131,7 @@ class DraftRow:
         else:
             tokens[-1:] = [self.eos] if tokens else []
         room = self.limit - len(self.written) - 1  # for the token behind the proposal
-        return tokens[self.column : self.column + min(self.most, room)]
+        return tokens[self.column : self.column + min(self.most, most, room)]
 
     def take(self, proposal: list[int], best: list[int | None]) -> int:
         """Write the tokens of a proposal that the model has, too, and its own one behind them.
@@ -139,6 +152,8 @@ class DraftRow:
         self.unread = []
         if not self.is_finished:
             self.write_own(best[count])
+            count += 1
+        self.tried += count if proposal else 0
         return read
 
     def write_own(self, token: int | None) -> None:

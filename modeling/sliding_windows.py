@@ -33,12 +33,12 @@ class SlidingTranslator(Translator, DraftDecoder):
         Without repairs it is what stands behind the last separator, as in the released code of Lupo et al. (2023);
         where the window has future sentences, behind so many separators less.
         """
-        first, others = sentences, []
-        if self.drafts and self.writes_context and self.is_plain_greedy_search():
-            first, others = self.side_by_side(sentences)
+        is_plain = self.drafts and self.writes_context and self.is_plain_greedy_search()
         targets: Targets = {}
-        again = self.translate_windows(first, targets) + self.translate_windows(others, targets, with_drafts=True)
-        if others:
+        again = []
+        for together in self.side_by_side(sentences) if is_plain else [sentences]:
+            again += self.translate_windows(together, targets if is_plain else None)
+        if self.written:
             logger.debug("sliding: of %d tokens %d were accepted from drafts", self.written, self.accepted)
         self.translate_alone(again)
 
@@ -56,12 +56,10 @@ class SlidingTranslator(Translator, DraftDecoder):
                 others.append(sentence)
         return first, others
 
-    def translate_windows(
-        self, sentences: Sequence[CurrentSentence], targets: Targets, with_drafts: bool = False
-    ) -> list[CurrentSentence]:
+    def translate_windows(self, sentences: Sequence[CurrentSentence], targets: Targets | None) -> list[CurrentSentence]:
         """Translate the windows of sentences; gives back the sentences that have to be translated again.
 
-        What windows hold is put into `targets`, or taken from there as drafts.
+        Their drafts are the `targets`, to which what the windows hold is added; None for windows without drafts.
         """
         waiting = [(sentence, min(self.past, sentence.index), self.future) for sentence in sentences]
         again = []
@@ -69,17 +67,16 @@ class SlidingTranslator(Translator, DraftDecoder):
             windows = [self.largest_window(*window, self.window_job) for window in waiting]
             waiting = []
             jobs = [job for *_, job in windows]
-            drafts = [self.draft(*window, targets) for window in windows] if with_drafts else None
+            drafts = [self.draft(*window, targets) for window in windows] if targets is not None else None
             outputs = self.decode(jobs, drafts=drafts)
             for (sentence, past, future, job), output in zip(windows, outputs):
                 if self.writes_context and self.repairs == "all" and past + future and self.is_cut_off(job, output):
                     waiting.append((sentence, *fewer(past, future)))
                     continue
-                if not with_drafts:
-                    parts = zip(
-                        range(sentence.index - past, sentence.index + 1 + future), split_at(output.ids, self.sep)
-                    )
-                    targets.update({(sentence.document, part): target for part, target in parts})
+                if targets is not None:
+                    parts = range(sentence.index - past, sentence.index + 1 + future)
+                    for part, target in zip(parts, split_at(output.ids, self.sep)):
+                        targets.setdefault((sentence.document, part), target)
                 self.report_fewer(sentence, past, future, min(self.past, sentence.index), self.future)
                 if not self.take_current(sentence, past, future, job, output):
                     again.append(sentence)

@@ -70,9 +70,11 @@ def test_sequential(name, monkeypatch):
     """Its own greedy search, without drafts, writes what `generate` does."""
     search = Search(writing_model(name), monkeypatch)
     expected = search(False, strategy="sequential", batch_size=3)
-    assert search.translator.written == 0
+    batches = []
+    write = SegmentTranslator.write
+    monkeypatch.setattr(SegmentTranslator, "write", lambda *args: batches.append(write(*args)))
     assert search(True, strategy="sequential", batch_size=3) == expected
-    assert search.translator.written > search.translator.accepted == 0
+    assert batches and search.translator.written == search.translator.accepted == 0
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -90,8 +92,12 @@ def test_results_are_those_of_search_without_drafts(name, monkeypatch):
     assert len({sentence for document in expected[0] for sentence in document}) > 1
 
 
-def test_a_true_draft_is_read_in_one_pass():
-    """Also where the translation is stopped before its end; and one that is wrong at one place in two."""
+def test_a_true_draft_is_read_in_one_pass(monkeypatch):
+    """Also where the translation is stopped before its end; and one that is wrong at one place in two.
+
+    As soon as drafts are known to hold.
+    """
+    monkeypatch.setattr(draft_verification, "ENOUGH", 0)
     model = writing_model("none")
     translator = SegmentTranslator(model, 16, {"max_new_tokens": 20})
     document = DocumentState(4, [SentencePart(index, [6 + index, 9]) for index in range(4)])
@@ -107,17 +113,32 @@ def test_a_true_draft_is_read_in_one_pass():
     assert translator.decode(jobs, drafts=drafts) == outputs and 1 < len(read) - 1 < 20
 
 
-def test_drafts_that_do_not_pay_are_not_read():
-    """As soon as fewer than half of the tokens were accepted."""
+def test_drafts_that_do_not_pay_are_not_read(monkeypatch):
+    """Of the first ones few tokens are read, and no more as soon as too few of them were accepted."""
+    monkeypatch.setattr(draft_verification, "FIRST", 3)
     translator = SegmentTranslator(build(), 1, {"max_new_tokens": 8})
     document = DocumentState(1, [SentencePart(0, [6, 9])])
     jobs = [translator.window_job(document, 0)] * 4
     outputs = translator.decode(jobs)
-    wrong, true = [[28] * 3], split_at(outputs[0].ids, SEP)
-    assert len(outputs[0].ids) > 2
-    assert translator.decode(jobs, drafts=[wrong, true, true, true]) == outputs and translator.accepted == 0
-    translator.written = 0
-    assert translator.decode(jobs, drafts=[true, wrong, true, true]) == outputs and translator.accepted > 0
+    wrong, true = [[28] * 6], split_at(outputs[0].ids, SEP)
+    assert len(outputs[0].ids) == 8 and 28 not in outputs[0].ids and len(true) == 1
+    read = []
+    forward = translator.model.get_decoder().forward
+    monkeypatch.setattr(
+        translator.model.get_decoder(),
+        "forward",
+        lambda input_ids, **kwargs: read.append(input_ids.shape[1]) or forward(input_ids, **kwargs),
+    )
+    for drafts, enough, widths in (
+        ([wrong, true], 1, [4] + [1] * 15),
+        ([wrong, true], 3, [4] * 3 + [1] * 13),
+        ([true, true], 5, [4, 4, 8]),
+    ):
+        monkeypatch.setattr(draft_verification, "ENOUGH", enough)
+        read.clear()
+        translator.accepted = translator.written = 0
+        assert translator.decode(jobs[:2], drafts=drafts) == outputs[:2]
+        assert read == widths
 
 
 @pytest.mark.parametrize(
