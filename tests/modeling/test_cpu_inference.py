@@ -115,7 +115,8 @@ def test_few_rows_use_plain_weights(monkeypatch):
 
 
 @needs_bf16
-def test_one_row_of_bf16_uses_plain_weights():
+def test_one_row_of_bf16_uses_plain_weights(monkeypatch):
+    monkeypatch.setattr(cpu_inference, "MIN_MULTIPLICATIONS", 2 * 64)
     layer = Linear(8, 8).bfloat16()
     with torch.no_grad(), prepacked_weights(layer):
         for rows, prepacked in ((1, False), (2, True)):
