@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hf_docmt.bench.ceilings import COPY
+from hf_docmt.bench.decode import MODES
 
 BYTES = {"fp32": 4, "bf16": 2, "int8": 1}  # of a weight
-MODES = {"greedy": 1, "beam 4": 4}  # rows of the decoder for a sentence
 
 
 def ceiling_share(row: Mapping[str, Any], setting: Mapping[str, Any], ceilings: Mapping[str, float]) -> float:

@@ -81,8 +81,8 @@ class BenchReport:
     def read(cls, path: str | Path) -> "BenchReport":
         """The report in a file; ValueError where it is none, or of another format."""
         found = parse_json(check_file(path).read_text(encoding="utf-8"), path)
-        if not isinstance(found, dict) or found.get("format") != FORMAT or "runs" not in found:
+        names = [one.name for one in fields(cls)]
+        if not isinstance(found, dict) or found.get("format") != FORMAT or not found.keys() >= set(names):
             raise ValueError(f"{path}: expected a report of `docmt bench all`, format {FORMAT}; write it again")
         runs = [BenchmarkRun(**run) for run in found["runs"]]
-        own = {one.name: found[one.name] for one in fields(cls) if one.name != "runs"}
-        return cls(**own, runs=runs)
+        return cls(**{name: found[name] for name in names} | {"runs": runs})

@@ -120,12 +120,13 @@ def number(value: float | None) -> str:
 TABLES = {  # benchmark: title, in which names stand for its setting, and the cells
     "decode": (
         "Decoding, {source_tokens} to {target_tokens} tokens, width {sizes[d_model]}, vocabulary {vocab_size}: "
-        "times the sentences/s of transformers' MarianMT in fp32 with the same weights, and the share of "
-        "what the machine can do at most.",
+        "times the sentences/s of transformers' MarianMT in fp32 with the same weights (bf16 in rounds of its own), "
+        "and the share of what the machine can do at most.",
         decode_cells,
     ),
     "train": (
-        "Training: `DocMTTrainer` beside transformers' MarianMT in `Seq2SeqTrainer`, the same examples and sizes.",
+        "Training in {precision}: `DocMTTrainer` beside transformers' MarianMT in `Seq2SeqTrainer`, the same examples "
+        "and sizes.",
         ratio_cells,
     ),
     "train_memory": (

@@ -195,9 +195,10 @@ def test_tables():
 
 def test_files_that_are_no_report(tmp_path):
     path = tmp_path / "bench.json"
-    path.write_text('{"rows": []}')
-    with pytest.raises(ValueError, match="bench.json: expected a report of `docmt bench all`, format 1"):
-        BenchReport.read(path)
+    for text in ('{"rows": []}', '{"format": 1, "runs": [], "started": "2026-01-02T03:04:05"}'):
+        path.write_text(text)
+        with pytest.raises(ValueError, match="bench.json: expected a report of `docmt bench all`, format 1"):
+            BenchReport.read(path)
     with pytest.raises(ValueError, match="absent.json: the file does not exist"):
         BenchReport.read(tmp_path / "absent.json")
 
