@@ -44,6 +44,8 @@ def main(output: str, device: str, small: bool, minutes: float, steps: list[str]
         raise ValueError(f"steps: unknown {', '.join(unknown)}, expected some of {', '.join(SHARES)}")
     if not minutes > 0:
         raise ValueError(f"minutes: expected more than 0, got {minutes}")
+    if Path(recipe).is_file():
+        recipe = str(Path(recipe).resolve())  # steps run in another folder
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     ends = time.monotonic() + 60 * minutes - 5

@@ -36,7 +36,11 @@ SIZES = {
 FIELDS = {"window": {"past_context": 2, "window": 4, "length_ratio": 1.0}, "memory": {"memory_size": 4}, "doct": {}}
 TINY = {key: value for key, value in SIZES.items() if key.startswith(("d_model", "encoder", "decoder"))}
 BENCHMARKS = {  # name, options on a GPU, and where it is to be small
-    "decode": ("decode", {"repeats": 3}, {"sizes": TINY, "batch_sizes": (1, 2), "tokens": 5, "repeats": 1}),
+    "decode": (
+        "decode",
+        {"repeats": 3},
+        {"sizes": TINY, "vocab_size": 500, "batch_sizes": (1, 2), "tokens": 5, "repeats": 1},
+    ),
     "train": ("train", {"repeats": 2}, {"sizes": TINY, "documents": 8, "max_tokens": 500, "repeats": 1}),
     "attention": (
         "attention",

@@ -40,8 +40,10 @@ def command_of(name, *_):
 
 def test_a_step_that_fails_does_not_end_the_rest(script, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(script, "command_of", command_of)
+    shares = {"train": 60, "battery": 1, "attention": 60, "cost": 20, "decode": 60}
+    monkeypatch.setattr(script, "SHARES", shares)
     names = ["train", "battery", "attention", "cost", "decode"]
-    script.main(str(tmp_path), "cpu", True, 0.2, names, "demo_concat4")
+    script.main(str(tmp_path), "cpu", True, 0.25, names, "demo_concat4")
     report = json.loads((tmp_path / "gpu_report.json").read_text())
     steps = {step["step"]: step for step in report["steps"]}
     statuses = {name: step["status"] for name, step in steps.items()}
@@ -53,9 +55,9 @@ def test_a_step_that_fails_does_not_end_the_rest(script, monkeypatch, tmp_path, 
         "decode": "passed",
     }
     assert steps["train"]["rows"] == [{"case": "begun"}] and steps["train"]["errors"].strip() == "out of memory"
-    assert steps["cost"]["rows"] == [{"case": "first"}] and steps["cost"]["seconds"] < 7
+    assert steps["cost"]["rows"] == [{"case": "first"}] and steps["cost"]["seconds"] < 10
     assert steps["decode"]["rows"] == [ROW] and "errors" not in steps["decode"]
-    assert sum(step["seconds"] for step in steps.values()) < 12 and report["machine"]["device"] == "cpu"
+    assert sum(step["seconds"] for step in steps.values()) < 15 and report["machine"]["device"] == "cpu"
     table = (tmp_path / "gpu_report.md").read_text()
     assert capsys.readouterr().out == table
     assert "| | greedy, batch 1 | ours 123.5, peer 100, ratio 1.234, unit sentences/s |" in table
