@@ -1,8 +1,10 @@
 """Decoding on the backbone: caches, and source states that are kept once for all beams of a source."""
 
+import copy
+
 import pytest
 import torch
-from support.battery import logits
+from support.battery import logits, moved, on_device
 from support.tiny_models import EOS, PAD, SEP, build
 from torch._dynamo.utils import counters
 from transformers import CompileConfig, DynamicCache, EncoderDecoderCache
@@ -244,18 +246,18 @@ def test_other_cache_kinds_are_refused(model, settings, problem):
 
 
 @pytest.mark.parametrize("implementation", ["eager", "sdpa"])
-def test_static_cache(model, implementation):
-    """Also behind a padded prompt, with learned positions, and for several rows of a source."""
-    prompts = {"decoder_input_ids": torch.tensor([[PAD, 2, 9], [2, 9, 8]])}
+def test_static_cache(model, implementation, device):
+    """Also behind a padded prompt, and for several rows of a source."""
+    model, inputs = on_device(copy.deepcopy(model), device), moved(INPUTS, device)
+    prompts = {"decoder_input_ids": torch.tensor([[PAD, 2, 9], [2, 9, 8]], device=device)}
     prompts["decoder_attention_mask"] = (prompts["decoder_input_ids"] != PAD).long()
     model.set_attn_implementation(implementation)
     for more in ({}, prompts, {"do_sample": True, "num_return_sequences": 2}):
         results = []
         for kind in ("static", "dynamic"):
             torch.manual_seed(1)
-            results.append(model.generate(**INPUTS, **SETTINGS | more, cache_implementation=kind))
+            results.append(model.generate(**inputs, **SETTINGS | more, cache_implementation=kind))
         assert torch.equal(*results)
-    model.set_attn_implementation("sdpa")
 
 
 def test_static_cache_with_learned_positions():
@@ -267,14 +269,15 @@ def test_static_cache_with_learned_positions():
 
 
 @pytest.mark.slow
-def test_a_step_is_compiled_whole(model):
+def test_a_step_is_compiled_whole(model, device):
     """One graph without breaks for all steps with a static cache; `backend="eager"` leaves out code generation."""
     config = CompileConfig(fullgraph=True, backend="eager", mode=None)
     config._compile_all_devices = True
-    expected = model.generate(**INPUTS, **SETTINGS)
+    model, inputs = on_device(model, device), moved(INPUTS, device)
+    expected = model.generate(**inputs, **SETTINGS)
     torch._dynamo.reset()
     counters.clear()
-    found = model.generate(**INPUTS, **SETTINGS, cache_implementation="static", compile_config=config)
+    found = model.generate(**inputs, **SETTINGS, cache_implementation="static", compile_config=config)
     assert torch.equal(found, expected)
     assert counters["stats"]["unique_graphs"] == 1 and not counters["graph_break"]
 

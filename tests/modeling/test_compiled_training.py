@@ -64,7 +64,7 @@ def test_compiled_step(architecture, device):
     check_step(architecture, device, "inductor")
 
 
-@pytest.mark.slow
+@pytest.mark.gpu  # on a CPU its compilation did not come to an end
 @pytest.mark.parametrize("architecture", ["concat", "multiencoder"])
 def test_flex_attention(architecture, device):
     """Scores as with sdpa, and the same translations."""

@@ -13,15 +13,20 @@ from hf_docmt import registry
 FOLDER = Path(__file__).parent
 
 
-def on_pretended_device(*names: str) -> int:
+def on_pretended_device(*names: str, where: Path = FOLDER) -> int:
     """The number of tests of these names that pass on the device, one configuration of each architecture."""
     command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--device", "pretended", "--cases", "1"]
-    command += [str(FOLDER), "-k", " or ".join(names)]
+    command += [str(where), "-k", " or ".join(names)]
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
     return int(re.search(r"(\d+) passed", done.stdout)[1])
 
 
+def test_forward_and_backward_of_one_architecture():
+    assert on_pretended_device("test_gradients", where=FOLDER / "test_multiencoder.py") == 1
+
+
+@pytest.mark.slow
 def test_forward_and_backward():
     assert on_pretended_device("test_gradients", "test_devices") >= len(registry.ARCHITECTURES) + 1
 

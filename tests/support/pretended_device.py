@@ -24,6 +24,7 @@ UNABLE = {  # tests of what torch does for each device it knows
     "test_half_precision",
     "test_one_graph",
     "test_compiled_step",
+    "test_a_step_is_compiled_whole",
     "test_flex_attention",
     "test_two_updates",
     "test_sharded_in_one_process",
