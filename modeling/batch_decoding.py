@@ -198,6 +198,8 @@ class FiniteScores(LogitsProcessor):
     `name` is that of the model, `sentences` are those of the rows. Raises `NonFiniteScoresError`.
     """
 
+    keeps_scores = False  # see `beam_search`
+
     def __init__(self, name: str, prompt: int, sentences: Sequence[CurrentSentence]):
         self.name, self.prompt, self.sentences = name, prompt, sentences
 

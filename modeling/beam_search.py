@@ -36,7 +36,7 @@ def beam_search(
     improves = is_finished.new_ones(batch, 1)  # whether a translation that is still running may become the best
 
     outputs = model._prefill(input_ids, config, model_kwargs, is_first_iteration=not config.is_assistant)
-    log_probs = None
+    log_probs, are_kept = None, any(map(keeps_scores, logits_processor))
     for length in range(prompt, max_length):
         ids = running[:, :, :length].flatten(0, 1)  # (B * beams, T)
         if length > prompt:
@@ -45,7 +45,8 @@ def beam_search(
             outputs = model(**inputs, return_dict=True)
         model_kwargs = model._update_model_kwargs_for_generation(outputs, model_kwargs, is_encoder_decoder=True)
         logits = outputs.logits[:, -1].to(device, torch.float32)  # (B * beams, V)
-        log_probs = torch.log_softmax(logits, dim=-1, out=log_probs)  # in place of the last step's
+        buffer = None if are_kept else log_probs  # of the last step
+        log_probs = torch.log_softmax(logits, dim=-1, out=buffer)
         del outputs, logits
 
         best, indices = best_continuations(logits_processor(ids, log_probs), scores, candidates)  # (B, K)
@@ -72,6 +73,11 @@ def beam_search(
     returned = config.num_return_sequences
     longest = int(finished_lengths[:, :returned].max())
     return finished[:, :returned, : prompt + longest].flatten(0, 1)
+
+
+def keeps_scores(processor) -> bool:
+    """Whether a processor may look at its scores after the step, as those of transformers and of this library do not."""
+    return getattr(processor, "keeps_scores", not type(processor).__module__.startswith("transformers."))
 
 
 def best_continuations(log_probs: torch.Tensor, scores: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:

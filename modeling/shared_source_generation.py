@@ -155,6 +155,6 @@ class SharedSourceGeneration:
 
 
 def is_plain_search(input_ids: torch.Tensor, generation_config, synced_gpus: bool) -> bool:
-    """Whether a search on one CPU samples nothing and gives out translations alone."""
-    more = generation_config.do_sample or generation_config.return_dict_in_generate
+    """Whether a search on one CPU samples nothing and gives out translations alone; `low_memory` is not known here."""
+    more = generation_config.do_sample or generation_config.return_dict_in_generate or generation_config.low_memory
     return input_ids.device.type == "cpu" and not (more or synced_gpus)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from support.tiny_models import EOS, PAD, SEP, build
-from transformers import GenerationMixin
+from transformers import GenerationMixin, LogitsProcessor
 
 from hf_docmt.modeling import beam_search
 from hf_docmt.modeling.beam_search import best_continuations, best_tokens
@@ -21,6 +21,30 @@ def model():
 
 
 # The search
+
+
+class Keep(LogitsProcessor):
+    """Keeps the scores of every step, and copies of them."""
+
+    def __init__(self):
+        self.scores, self.copies = [], []
+
+    def __call__(self, input_ids, scores):
+        self.scores.append(scores)
+        self.copies.append(scores.clone())
+        return scores
+
+
+def test_scores_that_a_processor_keeps(model):
+    keep = Keep()
+    model.generate(torch.full((1, 4), 9), num_beams=2, max_new_tokens=4, logits_processor=[keep])
+    assert len(keep.scores) > 1
+    assert all(map(torch.equal, keep.scores, keep.copies))
+
+
+def test_low_memory_is_refused(model):
+    with pytest.raises(ValueError, match="low_memory=True"):
+        model.generate(torch.full((1, 4), 9), num_beams=2, max_new_tokens=4, low_memory=True)
 
 
 @pytest.mark.parametrize(
