@@ -9,10 +9,13 @@ inside: one call, and so the fastest in torch for few rows. Where it is missing,
 `torch._int_mm` and plain operations give the same numbers.
 """
 
+import os
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import is_
 
 import torch
 from torch import nn
@@ -22,6 +25,7 @@ ENGINE = "fbgemm"
 FBGEMM = ENGINE in torch.backends.quantized.supported_engines and hasattr(torch, "_make_per_channel_quantized_tensor")
 # Levels of the input: without VNNI, FBGEMM adds two products in 16 bits, which 7 bits do not fill
 INPUT_LEVELS = 127 if torch.cpu._is_vnni_supported() else 63
+ENGINE_LOCK = threading.Lock()  # the engine is one of the process
 BLOCK_ELEMENTS = 2**21  # of the output: so much is scaled while it is in the processor's cache
 
 
@@ -84,17 +88,15 @@ class PackedLayers:
     """Weights of layers side by side in FBGEMM's own layout, and what they were made of."""
 
     matrix: torch.ScriptObject
-    weights: list[torch.Tensor]
+    parameters: list[torch.Tensor | None]
     versions: list[int | None]
     bias: torch.Tensor | None  # (sum of D_out,)
     out_features: int
 
     def is_of(self, layers: Sequence[Int8Linear]) -> bool:
-        """Whether the weights of these layers are the ones that were packed."""
-        return all(
-            layer._parameters["weight"] is weight and version(weight) == packed
-            for layer, weight, packed in zip(layers, self.weights, self.versions, strict=True)
-        )
+        """Whether the weights, scales and biases of these layers are the ones that were packed."""
+        found = parameters_of(layers)
+        return all(map(is_, found, self.parameters)) and list(map(version, found)) == self.versions
 
     def product(self, states: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         """(..., D_in) float32 -> (..., D_out), in blocks of rows if that is large."""
@@ -121,9 +123,14 @@ class PackedLayers:
         return torch.mul(outputs, largest, out=out) if bias is None else torch.addcmul(bias, outputs, largest, out=out)
 
 
-def version(weight: torch.Tensor) -> int | None:
-    """How often torch saw the weight change; None for tensors of inference mode, of which it does not count that."""
-    return None if weight.is_inference() else weight._version
+def parameters_of(layers: Sequence[Int8Linear]) -> list[torch.Tensor | None]:
+    """Weights, scales and biases of layers."""
+    return [parameter for layer in layers for parameter in layer._parameters.values()]
+
+
+def version(parameter: torch.Tensor | None) -> int | None:
+    """How often torch saw a parameter change; None for tensors of inference mode, of which it does not count that."""
+    return None if parameter is None or parameter.is_inference() else parameter._version
 
 
 def is_plain_int8(module: nn.Module) -> bool:
@@ -175,28 +182,35 @@ def portable_product(
 
 def pack(layers: Sequence[Int8Linear]) -> PackedLayers:
     """The weights of layers side by side in FBGEMM's layout."""
-    weights = [layer.weight for layer in layers]
-    versions = [version(weight) for weight in weights]
-    integers = torch.cat([weight.detach() for weight in weights])  # (sum of D_out, D_in)
+    parameters = parameters_of(layers)
+    versions = list(map(version, parameters))
+    integers = torch.cat([layer.weight.detach() for layer in layers])  # (sum of D_out, D_in)
     scale = torch.cat([layer.weight_scale.detach() for layer in layers]).double()
     with warnings.catch_warnings(), fbgemm_engine():
         warnings.simplefilter("ignore")  # tensors of type qint8 are to go: then FBGEMM is False, see above
         matrix = torch._make_per_channel_quantized_tensor(integers, scale, torch.zeros_like(scale).long(), 0)
         packed = torch.ops.quantized.linear_prepack(matrix, None)
-    return PackedLayers(packed, weights, versions, joint_bias(layers), len(integers))
+    return PackedLayers(packed, parameters, versions, joint_bias(layers), len(integers))
 
 
 @contextmanager
 def fbgemm_engine() -> Iterator[None]:
-    """Within it, this process packs weights for FBGEMM."""
-    engine = torch.backends.quantized.engine
-    torch.backends.quantized.engine = ENGINE
-    try:
-        yield
-    finally:
-        torch.backends.quantized.engine = engine
+    """Within it, which one thread is at a time, this process packs weights for FBGEMM."""
+    with ENGINE_LOCK:
+        engine = torch.backends.quantized.engine
+        torch.backends.quantized.engine = ENGINE
+        try:
+            yield
+        finally:
+            torch.backends.quantized.engine = engine
 
 
 def joint_bias(layers: Sequence[Int8Linear]) -> torch.Tensor | None:
     """The biases (D_out,) of layers that all have one, float32, as (sum of D_out,)."""
     return None if layers[0].bias is None else torch.cat([layer.bias.detach().float() for layer in layers])
+
+
+if hasattr(os, "register_at_fork"):  # no forked process has the lock of a thread that is not there
+    os.register_at_fork(
+        before=ENGINE_LOCK.acquire, after_in_parent=ENGINE_LOCK.release, after_in_child=ENGINE_LOCK.release
+    )

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import threading
 
 import pytest
 import torch
@@ -100,6 +101,34 @@ def test_new_weights_are_used():
         layer.weight = nn.Parameter(-other.weight, requires_grad=False)
         assert not torch.equal(layer(states), expected)
         assert not torch.equal(before, expected)
+
+
+@pytest.mark.parametrize("name", ["weight_scale", "bias"])
+def test_new_scales_and_biases_are_used(levels, name):
+    layers, states = [Int8Linear.of(Linear(8, 4)) for _ in range(3)], torch.randn(2, 8)
+    with torch.no_grad():
+        joint_linear(layers, states)
+        getattr(layers[1], name).mul_(2)
+        expected = [layer(states) for layer in map(copy.deepcopy, layers)]
+        torch.testing.assert_close(joint_linear(layers, states), expected)
+
+
+@needs_fbgemm
+def test_one_thread_at_a_time_sets_the_engine():
+    """Of two that pack side by side one would set the engine back while the other packs, or leave its own behind."""
+    engine, found = torch.backends.quantized.engine, []
+
+    def enter():
+        with int8_linear.fbgemm_engine():
+            found.append(torch.backends.quantized.engine)
+
+    with int8_linear.fbgemm_engine():
+        thread = threading.Thread(target=enter)
+        thread.start()
+        thread.join(0.1)
+        assert not found
+    thread.join()
+    assert found == [int8_linear.ENGINE] and torch.backends.quantized.engine == engine
 
 
 def test_copies_have_no_packed_weights():
