@@ -115,14 +115,15 @@ def with_end(config, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tenso
 def by_offset(config, input_ids, ids, mask, offsets, is_target) -> tuple[torch.Tensor, torch.Tensor]:
     """Context sentences (B, C, L), a column for every offset that the model knows: (B, past + future, L), mask bool.
 
-    Past sentences stand first, in order of the document. Without any, ids None, all columns are empty. Raises
+    Past sentences stand first, in order of the document. Without any, ids None or C 0, all columns are empty. Raises
     `ValueError` as `check_context` does.
     """
     columns = config.past_context + config.future_context
-    if ids is None:
+    if ids is not None:
+        check_context(config, input_ids, ids, mask, offsets, is_target)
+    if ids is None or not ids.shape[1]:
         sorted_ids = input_ids.new_full((input_ids.shape[0], columns, 1), config.pad_token_id)
         return sorted_ids, torch.zeros_like(sorted_ids, dtype=torch.bool)
-    check_context(config, input_ids, ids, mask, offsets, is_target)
     mask = mask.bool()
     known = torch.tensor(config.known_offsets, device=offsets.device)  # (columns,)
     found = (offsets[:, None] == known[:, None]) & mask.any(dim=2)[:, None]  # (B, columns, C)

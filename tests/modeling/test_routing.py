@@ -226,6 +226,14 @@ def test_bad_configuration(config, fields, message):
         config(**fields)
 
 
+def test_no_columns_of_context():
+    """A batch whose sentences have none may have C = 0."""
+    model, source = build("routing"), torch.full((2, 3), 9)
+    none = {name: torch.zeros(2, 0, *rest, dtype=torch.long) for name, rest in zip(CONTEXT, ((3,), (3,), ()))}
+    expected = model(input_ids=source, decoder_input_ids=source).logits
+    assert torch.equal(model(input_ids=source, decoder_input_ids=source, **none).logits, expected)
+
+
 def test_context_of_other_sentences():
     model = build("doct")
     outputs = model.get_encoder()(input_ids=torch.tensor([[7, 8, EOS]]))
