@@ -2,7 +2,7 @@
 
 import pytest
 from support.scripted_model import CHUNK, DOCUMENT, TRANSLATION, WINDOW, Scripted, prefix, segment, sentences_of
-from support.tiny_models import EOS, SEP, build, word_tokenizer
+from support.tiny_models import EOS, SEP, build, random_text, word_tokenizer
 
 from hf_docmt.data.tokenizers import train_tokenizer
 
@@ -41,6 +41,16 @@ def test_chunk_with_other_separators_is_translated_in_order(fault):
     assert [(repair["sentence"], repair["kind"]) for repair in report] == [(0, kind), (1, kind)]
     assert "translated again sentence by sentence" in report[0]["detail"]
     assert model.sources.count(source) == 3 and model.prompts[-1] == prefix("w18 w19")
+
+
+def test_repairs_have_a_cache_of_their_own():
+    """Whatever the settings say of that of `generate`."""
+    model, document = build("concat"), random_text([3, 4, 5, 2])
+    settings = {"strategy": "full", "max_new_tokens": 8, "return_report": True}
+    expected = model.translate_documents([document], word_tokenizer(), **settings)
+    assert any("sentence by sentence" in repair["detail"] for repair in expected[1][0])
+    settings["cache_implementation"] = "static"
+    assert model.translate_documents([document], word_tokenizer(), **settings) == expected
 
 
 @pytest.mark.parametrize("context_sides", ["both", "source"])
