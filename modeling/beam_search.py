@@ -76,7 +76,7 @@ def beam_search(
 
 
 def keeps_scores(processor) -> bool:
-    """Whether a processor may look at its scores after the step, as those of transformers and of this library do not."""
+    """Whether a processor may look at its scores after the step, as those of transformers do not."""
     return getattr(processor, "keeps_scores", not type(processor).__module__.startswith("transformers."))
 
 
