@@ -208,7 +208,8 @@ class ConcatForConditionalGeneration(DocMTForConditionalGeneration):
         if self.config.segment_encoding == "none":
             return {}
         index = sentence_index(input_ids, self.config.sep_token_id)
-        return {"decoder_sentence_index": index[:, -model_inputs["decoder_input_ids"].shape[1] :]}
+        new = index[:, -model_inputs["decoder_input_ids"].shape[1] :]
+        return {"decoder_sentence_index": new.contiguous()}  # the same strides in every step: compiled once
 
 
 ConcatForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")
