@@ -102,7 +102,7 @@ class ChunkedCrossEntropy(Function):
         else:
             states_grad, weight_grad = ctx.saved_tensors
         if need_states:
-            states_grad = states_grad.to(states_type) * gradient.to(states_type)
+            states_grad = states_grad.to(states_type) * gradient  # a number: multiplied in fp32, whatever the type
         if need_weight:
             weight_grad = (weight_grad * gradient).to(weight_type)
         return states_grad, weight_grad, None, None, None, None

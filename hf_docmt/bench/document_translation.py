@@ -30,7 +30,7 @@ class DocumentTranslation(Benchmark):
     """Sentences a second by greedy search. Each row has a strategy on both sides.
 
     Ours is `sliding` with drafts, and the peer `sliding` without; the other rows compare strategies. `accepted` is the
-    share of tokens that came from drafts, of all that were written in windows with drafts; 0 without drafts.
+    share of tokens that came from drafts, of all that were written in passes with drafts; 0 without drafts.
     """
 
     name = "documents"
