@@ -318,7 +318,7 @@ def long_batch(model) -> dict:
 def test_long_segments_in_blocks_are_all_scores(case, training):
     """With all scores under the mask (`eager`) and in blocks: logits, loss and gradients, in training and otherwise."""
     model = build("window", **CASES[case] | {"window": 4}).train(training)
-    batch = long_batch(model)
+    batch = long_batch(model) | {"skip_logits": False}
     results = []
     for implementation in ("eager", "sdpa"):
         model.set_attn_implementation(implementation)
