@@ -318,14 +318,14 @@ def long_batch(model) -> dict:
 def test_long_segments_in_blocks_are_all_scores(case, training):
     """With all scores under the mask (`eager`) and in blocks: logits, loss and gradients, in training and otherwise."""
     model = build("window", **CASES[case] | {"window": 4}).train(training)
-    batch = long_batch(model) | {"skip_logits": False}
+    batch, whole = long_batch(model), {"skip_logits": False}
     results = []
     for implementation in ("eager", "sdpa"):
         model.set_attn_implementation(implementation)
-        results.append((logits(model, batch)[batch["labels"] != -100], *gradients(model, batch)))
+        results.append((logits(model, batch | whole)[batch["labels"] != -100], *gradients(model, batch)))
     for one, other in zip(*results):
         torch.testing.assert_close(one, other, atol=2e-5, rtol=1e-4)
-    alone = logits(model, {name: value[:1] for name, value in batch.items()})[0]
+    alone = logits(model, {name: value[:1] for name, value in batch.items()} | whole)[0]
     torch.testing.assert_close(alone, results[1][0][: len(alone)], atol=1e-5, rtol=1e-4)
     with torch.autocast("cpu", torch.bfloat16):
         loss = model(**batch).loss
