@@ -1,5 +1,6 @@
 """CTranslate2 as a further peer of decoding: a MarianMTModel with its weights, where the library is installed."""
 
+import copy
 import tempfile
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -45,7 +46,7 @@ class CTranslate2Peer:
         place = {"device": name, "device_index": int(index or 0)}
         threads = {"inter_threads": 1, "intra_threads": torch.get_num_threads()}
         with tempfile.TemporaryDirectory() as folder:
-            specification = marian_specification(model)
+            specification = marian_specification(copy.deepcopy(model))  # quantization is in place
             specification.validate()
             specification.optimize(quantization=COMPUTE_TYPES[precision])
             specification.save(folder)
