@@ -83,7 +83,7 @@ class Search:
         self.model, self.batch_size = model, batch_size
         self.documents = [read_document(text, tokenizer, MAX_TOKENS) for text in texts]
         self.sentences = sum(map(len, texts))
-        self.accepted: float | None = None  # share of tokens from drafts in the last translation
+        self.accepted = 0.0  # share of tokens from drafts in the last translation
 
     def __call__(self, strategy: str, drafts: bool) -> list[list[int]]:
         """The ids of all translations."""
@@ -92,7 +92,7 @@ class Search:
         translator = self.model.translator_class(self.model, self.batch_size, settings)
         translator.drafts = drafts
         translator.translate(states, strategy)
-        self.accepted = translator.accepted / translator.written if translator.written else None
+        self.accepted = translator.accepted / translator.written if translator.written else 0.0
         return [part.target for state in states for part in state.parts]
 
 
@@ -104,7 +104,7 @@ def copies(document: DocumentState) -> list:
 def compare(search: Search, case: str, ours: tuple[str, bool], peer: tuple[str, bool], repeats: int) -> SpeedRow:
     """One row: strategies, each with its drafts or without."""
     found: dict[str, list[list[int]]] = {}
-    accepted: dict[str, float | None] = {}
+    accepted: dict[str, float] = {}
 
     def side(name: str, arguments: tuple[str, bool]) -> Callable[[], float]:
         def work() -> None:
