@@ -1,0 +1,78 @@
+"""Which context one sentence of a translated document used, for models of every architecture."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from hf_docmt import registry
+from hf_docmt.analysis.context_attention import context_attention_use
+from hf_docmt.analysis.gate_maps import NOTHING, SELECTIONS, gate_map
+from hf_docmt.analysis.memory_use import memory_use
+from hf_docmt.analysis.read_sentences import ContextUse, Passage, ReadSentence
+from hf_docmt.analysis.segment_attention import segment_use
+
+
+def context_use(
+    model: PreTrainedModel,
+    source: Sequence[str],
+    translation: Sequence[str],
+    tokenizer: PreTrainedTokenizerBase,
+    sentence: int,
+) -> ContextUse:
+    """What sentence number `sentence` (from 1) of a document read while it was translated.
+
+    By architecture: cross-attention to the sentences of the segment (`concat`, `lst`, `window`), attention to context
+    sentences (`multiencoder`, `caching`, with groups taken apart into words; `doct`, with its gate), shares that words
+    give to the sentences around (`routing`, `doct` with `selection="routing"`), slots and gradients (`memory`). The
+    document is read once more as in training, its translation forced, so that strategies do not matter; blank sentences
+    are left out. ValueError: lists of different lengths, a number outside the document, a blank sentence, a model that
+    does not say its languages.
+    """
+    passage = passage_of(source, translation, sentence)
+    architecture = registry.for_config(model.config)
+    if architecture.carries_state:
+        return memory_use(model, tokenizer, passage)
+    if not architecture.separate_context:
+        return segment_use(model, tokenizer, passage)
+    if selects_by_word(model.config):
+        return gate_use(model, tokenizer, passage)
+    return context_attention_use(model, tokenizer, passage)
+
+
+def passage_of(source: Sequence[str], translation: Sequence[str], sentence: int) -> Passage:
+    """The sentences that are not blank, with the one looked at. ValueError as in `context_use`."""
+    if len(source) != len(translation):
+        raise ValueError(
+            f"{len(source)} source sentences but {len(translation)} translations: give a translation of each sentence"
+        )
+    if not 1 <= sentence <= len(source):
+        raise ValueError(f"sentence {sentence} of {len(source)}: expected a number from 1 to {len(source)}")
+    if not source[sentence - 1].strip():
+        raise ValueError(f"sentence {sentence} is blank, and blank sentences are not translated: choose another one")
+    there = [number for number, text in enumerate(source) if text.strip()]
+    sides = [tuple(side[number] for number in there) for side in (source, translation)]
+    return Passage(*sides, there.index(sentence - 1))
+
+
+def selects_by_word(config) -> bool:
+    """Whether words select among context sentences, see `gate_map`."""
+    name = config.model_type.removeprefix("docmt-")
+    return name in SELECTIONS and getattr(config, "selection", None) == SELECTIONS[name]
+
+
+def gate_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passage: Passage) -> ContextUse:
+    """Shares of the context sentences in the context of each source word, mean of the encoder layers."""
+    config, position = model.config, passage.position
+    first = max(0, position - config.past_context)
+    if len(passage.source[first : position + 1 + config.future_context]) < 2:
+        return ContextUse("gate", (), (), np.zeros((0, 0)))
+    found = gate_map(model, passage.source, tokenizer, position + 1)
+    there = [number for number, name in enumerate(found.columns) if name != NOTHING]
+    shares = 100 * found.mean[:, there]  # (tokens, sentences)
+    offsets = [int(found.columns[number]) for number in there]
+    sentences = [
+        ReadSentence(offset, False, passage.text(offset), float(share))
+        for offset, share in zip(offsets, shares.mean(axis=0))
+    ]
+    return ContextUse("gate", tuple(sentences), found.tokens, shares)

@@ -1,0 +1,132 @@
+"""What one sentence read while it was translated: sentences with their shares, words, and slots of a memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from transformers import PreTrainedTokenizerBase
+
+from hf_docmt.evaluation.systems.token_texts import piece_ids, piece_spans, word_spans
+
+Words = tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Passage:
+    """The sentences of a document that are not blank, their translations, and which of them is looked at, from 0."""
+
+    source: tuple[str, ...]
+    translation: tuple[str, ...]
+    position: int
+
+    def text(self, offset: int, is_target: bool = False) -> str:
+        """The sentence or the translation that stands so many sentences after the one looked at."""
+        return (self.translation if is_target else self.source)[self.position + offset]
+
+    def until(self, position: int) -> "Passage":
+        """Without what follows this position."""
+        return Passage(self.source[: position + 1], self.translation[: position + 1], self.position)
+
+
+@dataclass(frozen=True)
+class ReadSentence:
+    """One sentence that was read: its offset, 0 = the current one, and its share of all that was read, in percent.
+
+    `words` are the pieces of its text, which together are the text, with their percentages; empty where single words
+    have none.
+    """
+
+    offset: int
+    is_target: bool
+    text: str
+    share: float
+    words: Words = ()
+
+
+@dataclass(frozen=True)
+class MemorySlot:
+    """A vector of a recurrent memory: side, number from 1, percent of the attention to the memory, and who wrote it.
+
+    `words` are the words of the sentence before that the last update read most for it, with percentages of its
+    attention.
+    """
+
+    side: str
+    slot: int
+    share: float
+    words: Words
+
+
+@dataclass(frozen=True)
+class ContextUse:
+    """What the current sentence read. Shares of `sentences` and rest add up to 100.
+
+    `kind` says how it was measured: `cross-attention`, `context attention`, `groups`, `gate` or `memory`. `tokens` are
+    those of the current sentence that read, and `by_token` (tokens, sentences) their percentages. `gate`: percent that
+    gates let in of the context, None without a gate.
+    """
+
+    kind: str
+    sentences: tuple[ReadSentence, ...]
+    tokens: tuple[str, ...]
+    by_token: np.ndarray
+    gate: float | None = None
+    slots: tuple[MemorySlot, ...] = ()
+
+    @property
+    def context(self) -> tuple[ReadSentence, ...]:
+        """The sentences that were read besides the current one."""
+        return tuple(one for one in self.sentences if one.offset)
+
+
+def read_sentences(
+    passage: Passage,
+    tokenizer: PreTrainedTokenizerBase,
+    places: Sequence[tuple[int, bool]],
+    ids: Sequence[int],
+    owner: np.ndarray,
+    weights: np.ndarray,
+) -> tuple[tuple[ReadSentence, ...], np.ndarray]:
+    """Weights (T, N) of read tokens as sentences, and shares (T, sentences) of each reading token, in percent.
+
+    `places` are offset and side of the sentences, `owner` (N,) the index among them of the sentence that each read
+    token is of, -1 = none; `ids` (N,) are the tokens.
+    """
+    percent = 100 * weights / np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(float).tiny)  # (T, N)
+    by_token = percent @ (owner[:, None] == np.arange(len(places)))  # (T, sentences)
+    mean, found = percent.mean(axis=0), []
+    for number, (offset, is_target) in enumerate(places):
+        own = np.flatnonzero(owner == number)
+        text = passage.text(offset, is_target)
+        words = word_weights(tokenizer, text, [ids[index] for index in own], mean[own], is_target=is_target)
+        found.append(ReadSentence(offset, is_target, text, float(mean[own].sum()), words))
+    return tuple(found), by_token
+
+
+def word_weights(
+    tokenizer: PreTrainedTokenizerBase, text: str, ids: Sequence[int], weights: np.ndarray, *, is_target: bool
+) -> Words:
+    """The pieces of a text, words and what is between them, with the weights of its tokens among `ids`.
+
+    A token belongs to the word of its first character, special tokens around the sentence to none. Empty where the
+    tokens are not found, or the tokenizer has no characters for them.
+    """
+    wanted = piece_ids(tokenizer, text, is_target=is_target)
+    starts = [s for s in range(len(ids) - len(wanted) + 1) if list(ids[s : s + len(wanted)]) == wanted]
+    if not starts or not wanted:
+        return ()
+    try:
+        pieces = piece_spans(tokenizer, text, is_target=is_target)
+    except ValueError:
+        return ()
+    characters = np.zeros(len(text))
+    for number, (begin, end) in enumerate(pieces):
+        begin += len(text[begin:end]) - len(text[begin:end].lstrip())
+        characters[min(begin, len(text) - 1)] += sum(weights[start + number] for start in starts)
+    found, last = [], 0
+    for begin, end in word_spans(text):
+        if begin > last:
+            found.append((text[last:begin], float(characters[last:begin].sum())))
+        found.append((text[begin:end], float(characters[begin:end].sum())))
+        last = end
+    return tuple(found) + (((text[last:], float(characters[last:].sum())),) if last < len(text) else ())
