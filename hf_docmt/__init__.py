@@ -9,7 +9,7 @@
 
 Data: `read_documents`, `make_documents`, `write_documents`, `write_corpus`, `train_tokenizer`, `adapt_tokenizer`.
 Models: `load_model`, `convert_sentence_model`, `get_architecture`, `register_architecture`, `describe`, `export_model`,
-`trust_remote_code`.
+`push_model`, `trust_remote_code`.
 Training: `load_recipe`, `train`, `DocMTTrainer`, `DocMTTrainingArguments`.
 Translation: `translate_corpus`, `write_translations`; models have `translate_documents`.
 Evaluation: `evaluate`, `contrast`, `cxmi`, `load_system`, `read_suite`, `compare`; `Report`, `Result`, `Signature`.
@@ -47,6 +47,7 @@ _LOCATIONS = {  # name -> module and, where it differs, the name there
     "load_recipe": "training.recipe",
     "load_system": "evaluation.systems",
     "make_documents": "data.documents",
+    "push_model": "hub.publishing",
     "read_documents": "data.readers",
     "read_suite": "evaluation.suites",
     "register_architecture": "registry",
@@ -84,6 +85,7 @@ __all__ = [
     "load_recipe",
     "load_system",
     "make_documents",
+    "push_model",
     "read_documents",
     "read_suite",
     "register_architecture",
@@ -110,6 +112,7 @@ if TYPE_CHECKING:
     from hf_docmt.evaluation.translation_scores import evaluate
     from hf_docmt.hub.conversion import convert_sentence_model
     from hf_docmt.hub.export import export_model
+    from hf_docmt.hub.publishing import push_model
     from hf_docmt.info import describe
     from hf_docmt.registry import Architecture, load_model, register_architecture
     from hf_docmt.registry import get as get_architecture

@@ -13,7 +13,7 @@ from hf_docmt.cli.bench import bench_app
 from hf_docmt.cli.comparison import compare
 from hf_docmt.cli.data import corpus, data_app, segment
 from hf_docmt.cli.evaluate import evaluate
-from hf_docmt.cli.hub import convert, export
+from hf_docmt.cli.hub import convert, export, push
 from hf_docmt.cli.suites import contrast, ctxpro, cxmi, translate_suite
 from hf_docmt.cli.training import demo, info, train
 from hf_docmt.cli.translation import translate
@@ -24,7 +24,7 @@ PANELS = {  # panel of the help -> its commands, in the order a user meets them
     "Data": (corpus, segment),
     "Models": (train, info, translate),
     "Evaluation": (evaluate, contrast, translate_suite, ctxpro, cxmi, compare),
-    "Publication": (convert, export),
+    "Publication": (convert, export, push),
 }
 
 app = typer.Typer(

@@ -1,4 +1,4 @@
-"""`docmt export` and `docmt convert`: folders for the Hub."""
+"""`docmt export`, `docmt push` and `docmt convert`: folders for the Hub."""
 
 from __future__ import annotations
 
@@ -25,6 +25,30 @@ def export(
     facts = collect_reports(report or (), model, repo_id)
     card = {"repo_id": repo_id, "license": license, "datasets": dataset or ()}
     print(export_model(loaded, tokenizer, folder, facts, **card))
+
+
+def push(
+    folder: Annotated[str, typer.Argument(help="Folder that docmt export wrote, or an adapter's.")],
+    repo_id: Annotated[str, typer.Argument(metavar="REPO", help="Name on the Hub: owner/name.")],
+    private: Annotated[bool, typer.Option("--private", help="A new repository is private.")] = False,
+    revision: Annotated[str | None, typer.Option(help="Branch, created if it is not there; default: main.")] = None,
+    create_pr: Annotated[bool, typer.Option("--pr", help="Open a pull request.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would go up, and send nothing.")] = False,
+) -> None:
+    """Upload a folder to the Hub in one commit. No secrets, pickles or states of training go up.
+
+    The token is that of hf auth login, or of the variable HF_TOKEN.
+    """
+    from hf_docmt.hub.publishing import planned_upload, push_model
+
+    if dry_run:
+        files = planned_upload(folder, repo_id, revision=revision, create_pr=create_pr)
+        for file in files:
+            print(f"{file.size:>12,}  {file.path_in_repo}")
+        print(f"{sum(file.size for file in files):>12,}  bytes in {len(files)} files, to {repo_id}; nothing was sent")
+        return
+    hide_progress_bars()
+    print(push_model(folder, repo_id, private=private or None, revision=revision, create_pr=create_pr))
 
 
 def convert(

@@ -1,4 +1,4 @@
-"""Export of a model to a folder for the Hub, and its upload."""
+"""Export of a model to a folder for the Hub."""
 
 import json
 import os
@@ -6,16 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from huggingface_hub import HfApi
-from huggingface_hub.utils import validate_repo_id
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.files import atomic_folder, check_new_folder
 from hf_docmt.hub.cards import make_card
 from hf_docmt.reports.report import Report, merge_reports
 from hf_docmt.reports.result import Result
-
-NEEDED = ("README.md", "config.json", "model.safetensors", "tokenizer_config.json")
 
 
 def export_model(
@@ -63,20 +59,6 @@ def collect_reports(paths: Sequence[str | os.PathLike], model: str | os.PathLike
     if merged.training is None and facts.is_file():
         merged = replace(merged, training=json.loads(facts.read_text(encoding="utf-8")))
     return merged
-
-
-def push(folder: str | os.PathLike, repo_id: str, private: bool = False, revision: str | None = None) -> str:
-    """Upload an exported folder to the Hub, creating the repository if needed; returns the URL of the commit.
-
-    Raises ValueError for a folder that is not complete, and for a name that the Hub does not allow.
-    """
-    missing = [name for name in NEEDED if not (Path(folder) / name).is_file()]
-    if missing:
-        raise ValueError(f"{folder}: {', '.join(missing)} missing; write the folder with export_model first")
-    validate_repo_id(repo_id)
-    api = HfApi()
-    api.create_repo(repo_id, private=private, exist_ok=True)
-    return api.upload_folder(repo_id=repo_id, folder_path=folder, revision=revision).commit_url
 
 
 def _has_true_context(result: Result) -> bool:

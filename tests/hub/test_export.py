@@ -11,8 +11,7 @@ import torch
 
 from hf_docmt import registry
 from hf_docmt.data.tokenizers import train_tokenizer
-from hf_docmt.hub import export as publish
-from hf_docmt.hub.export import collect_reports, export_model, push
+from hf_docmt.hub.export import collect_reports, export_model
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
@@ -127,29 +126,3 @@ def test_tokenizer_of_another_model_is_refused(model, tokenizer, tmp_path):
     larger.eos_token = "<s>"
     with pytest.raises(ValueError, match="eos_token_id: the tokenizer has 2, the model 3"):
         export_model(model, larger, tmp_path / "model")
-
-
-def test_push_uploads_the_folder(model, tokenizer, tmp_path, monkeypatch):
-    calls = []
-
-    class Api:
-        def create_repo(self, repo_id, **options):
-            calls.append(("create", repo_id, options))
-
-        def upload_folder(self, **options):
-            calls.append(("upload", options["repo_id"], options))
-            return type("Commit", (), {"commit_url": "address"})()
-
-    monkeypatch.setattr(publish, "HfApi", Api)
-    folder = export_model(model, tokenizer, tmp_path / "model")
-    assert push(folder, "someone/model", private=True) == "address"
-    assert [call[:2] for call in calls] == [("create", "someone/model"), ("upload", "someone/model")]
-    assert calls[0][2]["private"] and calls[1][2]["folder_path"] == folder
-
-
-def test_push_checks_its_arguments(model, tokenizer, tmp_path):
-    with pytest.raises(ValueError, match="README.md, config.json.* missing; write the folder with export_model"):
-        push(tmp_path, "someone/model")
-    folder = export_model(model, tokenizer, tmp_path / "model")
-    with pytest.raises(ValueError, match="bad name"):
-        push(folder, "bad name/with/parts")

@@ -1,0 +1,209 @@
+"""Upload of a folder to a double of the Hub: what goes up, what is refused, and where the token is not."""
+
+import json
+import logging
+import pickle
+import shutil
+
+import huggingface_hub
+import pytest
+import torch
+from huggingface_hub import HfApi
+from support import hub_double
+from support.tiny_models import build, word_tokenizer
+
+from hf_docmt.hub.export import export_model
+from hf_docmt.hub.publishing import planned_upload, push_model
+
+LOOKS_LIKE_A_TOKEN = "hf_" + "a1B2" * 9
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    return export_model(build("concat", past_context=1), word_tokenizer(), tmp_path_factory.mktemp("hub") / "model")
+
+
+@pytest.fixture
+def folder(exported, tmp_path):
+    return shutil.copytree(exported, tmp_path / "model")
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    with hub_double.hub_double() as server:
+        hub_double.use(server, tmp_path / "home", monkeypatch)
+        yield server
+
+
+def contents(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def uploaded(hub, name="someone/model", revision="main"):
+    return {path: text for path, text in hub.repositories[name].files(revision).items() if path != ".gitattributes"}
+
+
+def test_everything_goes_up_in_one_commit(hub, folder):
+    url = push_model(folder, "someone/model", private=True)
+    repository = hub.repositories["someone/model"]
+    assert uploaded(hub) == contents(folder) and repository.private
+    assert url == f"{hub.endpoint}/someone/model/commit/{repository.oid('main')}"
+    assert len(repository.commits) == 2  # the Hub's own first one, and this
+
+
+def test_nothing_changed_is_no_commit(hub, folder):
+    assert push_model(folder, "someone/model") == push_model(folder, "someone/model")
+    assert len(hub.repositories["someone/model"].commits) == 2
+
+
+def test_shards_go_up(hub, folder):
+    (folder / "model.safetensors").unlink()
+    build("concat", past_context=1).save_pretrained(folder, max_shard_size="4KB")
+    shards = sorted(path.name for path in folder.glob("*.safetensors"))
+    assert len(shards) > 1
+    push_model(folder, "someone/model")
+    assert uploaded(hub) == contents(folder) and set(shards) < uploaded(hub).keys()
+    (folder / shards[1]).unlink()
+    with pytest.raises(ValueError, match=rf"{shards[1]} missing; write the folder with docmt export"):
+        planned_upload(folder, "someone/model")
+
+
+def test_branch_and_pull_request(hub, folder):
+    push_model(folder, "someone/model")
+    (folder / "README.md").write_text("---\nlicense: mit\n---\n\n# New\n")
+    push_model(folder, "someone/model", revision="next")
+    url = push_model(folder, "someone/model", create_pr=True)
+    assert url == f"{hub.endpoint}/someone/model/discussions/1"
+    assert b"# New" not in uploaded(hub)["README.md"]
+    assert b"# New" in uploaded(hub, revision="next")["README.md"]
+    assert b"# New" in uploaded(hub, revision="refs/pr/1")["README.md"]
+    with pytest.raises(ValueError, match="a pull request goes to the main branch, got revision 'next'"):
+        push_model(folder, "someone/model", revision="next", create_pr=True)
+
+
+def test_private_upload_to_a_public_repository_is_refused(hub, folder):
+    HfApi(endpoint=hub.endpoint).create_repo("someone/model", private=False)
+    with pytest.raises(ValueError, match="someone/model is there already and public; make it private"):
+        push_model(folder, "someone/model", private=True)
+    assert uploaded(hub) == {}
+
+
+def test_hub_that_refuses_is_one_line(hub, folder, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_wrong")
+    with pytest.raises(ValueError, match="the Hub did not take someone/model: .*401.*hf auth whoami") as refusal:
+        push_model(folder, "someone/model")
+    assert "\n" not in str(refusal.value)
+    assert hub.repositories == {}
+
+
+def test_no_connection_is_one_line(hub, folder, monkeypatch):
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(ValueError, match="the Hub did not take someone/model"):
+        push_model(folder, "someone/model")
+
+
+def write_pickle(path):
+    path.write_bytes(pickle.dumps({"a": 1}))
+
+
+def write_torch(path):
+    torch.save({"a": torch.ones(2)}, path)
+
+
+def write_text(text):
+    return lambda path: path.write_text(text)
+
+
+def write_far_token(path):
+    path.write_text("x" * ((1 << 20) - 10) + " " + LOOKS_LIKE_A_TOKEN)
+
+
+def write_header(path):
+    header = json.dumps({"__metadata__": {"note": LOOKS_LIKE_A_TOKEN}}).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+
+
+REFUSED = {
+    "pytorch_model.bin": (write_torch, "a pickle"),
+    "vocabulary.pkl": (write_text("(dp0\n."), "a pickle"),
+    "extra.dat": (write_pickle, "a pickle"),
+    "checkpoint-10/optimizer.pt": (write_torch, "a state of training"),
+    "rng_state_0.pth": (write_torch, "a state of training"),
+    "training_args.bin": (write_torch, "a state of training"),
+    "optimizer.safetensors": (write_header, "a state of training"),
+    ".env": (write_text("A=1"), "a file of secrets"),
+    "keys/server.pem": (write_text("A"), "a file of secrets"),
+    "notes.txt": (write_text(f"token: {LOOKS_LIKE_A_TOKEN}"), "a token of the Hub"),
+    "long.txt": (write_far_token, "a token of the Hub"),
+    "header.safetensors": (write_header, "a token of the Hub"),
+    "recipe.yaml": (write_text("path: https://me:" + "geheim@example.org/data"), "an address with a password"),
+    "aws.txt": (write_text("AKIA" + "A1B2" * 4), "an AWS key"),
+    "key.txt": (write_text("-----BEGIN RSA " + "PRIVATE KEY-----"), "a private key"),
+    "events.out.tfevents.1": (write_text("\0\1 " + hub_double.TOKEN), "token"),
+    "run.json": (write_text('{"key": "0123456789abcdef0123"}'), "the value of TRACKER_API_KEY"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_must_not_go_up(hub, folder, monkeypatch, name):
+    monkeypatch.setenv("TRACKER_API_KEY", "0123456789abcdef0123")
+    write, reason = REFUSED[name]
+    (folder / name).parent.mkdir(exist_ok=True)
+    write(folder / name)
+    with pytest.raises(ValueError, match=rf"not to be published: {name} \(.*{reason}") as refusal:
+        push_model(folder, "someone/model")
+    assert hub.requests == []
+    assert not any(secret in str(refusal.value) for secret in (LOOKS_LIKE_A_TOKEN, hub_double.TOKEN, "0123456789"))
+
+
+def test_all_refusals_are_named_at_once(folder):
+    (folder / "a.pkl").write_text("")
+    (folder / ".netrc").write_text("")
+    (folder / "weights").symlink_to("/etc/hostname")
+    with pytest.raises(ValueError, match=r"\.netrc \(.*a\.pkl \(.*weights \(a link to /etc/hostname\)"):
+        planned_upload(folder, "someone/model")
+
+
+def test_folder_of_git_stays_here(hub, folder):
+    before = contents(folder)
+    (folder / ".git").mkdir()
+    (folder / ".git" / "config").write_text(LOOKS_LIKE_A_TOKEN)
+    push_model(folder, "someone/model")
+    assert uploaded(hub) == before
+
+
+def test_what_is_no_finished_folder(folder, tmp_path):
+    with pytest.raises(ValueError, match="nowhere: no such folder"):
+        planned_upload(tmp_path / "nowhere", "someone/model")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="README.md, config.json, tokenizer_config.json, model.safetensors missing"):
+        planned_upload(tmp_path / "empty", "someone/model")
+    with pytest.raises(ValueError, match="bad name"):
+        planned_upload(folder, "bad name/with/parts")
+    (folder / "README.md").write_text("---\nlanguage: [en\n---\n")
+    with pytest.raises(ValueError, match="README.md: the header cannot be read"):
+        planned_upload(folder, "someone/model")
+
+
+def test_command(hub, folder, run):
+    code, out, _ = run("push", folder, "someone/model", "--dry-run")
+    assert code == 0 and hub.requests == []
+    lines = out.splitlines()
+    assert [line.split()[-1] for line in lines[:-1]] == sorted(contents(folder))
+    total = sum(map(len, contents(folder).values()))
+    assert lines[-1].split()[0] == f"{total:,}" and lines[-1].endswith("to someone/model; nothing was sent")
+    code, out, _ = run("push", folder, "someone/model", "--revision", "v2")
+    assert code == 0 and out == f"{hub.endpoint}/someone/model/commit/{hub.repositories['someone/model'].oid('v2')}\n"
+    (folder / "optimizer.pt").write_text("")
+    code, out, err = run("push", folder, "someone/model")
+    assert (code, out) == (1, "") and "optimizer.pt (a state of training)" in err and len(err.splitlines()) == 1
+
+
+def test_the_token_is_nowhere(hub, folder, tmp_path, caplog, capfd):
+    with caplog.at_level(logging.DEBUG):
+        push_model(folder, "someone/model")
+    assert any(authorized for *_, authorized in hub.requests)
+    out, err = capfd.readouterr()
+    assert hub_double.TOKEN not in caplog.text + out + err
+    kept = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()] + list(uploaded(hub).values())
+    assert not any(hub_double.TOKEN.encode() in text for text in kept)
