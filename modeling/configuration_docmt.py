@@ -7,6 +7,8 @@ from typing import Union, get_args, get_origin
 from transformers import PreTrainedConfig
 from transformers.activations import ACT2FN
 
+from .sequence_format import SequenceFormat, check_format, sequence_format
+
 
 class DocMTConfig(PreTrainedConfig):
     """Sizes and switches of the encoder-decoder Transformer that all architectures stand on.
@@ -25,7 +27,14 @@ class DocMTConfig(PreTrainedConfig):
     training: `normal`, N(0, `init_std`^2) and biases 0; `fairseq`, what fairseq draws from version 0.10 on; or
     `fairseq_0.9`. `strategy` is how documents are translated by default; None = the one that fits the architecture.
     `decoding_past_context` is k, how many sentences before the current one the strategies `sliding` and `sequential`
-    read by default; None = as many as in training. Raises `ValueError` for a value outside its range.
+    read by default; None = as many as in training.
+
+    `source_format` and `target_format` are how a sequence is written around its sentences X, in tokens `<s>`, `</s>`,
+    `<start>` (`decoder_start_token_id`), `[source_lang]` and `[target_lang]`: `[source_lang] X </s>` and
+    `<start> [target_lang] X </s>` in M2M-100, NLLB-200 and mBART-50, `X </s> [source_lang]` and `[target_lang] X </s>`
+    in mBART, `[target_lang] X </s>` in the source of a multilingual Marian, `<s> X </s>` in BART. `language_ids` are
+    the ids of language codes, in the family's own spelling; `source_lang` and `target_lang` those that are meant by
+    default. Raises `ValueError` for a value outside its range.
     """
 
     keys_to_ignore_at_inference = ["past_key_values"]
@@ -72,6 +81,9 @@ class DocMTConfig(PreTrainedConfig):
     decoding_past_context: int | None = None
     source_lang: str | None = None
     target_lang: str | None = None
+    source_format: str = "X </s>"
+    target_format: str = "<start> X </s>"
+    language_ids: dict[str, int] | None = None
 
     def __post_init__(self, **kwargs):
         super().__post_init__(**kwargs)
@@ -99,6 +111,16 @@ class DocMTConfig(PreTrainedConfig):
         for name in ("dropout", "attention_dropout", "activation_dropout", "label_smoothing"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)!r}.")
+        check_format(self)
+        if self.target_lang is not None and self.target_format.startswith("[target_lang]"):
+            self.decoder_start_token_id = self.language_ids[self.target_lang]
+
+    def sequence_format(self, source_lang: str | None = None, target_lang: str | None = None) -> SequenceFormat:
+        """The tokens around the sentences of both sides, for two languages, by default those of the configuration.
+
+        Raises `ValueError` for a language that is missing, unknown, or given to a model without language codes.
+        """
+        return sequence_format(self, source_lang, target_lang)
 
     def _check_types(self) -> None:
         """ValueError for a field whose value is not of its type; a whole number is a `float`, a bool is no number."""

@@ -86,6 +86,7 @@ def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedToken
                 f"{type(tokenizer).__name__}: got no {name}, expected one; set tokenizer.{name} to one of its tokens"
             )
     adapted = copy.deepcopy(tokenizer)
+    _occupy_language_ids(adapted)
     adapted.add_special_tokens({"sep_token": SEP})
     if BOD not in adapted.all_special_tokens:
         adapted.add_special_tokens({"extra_special_tokens": [BOD]}, replace_extra_special_tokens=False)
@@ -100,6 +101,18 @@ def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedToken
             clean_up_tokenization_spaces=False,
         )
     return adapted, max(adapted.get_vocab().values()) + 1
+
+
+def _occupy_language_ids(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Add M2M-100's language codes as tokens: their ids are those behind the vocabulary, which new tokens would get."""
+    codes = getattr(tokenizer, "lang_token_to_id", {})
+    tokens = sorted(codes, key=codes.get)
+    tokenizer.add_special_tokens({"extra_special_tokens": tokens}, replace_extra_special_tokens=False)
+    if found := [token for token in tokens if tokenizer.added_tokens_encoder[token] != codes[token]]:
+        raise ValueError(
+            f"{type(tokenizer).__name__}: the ids of {found[:3]} are taken by added tokens; use the tokenizer without "
+            "those"
+        )
 
 
 def _untrained(model: str, lowercase: bool) -> Tokenizer:

@@ -24,6 +24,9 @@ SET_ELSEWHERE = {
     "source_lang": "data.source_lang",
     "target_lang": "data.target_lang",
     "vocab_size": "tokenizer.vocab_size",
+    "source_format": "init_from",
+    "target_format": "init_from",
+    "language_ids": "init_from",
 }
 
 

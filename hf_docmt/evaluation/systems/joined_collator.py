@@ -7,7 +7,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.data.collators import IGNORE_INDEX, pad_rows
 from hf_docmt.data.examples import CONTEXT_SIDES, check_choices
-from hf_docmt.evaluation.systems.special_tokens import SpecialTokens, special_tokens_of
+from hf_docmt.data.special_tokens import SpecialTokens, special_tokens_of
 
 
 class JoinedCollator:

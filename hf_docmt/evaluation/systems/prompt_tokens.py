@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerBase
 
+from hf_docmt.data.special_tokens import special_tokens_of
 from hf_docmt.evaluation.systems.prompt import Prompt, one_line
-from hf_docmt.evaluation.systems.special_tokens import special_tokens_of
 
 FORMATS = ("plain", "chat")
 

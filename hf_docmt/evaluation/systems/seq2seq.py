@@ -8,10 +8,10 @@ from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedToken
 from transformers.modeling_outputs import BaseModelOutput
 
 from hf_docmt.data.collators import pad_rows
+from hf_docmt.data.special_tokens import special_tokens_of
 from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
 from hf_docmt.evaluation.systems.joined_collator import JoinedCollator
 from hf_docmt.evaluation.systems.model_system import auto_class, end_tokens, evaluation_mode, load_pretrained
-from hf_docmt.evaluation.systems.special_tokens import special_tokens_of
 from hf_docmt.evaluation.systems.token_texts import piece_ids
 from hf_docmt.evaluation.systems.window_translation import Window, translate_windows
 

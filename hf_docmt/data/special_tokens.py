@@ -1,12 +1,11 @@
 """The special tokens that a tokenizer of transformers puts around a text."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
 
-@dataclass(frozen=True)
-class SpecialTokens:
+class SpecialTokens(NamedTuple):
     """Special tokens before and after a text, as the tokenizer sets them: language codes, end tokens."""
 
     before: tuple[int, ...]
