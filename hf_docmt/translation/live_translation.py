@@ -1,0 +1,118 @@
+"""A translation of documents that can be looked at while it is made, and stopped."""
+
+import copy
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from hf_docmt import registry
+
+DECODED = "hf_docmt.modeling.document_state:translated_sentences"
+INTERVAL = 0.5  # seconds between two looks
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Sentences done, all sentences, and for each document its translations so far, None where there is none yet.
+
+    `repairs` are those of `translate_documents`, for each document, when all is done, None before.
+    """
+
+    done: int
+    total: int
+    translations: list[list[str | None]]
+    repairs: list[list[dict]] | None = None
+
+
+class StoppedError(Exception):
+    """Ends a translation that nobody waits for any more."""
+
+
+def live_translation(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    documents: list[list[str]],
+    interval: float = INTERVAL,
+    **search,
+) -> Iterator[Progress]:
+    """Translate documents in a thread and say every `interval` seconds how far it is; the last `Progress` is complete.
+
+    `search` are further arguments of `translate_documents`. A generator that is closed ends the translation after its
+    current batch. With `sliding` and `full` no sentence is there before the last window is done, but windows count.
+    Raises what `translate_documents` raises.
+    """
+    watch = Watch()
+    watched = copy.copy(model)  # the same modules, with a translator of its own
+    watched.translator_class = watched_class(model.translator_class, watch)
+    outcome: dict = {}
+
+    def run():
+        try:
+            outcome["found"] = watched.translate_documents(documents, tokenizer, return_report=True, **search)
+        except BaseException as error:  # noqa: BLE001  # raised again where it is waited for
+            outcome["error"] = error
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(interval)
+            if thread.is_alive():
+                yield watch.progress(documents, tokenizer)
+        if "error" in outcome:
+            raise outcome["error"]
+        translations, repairs = outcome["found"]
+        total = sum(map(len, documents))
+        yield Progress(total, total, translations, repairs)
+    finally:
+        watch.is_stopped = True
+
+
+class Watch:
+    """What a translation has done so far: the states of its documents, and rows that were decoded."""
+
+    def __init__(self):
+        self.states: list = []
+        self.rows, self.is_stopped = 0, False
+
+    def check(self) -> None:
+        if self.is_stopped:
+            raise StoppedError
+
+    def progress(self, documents: list[list[str]], tokenizer: PreTrainedTokenizerBase) -> Progress:
+        total = sum(map(len, documents))
+        if not self.states:
+            return Progress(0, total, [[None] * len(document) for document in documents])
+        translations = [written_so_far(state, tokenizer) for state in self.states]
+        written = sum(text is not None for one in translations for text in one)
+        return Progress(min(max(written, self.rows), total), total, translations)
+
+
+def watched_class(translator_class: type, watch: Watch) -> type:
+    """The strategies of a class, which tell `watch` what they do."""
+
+    class Watched(translator_class):
+        def translate(self, documents, *arguments, **options):
+            watch.states = list(documents)
+            return super().translate(documents, *arguments, **options)
+
+        def batches(self, rows, length):
+            for batch in super().batches(rows, length):
+                watch.check()
+                yield batch
+                watch.rows += len(batch)
+
+        def generate(self, inputs, jobs, *arguments, **options):
+            watch.check()
+            return super().generate(inputs, jobs, *arguments, **options)
+
+    return Watched
+
+
+def written_so_far(state, tokenizer: PreTrainedTokenizerBase) -> list[str | None]:
+    """The translations of a document that are there, None for those that are not; blank sentences are blank."""
+    waiting = {part.sentence for part in state.parts if not part.target and part.lines is None}
+    texts = registry.load(DECODED)(state, tokenizer)
+    return [None if number in waiting else text for number, text in enumerate(texts)]
