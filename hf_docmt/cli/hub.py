@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -17,14 +18,35 @@ def export(
     dataset: Annotated[list[str] | None, typer.Option(help="Training data on the Hub; repeatable.")] = None,
     repo_id: Annotated[str | None, typer.Option(help="Name on the Hub, for the card's example.")] = None,
     license: Annotated[str | None, typer.Option(help="Licence of the weights.")] = None,
+    stock: Annotated[
+        bool,
+        typer.Option(
+            "--stock",
+            help="As transformers' own Marian, Pegasus, BART, mBART or M2M-100, which need no code of ours: concat "
+            "without sentence encodings.",
+        ),
+    ] = False,
+    ctranslate2: Annotated[
+        str | None,
+        typer.Option(help="The same for --engine ctranslate2, with weights of this type: int8, float32, float16, ..."),
+    ] = None,
 ) -> None:
     """Write a folder for the Hub, with a model card made from reports."""
     from hf_docmt.hub.export import collect_reports, export_model
 
+    if stock and ctranslate2 is not None:
+        raise ValueError("--stock and --ctranslate2 write different folders; give one of them at a time")
+
     loaded, tokenizer = load_model(model, device="cpu")
     facts = collect_reports(report or (), model, repo_id)
     card = {"repo_id": repo_id, "license": license, "datasets": dataset or ()}
-    print(export_model(loaded, tokenizer, folder, facts, **card))
+    if stock or ctranslate2 is not None:
+        from hf_docmt.hub.stock_export import export_ctranslate2_model, export_stock_model
+
+        write = export_stock_model if stock else partial(export_ctranslate2_model, quantization=ctranslate2)
+    else:
+        write = export_model
+    print(write(loaded, tokenizer, folder, report=facts, **card))
 
 
 def push(

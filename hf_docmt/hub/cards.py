@@ -15,6 +15,7 @@ from hf_docmt.reports.table_styles import code_span, escape_markdown
 
 NOT_RECORDED = "not recorded"
 TEMPLATE = "model_card.md.j2"
+FORMS = {"document": "transformers", "stock": "transformers", "ctranslate2": "ctranslate2"}  # form: its library
 
 
 def make_card(
@@ -24,17 +25,22 @@ def make_card(
     repo_id: str | None = None,
     license: str | None = None,
     datasets: Sequence[str] = (),
+    form: str = "document",
+    model_class: str | None = None,
 ) -> ModelCard:
     """The card of a model: numbers and facts of its report, sizes of its config, nothing else.
 
     A pure function of its arguments: no network, no clock. Missing facts read "not recorded"; the header has
     `license: unknown` where none is given. `repo_id` is the name in the usage example (without it there is a
-    placeholder), `datasets` are names of training data on the Hub. Header: language, license, library_name,
+    placeholder), `datasets` are names of training data on the Hub. `form` is that of the
+    files, one of `FORMS`, `model_class` the class of a stock model. Header: language, license, library_name,
     pipeline_tag, tags, datasets, metrics, model-index, each result with its signature.
-    Raises ValueError for what is no report, or an architecture without a text.
+    Raises ValueError for what is no report, an architecture without a text, or another form.
     """
     if report is not None and not isinstance(report, Report):
         raise ValueError(f"report: got {type(report).__name__}, expected a Report; see Report.read")
+    if form not in FORMS:
+        raise ValueError(f"form: got {form!r}, expected one of {', '.join(FORMS)}")
     architecture = config.model_type.removeprefix("docmt-")
     if not files("hf_docmt.hub_cards").joinpath(f"{architecture}.md.j2").is_file():
         raise ValueError(
@@ -42,22 +48,22 @@ def make_card(
         )
     body = _environment().get_template(TEMPLATE)
     name = (report and report.name) or repo_id or config.model_type
-    header = _header(report.results if report else (), config, name, license, datasets)
+    header = _header(report.results if report else (), config, name, license, datasets, form)
     known = report.to_dict() if report else {"model": {}, "data": {}, "results": []}
     facts = {"report": known, "config": config.to_dict(), "license": license, "name": name}
-    text = body.render(architecture=architecture, repo_id=repo_id, **facts)
+    text = body.render(architecture=architecture, repo_id=repo_id, form=form, model_class=model_class, **facts)
     return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{text}")
 
 
 def _header(
-    scores: Sequence[Result], config: PreTrainedConfig, name: str, license: str | None, datasets
+    scores: Sequence[Result], config: PreTrainedConfig, name: str, license: str | None, datasets, form: str
 ) -> ModelCardData:
     languages = [code for code in (config.source_lang, config.target_lang) if code]
     results = [_eval_result(result) for result in scores]
     return ModelCardData(
         language=languages or None,
         license=license or "unknown",
-        library_name="transformers",
+        library_name=FORMS[form],
         pipeline_tag="translation",
         tags=["translation", "document-level", "hf-docmt", config.model_type],
         datasets=list(datasets) or None,

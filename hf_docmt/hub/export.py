@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.files import atomic_folder, check_new_folder
 from hf_docmt.hub.cards import make_card
@@ -33,7 +33,7 @@ def export_model(
     """
     folder = check_new_folder(folder)
     if tokenizer is not None:
-        _check_tokens(model.config, tokenizer)
+        check_tokens(model.config, tokenizer)
     text = str(make_card(report, config=model.config, **card))
     with atomic_folder(folder) as unfinished:
         model.save_pretrained(unfinished)
@@ -65,7 +65,8 @@ def _has_true_context(result: Result) -> bool:
     return result.signature.get("context", "true") == "true"
 
 
-def _check_tokens(config, tokenizer: PreTrainedTokenizerBase) -> None:
+def check_tokens(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> None:
+    """ValueError where the ids of special tokens, or their number, are not those of the model."""
     for name in ("pad_token_id", "eos_token_id", "sep_token_id"):
         if getattr(config, name) != getattr(tokenizer, name):
             raise ValueError(

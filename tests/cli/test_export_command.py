@@ -29,3 +29,15 @@ def test_card_of_several_reports(run, model, documents, tmp_path):
     card = (tmp_path / "hub" / "README.md").read_text()
     assert code == 0 and "# org/tiny" in card and "| steps | 77 |" in card and "org/talks" in card
     assert "s-BLEU" in card and "accuracy" in card and str(tmp_path) not in card
+
+
+def test_stock_export(run, model, tmp_path):
+    code, out, err = run("export", model, tmp_path / "stock", "--stock", "--repo-id", "org/tiny")
+    assert code == 0 and out == f"{tmp_path / 'stock'}\n", err
+    assert json.loads((tmp_path / "stock" / "config.json").read_text())["architectures"] == ["MarianMTModel"]
+    assert '"org/tiny"' in (tmp_path / "stock" / "README.md").read_text()
+    code, _, err = run("export", model, tmp_path / "both", "--stock", "--ctranslate2", "int8")
+    assert code == 1 and "--stock and --ctranslate2 write different folders" in err
+    code, _, err = run("export", model, tmp_path / "int4", "--ctranslate2", "int4")
+    assert code == 1 and "weights of CTranslate2: got 'int4', expected one of float32, " in err
+    assert not (tmp_path / "both").exists() and not (tmp_path / "int4").exists()

@@ -1,0 +1,103 @@
+"""Concatenation models without sentence encodings in the format of CTranslate2 (extra `ctranslate2`)."""
+
+import copy
+from pathlib import Path
+
+import torch
+from ctranslate2.converters.transformers import BartLoader
+from ctranslate2.specs.common_spec import Activation
+from ctranslate2.specs.transformer_spec import TransformerDecoderSpec, TransformerEncoderSpec, TransformerSpec
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from hf_docmt.hub.stock import stock_class
+from hf_docmt.modeling.segments import sinusoid
+
+ACTIVATIONS = {
+    "relu": Activation.RELU,
+    "gelu": Activation.GELU,
+    "gelu_new": Activation.GELUTanh,
+    "silu": Activation.SWISH,
+    "swish": Activation.SWISH,
+}
+LEAST_POSITIONS = 4096  # rows of a table of sines, which takes no training
+
+
+def write_ctranslate2_model(model: PreTrainedModel, tokens: list[str], folder: Path, quantization: str) -> None:
+    """Write weights, vocabulary and configuration into a new folder, for `ctranslate2.Translator(folder)`.
+
+    `tokens` are the names of all ids, `quantization` is the type of the weights. Raises ValueError as
+    `ctranslate2_specification`.
+    """
+    specification = ctranslate2_specification(model, tokens)
+    specification.validate()
+    specification.optimize(quantization=quantization)
+    folder.mkdir()
+    specification.save(str(folder))
+
+
+@torch.no_grad()
+def ctranslate2_specification(model: PreTrainedModel, tokens: list[str]) -> TransformerSpec:
+    """CTranslate2's description of the model: source ids come with their end token, the target's start token is known.
+
+    Raises ValueError as `stock_class`, and for an activation function that CTranslate2 does not have.
+    """
+    config = model.config
+    stock_class(config)
+    if config.activation_function not in ACTIVATIONS:
+        names = ", ".join(ACTIVATIONS)
+        raise ValueError(f"activation_function: got {config.activation_function!r}, CTranslate2 computes {names}")
+    found = BackboneLoader().get_model_spec(copy.deepcopy(model))  # quantization is in place
+    found.register_source_vocabulary(tokens)
+    found.register_target_vocabulary(tokens)
+    eos, start = config.eos_token_id, config.decoder_start_token_id
+    found.config.eos_token = tokens[eos[0] if isinstance(eos, list) else eos]
+    found.config.bos_token = found.config.decoder_start_token = tokens[start]
+    found.config.unk_token = tokens[config.pad_token_id if config.unk_token_id is None else config.unk_token_id]
+    return found
+
+
+def position_rows(config: PreTrainedConfig) -> int:
+    """Positions that the written model has: all learned ones, or as many sines as documents may need."""
+    learned = config.position_type == "learned"
+    return config.max_position_embeddings if learned else max(config.max_position_embeddings, LEAST_POSITIONS)
+
+
+class BackboneLoader(BartLoader):
+    """CTranslate2's loader for BART, whose names of layers the backbone has.
+
+    Encoder and decoder have their own numbers of heads here, and positions are those of the backbone. (The library's
+    loader for Marian drops the last token of the vocabulary, which is the padding in Marian's own models only.)
+    """
+
+    def get_model_spec(self, model: PreTrainedModel) -> TransformerSpec:
+        """Sizes and weights, without a vocabulary."""
+        config = model.config
+        layout = {"pre_norm": config.normalize_before, "layernorm_embedding": config.layernorm_embedding}
+        layout |= {"activation": ACTIVATIONS[config.activation_function]}
+        encoder = TransformerEncoderSpec(config.encoder_layers, config.encoder_attention_heads, **layout)
+        decoder = TransformerDecoderSpec(config.decoder_layers, config.decoder_attention_heads, **layout)
+        self.set_encoder(encoder, model.get_encoder())
+        self.set_decoder(decoder, model.get_decoder())
+        self.set_linear(decoder.projection, model.lm_head)
+        if model.final_logits_bias.any():
+            decoder.projection.bias = model.final_logits_bias[0]
+        return TransformerSpec(encoder, decoder)
+
+    def set_common_layers(self, spec: TransformerEncoderSpec | TransformerDecoderSpec, module: PreTrainedModel) -> None:
+        """What encoder and decoder have besides their layers: embeddings, positions and norms."""
+        spec.scale_embeddings = module.embed_scale
+        spec.position_encodings.encodings = position_encodings(module)
+        tables = spec.embeddings if isinstance(spec.embeddings, list) else [spec.embeddings]
+        self.set_embeddings(tables[0], module.embed_tokens)
+        if module.config.normalize_before:
+            self.set_layer_norm(spec.layer_norm, module.layer_norm)
+        if module.config.layernorm_embedding:
+            self.set_layer_norm(spec.layernorm_embedding, module.layernorm_embedding)
+
+
+def position_encodings(stack: PreTrainedModel) -> torch.Tensor:
+    """The encodings of all positions of an encoder or decoder, the first token's first, (rows, D)."""
+    offset, rows = stack.config.position_offset, position_rows(stack.config)
+    if stack.config.position_type == "learned":
+        return stack.embed_positions.weight[offset : offset + rows]
+    return sinusoid(torch.arange(rows) + offset, stack.config.d_model, stack.config.position_type)

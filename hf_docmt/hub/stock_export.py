@@ -1,0 +1,97 @@
+"""Export of plain concatenation models to folders of other libraries: stock transformers, CTranslate2."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from hf_docmt.files import atomic_folder, check_new_folder
+from hf_docmt.hub.cards import make_card
+from hf_docmt.hub.export import check_tokens
+from hf_docmt.hub.stock import stock_class, to_stock
+from hf_docmt.messages import closest_hint
+from hf_docmt.reports.report import Report
+
+QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16")
+CTRANSLATE2_FOLDER = "ctranslate2"  # inside the folder of the model
+
+
+def export_stock_model(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    folder: str | os.PathLike,
+    report: Report | None = None,
+    **card,
+) -> Path:
+    """Write a concatenation model without sentence encodings as transformers' own class: no code, same logits.
+
+    The class is Marian, Pegasus, BART, mBART or M2M-100, as the layers are (`stock_class`). Arguments and errors are
+    those of `export_model`; ValueError, too, for a model that no class computes.
+
+    >>> folder = export_stock_model(model, tokenizer, "runs/marian")
+    >>> AutoModelForSeq2SeqLM.from_pretrained(folder).config.model_type
+    'marian'
+    """
+    stock = stock_class(model.config)
+    text = {"form": "stock", "model_class": stock.__name__, "report": report, **card}
+    with _new_folder(model, tokenizer, folder, text) as unfinished:
+        to_stock(model).save_pretrained(unfinished)
+    return Path(folder)
+
+
+def export_ctranslate2_model(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    folder: str | os.PathLike,
+    quantization: str = "int8",
+    report: Report | None = None,
+    **card,
+) -> Path:
+    """Write such a model for `docmt translate --engine ctranslate2`, with weights of the type `quantization`.
+
+    The folder has configuration, generation settings and tokenizer; in `ctranslate2/` are the files that
+    `ctranslate2.Translator` loads. Further arguments and errors are those of `export_stock_model`; ValueError, too, for
+    an unknown type and where CTranslate2 is not installed.
+
+    >>> folder = export_ctranslate2_model(model, tokenizer, "runs/int8")
+    >>> sorted(path.name for path in (folder / "ctranslate2").iterdir())
+    ['config.json', 'model.bin', 'shared_vocabulary.json']
+    """
+    if quantization not in QUANTIZATIONS:
+        hint = closest_hint(quantization, QUANTIZATIONS)
+        known = ", ".join(QUANTIZATIONS)
+        raise ValueError(f"weights of CTranslate2: got {quantization!r}, expected one of {known}{hint}")
+    try:
+        from hf_docmt.hub.ctranslate2_conversion import position_rows, write_ctranslate2_model
+    except ImportError as error:
+        raise ValueError("CTranslate2 is not installed: pip install 'hf-docmt[ctranslate2]'") from error
+    stock_class(model.config)
+    with _new_folder(model, tokenizer, folder, {"form": "ctranslate2", "report": report, **card}) as unfinished:
+        tokens = token_names(tokenizer, model.config.vocab_size)
+        write_ctranslate2_model(model, tokens, unfinished / CTRANSLATE2_FOLDER, quantization)
+        fields = {**model.config.to_diff_dict(), "max_position_embeddings": position_rows(model.config)}
+        type(model.config)(**fields).to_json_file(unfinished / "config.json")
+        model.generation_config.save_pretrained(unfinished)
+    return Path(folder)
+
+
+def token_names(tokenizer: PreTrainedTokenizerBase, size: int) -> list[str]:
+    """The token of each id of a table of `size` rows; rows without a token are named by their number."""
+    names = {index: token for token, index in tokenizer.get_vocab().items()}
+    return [names.get(index, f"<row {index}>") for index in range(size)]
+
+
+@contextmanager
+def _new_folder(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: str | os.PathLike, card: dict
+) -> Iterator[Path]:
+    """A new folder with tokenizer and card, which appears when the block has filled it."""
+    path = check_new_folder(folder)
+    check_tokens(model.config, tokenizer)
+    text = str(make_card(config=model.config, **card))
+    with atomic_folder(path) as unfinished:
+        yield unfinished
+        tokenizer.save_pretrained(unfinished)
+        (unfinished / "README.md").write_text(text, encoding="utf-8")
