@@ -9,6 +9,8 @@ from transformers.activations import ACT2FN
 
 from .sequence_format import SequenceFormat, check_format, sequence_format
 
+TASK = "document-translation"  # name of the pipeline
+
 
 class DocMTConfig(PreTrainedConfig):
     """Sizes and switches of the encoder-decoder Transformer that all architectures stand on.
@@ -86,6 +88,7 @@ class DocMTConfig(PreTrainedConfig):
     language_ids: dict[str, int] | None = None
 
     def __post_init__(self, **kwargs):
+        kwargs.pop("custom_pipelines", None)  # of config.json
         super().__post_init__(**kwargs)
         self._check_types()
         for name in ("vocab_size", "d_model", "encoder_layers", "decoder_layers", "max_position_embeddings"):
@@ -121,6 +124,15 @@ class DocMTConfig(PreTrainedConfig):
         Raises `ValueError` for a language that is missing, unknown, or given to a model without language codes.
         """
         return sequence_format(self, source_lang, target_lang)
+
+    @property
+    def custom_pipelines(self) -> dict[str, dict]:
+        """Where `transformers.pipeline` finds the pipelines of a model folder, a new dict, as it writes into it."""
+        return {TASK: {"impl": "pipeline_docmt.DocumentTranslationPipeline", "pt": ["AutoModelForSeq2SeqLM"]}}
+
+    def to_dict(self) -> dict:
+        """As in transformers, with `custom_pipelines`."""
+        return super().to_dict() | {"custom_pipelines": self.custom_pipelines}
 
     def _check_types(self) -> None:
         """ValueError for a field whose value is not of its type; a whole number is a `float`, a bool is no number."""

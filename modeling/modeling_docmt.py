@@ -35,6 +35,7 @@ from .generation_docmt import DocumentTranslation
 from .initial_weights import init_as_fairseq
 from .layers import Attention, DecoderLayer, EncoderLayer, dropout
 from .loss import target_count, weighted_cross_entropy
+from .pipeline_docmt import DocumentTranslationPipeline
 from .quantization import Quantization
 from .segments import is_right_padded, sinusoid, token_positions
 from .shared_source_generation import SharedSourceGeneration
@@ -462,6 +463,7 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, S
 
     model_class = DocMTModel
     output_class = Seq2SeqLMOutput
+    pipeline_class = DocumentTranslationPipeline  # its file goes with this one to a model's folder
     _tied_weights_keys = {"lm_head.weight": "model.decoder.embed_tokens.weight"}
     _keys_to_ignore_on_load_missing = ["final_logits_bias"]
 

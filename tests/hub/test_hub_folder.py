@@ -64,7 +64,7 @@ else:
     raise SystemExit("hf_docmt can be imported")
 
 import torch
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, pipeline
 
 torch.set_num_threads(1)
 for task in json.loads(sys.argv[1]):
@@ -77,6 +77,11 @@ for task in json.loads(sys.argv[1]):
     for strategy, translations in expected["translations"].items():
         found = model.translate_documents(expected["documents"], tokenizer, strategy, **expected["settings"])
         assert found == translations, (task["folder"], strategy, found, translations)
+    if task["pipeline"]:
+        pipe = pipeline("document-translation", model=task["folder"], trust_remote_code=True, **expected["settings"])
+        assert type(pipe).__module__.startswith("transformers_modules."), type(pipe)
+        assert pipe(expected["documents"]) == expected["translations"][model.default_strategy()]
+        model = pipe.model
     model.save_pretrained(task["again"])
     tokenizer.save_pretrained(task["again"])
 assert not any(name.split(".")[0] == "hf_docmt" for name in sys.modules)
@@ -115,7 +120,7 @@ def saved(tmp_path_factory):
             folder = root / f"{architecture}-{name}"
             model.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-            strategies = [s for s in ("sentence", "sliding", "sequential", "full") if is_possible(model, s)]
+            strategies = [s for s in ("sentence", "sliding", "sequential", "full", "stream") if is_possible(model, s)]
             expected = {
                 "batch": BATCH,
                 "logits": logits(model, BATCH),
@@ -126,7 +131,7 @@ def saved(tmp_path_factory):
             torch.save(expected, root / f"{folder.name}.pt")
             again = root / "again" / folder.name
             tasks.append({"folder": str(folder), "expected": str(root / f"{folder.name}.pt"), "again": str(again)})
-            tasks[-1]["options"] = {}
+            tasks[-1] |= {"options": {}, "pipeline": name == next(iter(models))}
     return root, [*tasks, quantized_while_loading(root)]
 
 
@@ -135,7 +140,13 @@ def quantized_while_loading(root) -> dict:
     again, expected = root / "again" / "concat-loaded-int8", root / "concat-int8.pt"
     options = {"quantization_config": {"quant_method": "docmt-int8", "modules_to_not_convert": []}}
     folder = root / "concat-sentence"
-    return {"folder": str(folder), "expected": str(expected), "again": str(again), "options": options}
+    return {
+        "folder": str(folder),
+        "expected": str(expected),
+        "again": str(again),
+        "options": options,
+        "pipeline": False,
+    }
 
 
 def is_possible(model, strategy: str) -> bool:

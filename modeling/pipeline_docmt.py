@@ -1,0 +1,131 @@
+r"""The pipeline "document-translation": text, sentences or documents in, the same out in the other language.
+
+    pipe = pipeline("document-translation", model=name, trust_remote_code=True)
+    pipe("She sleeps. It is late.\n\nGood night!", num_beams=4)
+
+A model that is loaded already needs no trust: `pipeline("document-translation", model=model, tokenizer=tokenizer)`.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from transformers import AutoModelForSeq2SeqLM, Pipeline
+from transformers.pipelines import PIPELINE_REGISTRY
+
+from .configuration_docmt import TASK
+from .text_splitting import join_text, split_text
+
+OF_DOCUMENTS = ("strategy", "batch_size", "batch_tokens", "past_context", "repairs", "alignment")  # not of a stream
+DOCUMENTS_AT_ONCE = 16  # of an iterator
+
+
+class DocumentTranslationPipeline(Pipeline):
+    r"""Translates what has the form of a text or of documents, and gives it back in that form.
+
+    - a text, a string: lines, paragraphs and indents stay as they are; the whole text is one document;
+    - a list of strings: the sentences of one document;
+    - a list of such lists: documents;
+    - an iterator, a `datasets` column or another iterable of texts or of lists of sentences: documents, one by one;
+      what comes back is an iterator, too, and reads `batch_size` of them at a time.
+
+    Settings are those of `model.translate_documents` (`strategy`, `source_lang`, `target_lang`, `batch_size`,
+    `num_beams`, ...), given to `pipeline(...)` for all calls or to one call. Raises `ValueError` for other inputs.
+
+    >>> pipe = DocumentTranslationPipeline(model, tokenizer)
+    >>> pipe("Hello. She sleeps.\n\nIt is late.", num_beams=4)
+    'Hallo. Sie schläft.\n\nEs ist spät.'
+    >>> pipe([["Hello.", "She sleeps."], ["It is late."]])
+    [['Hallo.', 'Sie schläft.'], ['Es ist spät.']]
+    """
+
+    _load_tokenizer = True
+    _load_processor = False
+    _load_image_processor = False
+    _load_video_processor = False
+    _load_feature_extractor = False
+
+    def __call__(self, inputs, **settings):
+        """Translations of `inputs`, see the class."""
+        settings = self.settings(settings)
+        if isinstance(inputs, str | list | tuple):
+            return self.run_single(inputs, {}, settings, {})
+        if isinstance(inputs, dict | bytes) or not hasattr(inputs, "__iter__") and not hasattr(inputs, "__getitem__"):
+            raise ValueError(
+                f"expected a text, a list of sentences, a list of documents or an iterable of them, got a "
+                f"{type(inputs).__name__}; of a data set give one column, such as dataset['text']."
+            )
+        return self.one_by_one(iter(inputs), settings)
+
+    def stream(self, sentences: Iterable[str], **settings) -> Iterator[str]:
+        """Translations of the sentences of one document as they come, see `translate_stream`; for models of a memory.
+
+        Raises `ValueError` for other models.
+        """
+        settings = self.settings(settings)
+        if settings.get("strategy") not in (None, "stream"):
+            raise ValueError(f"a stream has the strategy 'stream', got {settings['strategy']!r}: leave it out.")
+        settings = {name: value for name, value in settings.items() if name not in OF_DOCUMENTS}
+        return self.model.translate_stream(sentences, self.tokenizer, **settings)
+
+    def settings(self, of_call: dict) -> dict:
+        """Those of a call before those of the pipeline."""
+        of_pipeline = {} if self._batch_size is None else {"batch_size": self._batch_size}
+        return of_pipeline | self._forward_params | self._sanitize_parameters(**of_call)[1]
+
+    def one_by_one(self, inputs: Iterator, settings: dict) -> Iterator:
+        """Documents of an iterator, some at a time."""
+        size = settings.get("batch_size", DOCUMENTS_AT_ONCE)
+        while documents := list(islice(inputs, size)):
+            yield from self.run_single(documents, {"are_documents": True}, settings, {})
+
+    # What transformers asks of a pipeline
+
+    def _sanitize_parameters(self, **settings) -> tuple[dict, dict, dict]:
+        """All are settings of the translation. `ValueError` for `return_report`, which changes what comes back."""
+        if "return_report" in settings:
+            raise ValueError("return_report: a pipeline gives translations alone; use model.translate_documents.")
+        return {}, settings, {}
+
+    def preprocess(self, inputs, are_documents: bool = False) -> dict:
+        """`documents`, lists of sentences, the `gaps` around those of texts, and whether it is one document.
+
+        With `are_documents`, `inputs` is a list of texts or lists of sentences.
+        """
+        is_one = not are_documents and (isinstance(inputs, str) or all(isinstance(item, str) for item in inputs))
+        documents = [inputs] if is_one else inputs
+        for number, document in enumerate(documents):
+            if not is_document(document) or (isinstance(document, str) and not (is_one or are_documents)):
+                raise ValueError(
+                    f"input {number}: expected a list of sentences{' or a text' if are_documents else ''}, got "
+                    f"{type(document).__name__} {str(document)[:40]!r}."
+                )
+        texts = [split_text(document) if isinstance(document, str) else (document, None) for document in documents]
+        sentences, gaps = zip(*texts)
+        return {"documents": list(sentences), "gaps": list(gaps), "is_one": is_one}
+
+    def _forward(self, inputs: dict, **settings) -> dict:
+        translations = self.model.translate_documents(inputs["documents"], self.tokenizer, **settings)
+        return inputs | {"translations": translations}
+
+    def postprocess(self, outputs: dict):
+        """Translations in the form of the input."""
+        found = []
+        for document, translation, gaps in zip(outputs["documents"], outputs["translations"], outputs["gaps"]):
+            if gaps is not None and len(translation) != len(document):
+                raise ValueError(
+                    f"{len(translation)} sentences for a text of {len(document)}: leave out repairs='none', or give "
+                    "lists of sentences."
+                )
+            found.append(translation if gaps is None else join_text(translation, gaps))
+        return found[0] if outputs["is_one"] else found
+
+
+def is_document(document) -> bool:
+    """Whether it is a text or a list of sentences."""
+    is_list = isinstance(document, list | tuple)
+    return isinstance(document, str) or (is_list and all(isinstance(sentence, str) for sentence in document))
+
+
+PIPELINE_REGISTRY.supported_tasks.setdefault(  # another copy of this file may be there
+    TASK, {"impl": DocumentTranslationPipeline, "pt": (AutoModelForSeq2SeqLM,), "type": "text"}
+)

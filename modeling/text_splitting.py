@@ -1,0 +1,75 @@
+"""Running text as sentences, and back as it was: its lines, paragraphs and indents."""
+
+import re
+from itertools import zip_longest
+
+CLOSING = "\"'”’»›)]}」』）】》〉"  # may stand between the end of a sentence and the next one
+OPENING = "\"'“„‘‚«‹([{¿¡-–—*•"  # may stand before its first letter
+FULL_WIDTH_ENDS = "。！？｡」』）】》〉，、"  # no blank follows these
+SENTENCE_END = re.compile(rf"[.!?…؟۔।॥։።]+[{re.escape(CLOSING)}]*(?=\s+\S)|[。！？｡]+[{re.escape(CLOSING)}]*(?=\s*\S)")
+ABBREVIATIONS = frozenset(
+    "mr mrs ms dr prof st jr sr vs cf fig vol pp approx gen gov sen rep rev col sgt capt lt hon "  # English
+    "bzw ca nr hr fr frl str abb bd vgl evtl ggf inkl zzgl geb gest hl jh jhdt mio mrd dipl ing "  # German
+    "mme mlle mm art chap env sra srta dra ud uds sig sigg dott avv dhr mevr".split()  # French, Spanish, Italian, Dutch
+)
+
+
+def split_text(text: str) -> tuple[list[str], list[str]]:
+    r"""The sentences of a text, and the white space around them: before the first, between two, behind the last.
+
+    A line end is the end of a sentence. Inside a line it is punctuation with white space behind it (full-width: also
+    without), and no small letter after that. Abbreviations, initials and ordinals of up to two digits end none: two
+    sentences that stay one are translated together, so that nothing is lost. Who has a splitter for the language gives
+    lists of sentences.
+
+    >>> split_text("Hello, Dr. Who.  She sleeps.\n\nBye!")
+    (['Hello, Dr. Who.', 'She sleeps.', 'Bye!'], ['', '  ', '\n\n', ''])
+    """
+    sentences, gaps, gap = [], [], ""
+    for line in text.splitlines(keepends=True):
+        start = 0
+        for end in [*sentence_ends(line), len(line)]:
+            part = line[start:end]
+            sentence = part.strip()
+            if not sentence:
+                gap += part
+            else:
+                leading = len(part) - len(part.lstrip())
+                gaps.append(gap + part[:leading])
+                sentences.append(sentence)
+                gap = part[leading + len(sentence) :]
+            start = end
+    return sentences, [*gaps, gap]
+
+
+def join_text(sentences: list[str], gaps: list[str]) -> str:
+    """The text of so many sentences with the white space of `split_text` around them.
+
+    Inside a line blanks are those of the new sentences' script: none behind full-width punctuation, one behind other.
+    """
+    text = ""
+    for number, (gap, sentence) in enumerate(zip_longest(gaps, sentences, fillvalue="")):
+        if 0 < number < len(sentences) and gap in ("", " "):
+            gap = "" if text.endswith(tuple(FULL_WIDTH_ENDS)) else " "
+        text += gap + sentence
+    return text
+
+
+def sentence_ends(line: str) -> list[int]:
+    """Where sentences of a line end, but for the last one."""
+    return [match.end() for match in SENTENCE_END.finditer(line) if is_end(line, match)]
+
+
+def is_end(line: str, match: re.Match) -> bool:
+    """Whether punctuation ends a sentence, by the word before it and the letter behind it."""
+    if match[0][0] in "。！？｡":
+        return True
+    if line[match.end() :].lstrip().lstrip(OPENING)[:1].islower():
+        return False
+    words = line[: match.start()].split()
+    if match[0] != "." or not words:
+        return True
+    word = words[-1].lstrip(OPENING)
+    is_initial = len(word) == 1 and word.isalpha() or re.fullmatch(r"(\w\.)+\w", word)
+    is_ordinal = len(word) <= 2 and word.isdecimal()
+    return not (is_initial or is_ordinal or word.lower() in ABBREVIATIONS)
