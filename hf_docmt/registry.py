@@ -191,7 +191,8 @@ def for_config(config: PreTrainedConfig) -> Architecture:
 def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Model and tokenizer from a folder or the Hub, as `(model, tokenizer)`, the model in evaluation mode on the CPU.
 
-    `revision` is a branch, tag or commit on the Hub, of which configuration, weights and tokenizer are taken. Raises
+    `revision` is a branch, tag or commit on the Hub, of which configuration, weights and tokenizer are taken. An
+    adapter of peft is put into the weights of the model that it adapts. Raises
     `ValueError` for a checkpoint of another kind, one that cannot be read, and one whose weights are not those of its
     `config.json`.
 
@@ -199,30 +200,41 @@ def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTraine
     >>> len(model.translate_documents([["Here is a lamp.", "It is old."]], tokenizer)[0])
     2
     """
+    from hf_docmt.adapters import adapted_model, merge_adapter
     from hf_docmt.remote_code import load_tokenizer
 
     config = load_config(path, revision)
+    base = adapted_model(path, revision)
+    source, options = (path, _revision(revision)) if base is None else (base, {})
     with _loading(path):
         architecture = for_config(config)
         model, found = architecture.model_class.from_pretrained(
-            path, config=config, output_loading_info=True, **_revision(revision)
+            source, config=config, output_loading_info=True, **options
         )
         tokenizer = load_tokenizer(path, revision)
     wrong = sorted([*found["missing_keys"], *found["unexpected_keys"]])
     if wrong:
         raise ValueError(
-            f"cannot load a model from {path}: {len(wrong)} weights are missing or do not belong to a model of its "
+            f"cannot load a model from {source}: {len(wrong)} weights are missing or do not belong to a model of its "
             f"config.json ({', '.join(wrong[:3])}{', ...' * (len(wrong) > 3)}). Copy or train the checkpoint again."
         )
+    if base is not None:
+        with _loading(path):
+            model = merge_adapter(model, base, path, revision)
     check_weights(model, path)
     check_token_ids(model, tokenizer, path)
     return model.eval(), tokenizer
 
 
 def load_config(path: str | Path, revision: str | None = None) -> PreTrainedConfig:
-    """The configuration of a model's folder or Hub name; `ValueError` where it cannot be read."""
-    from transformers import AutoConfig
+    """The configuration of a model's folder or Hub name; `ValueError` where it cannot be read.
 
+    That of an adapter which has none is that of the model which it adapts.
+    """
+    from transformers import AutoConfig
+    from transformers.utils import cached_file
+
+    from hf_docmt.adapters import adapted_model
     from hf_docmt.files import check_hub_name
 
     register_all()
@@ -231,6 +243,10 @@ def load_config(path: str | Path, revision: str | None = None) -> PreTrainedConf
         raise ValueError(
             f"{path} is a folder, and only models on the Hub have revisions, got {revision!r}; leave it out"
         )
+    base = adapted_model(path, revision)
+    missing_ok = {"_raise_exceptions_for_missing_entries": False, **_revision(revision)}
+    if base is not None and cached_file(path, "config.json", **missing_ok) is None:
+        return load_config(base)
     if Path(path).exists() and not (Path(path) / "config.json").exists():
         raise ValueError(f"{path} holds no model: config.json is missing. Give the folder that training wrote.")
     with _loading(path):

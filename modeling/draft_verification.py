@@ -215,7 +215,7 @@ class DraftState(SourceState):
 
     def best_tokens(self, states: torch.Tensor) -> torch.Tensor:
         """States (N, D) -> the most probable tokens (N,), -1 where scores are not finite."""
-        logits = self.model.lm_head(states, self.model.final_logits_bias[0]).float()  # (N, V)
+        logits = self.model.logits_of(states).float()  # (N, V)
         return logits.argmax(dim=-1).masked_fill(~logits.amax(dim=-1).isfinite(), -1)
 
     def keep(self, rows: list[int], lengths: list[int]) -> None:

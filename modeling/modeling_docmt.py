@@ -527,7 +527,7 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, S
         hidden_states = outputs.last_hidden_state  # (B, T, D)
         loss = None
         if labels is None:
-            logits = self.lm_head(hidden_states[:, -logits_to_keep:], self.final_logits_bias[0])
+            logits = self.logits_of(hidden_states[:, -logits_to_keep:])
         else:
             skip_logits = self.training if skip_logits is None else skip_logits
             scored = (labels, label_weights, self.config.label_smoothing if self.training else 0.0)
@@ -537,18 +537,24 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, S
 
     def loss(self, hidden_states, labels, label_weights, label_smoothing: float, num_items_in_batch, skip_logits: bool):
         """Of states (B, T, D) the loss, see `weighted_cross_entropy`, and logits (B, T, V), or None to skip them."""
-        bias = self.final_logits_bias[0]
         if skip_logits and gives_loss(self.lm_head):
+            bias = self.final_logits_bias[0]
             total = self.lm_head(hidden_states, bias, labels, label_weights, label_smoothing)
             return total / target_count(labels, num_items_in_batch), None
-        logits = self.lm_head(hidden_states, bias)
+        logits = self.logits_of(hidden_states)
         loss = weighted_cross_entropy(logits, labels, label_weights, label_smoothing, num_items_in_batch)
         return loss, None if skip_logits else logits
+
+    def logits_of(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """Logits (..., V) of states (..., D); an adapter around the projection would lose a bias handed to it."""
+        if isinstance(self.lm_head, OutputProjection):
+            return self.lm_head(hidden_states, self.final_logits_bias[0])
+        return self.lm_head(hidden_states) + self.final_logits_bias[0]
 
     def logits_at(self, positions: torch.Tensor, **inputs) -> torch.Tensor:
         """Logits (N, V) of N target positions alone, true in (B, T) bool; `inputs` as in `forward`, without labels."""
         hidden_states = self.model(**inputs).last_hidden_state  # (B, T, D)
-        return self.lm_head(hidden_states[positions], self.final_logits_bias[0])
+        return self.logits_of(hidden_states[positions])
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
         """Labels (B, T) shifted to the right: the decoder's start token in front, the last label dropped."""

@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
+from hf_docmt.adapters import ADAPTER_WEIGHTS
 from hf_docmt.files import sync
 from hf_docmt.training.checkpoint_manifest import (
     COMPLETE,
@@ -23,7 +24,7 @@ from hf_docmt.training.checkpoint_manifest import (
 )
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-ADAPTER, SHARDED_WEIGHTS = "adapter_model.safetensors", "pytorch_model_fsdp.bin"  # of peft; of FSDP, gathered
+SHARDED_WEIGHTS = "pytorch_model_fsdp.bin"  # of FSDP, gathered
 UNFINISHED = "model.unfinished"  # folder in which the model of a run is saved
 DELETED = "deleted-"  # before the name of a checkpoint that is being deleted
 KEPT = 2  # last checkpoints that are kept for resuming: where the last is damaged, the one before it is used
@@ -120,12 +121,12 @@ def save_whole(model: PreTrainedModel, folder: str | Path) -> None:
 
 
 def read_weights(folder: str | Path) -> dict[str, torch.Tensor]:
-    """All tensors of a saved model by name, from one safetensors file or several with an index.
+    """All tensors of a saved model by name, from one safetensors file or several with an index, or of an adapter.
 
     Raises `ValueError` for a folder without weights and for a corrupt or truncated file.
     """
     folder = Path(folder)
-    names = [WEIGHTS]
+    names = [ADAPTER_WEIGHTS if (folder / ADAPTER_WEIGHTS).is_file() else WEIGHTS]
     if (folder / INDEX).is_file():
         names = sorted(set(json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"].values()))
     weights = {}

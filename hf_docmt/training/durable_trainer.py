@@ -9,9 +9,9 @@ from accelerate.utils import broadcast_object_list
 from transformers import Seq2SeqTrainer, TrainerCallback, set_seed
 from transformers.trainer import OPTIMIZER_NAME, OPTIMIZER_NAME_BIN, SCHEDULER_NAME, TRAINER_STATE_NAME
 
+from hf_docmt.adapters import ADAPTER_WEIGHTS
 from hf_docmt.training.checkpoint_manifest import Manifest, check_checkpoint, read_manifest, write_manifest
 from hf_docmt.training.checkpoints import (
-    ADAPTER,
     INDEX,
     SHARDED_WEIGHTS,
     WEIGHTS,
@@ -73,7 +73,7 @@ class DurableTrainer(Seq2SeqTrainer):
         fsdp = self.is_fsdp_enabled
         ranks = [""] if processes == 1 else [f"_{rank}" for rank in range(processes)]
         return [
-            (SHARDED_WEIGHTS,) if fsdp else (WEIGHTS, INDEX, ADAPTER),
+            (SHARDED_WEIGHTS,) if fsdp else (WEIGHTS, INDEX, ADAPTER_WEIGHTS),
             (OPTIMIZER_NAME_BIN if fsdp else OPTIMIZER_NAME,),
             (SCHEDULER_NAME,),
             (TRAINER_STATE_NAME,),

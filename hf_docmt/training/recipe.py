@@ -14,7 +14,7 @@ from hf_docmt import registry
 from hf_docmt.files import write_text
 from hf_docmt.training.recipe_files import find_recipe, overridden, read_recipe, source_of
 from hf_docmt.training.recipe_schema import RecipeError, build, check_keys, convert
-from hf_docmt.training.recipe_sections import DataRecipe, DecodingRecipe, TokenizerRecipe, TrainingRecipe
+from hf_docmt.training.recipe_sections import DataRecipe, DecodingRecipe, PeftRecipe, TokenizerRecipe, TrainingRecipe
 
 # Fields of a model config that follow from another key of the recipe.
 SET_ELSEWHERE = {
@@ -41,12 +41,17 @@ class Recipe:
     model: dict[str, Any] = field(default_factory=dict)
     init_from: str | None = None  # folder of a trained model to start from, of this package or Marian
     tokenizer: TokenizerRecipe | None = None  # null = a new one, or that of `init_from`
+    peft: PeftRecipe | None = None  # null = all weights are trained
     decoding: DecodingRecipe = field(default_factory=DecodingRecipe)
     seed: int = 1
 
     def __post_init__(self):
         if self.init_from is not None and self.tokenizer is not None:
             raise RecipeError("tokenizer", "must be null with init_from, whose tokenizer is taken; leave it out")
+        if self.peft is not None and self.init_from is None:
+            raise RecipeError("peft", "needs init_from, the model whose weights stay; without it all of them are new")
+        if self.peft is not None and self.training.freeze:
+            raise RecipeError("training.freeze", "with peft the weights of init_from are frozen anyway; leave it out")
         for name in self.training.second_stage_settings:
             if self.init_from is None:
                 raise RecipeError(f"training.{name}", "needs init_from; without it all parameters are new")

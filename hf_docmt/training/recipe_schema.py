@@ -7,7 +7,14 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hf_docmt.messages import closest_hint
 
-TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", dict: "a mapping"}
+TYPE_NAMES = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a text",
+    dict: "a mapping",
+    list: "a list",
+}
 
 
 class RecipeError(ValueError):
@@ -59,7 +66,7 @@ def hint(name: Any, allowed: Iterable[str]) -> str:
 
 
 def convert(value: Any, kind: Any, key: str) -> Any:
-    """The value as `kind`: a dataclass, bool, int, float, str, dict, Literal, fixed tuple or a union of them.
+    """The value as `kind`: a dataclass, bool, int, float, str, dict, list, Literal, fixed tuple or a union of them.
 
     Only two conversions are made: a whole number becomes a number where one is asked for, and so does text like `1e-4`,
     which YAML does not take for a number.
@@ -76,7 +83,7 @@ def convert(value: Any, kind: Any, key: str) -> Any:
         return build(kind, value, key)
     if kind is float:
         return _convert_number(value, key)
-    kind = get_origin(kind) or kind  # dict[str, Any] -> dict
+    kind = get_origin(kind) or kind  # dict[str, Any] -> dict, list[str] -> list
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise _wrong_type(value, TYPE_NAMES.get(kind, kind.__name__), key)
     return value

@@ -1,7 +1,7 @@
-"""The sections of a recipe: tokenizer, data, training with its document streams, decoding. Each checks its values."""
+"""The sections of a recipe: tokenizer, data, adapter, training with streams, decoding. Each checks its values."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hf_docmt.training.recipe_schema import RecipeError
@@ -63,6 +63,30 @@ class DataRecipe:
 
 
 @dataclass
+class PeftRecipe:
+    """Low-rank adaptation (LoRA, Hu et al. 2022) of `init_from`, whose own weights stay as they are.
+
+    The mechanism of the architecture is trained whole, and so are the embeddings of the tokens that come with context.
+    """
+
+    target_modules: list[str] = field(default_factory=lambda: ["q_proj", "v_proj"])  # ends of names of linear layers
+    rank: int = 16
+    alpha: float = 32.0  # the update of a weight is alpha / rank x B A
+    dropout: float = 0.0  # on the input of A
+
+    def __post_init__(self):
+        names = self.target_modules
+        if not names or not all(isinstance(name, str) for name in names):
+            raise RecipeError("peft.target_modules", f"expected names of linear layers, such as q_proj, got {names!r}")
+        if self.rank < 1:
+            raise RecipeError("peft.rank", f"expected at least 1, got {self.rank}")
+        if self.alpha <= 0:
+            raise RecipeError("peft.alpha", f"expected more than 0, got {self.alpha}")
+        if not 0 <= self.dropout < 1:
+            raise RecipeError("peft.dropout", f"expected in [0, 1), got {self.dropout}")
+
+
+@dataclass
 class StreamRecipe:
     """Batches of models that carry a state from sentence to sentence; they replace `max_tokens`."""
 
@@ -88,7 +112,8 @@ class TrainingRecipe:
     max_steps: int | None = None
     epochs: float | None = None
     learning_rate: float = 5e-4
-    new_learning_rate: float | None = None  # of parameters that `init_from` does not have
+    # of parameters that `init_from` does not have; with peft of those that are trained whole
+    new_learning_rate: float | None = None
     freeze: bool = False  # train only those, at `learning_rate`; what `init_from` has stays as it is
     scheduler: Literal["inverse_sqrt", "linear"] = "inverse_sqrt"
     warmup_steps: int = 4000

@@ -33,8 +33,9 @@ from hf_docmt.training.checkpoints import (
     steps_to_average,
 )
 from hf_docmt.training.initialization import build_model, load_origin, model_config, new_tokenizer, train_only
+from hf_docmt.training.low_rank_adaptation import add_adapter, is_adapted, save_adapter, save_base
 from hf_docmt.training.recipe import Recipe
-from hf_docmt.training.recipe_sections import DecodingRecipe, TokenizerRecipe, TrainingRecipe
+from hf_docmt.training.recipe_sections import DecodingRecipe, TokenizerRecipe
 from hf_docmt.training.run_folder import RECIPE, run_folder, write_facts
 from hf_docmt.training.stream_trainer import StreamTrainer
 from hf_docmt.training.trainer import DocMTTrainer
@@ -77,6 +78,8 @@ def _train(recipe: Recipe, arguments: DocMTTrainingArguments, resume: bool) -> N
         with processes.main_process_first():
             tokenizer = run_tokenizer(recipe, output, documents["train"], tokenizer)
         trainer = make_trainer(recipe, arguments, documents, tokenizer, origin=model)
+        if recipe.peft and trainer.is_fsdp_enabled:
+            raise ValueError("peft: adapters are not trained with sharded parameters; launch without FSDP")
     except (ValueError, OSError):
         if processes.is_main_process and not resume:
             shutil.rmtree(output)  # with what this call has written, so that the next one can start
@@ -90,7 +93,7 @@ def _train(recipe: Recipe, arguments: DocMTTrainingArguments, resume: bool) -> N
         last = None
     if processes.is_main_process:
         state = last or saved_state(checkpoint_path(checkpoints, checkpoint_steps(checkpoints)[-1]))
-        averaged = save_average(recipe, trainer.model.config, state, checkpoints)
+        averaged = save_average(recipe, trainer.model, state, checkpoints)
         session = {
             "seconds": round(time.monotonic() - start, 1),
             "resumed_from_step": resumed and resumed.global_step,
@@ -142,10 +145,13 @@ def make_trainer(
     _fill_in_lengths(config, examples["train"])
     set_seed(recipe.seed)
     model, new_parameters = build_model(config, origin)
-    _check_second_stage(recipe.training, new_parameters)
+    _set_decoding(model, recipe.decoding)
+    if recipe.peft:
+        base = save_base(model, origin, recipe.init_from, tokenizer, Path(recipe.output_dir))
+        model, new_parameters = add_adapter(model, recipe.peft, base)
+    _check_second_stage(recipe, new_parameters)
     if recipe.training.freeze:
         train_only(model, new_parameters)
-    _set_decoding(model, recipe.decoding)
     patience = recipe.training.patience
     return (StreamTrainer if architecture.carries_state else DocMTTrainer)(
         model=model,
@@ -176,12 +182,18 @@ def is_finished(state: TrainerState) -> bool:
     return state.stateful_callbacks["TrainerControl"]["args"]["should_training_stop"]
 
 
-def save_average(recipe: Recipe, config: PreTrainedConfig, state: TrainerState, checkpoints: str) -> list[int]:
-    """Save the mean of the best checkpoint and those after it as the run's model; returns their steps."""
+def save_average(recipe: Recipe, model: PreTrainedModel, state: TrainerState, checkpoints: str) -> list[int]:
+    """Save the mean of the best checkpoint and those after it as the run's model; returns their steps.
+
+    Of adapters it is the mean of their matrices A and B, each by itself, and not of their products.
+    """
     steps = steps_to_average(checkpoint_steps(checkpoints), state.best_global_step, recipe.training.average)
     folders = [checkpoint_path(checkpoints, step) for step in steps]
     weights = average_weights(folders)
-    model = registry.for_config(config).model_class.from_pretrained(folders[0])  # the trainer's may be sharded
+    if recipe.peft:
+        save_adapter(model, weights, recipe.output_dir)
+        return steps
+    model = registry.for_config(model.config).model_class.from_pretrained(folders[0])  # the trainer's may be sharded
     model.load_state_dict(weights, strict=False)
     save_whole(model, recipe.output_dir)
     return steps
@@ -190,14 +202,15 @@ def save_average(recipe: Recipe, config: PreTrainedConfig, state: TrainerState, 
 def training_facts(trainer: DocMTTrainer, state: TrainerState) -> dict[str, Any]:
     """What a model card and a report say about the training; losses are per target token, in nats."""
     arguments, lengths = trainer.args, trainer.train_dataset.lengths
+    trained = trainer.model.num_parameters(only_trainable=True)
     updates = math.ceil(len(trainer.get_train_dataloader()) / arguments.gradient_accumulation_steps)
     return {
         "steps": state.global_step,
         "epochs": round(state.epoch, 3),
         "best_step": state.best_global_step,
         "best_validation_loss": state.best_metric,
-        "parameters": trainer.model.num_parameters(),
-        "trained_parameters": trainer.model.num_parameters(only_trainable=True),
+        "parameters": trainer.model.num_parameters() - (trained if is_adapted(trainer.model) else 0),
+        "trained_parameters": trained,
         "tokens_per_update": round(float(lengths.sum()) / updates),
         "processes": arguments.world_size,
         "device": arguments.device.type,
@@ -219,13 +232,15 @@ def _fill_in_lengths(config: PreTrainedConfig, examples: Examples) -> None:
         config.length_ratio = round(examples.mean_length_ratio, 4)
 
 
-def _check_second_stage(training: TrainingRecipe, new_parameters: frozenset[str]) -> None:
-    for name in training.second_stage_settings:
+def _check_second_stage(recipe: Recipe, new_parameters: frozenset[str]) -> None:
+    for name in recipe.training.second_stage_settings:
         if not new_parameters:
-            raise ValueError(
-                f"training.{name}: the checkpoint of init_from has all parameters of this model, so that none is new; "
-                "leave it out"
+            reason = (
+                "nothing is trained whole beside the adapter"
+                if recipe.peft
+                else "the checkpoint of init_from has all parameters of this model, so that none is new"
             )
+            raise ValueError(f"training.{name}: {reason}; leave it out")
 
 
 def _set_decoding(model: PreTrainedModel, decoding: DecodingRecipe) -> None:

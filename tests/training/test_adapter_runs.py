@@ -1,0 +1,171 @@
+"""Runs that train an adapter: what is in the folder, resuming, loading, export, and what is refused."""
+
+import json
+import shutil
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+from support.tiny_run import facts, fail_after, recipe_mapping, same_course
+from transformers import Seq2SeqTrainer
+
+from hf_docmt import registry
+from hf_docmt.adapters import adapted_model
+from hf_docmt.hub.export import export_model
+from hf_docmt.training.checkpoints import read_weights
+from hf_docmt.training.recipe import parse_recipe
+from hf_docmt.training.run import train
+
+peft = pytest.importorskip("peft")
+torch.set_num_threads(1)
+
+LORA = {"rank": 2, "target_modules": ["q_proj", "fc1"]}
+
+
+def adapter_recipe(corpus, output, origin, *overrides, architecture="concat", model=None, **training):
+    """The recipe of an adapter on the model in `origin`."""
+    mapping = recipe_mapping(corpus, output, **{"max_steps": 4, "eval_steps": 2} | training)
+    model = {"past_context": 2, "segment_encoding": "learned"} if model is None else model
+    mapping |= {"init_from": str(origin), "tokenizer": None, "architecture": architecture, "model": model}
+    return parse_recipe(mapping | {"peft": LORA}, overrides)
+
+
+@pytest.fixture(scope="module")
+def adapter(corpus, sentence_model, tmp_path_factory):
+    """Folder of an adapter that adds context to the sentence-level model; not to be changed."""
+    folder = tmp_path_factory.mktemp("adapter") / "run"
+    return train(adapter_recipe(corpus, folder, sentence_model[0], "training.new_learning_rate=0.1"))
+
+
+def test_folder(adapter, sentence_model):
+    assert not (adapter / "model.safetensors").exists() and not (adapter / "README.md").exists()
+    described = json.loads((adapter / "adapter_config.json").read_text())
+    assert described["base_model_name_or_path"] == str(adapter / "base") == adapted_model(adapter)
+    weights = read_weights(adapter)
+    reported = facts(adapter)
+    assert reported["trained_parameters"] < reported["parameters"] / 4
+    whole = [name for name in weights if "lora_" not in name]
+    assert sorted(name.removeprefix("base_model.model.model.") for name in whole) == [
+        "decoder.segment_encoding.embedding.weight",
+        "encoder.embed_tokens.token_adapter.trainable_tokens_delta",
+        "encoder.segment_encoding.embedding.weight",
+    ]
+    base, old = read_weights(adapter / "base"), read_weights(sentence_model[0])
+    assert all(torch.equal(base[name], tensor) for name, tensor in old.items())
+
+
+def test_loaded_and_exported(adapter, tmp_path):
+    model, tokenizer = registry.load_model(adapter)
+    assert model.config.past_context == 2 and model.generation_config.num_beams == 4
+    base, _ = registry.load_model(adapter / "base")
+    row = model.model.shared.weight - base.model.shared.weight
+    assert set(row.abs().sum(dim=1).nonzero().flatten().tolist()) == {model.config.sep_token_id}
+    export_model(model, tokenizer, tmp_path / "hub")
+    exported, _ = registry.load_model(tmp_path / "hub")
+    documents = [["Here is a lamp.", "It is old."]]
+    texts = [one.translate_documents(documents, tokenizer, num_beams=1, max_new_tokens=5) for one in (model, exported)]
+    assert texts[0] == texts[1] and len(texts[0][0]) == 2
+
+
+def test_resumed(corpus, sentence_model, tmp_path, monkeypatch):
+    straight = train(adapter_recipe(corpus, tmp_path / "straight", sentence_model[0]))
+    recipe = adapter_recipe(corpus, tmp_path / "broken", sentence_model[0])
+    with monkeypatch.context() as patch:
+        patch.setattr(Seq2SeqTrainer, "training_step", fail_after(3, Seq2SeqTrainer.training_step))
+        with pytest.raises(InterruptedError):
+            train(recipe)
+    resumed = train(recipe, resume=True)
+    assert facts(resumed)["resumed_from_step"] == 2 and same_course(straight, resumed)
+
+
+def test_init_from_is_the_base(corpus, adapter, tmp_path):
+    """A model of the same settings is not written again, one of others is, and so is what came from an adapter."""
+    for number, (origin, model, written) in enumerate(
+        [(adapter / "base", {}, False), (adapter / "base", {"use_bod": True}, True), (adapter, {}, True)]
+    ):
+        folder = train(adapter_recipe(corpus, tmp_path / str(number), origin, model=model, max_steps=1, eval_steps=1))
+        assert (folder / "base").exists() == written
+        assert adapted_model(folder) == str(folder / "base" if written else origin)
+        registry.load_model(folder)
+
+
+def test_memory(corpus, sentence_model, tmp_path):
+    """Of a mechanism all is trained, by the trainer that reads documents in order, too."""
+    options = {"architecture": "memory", "model": {}, "stream": {"documents": 4}}
+    folder = train(adapter_recipe(corpus, tmp_path / "run", sentence_model[0], **options))
+    model, _ = registry.load_model(folder)
+    base, _ = registry.load_model(folder / "base")
+    before, now = base.state_dict(), model.state_dict()
+    unit = [name for name in now if "memory" in name]
+    assert unit and not any(torch.equal(before[name], now[name]) for name in unit if name.endswith("weight"))
+    assert torch.equal(before["model.shared.weight"], now["model.shared.weight"])
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("init_from=null", "peft: needs init_from"),
+        ("training.freeze=true", "training.freeze: with peft the weights of init_from are frozen anyway"),
+        ("peft.rank=0", "peft.rank: expected at least 1, got 0"),
+        ("peft.alpha=0", "peft.alpha: expected more than 0, got 0"),
+        ("peft.dropout=1", r"peft.dropout: expected in \[0, 1\), got 1"),
+        ("peft.target_modules=q_proj", "peft.target_modules: expected a list, got 'q_proj'"),
+        ("peft.target_modules=[]", r"peft.target_modules: expected names of linear layers, such as q_proj, got \[\]"),
+        ("peft.rnk=3", "peft.rnk: unknown key; did you mean 'rank'"),
+    ],
+)
+def test_bad_recipes(corpus, tmp_path, override, message):
+    with pytest.raises(ValueError, match=message):
+        adapter_recipe(corpus, tmp_path / "run", "runs/any", override)
+
+
+def test_refused_before_training(corpus, sentence_model, tmp_path, monkeypatch):
+    def start(*overrides, **options):
+        train(adapter_recipe(corpus, tmp_path / "run", sentence_model[0], *overrides, **options))
+
+    with pytest.raises(ValueError, match="peft.target_modules: no linear layer 'q_pro'; did you mean 'q_proj'.*fc1"):
+        start("peft.target_modules=[q_pro]")
+    with pytest.raises(ValueError, match="training.new_learning_rate: nothing is trained whole beside the adapter"):
+        start("training.new_learning_rate=0.1", model={})
+    with monkeypatch.context() as patch:
+        patch.setattr("hf_docmt.training.run.make_trainer", lambda *_, **__: SimpleNamespace(is_fsdp_enabled=True))
+        with pytest.raises(ValueError, match="peft: adapters are not trained with sharded parameters; launch without"):
+            start()
+    monkeypatch.setitem(sys.modules, "peft", None)
+    with pytest.raises(ValueError, match=r"adapters need peft, which is not installed: pip install 'hf-docmt\[peft\]'"):
+        start()
+    assert not (tmp_path / "run").exists()
+
+
+def test_damaged_folders(adapter, sentence_model, tmp_path, monkeypatch):
+    folder = tmp_path / "copy"
+    shutil.copytree(adapter, folder, ignore=shutil.ignore_patterns("checkpoints", "base"))
+    described = json.loads((folder / "adapter_config.json").read_text())
+
+    def load(**fields):
+        (folder / "adapter_config.json").write_text(json.dumps(described | fields))
+        return registry.load_model(folder)
+
+    load()  # the base of the first folder
+    with pytest.raises(ValueError, match=f"cannot load a model from {folder}.*nowhere"):
+        load(base_model_name_or_path=str(tmp_path / "nowhere"))
+    with pytest.raises(ValueError, match="base_model_name_or_path is None, expected the folder or name of a model"):
+        load(base_model_name_or_path=None)
+    with pytest.raises(ValueError, match=r"copy: 1\d weights of the adapter do not fit .*base.*lora_A"):
+        load(r=3)
+    with pytest.raises(ValueError, match=f"from {sentence_model[0]}: 2 weights are missing .*segment_enc"):
+        load(base_model_name_or_path=str(sentence_model[0]))
+    (folder / "adapter_config.json").write_text("{")
+    with pytest.raises(ValueError, match="adapter_config.json does not describe an adapter"):
+        registry.load_model(folder)
+    shutil.copy(adapter / "adapter_config.json", folder)
+    (folder / "adapter_model.safetensors").write_bytes(b"half")
+    with pytest.raises(ValueError, match=f"cannot load a model from {folder}"):
+        registry.load_model(folder)
+    shutil.copy(adapter / "adapter_model.safetensors", folder)
+    (folder / "config.json").unlink()  # as peft alone saves it
+    assert registry.load_model(folder)[0].config.past_context == 2
+    monkeypatch.setitem(sys.modules, "peft", None)
+    with pytest.raises(ValueError, match="adapters need peft"):
+        registry.load_model(folder)
