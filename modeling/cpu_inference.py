@@ -72,6 +72,11 @@ def is_plain(module: nn.Module) -> bool:
     return isinstance(module, Linear) and not (module._forward_hooks or module._forward_pre_hooks)
 
 
+def is_kept(module: nn.Module) -> bool:
+    """Whether a module is a `Linear` whose weights stay in memory: those that accelerate offloads do not."""
+    return isinstance(module, Linear) and not hasattr(module, "_hf_hook")
+
+
 # The scope
 
 
@@ -87,7 +92,7 @@ def prepacked_weights(model: nn.Module) -> Iterator[None]:
     them.
     """
     outer = _scope.get()
-    layers = {module: {} for module in model.modules() if isinstance(module, Linear) and module not in outer}
+    layers = {module: {} for module in model.modules() if is_kept(module) and module not in outer}
     inner = {**outer, **layers} if layers else outer
     token = _scope.set(inner)
     try:

@@ -56,7 +56,7 @@ class ForcedPrefixTranslator(Translator):
             if step and len(group) == 1 and not self.fits(0, state.ids.shape[1] - 1, len(sentences[0].part.ids)):
                 return [self.rest_of(group[0], step)]
             jobs = [Job([], [], 1, len(sentence.part.ids), sentence) for sentence in sentences]
-            own_cache = {"use_cache": True, "cache_implementation": None}  # whatever the settings say
+            own_cache = {"use_cache": True, "cache_implementation": "dynamic"}  # whatever the settings say
             outputs = self.generate(state.inputs(), jobs, stop_at_sep=True, **own_cache)
             state.extend([[*output.ids, self.sep] for output in outputs])
             for sentence, output in zip(sentences, outputs):

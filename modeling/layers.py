@@ -73,7 +73,15 @@ class Attention(nn.Module):
         output, weights = self.heads_output(
             hidden_states, key_value_states, past_key_values, attention_mask, output_attentions
         )
-        return self.out_proj(output.reshape(hidden_states.shape)), weights  # from (B, T, H, Dh)
+        output = self.out_proj(output.reshape(hidden_states.shape))  # from (B, T, H, Dh)
+        return output, self.by_row(weights, hidden_states.shape[0])
+
+    def by_row(self, weights: torch.Tensor | None, batch: int) -> torch.Tensor | None:
+        """Weights of the rows of one source side by side, (sources, H, B / sources * T, S) -> (B, H, T, S)."""
+        if weights is None or weights.shape[0] == batch:
+            return weights
+        rows = batch // weights.shape[0]
+        return weights.unflatten(2, (rows, -1)).transpose(1, 2).flatten(0, 1)
 
     def heads_output(
         self, hidden_states, key_value_states=None, past_key_values=None, attention_mask=None, output_attentions=False

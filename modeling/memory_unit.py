@@ -97,7 +97,7 @@ class MemoryStack:
             self.initial_memory = nn.Embedding(len(self.memory_layers) * config.memory_size, config.d_model)
         self.post_init()
 
-    def memory_before(self, memory, document_start, *rows: int) -> torch.Tensor | None:
+    def memory_before(self, memory, document_start, device: torch.device, *rows: int) -> torch.Tensor | None:
         """The memory that a batch of sentences reads, carried over or the initial one, (B or fewer, slots, D).
 
         `memory` None: all sentences start documents, and share one row; `document_start` (the rows of `memory`,) bool
@@ -111,7 +111,8 @@ class MemoryStack:
                     f"(memory_sides={self.config.memory_sides!r}): leave it out."
                 )
             return None
-        initial = self.initial_memory.weight[None]  # (1, slots, D)
+        slots = torch.arange(self.initial_memory.num_embeddings, device=device)
+        initial = self.initial_memory(slots)[None]  # (1, slots, D)
         if memory is None:
             return initial
         memory = memory.to(initial.dtype)

@@ -100,7 +100,8 @@ class CachingEncoder(Encoder):
 
     def with_current_segment(self, vectors, kept) -> tuple[torch.Tensor, torch.Tensor]:
         """The current sentence's vectors (B, K, D) with the segment embedding of its offset."""
-        return vectors + self.segment_embedding.weight[self.config.past_context], kept
+        slot = torch.full((1,), self.config.past_context, device=vectors.device)
+        return vectors + self.segment_embedding(slot), kept
 
 
 class CachingModel(ContextModel):

@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import GenerationMixin, PreTrainedModel
 from transformers import initialization as init
 from transformers.masking_utils import create_bidirectional_mask, create_causal_mask
+from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import (
     BaseModelOutput,
     BaseModelOutputWithPastAndCrossAttentions,
@@ -47,6 +48,7 @@ class DocMTPreTrainedModel(Quantization, PreTrainedModel):
     config_class = DocMTConfig
     base_model_prefix = "model"
     supports_gradient_checkpointing = True
+    _skip_keys_device_placement = ["past_key_values"]  # a layer's keys stay where the layer is
     _supports_flash_attn = True
     _supports_sdpa = True
     _supports_flex_attn = True
@@ -103,8 +105,9 @@ class Stack(DocMTPreTrainedModel):
         self.gradient_checkpointing = False
 
     def post_init(self) -> None:
-        """The layers are what FSDP shards and what `device_map` does not split."""
-        self._no_split_modules = sorted({type(layer).__name__ for layer in self.layers})
+        """The layers, context layers among them, are what FSDP shards and what `device_map` does not split."""
+        layers = (module for module in self.modules() if isinstance(module, GradientCheckpointingLayer))
+        self._no_split_modules = sorted({type(layer).__name__ for layer in layers})
         super().post_init()
 
     # Seams

@@ -104,7 +104,7 @@ class MemoryEncoder(MemoryStack, Encoder):
         document_start: torch.Tensor | None = None,  # (B,)
         **kwargs,
     ):
-        memory = self.memory_before(encoder_memory, document_start, input_ids.shape[0])
+        memory = self.memory_before(encoder_memory, document_start, input_ids.device, input_ids.shape[0])
         return self.memory_inputs(memory, True, input_ids.shape[0], attention_mask)
 
     def build_output(self, outputs, layer_inputs, input_ids, attention_mask=None, **kwargs):
@@ -132,8 +132,8 @@ class MemoryDecoder(MemoryStack, Decoder):
         **kwargs,
     ):
         """The memory is updated where no cache was given: with one the sentence is not complete yet."""
-        batch = input_ids.shape[0]
-        memory = self.memory_before(memory, document_start, encoder_hidden_states.shape[0], batch)
+        batch, sources = input_ids.shape[0], encoder_hidden_states.shape[0]
+        memory = self.memory_before(memory, document_start, input_ids.device, sources, batch)
         return self.memory_inputs(memory, past_key_values is None, batch, attention_mask)
 
     def build_output(self, outputs, layer_inputs, input_ids, past_key_values=None, **kwargs):

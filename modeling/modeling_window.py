@@ -49,9 +49,7 @@ class WindowAttention(Attention):
         key, value = self.source_projections(key_value_states, past_key_values)
         windows = windows_of(layer_inputs, "source_windows", key.shape[2], self.config.window, looks_ahead=True)
         output, weights = self.attend_windows(query, key, value, windows)
-        if weights is not None:  # (sources, H, rows of one * T, S)
-            rows = hidden_states.shape[0] // key_value_states.shape[0]
-            weights = weights.unflatten(2, (rows, -1)).transpose(1, 2).flatten(0, 1)  # (B, H, T, S)
+        weights = self.by_row(weights, hidden_states.shape[0])
         return self.out_proj(output.transpose(1, 2).reshape(hidden_states.shape)), weights
 
     def attend_self(self, hidden_states, past_key_values, order, layer_inputs):
@@ -78,7 +76,8 @@ class WindowAttention(Attention):
         relative = None
         if self.relative is not None:
             first = self.config.window - windows.left
-            relative = self.relative.weight[first : first + windows.width].to(query.dtype)
+            rows = torch.arange(first, first + windows.width, device=query.device)
+            relative = self.relative(rows).to(query.dtype)
             relative = relative.view(windows.width, -1, self.head_dim).transpose(0, 1)  # (H, width, Dh)
         dropout = self.dropout if self.training else 0.0
         if self.config._attn_implementation == "eager":

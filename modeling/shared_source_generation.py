@@ -72,7 +72,10 @@ class SharedSourceGeneration:
             )
         if asked == "static":
             self.check_static_cache(generation_config, max_cache_length)
-        if model_kwargs.get("past_key_values") is not None or not generation_config.use_cache:
+        given = model_kwargs.get("past_key_values")
+        if asked == "dynamic" and isinstance(given, DecodingCache):
+            generation_config.cache_implementation = None  # it is one
+        if given is not None or not generation_config.use_cache:
             arguments = (model_kwargs, generation_mode, batch_size, max_cache_length)
             super()._prepare_cache_for_generation(generation_config, *arguments)
         elif asked == "static":

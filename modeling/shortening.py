@@ -65,7 +65,7 @@ class Shortener(nn.Module):
             config=self.config, inputs_embeds=pooled, attention_mask=mask, encoder_hidden_states=hidden_states
         )
         shortened = self.layer_norm(pooled + self.attn(pooled, hidden_states, attention_mask=seen)[0])
-        return shortened + self.embed_positions.weight[: pooled.shape[1]], kept
+        return shortened + self.embed_positions(torch.arange(pooled.shape[1], device=pooled.device)), kept
 
     def pool(self, hidden_states: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         raise NotImplementedError

@@ -139,7 +139,7 @@ def replay(stack: nn.Module, memory: torch.Tensor | None, states: dict, step: St
     start, batch = step.batch["document_start"], len(step.present)
     if memory is None:
         memory, start = stack.initial_memory.weight.repeat(batch, 1, 1), None
-    memory = stack.memory_before(memory, start, batch)
+    memory = stack.memory_before(memory, start, stack.initial_memory.weight.device, batch)
     for layer, one in stack.by_layer(memory).items():
         stack.layers[layer].memory.output_attn(states[layer], one)
     return stack.memory_after(memory, states, token_mask(step, side))

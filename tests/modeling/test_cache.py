@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 from support.battery import logits, moved, on_device
-from support.tiny_models import EOS, PAD, SEP, build
+from support.tiny_models import EOS, PAD, SEP, build, random_text, word_tokenizer
 from torch._dynamo.utils import counters
 from transformers import CompileConfig, DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import DynamicLayer
@@ -266,6 +266,16 @@ def test_static_cache_with_learned_positions():
     assert torch.equal(learned.generate(**INPUTS, **settings), learned.generate(**INPUTS, **SETTINGS))
     with pytest.raises(ValueError, match="learned positions for 12 tokens, got room for 20"):
         learned.generate(**INPUTS, **settings | {"max_new_tokens": 20})
+
+
+def test_static_cache_in_the_generation_configuration(model):
+    """What is translated again sentence by sentence has a cache of its own, which grows."""
+    documents, search = [random_text([3, 2, 4], seed=1)], {"strategy": "full", "max_new_tokens": 6}
+    expected = model.translate_documents(documents, word_tokenizer(), **search)
+    settled = copy.deepcopy(model)
+    settled.generation_config.cache_implementation = "static"
+    found, reports = settled.translate_documents(documents, word_tokenizer(), **search, return_report=True)
+    assert found == expected and reports[0]
 
 
 @pytest.mark.slow

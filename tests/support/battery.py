@@ -10,8 +10,10 @@ import math
 
 import pytest
 import torch
+from accelerate.hooks import attach_align_device_hook_on_blocks
 from torch.nn import functional as F
 from transformers import Cache, LogitsProcessor
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from hf_docmt import registry
 from support.layer_hooks import ParameterUse, layer_arguments
@@ -38,6 +40,7 @@ GREEDY = {
 BEAMS = GREEDY | {"num_beams": 3, "num_return_sequences": 3, "early_stopping": True}
 SAMPLES = GREEDY | {"num_return_sequences": 2, "do_sample": True}
 NOT_FOR_GENERATION = ("decoder_input_ids", "decoder_attention_mask", "labels", "label_weights")
+IN_THIRD_OF_CASES = ("test_offloaded", "test_attentions_in_rows_of_beams")  # what takes long, or depends on little
 CURRENT = 3  # sentence of the six in the document of the context tests
 
 
@@ -75,6 +78,7 @@ class Battery:
         if "case" in metafunc.fixturenames:
             neutral = metafunc.function.__name__ == "test_reduction"
             cases = self.neutral_cases if neutral else list(self.cases)
+            cases = cases[::3] if metafunc.function.__name__ in IN_THIRD_OF_CASES else cases
             metafunc.parametrize("case", cases[: metafunc.config.getoption("cases")])
 
     @pytest.fixture
@@ -217,6 +221,20 @@ class Battery:
             assert cached.past_key_values is not None and uncached.past_key_values is None
             torch.testing.assert_close(torch.stack(cached.scores), torch.stack(uncached.scores), atol=1e-4, rtol=1e-4)
 
+    def test_attentions_in_rows_of_beams(self, model, batch):
+        """Every beam has a row of attention to the source, that of its tokens in forced decoding."""
+        model.set_attn_implementation("eager")
+        inputs = self.generation_inputs(batch)
+        search = {"num_beams": 2, "num_return_sequences": 2, "max_new_tokens": 3, "min_new_tokens": 3}
+        recorded = {"return_dict_in_generate": True, "output_attentions": True, "output_scores": True}
+        found = model.generate(**inputs, **search, **recorded)
+        repeated = rows_of(inputs, torch.arange(len(batch["labels"])).repeat_interleave(2))
+        forced = model(**repeated, decoder_input_ids=found.sequences[:, :-1], output_attentions=True)
+        for step, layers in enumerate(found.cross_attentions):
+            rows = found.beam_indices[:, step]
+            for weights, expected in zip(layers, forced.cross_attentions, strict=True):  # (B * beams, H, 1, S)
+                torch.testing.assert_close(weights[rows, :, 0], expected[:, :, step], atol=1e-5, rtol=0)
+
     def test_static_cache_is_dynamic(self, model, batch):
         inputs, settings = self.generation_inputs(batch), GREEDY | {"cache_implementation": "static"}
         if model.no_static_cache:
@@ -342,6 +360,23 @@ class Battery:
         assert not torch.equal(results[0][0], model(**batch).loss)
         for one, other in zip(*results):
             torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
+
+    # 9. Offloading
+
+    def test_offloaded(self, model, batch):
+        """What accelerate offloads is there in the call of the module that has it alone; layers are in one piece."""
+        layers = {type(module).__name__ for module in model.modules() if isinstance(module, GradientCheckpointingLayer)}
+        assert layers <= set(model._no_split_modules)
+        search = {"num_beams": 1, "max_new_tokens": 2, "return_dict_in_generate": True, "output_scores": True}
+        inputs = self.generation_inputs(batch) | search
+        expected = model.generate(**inputs).scores
+        stacks = (model.get_encoder(), model.get_decoder())
+        parts = {part: name != "embed_tokens" for stack in stacks for name, part in stack.named_children()}
+        offload = {name: parts[part] for name, part in model.named_modules() if part in parts}
+        places = dict.fromkeys(offload, model.device)
+        attach_align_device_hook_on_blocks(model, places, offload, weights_map=model.state_dict())
+        assert next(model.get_decoder().layers.parameters()).is_meta
+        torch.testing.assert_close(model.generate(**inputs).scores, expected, atol=1e-5, rtol=1e-5)
 
     # Documents
 
