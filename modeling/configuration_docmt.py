@@ -157,6 +157,11 @@ class DocMTConfig(PreTrainedConfig):
         """
         return set()
 
+    @classmethod
+    def neutral_fields(cls) -> dict:
+        """Values of fields with which the architecture can start as the backbone, where the defaults are others."""
+        return {}
+
     def one_of(self, name: str, allowed: tuple) -> None:
         """Raise `ValueError` unless the field `name` holds one of the allowed values."""
         if getattr(self, name) not in allowed:

@@ -47,6 +47,11 @@ class WindowConfig(SegmentConfig):
                 "position='absolute', or leave position_type out."
             )
 
+    @classmethod
+    def neutral_fields(cls) -> dict:
+        """Positions at the input, as the backbone has them."""
+        return {"position": "absolute"}
+
 
 WindowConfig.register_for_auto_class()
 

@@ -10,6 +10,7 @@ from .context_inputs import CONTEXT_INPUTS
 from .cpu_inference import Linear, is_plain
 from .layers import Attention, DecoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel
+from .neutral_start import fill_with_zeros, move_affine
 
 
 class ContextAttention(nn.Module):
@@ -99,6 +100,15 @@ class ContextDecoderLayer(DecoderLayer):
         self.integration = config.integration
         if config.integration != "concatenate":
             self.context = ContextAttention(config, config.decoder_attention_heads, layer_idx)
+
+    def start_neutral(self) -> None:
+        """Context attention adds nothing; a branch with the norm after adds nothing by its norm."""
+        if self.integration == "parallel" and not self.normalize_before:
+            fill_with_zeros(self.context.layer_norm)
+        elif self.integration != "concatenate":
+            fill_with_zeros(self.context.attn.out_proj)
+            if not self.normalize_before:
+                move_affine(self.encoder_attn_layer_norm, self.context.layer_norm)
 
     def cross_attention_block(
         self,

@@ -16,6 +16,13 @@ class ContextLayers:
             self.context_layer_norm = nn.LayerNorm(config.d_model)
         self.post_init()
 
+    def start_neutral(self) -> None:
+        """The context layers begin as copies of the encoder's first ones, their norm as a copy of its last."""
+        for layer, own in zip(self.context_layers, self.layers):
+            layer.load_state_dict({name: own.state_dict()[name] for name in layer.state_dict()})
+        if self.config.normalize_before:
+            self.context_layer_norm.load_state_dict(self.layer_norm.state_dict())
+
     def encode_context(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Ids and mask (B, N), 1 = token -> states (B, N, D)."""
         hidden_states = self.embed(ids, self.positions(ids, mask))

@@ -8,6 +8,7 @@ from transformers.masking_utils import create_bidirectional_mask
 from .configuration_docmt import DocMTConfig
 from .cpu_inference import Linear
 from .layers import Attention
+from .neutral_start import fill_with_zeros
 from .segments import sinusoid
 
 
@@ -34,6 +35,9 @@ class MemoryUnit(nn.Module):
         self.fc1 = Linear(config.d_model, ffn_dim)
         self.fc2 = Linear(ffn_dim, config.d_model)
         self.final_layer_norm = nn.LayerNorm(config.d_model)
+
+    def start_neutral(self) -> None:
+        fill_with_zeros(self.output_attn.out_proj)
 
     def read(self, hidden_states, memory, past_key_values=None) -> tuple[torch.Tensor, torch.Tensor]:
         """Output attention: h (B, T, D), M (B or fewer, M, D) -> h~ (B, T, D), and the state that an update is from."""

@@ -9,6 +9,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from .configuration_concat import ConcatConfig
 from .layers import DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
+from .neutral_start import fill_with_zeros
 from .segments import sentence_count, sentence_index, sentence_numbers, sinusoid
 
 
@@ -30,6 +31,11 @@ class SegmentEncoding(nn.Module):
         if config.segment_encoding == "learned":
             self.embedding = nn.Embedding(config.window_size, self.dim)
             self.embedding.init_role = "segments"
+
+    def start_neutral(self) -> None:
+        """Learned encodings add nothing; the others are fixed by their definition."""
+        if self.config.segment_encoding == "learned":
+            fill_with_zeros(self.embedding)
 
     def forward(self, positions: torch.Tensor, index: torch.Tensor, numbers: torch.Tensor, encode_positions):
         """Token positions (B or 1, T), sentence index and number k (B, T) -> (B, T, D).

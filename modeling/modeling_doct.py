@@ -17,6 +17,9 @@ from .context_weights import adapt_selection
 from .cpu_inference import Linear
 from .layers import DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTModel, Encoder
+from .neutral_start import fill_with_zeros, move_affine
+
+OPEN_GATE = 6.0  # g = 0.9975, where the gate still gets a gradient
 
 
 class GatedContext(nn.Module):
@@ -54,6 +57,18 @@ class GatedContext(nn.Module):
 
 class GatedContextBlock:
     """Adds context attention behind the self-attention of a layer."""
+
+    def start_neutral(self) -> None:
+        """With the norm after, LayerNorm(x/2 + 0) = LayerNorm(x); with the norm before nearly neutral, g x.
+
+        There the gate, which has no bias, is held open by a channel of its norm that is 1.
+        """
+        fill_with_zeros(self.context.attn.attn.out_proj, self.context.state_gate, self.context.context_gate)
+        if not self.normalize_before:
+            move_affine(self.self_attn_layer_norm, self.context.layer_norm)
+            return
+        self.context.layer_norm.weight[-1], self.context.layer_norm.bias[-1] = 0.0, 1.0
+        self.context.state_gate.weight[:, -1] = OPEN_GATE
 
     def self_attention_block(
         self,

@@ -7,6 +7,7 @@ from .configuration_lst import LstConfig
 from .cpu_inference import Linear
 from .layers import Attention, DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
+from .neutral_start import fill_with_zeros
 from .segments import same_sentence, sentence_index
 from .sentence_attention import gathered_sentences, latest_sentence, sentence_attention
 
@@ -25,6 +26,9 @@ class LstAttention(Attention):
     def __init__(self, config: LstConfig, num_heads: int, layer_idx: int | None = None, is_causal: bool = False):
         super().__init__(config, num_heads, layer_idx, is_causal)
         self.sentence_proj = Linear(config.d_model, config.d_model, bias=False)
+
+    def start_neutral(self) -> None:
+        fill_with_zeros(self.sentence_proj)
 
     def forward(
         self,

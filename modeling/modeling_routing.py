@@ -12,6 +12,7 @@ from .context_selection import SelectedAttention, selectable
 from .context_weights import adapt_selection
 from .layers import EncoderLayer
 from .modeling_docmt import DocMTModel, Encoder
+from .neutral_start import fill_with_zeros, move_affine
 
 PREVIOUS, CURRENT, NEXT = range(3)  # rows of the segment embedding
 
@@ -23,6 +24,11 @@ class RoutingEncoderLayer(EncoderLayer):
         super().__init__(config, layer_idx)
         self.context_attn = SelectedAttention(config, config.encoder_attention_heads)
         self.context_attn_layer_norm = nn.LayerNorm(config.d_model)
+
+    def start_neutral(self) -> None:
+        fill_with_zeros(self.context_attn.attn.out_proj)
+        if not self.normalize_before:
+            move_affine(self.self_attn_layer_norm, self.context_attn_layer_norm)
 
     def self_attention_block(
         self,
@@ -55,6 +61,10 @@ class RoutingEncoder(ContextLayers, Encoder):
         super().__init__(config)
         self.segment_embedding = nn.Embedding(3, config.d_model)
         self.add_context_layers(config, config.encoder_layers)
+
+    def start_neutral(self) -> None:
+        super().start_neutral()
+        fill_with_zeros(self.segment_embedding)
 
     def layer_inputs(
         self,

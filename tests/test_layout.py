@@ -23,7 +23,7 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "reports": {"files"},
     "data": {"files"},
     "registry": {"adapters", "data", "files", "modeling", "remote_code"},
-    "pretrained": {"data.tokenizers", "data.sequence_formats", "files", "registry", "remote_code"},
+    "pretrained": {"data.tokenizers", "data.sequence_formats", "files", "modeling", "registry", "remote_code"},
     "training": {"adapters", "data", "files", "pretrained", "registry", "reports", "remote_code"},
     "translation": {"data", "files", "plugins", "registry", "remote_code", "reports"},
     "evaluation": {"data", "files", "registry", "reports", "remote_code"},

@@ -9,7 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt.files import check_new_folder
 from hf_docmt.hub.export import export_model
 from hf_docmt.hub.fairseq.conversion import from_fairseq
-from hf_docmt.pretrained import from_sentence_model
+from hf_docmt.pretrained.conversion import from_sentence_model
 
 
 def convert_sentence_model(
@@ -17,21 +17,27 @@ def convert_sentence_model(
     output: str | os.PathLike | None = None,
     *,
     tokenizer: PreTrainedTokenizerBase | None = None,
-    **overrides,
+    architecture: str = "concat",
+    interpolate_positions: bool = False,
+    **fields,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase | None]:
-    """Convert a Marian, BART, mBART or M2M-100 (NLLB) model to a concatenation model; write it to `output` if given.
+    """Convert a Marian, BART, mBART or M2M-100 (NLLB) model to a document model; write it to `output` if given.
 
-    Arguments, results, departures and errors are those of `hf_docmt.pretrained.from_sentence_model`; `output` is a new
-    folder, written by `export_model`.
+    Before it is trained, the new model translates single sentences as the old one. Arguments, results, departures and
+    errors are those of `hf_docmt.pretrained.conversion.from_sentence_model`; `output` is a new folder, written by
+    `export_model`.
 
     >>> from transformers import MarianConfig, MarianMTModel
     >>> sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
     >>> marian = MarianMTModel(MarianConfig(vocab_size=50, pad_token_id=49, **sizes))
-    >>> converted, _ = convert_sentence_model(marian, past_context=1)
+    >>> converted, _ = convert_sentence_model(marian, architecture="caching", past_context=2)
     >>> converted.config.model_type
-    'docmt-concat'
+    'docmt-caching'
     """
-    model, tokenizer = from_sentence_model(source, tokenizer=tokenizer, **overrides)
+    if output is not None:
+        check_new_folder(output)
+    options = {"architecture": architecture, "interpolate_positions": interpolate_positions}
+    model, tokenizer = from_sentence_model(source, tokenizer=tokenizer, **options, **fields)
     if output is not None:
         export_model(model, tokenizer, output)
     return model, tokenizer

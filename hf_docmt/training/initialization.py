@@ -15,7 +15,7 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from hf_docmt import __version__, registry
 from hf_docmt.data.stored_documents import StoredDocuments
 from hf_docmt.data.tokenizers import adapt_tokenizer, train_tokenizer, trained_tokenizer
-from hf_docmt.pretrained import from_sentence_model
+from hf_docmt.pretrained.conversion import from_sentence_model
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.training.recipe import SET_ELSEWHERE, Recipe, config_fields
 from hf_docmt.training.recipe_sections import TokenizerRecipe

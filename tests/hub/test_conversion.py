@@ -2,75 +2,21 @@
 
 import pytest
 import torch
-from transformers import (
-    AutoModelForSeq2SeqLM,
-    BartConfig,
-    BartForConditionalGeneration,
-    M2M100Config,
-    M2M100ForConditionalGeneration,
-    MarianConfig,
-    MarianMTModel,
-    MBartConfig,
-    MBartForConditionalGeneration,
-    PreTrainedTokenizerFast,
-    T5Config,
-)
+from support.pretrained_models import SENTENCE_MODELS, SENTENCE_SIZES, VOCABULARY, logits, sentence_model
+from transformers import AutoModelForSeq2SeqLM, MarianConfig, PreTrainedTokenizerFast, T5Config
 
 from hf_docmt import registry
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.hub.conversion import convert_sentence_model
-from hf_docmt.pretrained import config_from_pretrained
+from hf_docmt.pretrained.families import config_from_pretrained
 
-VOCABULARY = 40
-SIZES = {
-    "vocab_size": VOCABULARY,
-    "d_model": 16,
-    "encoder_layers": 2,
-    "encoder_attention_heads": 2,
-    "encoder_ffn_dim": 24,
-    "decoder_layers": 3,
-    "decoder_attention_heads": 4,
-    "decoder_ffn_dim": 20,
-    "max_position_embeddings": 32,
-    "init_std": 0.5,
-}
-MODELS = {
-    "marian": (MarianMTModel, MarianConfig, {"pad_token_id": 39, "eos_token_id": 0, "decoder_start_token_id": 39}),
-    "bart": (BartForConditionalGeneration, BartConfig, {}),
-    "mbart": (MBartForConditionalGeneration, MBartConfig, {"decoder_start_token_id": 30, "scale_embedding": True}),
-    "m2m_100": (M2M100ForConditionalGeneration, M2M100Config, {"scale_embedding": True}),
-}
-FAMILIES = pytest.mark.parametrize("family", MODELS)
-
-
-def original(family, **fields):
-    """A tiny model with random weights, also where initial values are zeros or ones."""
-    model_class, config_class, special = MODELS[family]
-    torch.manual_seed(0)
-    model = model_class(config_class(**SIZES | special | fields)).eval()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if "norm" in name or "bias" in name:
-                parameter.add_(torch.randn_like(parameter) * 0.1)
-        if hasattr(model, "final_logits_bias"):
-            model.final_logits_bias.normal_()
-    return model
-
-
-def logits(model, pad):
-    """Logits of a batch with rows of different length."""
-    torch.manual_seed(1)
-    source, target = torch.randint(4, 30, (3, 9)), torch.randint(4, 30, (3, 7))
-    mask = torch.ones_like(source)
-    source[1, 6:], mask[1, 6:] = pad, 0
-    with torch.no_grad():
-        return model(input_ids=source, attention_mask=mask, decoder_input_ids=target).logits
+FAMILIES = pytest.mark.parametrize("family", SENTENCE_MODELS)
 
 
 @FAMILIES
 @pytest.mark.parametrize("scale", [True, False])
-def test_logits_are_those_of_the_original(family, scale):
-    model = original(family, scale_embedding=scale)
+def test_logits_are_those_of_the_sentence_model(family, scale):
+    model = sentence_model(family, scale_embedding=scale)
     converted, _ = convert_sentence_model(model)
     pad = model.config.pad_token_id
     found = logits(converted, pad)
@@ -83,7 +29,7 @@ def test_separate_embedding_tables_are_kept():
         ("marian", {"share_encoder_decoder_embeddings": False}),
         ("bart", {"tie_word_embeddings": False}),
     ):
-        model = original(family, **fields)
+        model = sentence_model(family, **fields)
         converted, _ = convert_sentence_model(model)
         encoder, decoder = converted.model.encoder.embed_tokens.weight, converted.model.decoder.embed_tokens.weight
         assert not torch.equal(encoder, decoder)
@@ -92,10 +38,10 @@ def test_separate_embedding_tables_are_kept():
 
 
 @FAMILIES
-def test_config_has_the_sizes_and_switches_of_the_original(family):
-    config = original(family).config
+def test_config_has_the_sizes_and_switches_of_the_sentence_model(family):
+    config = sentence_model(family).config
     fields = config_from_pretrained(config)
-    for name in SIZES:
+    for name in SENTENCE_SIZES:
         assert fields[name] == getattr(config, name)
     assert fields["decoder_start_token_id"] == config.decoder_start_token_id
     assert fields["pad_token_id"] == config.pad_token_id
@@ -114,7 +60,7 @@ def test_config_has_the_sizes_and_switches_of_the_original(family):
 
 
 def test_new_tokens_start_as_the_mean():
-    model = original("marian")
+    model = sentence_model("marian")
     converted, tokenizer = convert_sentence_model(model)
     assert tokenizer is None
     assert (converted.config.sep_token_id, converted.config.bod_token_id) == (VOCABULARY, VOCABULARY + 1)
@@ -125,7 +71,7 @@ def test_new_tokens_start_as_the_mean():
 
 
 def test_greedy_and_beam_search_give_the_original_tokens():
-    model = original("marian")
+    model = sentence_model("marian")
     converted, _ = convert_sentence_model(model)
     source = torch.randint(4, 30, (4, 8), generator=torch.Generator().manual_seed(2))
     banned = [[VOCABULARY], [VOCABULARY + 1]]
@@ -136,7 +82,7 @@ def test_greedy_and_beam_search_give_the_original_tokens():
 
 
 def test_mechanism_is_new_and_weights_stay():
-    model = original("marian")
+    model = sentence_model("marian")
     converted, _ = convert_sentence_model(
         model, past_context=2, segment_encoding="learned", persistent=True, source_lang="en", dropout=0.3
     )
@@ -157,7 +103,7 @@ def tokenizer():
 @pytest.fixture
 def checkpoint(tokenizer, tmp_path):
     special = {"vocab_size": len(tokenizer), "pad_token_id": 0, "eos_token_id": 3, "decoder_start_token_id": 0}
-    original("marian", **special).save_pretrained(tmp_path / "sentence")
+    sentence_model("marian", **special).save_pretrained(tmp_path / "sentence")
     tokenizer.save_pretrained(tmp_path / "sentence")
     return tmp_path / "sentence"
 
@@ -175,7 +121,7 @@ def test_folder_in_folder_out(checkpoint, tokenizer, tmp_path):
 
 def test_larger_embedding_table_keeps_its_rows(tokenizer):
     special = {"vocab_size": len(tokenizer) + 7, "pad_token_id": 0, "eos_token_id": 3}
-    converted, _ = convert_sentence_model(original("m2m_100", **special), tokenizer=tokenizer)
+    converted, _ = convert_sentence_model(sentence_model("m2m_100", **special), tokenizer=tokenizer)
     assert converted.config.vocab_size == len(tokenizer) + 7
 
 
@@ -196,11 +142,11 @@ def test_truncated_weights_are_named(checkpoint):
 )
 def test_overrides_that_do_not_fit_are_rejected(overrides, message):
     with pytest.raises(ValueError, match=message):
-        convert_sentence_model(original("marian"), **overrides)
+        convert_sentence_model(sentence_model("marian"), **overrides)
 
 
 def test_start_token_must_be_known():
-    model = original("mbart", decoder_start_token_id=None)
+    model = sentence_model("mbart", decoder_start_token_id=None)
     with pytest.raises(ValueError, match="decoder_start_token_id: got none"):
         convert_sentence_model(model)
     assert convert_sentence_model(model, decoder_start_token_id=30)[0].config.decoder_start_token_id == 30
@@ -208,7 +154,7 @@ def test_start_token_must_be_known():
 
 def test_learned_positions_cannot_be_made_longer():
     with pytest.raises(ValueError, match="max_position_embeddings"):
-        convert_sentence_model(original("bart"), max_position_embeddings=64)
+        convert_sentence_model(sentence_model("bart"), max_position_embeddings=64)
 
 
 def test_other_models_are_rejected(tmp_path):
@@ -220,6 +166,6 @@ def test_other_models_are_rejected(tmp_path):
 
 
 def test_two_vocabularies_are_rejected():
-    config = MarianConfig(**SIZES, decoder_vocab_size=50)
+    config = MarianConfig(**SENTENCE_SIZES, decoder_vocab_size=50)
     with pytest.raises(ValueError, match="decoder_vocab_size: got 50 beside vocab_size 40"):
         config_from_pretrained(config)

@@ -1,0 +1,1 @@
+"""Document models from pretrained sentence-level ones: Marian, BART, mBART, M2M-100 (NLLB)."""

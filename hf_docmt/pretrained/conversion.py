@@ -1,0 +1,121 @@
+"""A pretrained sentence-level model as a document model of any architecture, neutral before training."""
+
+import copy
+import os
+
+import torch
+from safetensors import SafetensorError
+from transformers import (
+    AutoModelForSeq2SeqLM,
+    GenerationConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from hf_docmt import registry
+from hf_docmt.data.tokenizers import BOD, adapt_tokenizer
+from hf_docmt.files import check_hub_name
+from hf_docmt.messages import closest_hint
+from hf_docmt.pretrained.families import FAMILIES, FIXED, TOKENS, config_from_pretrained
+from hf_docmt.pretrained.weights import copy_weights
+from hf_docmt.remote_code import load_tokenizer
+
+
+def from_sentence_model(
+    source: str | os.PathLike | PreTrainedModel,
+    *,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    architecture: str = "concat",
+    interpolate_positions: bool = False,
+    **overrides,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase | None]:
+    """A Marian, BART, mBART or M2M-100 (NLLB) model as a document model with the same weights, in float32.
+
+    `source` is a folder, a Hub name or a model. The tokenizer (that of the folder, or the one given) gets `<sep>` and
+    `<bod>`; their embeddings start as the mean of all others. `architecture` is a name of the registry, `overrides` are
+    fields of its configuration: the mechanism, the languages, dropout, other start tokens. Returns the model in
+    evaluation mode and the tokenizer, None for a model that was given without one.
+
+    New parts start neutral: single sentences get the logits of the source model, and so do sentences with context
+    wherever the mechanism can add nothing (`caching`, `memory`, `routing`, `doct` with the norm after, `multiencoder`
+    but with `integration` `concatenate`). Exceptions are settings of which the definition says otherwise: fixed
+    sentence encodings of `concat`, `missing_context` `eos`, relative positions and windows shorter than the sentence in
+    `window` (whose `position` is `absolute` here by default). The generation config is taken over whole.
+
+    `max_position_embeddings` may be any number where positions are sinusoidal. Learned ones are as many as the source
+    has; with `interpolate_positions` their table is stretched to more or fewer, and logits are no longer the same.
+
+    Departures: layer drop is left out, and no language token is put in front of a sentence: for mBART and M2M-100 give
+    the target language's token as `decoder_start_token_id`.
+    Raises ValueError for another model type or architecture, unknown overrides, overrides of what the weights fix,
+    broken weight files.
+    """
+    target = registry.get(architecture)
+    original = source if isinstance(source, PreTrainedModel) else _load_model(source)
+    if tokenizer is None and not isinstance(source, PreTrainedModel):
+        tokenizer = load_tokenizer(source)
+    fields = config_from_pretrained(original.config) | target.config_class.neutral_fields()
+    if tokenizer is None:  # the new tokens get the ids behind the vocabulary
+        size = fields["vocab_size"]
+        fields |= {"sep_token_id": size, "bod_token_id": size + 1, "vocab_size": size + 2}
+    else:
+        tokenizer, rows = adapt_tokenizer(tokenizer)
+        fields |= {"sep_token_id": tokenizer.sep_token_id, "bod_token_id": tokenizer.convert_tokens_to_ids(BOD)}
+        fields |= {"unk_token_id": tokenizer.unk_token_id, "vocab_size": max(rows, fields["vocab_size"])}
+    _check_overrides(overrides, fields, target.config_class, interpolate_positions)
+
+    model = target.model_class(target.config_class(**fields | overrides)).eval()
+    copy_weights(original, model, writes_separators=not (target.separate_context or target.carries_state))
+    model.generation_config = _generation_config(original.generation_config, model.config)
+    return model, tokenizer
+
+
+def is_sentence_model(source: str | os.PathLike) -> bool:
+    """Whether a folder or Hub name holds a model that `from_sentence_model` takes."""
+    return PreTrainedConfig.get_config_dict(source)[0].get("model_type") in FAMILIES
+
+
+def _load_model(source: str | os.PathLike) -> PreTrainedModel:
+    check_hub_name(source, "model")
+    model_type = PreTrainedConfig.get_config_dict(source)[0].get("model_type")
+    if model_type not in FAMILIES:
+        raise ValueError(f"{source}: got model type {model_type!r}, expected one of {', '.join(FAMILIES)}")
+    try:
+        return AutoModelForSeq2SeqLM.from_pretrained(source, dtype=torch.float32, trust_remote_code=False)
+    except SafetensorError as error:
+        raise ValueError(f"{source}: weights cannot be read ({error}); copy or download the folder again") from error
+
+
+def _check_overrides(overrides: dict, fields: dict, config_class: type, interpolate_positions: bool) -> None:
+    known = vars(config_class(**fields))
+    learned = fields["position_type"] == "learned"
+    if interpolate_positions and not (learned and "max_position_embeddings" in overrides):
+        problem = "got no max_position_embeddings: give it"
+        if not learned:
+            problem = "got sinusoidal positions, which reach as far as one likes: leave it out"
+        raise ValueError(f"interpolate_positions stretches learned positions to max_position_embeddings; {problem}")
+    for name, value in overrides.items():
+        if name not in known:
+            raise ValueError(f"{name}: not a field of {config_class.__name__}{closest_hint(name, known)}")
+        if name in FIXED and value != fields[name]:
+            raise ValueError(f"{name}: got {value!r}, but the pretrained weights need {fields[name]!r}; leave it out")
+    positions = overrides.get("max_position_embeddings", fields["max_position_embeddings"])
+    if learned and positions != fields["max_position_embeddings"] and not interpolate_positions:
+        raise ValueError(
+            f"max_position_embeddings: got {positions!r}, but the pretrained weights have learned positions for "
+            f"{fields['max_position_embeddings']}; leave it out, or give interpolate_positions as well"
+        )
+    if (fields | overrides)["decoder_start_token_id"] is None:
+        raise ValueError(
+            "decoder_start_token_id: got none, expected the token that decoding starts with; give the id of the target "
+            "language's token"
+        )
+
+
+def _generation_config(original: GenerationConfig, config: PreTrainedConfig) -> GenerationConfig:
+    """All settings of the source's search, with the special tokens of the document model."""
+    settings = copy.deepcopy(original)
+    for name in TOKENS:
+        setattr(settings, name, getattr(config, name))
+    return settings

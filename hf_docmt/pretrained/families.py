@@ -1,0 +1,38 @@
+"""Which sentence-level models are known, and their settings as those of the backbone."""
+
+from transformers import PreTrainedConfig
+
+FAMILIES = {
+    "marian": {"position_type": "sinusoidal", "normalize_before": False, "layernorm_embedding": False},
+    "bart": {"position_type": "learned", "normalize_before": False, "layernorm_embedding": True},
+    "mbart": {"position_type": "learned", "normalize_before": True, "layernorm_embedding": True},
+    "m2m_100": {"position_type": "sinusoidal_t2t", "normalize_before": True, "layernorm_embedding": False},
+}
+SIZES = ("vocab_size", "d_model", "activation_function", "scale_embedding", "tie_word_embeddings") + tuple(
+    f"{side}_{size}" for side in ("encoder", "decoder") for size in ("layers", "attention_heads", "ffn_dim")
+)
+TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
+SETTINGS = ("max_position_embeddings", "dropout", "attention_dropout", "activation_dropout", "init_std")
+FIXED = (*SIZES, *FAMILIES["marian"], "position_offset", "share_encoder_decoder_embeddings")  # by the weights
+
+
+def config_from_pretrained(config: PreTrainedConfig) -> dict:
+    """The `DocMTConfig` fields of a sentence-level model: sizes, switches and special tokens.
+
+    The first token's position is 0 in Marian, 2 in the tables of BART and mBART, and the one after the padding index
+    in M2M-100. Raises ValueError for another model type and for two vocabularies, for which the backbone has no switch.
+    """
+    if config.model_type not in FAMILIES:
+        raise ValueError(f"model_type: got {config.model_type!r}, expected one of {', '.join(FAMILIES)}")
+    fields = {name: getattr(config, name) for name in SIZES + SETTINGS + TOKENS} | FAMILIES[config.model_type]
+    fields["position_offset"] = {"marian": 0, "m2m_100": config.pad_token_id + 1}.get(config.model_type, 2)
+    # Marian ties its two embedding tables by a switch of their own, the others tie all tables or none.
+    fields["share_encoder_decoder_embeddings"] = getattr(
+        config, "share_encoder_decoder_embeddings", config.tie_word_embeddings
+    )
+    if getattr(config, "decoder_vocab_size", config.vocab_size) != config.vocab_size:
+        raise ValueError(
+            f"decoder_vocab_size: got {config.decoder_vocab_size} beside vocab_size {config.vocab_size}, expected one "
+            "joint vocabulary; models with two vocabularies cannot be converted"
+        )
+    return fields

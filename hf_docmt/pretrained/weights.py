@@ -1,0 +1,71 @@
+"""The weights of a sentence-level model in a document model: by name, with rows for new tokens and positions."""
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from hf_docmt.modeling.configuration_docmt import DocMTConfig
+from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
+from hf_docmt.modeling.neutral_start import start_neutral
+
+VOCABULARY = ("shared.weight", "embed_tokens.weight", "lm_head.weight", "final_logits_bias")
+UNUSED = ("embed_positions.weight", "model.shared.weight")  # sinusoidal tables; the common table of untied ones
+UNWRITTEN = -100.0  # what is added to the logits of new tokens that a target never holds
+
+
+def copy_weights(original: PreTrainedModel, model: PreTrainedModel, writes_separators: bool) -> None:
+    """Give the backbone of `model` the weights of `original`, by name, and start the rest neutral.
+
+    New rows of the vocabulary are the mean of the others (Hewitt 2021); where the target never holds them, their logits
+    are so low that they change no probability. Positions that `original` has not are interpolated. Raises ValueError
+    for weights that do not fit.
+    """
+    plain, weights = backbone(model.config).state_dict(), original.state_dict()
+    unexpected = [name for name in weights if name not in plain and not name.endswith(UNUSED)]
+    missing = [name for name in plain if name not in weights and name != "final_logits_bias"]
+    if unexpected or missing:
+        raise ValueError(
+            f"{type(original).__name__}: weights do not fit the backbone; unexpected: {unexpected[:5]}, "
+            f"missing: {missing[:5]}"
+        )
+    found = {}
+    for name in plain.keys() & weights.keys():
+        weight, shape = weights[name], plain[name].shape
+        if name.endswith(VOCABULARY):
+            weight = with_new_tokens(weight, max(shape) if name == "final_logits_bias" else shape[0])
+        elif name.endswith("embed_positions.weight"):
+            weight = with_positions(weight, shape[0], model.config.position_offset)
+        found[name] = weight
+    bias = found.setdefault("final_logits_bias", torch.zeros(plain["final_logits_bias"].shape))
+    if not writes_separators:
+        bias[:, len(weights["lm_head.weight"]) :] += UNWRITTEN
+    model.load_state_dict(found, strict=False)
+    start_neutral(model)
+
+
+def backbone(config: DocMTConfig) -> DocMTForConditionalGeneration:
+    """The plain Transformer of a configuration, without memory for its weights."""
+    with torch.device("meta"):
+        return DocMTForConditionalGeneration(config)
+
+
+def mechanism_parameters(model: PreTrainedModel) -> frozenset[str]:
+    """Names of the parameters that the architecture adds to the backbone."""
+    names = {name for name, _ in model.named_parameters()}
+    return frozenset(names - {name for name, _ in backbone(model.config).named_parameters()})
+
+
+def with_new_tokens(weight: torch.Tensor, rows: int) -> torch.Tensor:
+    """A table (tokens, D), or a bias (1, tokens), for `rows` tokens: new ones are the mean of the others."""
+    dim = 1 if weight.shape[0] == 1 else 0
+    added = rows - weight.shape[dim]
+    return torch.cat([weight] + [weight.mean(dim, keepdim=True)] * added, dim)
+
+
+def with_positions(table: torch.Tensor, rows: int, offset: int) -> torch.Tensor:
+    """A table (offset + positions, D) for `rows` rows, positions interpolated linearly from the first to the last."""
+    if table.shape[0] == rows:
+        return table
+    positions = table[offset:].T[None]  # (1, D, positions)
+    positions = nn.functional.interpolate(positions, size=rows - offset, mode="linear", align_corners=True)
+    return torch.cat([table[:offset], positions[0].T])
