@@ -14,9 +14,11 @@ from transformers import (
 )
 
 from hf_docmt import registry
+from hf_docmt.data.sequence_formats import sequence_format_fields
 from hf_docmt.data.tokenizers import BOD, adapt_tokenizer
 from hf_docmt.files import check_hub_name
 from hf_docmt.messages import closest_hint
+from hf_docmt.modeling.sequence_format import LANGUAGES, checked_language, uses_language
 from hf_docmt.pretrained.families import FAMILIES, FIXED, TOKENS, config_from_pretrained
 from hf_docmt.pretrained.weights import copy_weights
 from hf_docmt.remote_code import load_tokenizer
@@ -46,10 +48,11 @@ def from_sentence_model(
     `max_position_embeddings` may be any number where positions are sinusoidal. Learned ones are as many as the source
     has; with `interpolate_positions` their table is stretched to more or fewer, and logits are no longer the same.
 
-    Departures: layer drop is left out, and no language token is put in front of a sentence: for mBART and M2M-100 give
-    the target language's token as `decoder_start_token_id`.
-    Raises ValueError for another model type or architecture, unknown overrides, overrides of what the weights fix,
-    broken weight files.
+    Where the family has language codes, `source_lang` and `target_lang` are codes of the family; without them every
+    translation has to name them.
+
+    Departure: layer drop is left out. Raises ValueError for another model type or architecture, unknown overrides,
+    overrides of what the weights fix, unknown languages, broken weight files.
     """
     target = registry.get(architecture)
     original = source if isinstance(source, PreTrainedModel) else _load_model(source)
@@ -63,11 +66,13 @@ def from_sentence_model(
         tokenizer, rows = adapt_tokenizer(tokenizer)
         fields |= {"sep_token_id": tokenizer.sep_token_id, "bod_token_id": tokenizer.convert_tokens_to_ids(BOD)}
         fields |= {"unk_token_id": tokenizer.unk_token_id, "vocab_size": max(rows, fields["vocab_size"])}
+        fields |= sequence_format_fields(original.config.model_type, tokenizer)
     _check_overrides(overrides, fields, target.config_class, interpolate_positions)
 
     model = target.model_class(target.config_class(**fields | overrides)).eval()
     copy_weights(original, model, writes_separators=not (target.separate_context or target.carries_state))
     model.generation_config = _generation_config(original.generation_config, model.config)
+    _set_languages(model, tokenizer)
     return model, tokenizer
 
 
@@ -106,10 +111,10 @@ def _check_overrides(overrides: dict, fields: dict, config_class: type, interpol
             f"max_position_embeddings: got {positions!r}, but the pretrained weights have learned positions for "
             f"{fields['max_position_embeddings']}; leave it out, or give interpolate_positions as well"
         )
-    if (fields | overrides)["decoder_start_token_id"] is None:
+    if config_class(**fields | overrides).decoder_start_token_id is None:
         raise ValueError(
-            "decoder_start_token_id: got none, expected the token that decoding starts with; give the id of the target "
-            "language's token"
+            "decoder_start_token_id: got none, expected the token that decoding starts with; give it, or target_lang "
+            "where the model's tokenizer has language codes"
         )
 
 
@@ -119,3 +124,17 @@ def _generation_config(original: GenerationConfig, config: PreTrainedConfig) -> 
     for name in TOKENS:
         setattr(settings, name, getattr(config, name))
     return settings
+
+
+def _set_languages(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None) -> None:
+    """Make plain `generate` and the tokenizer use the default languages; ValueError for one that is unknown."""
+    config = model.config
+    used = [name for name in LANGUAGES if uses_language(config, name)]
+    given = [name for name in used if getattr(config, name) is not None]
+    for name in given:
+        checked_language(config, name, None)
+    if used and given == used and (before := config.sequence_format().target_before):
+        model.generation_config.forced_bos_token_id = before[0]
+    for name, own in zip(LANGUAGES, ("src_lang", "tgt_lang")):
+        if name in given and hasattr(tokenizer, own):
+            setattr(tokenizer, own, getattr(config, name))
