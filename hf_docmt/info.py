@@ -51,7 +51,7 @@ def describe(target: str | Path) -> dict[str, Any]:
         "name": str(target),
         "kind": kind,
         "architecture": architecture.name,
-        "context_reach": architecture.reach(config),
+        "context_reach": config.context_reach(),
         "strategy": model.default_strategy(),
         "source_lang": config.source_lang,
         "target_lang": config.target_lang,

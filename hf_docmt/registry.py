@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 MODEL_TYPE_PREFIX = "docmt-"
 WRONG_JSON = (TypeError, KeyError, AttributeError)  # what transformers raises for JSON of another kind than expected
-SIDES = {"both": "source and target", "source": "source", "target": "target"}
 
 
 @dataclass(frozen=True)
@@ -125,20 +124,6 @@ class Architecture:
         if self.separate_context:
             return ContextCollator(tokenizer, **options)
         return SegmentCollator(tokenizer, context_discount=context_discount, **options)
-
-    def reach(self, config: PreTrainedConfig) -> str:
-        """In words, the context that a model of this configuration sees."""
-        if self.carries_state:
-            return f"all sentences before, in a memory of {config.memory_size} vectors: {SIDES[config.memory_sides]}"
-        window = getattr(config, "window", None)
-        return self._segment_reach(config) + (f"; attention to {window} tokens on either side" if window else "")
-
-    def _segment_reach(self, config: PreTrainedConfig) -> str:
-        if self.view(config) == "chunk":
-            return f"chunks of up to {config.chunk_tokens} target tokens, source and target"
-        if not config.past_context and not config.future_context:
-            return "none: sentence level"
-        return f"{config.past_context} past and {config.future_context} future sentences, {SIDES[config.context_sides]}"
 
 
 ARCHITECTURES: dict[str, Architecture] = {

@@ -1,1 +1,1 @@
-"""Text of the model cards."""
+"""Templates of the model cards."""

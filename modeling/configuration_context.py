@@ -21,6 +21,9 @@ class ContextConfig(DocMTConfig):
             self.whole_number(name)
         self.one_of("context_sides", self.known_sides)
 
+    def context_reach(self):
+        return self.sentence_reach()
+
     @property
     def known_offsets(self) -> list[int]:
         """Offsets of the source sentences that may be given, in order of the document."""

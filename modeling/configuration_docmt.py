@@ -10,6 +10,7 @@ from transformers.activations import ACT2FN
 from .sequence_format import SequenceFormat, check_format, sequence_format
 
 TASK = "document-translation"  # name of the pipeline
+SIDES = {"both": "source and target", "source": "source", "target": "target"}
 
 
 class DocMTConfig(PreTrainedConfig):
@@ -29,7 +30,8 @@ class DocMTConfig(PreTrainedConfig):
     training: `normal`, N(0, `init_std`^2) and biases 0; `fairseq`, what fairseq draws from version 0.10 on; or
     `fairseq_0.9`. `strategy` is how documents are translated by default; None = the one that fits the architecture.
     `decoding_past_context` is k, how many sentences before the current one the strategies `sliding` and `sequential`
-    read by default; None = as many as in training.
+    read by default; None = as many as in training. `base_model` is the name on the Hub of the model that the weights
+    come from, for the model card.
 
     `source_format` and `target_format` are how a sequence is written around its sentences X, in tokens `<s>`, `</s>`,
     `<start>` (`decoder_start_token_id`), `[source_lang]` and `[target_lang]`: `[source_lang] X </s>` and
@@ -86,6 +88,7 @@ class DocMTConfig(PreTrainedConfig):
     source_format: str = "X </s>"
     target_format: str = "<start> X </s>"
     language_ids: dict[str, int] | None = None
+    base_model: str | None = None
 
     def __post_init__(self, **kwargs):
         kwargs.pop("custom_pipelines", None)  # of config.json
@@ -161,6 +164,16 @@ class DocMTConfig(PreTrainedConfig):
     def neutral_fields(cls) -> dict:
         """Values of fields with which the architecture can start as the backbone, where the defaults are others."""
         return {}
+
+    def context_reach(self) -> str:
+        """In words, the context that a model of this configuration sees."""
+        return "none: sentence level"
+
+    def sentence_reach(self) -> str:
+        """The same for so many sentences on either side, `past_context` and `future_context` of `context_sides`."""
+        if not self.past_context and not self.future_context:
+            return DocMTConfig.context_reach(self)
+        return f"{self.past_context} past and {self.future_context} future sentences, {SIDES[self.context_sides]}"
 
     def one_of(self, name: str, allowed: tuple) -> None:
         """Raise `ValueError` unless the field `name` holds one of the allowed values."""

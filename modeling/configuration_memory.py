@@ -1,5 +1,6 @@
 """Configuration of the recurrent memory architecture."""
 
+from .configuration_docmt import SIDES
 from .configuration_segment import SegmentConfig
 
 
@@ -31,6 +32,9 @@ class MemoryConfig(SegmentConfig):
         for side in ("encoder", "decoder"):
             if self.memory_sides in ("both", {"encoder": "source", "decoder": "target"}[side]):
                 self.layers_with_memory(side)
+
+    def context_reach(self):
+        return f"all sentences before, in a memory of {self.memory_size} vectors: {SIDES[self.memory_sides]}"
 
     def layers_with_memory(self, stack: str) -> list[int]:
         """Numbers of the layers of the `encoder` or `decoder` that have a memory, from 0, in order."""

@@ -34,6 +34,11 @@ class SegmentConfig(DocMTConfig):
         if self.view == "chunk" and self.context_sides == "source":
             raise ValueError("view='chunk' translates all its sentences; use context_sides='both'.")
 
+    def context_reach(self):
+        if self.view == "chunk":
+            return f"chunks of up to {self.chunk_tokens} target tokens, source and target"
+        return self.sentence_reach()
+
     @property
     def window_size(self) -> int:
         """K, the largest number of sentences of one window."""

@@ -52,6 +52,9 @@ class WindowConfig(SegmentConfig):
         """Positions at the input, as the backbone has them."""
         return {"position": "absolute"}
 
+    def context_reach(self):
+        return f"{super().context_reach()}; attention to {self.window} tokens on either side"
+
 
 WindowConfig.register_for_auto_class()
 

@@ -5,6 +5,7 @@ import contextlib
 import torch
 from torch import nn
 
+from .card_caching import CachingCard
 from .configuration_caching import CachingConfig
 from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel
 from .context_cache import SharedEncoderTranslator
@@ -121,6 +122,7 @@ class CachingForConditionalGeneration(ContextForConditionalGeneration):
 
     config_class = CachingConfig
     model_class = CachingModel
+    card_class = CachingCard
     translator_class = SharedEncoderTranslator
 
     def adapt_state_dict(self, state_dict, source_config):

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
+from .card_concat import ConcatCard
 from .configuration_concat import ConcatConfig
 from .layers import DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
@@ -201,6 +202,7 @@ class ConcatForConditionalGeneration(DocMTForConditionalGeneration):
 
     config_class = ConcatConfig
     model_class = ConcatModel
+    card_class = ConcatCard
 
     def __init__(self, config: ConcatConfig):
         super().__init__(config)

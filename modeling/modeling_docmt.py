@@ -30,6 +30,7 @@ from transformers.utils.generic import can_return_tuple, merge_with_config_defau
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
 from .cache import DecodingCache, is_static
+from .card_saving import CardSaving
 from .chunked_loss import OutputProjection, gives_loss
 from .configuration_docmt import DocMTConfig
 from .generation_docmt import DocumentTranslation
@@ -461,7 +462,9 @@ class DocMTModel(DocMTPreTrainedModel):
             self.shared = self.decoder.embed_tokens = value
 
 
-class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, SharedSourceGeneration, GenerationMixin):
+class DocMTForConditionalGeneration(
+    CardSaving, DocMTPreTrainedModel, DocumentTranslation, SharedSourceGeneration, GenerationMixin
+):
     """The backbone with a language modelling head; base class of every architecture."""
 
     model_class = DocMTModel

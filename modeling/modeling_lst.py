@@ -3,6 +3,7 @@
 import torch
 from transformers.masking_utils import create_bidirectional_mask, create_causal_mask
 
+from .card_lst import LstCard
 from .configuration_lst import LstConfig
 from .cpu_inference import Linear
 from .layers import Attention, DecoderLayer, EncoderLayer
@@ -173,6 +174,7 @@ class LstForConditionalGeneration(DocMTForConditionalGeneration):
 
     config_class = LstConfig
     model_class = LstModel
+    card_class = LstCard
     no_static_cache = "the mask of the own sentence covers the tokens so far only"
     _supports_flash_attn = False  # it takes no masks but those of padding
     _supports_flex_attn = False

@@ -2,6 +2,7 @@
 
 import torch
 
+from .card_multiencoder import MultiEncoderCard
 from .configuration_multiencoder import MultiEncoderConfig
 from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel
 from .context_inputs import check_context, joined, with_end
@@ -60,6 +61,7 @@ class MultiEncoderForConditionalGeneration(ContextForConditionalGeneration):
 
     config_class = MultiEncoderConfig
     model_class = MultiEncoderModel
+    card_class = MultiEncoderCard
     translator_class = JoinedContextTranslator
 
 

@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+from .card_routing import RoutingCard
 from .configuration_routing import RoutingConfig
 from .context_attention import ContextForConditionalGeneration
 from .context_cache import ContextLayersTranslator
@@ -128,6 +129,7 @@ class RoutingForConditionalGeneration(ContextForConditionalGeneration):
 
     config_class = RoutingConfig
     model_class = RoutingModel
+    card_class = RoutingCard
     translator_class = ContextLayersTranslator
 
     def adapt_state_dict(self, state_dict, source_config):

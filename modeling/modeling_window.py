@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
+from .card_window import WindowCard
 from .configuration_window import ALIGNMENTS, WindowConfig
 from .layers import Attention, DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
@@ -285,6 +286,7 @@ class WindowForConditionalGeneration(DocMTForConditionalGeneration):
 
     config_class = WindowConfig
     model_class = WindowModel
+    card_class = WindowCard
     no_static_cache = "the cache of window attention keeps the last tokens only"
 
     prompt_in_chunks = False  # a part of a prompt does not tell where its sentences stand

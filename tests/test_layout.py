@@ -68,9 +68,11 @@ def modeling_faults(name: str, text: str, architectures: set[str]) -> list[str]:
     seen = re.findall(r"^\s*from\s+\.(\S+)\s+import", text, flags=re.MULTILINE)
     seen += re.findall(r"^\s*import\s+\.(\S+)\s*$", text, flags=re.MULTILINE)
     faults += [f"text that looks like an import of {module}" for module in set(seen) - relative]
-    others = {f"{kind}_{architecture}" for kind in ("modeling", "configuration") for architecture in architectures}
+    others = {
+        f"{kind}_{architecture}" for kind in ("modeling", "configuration", "card") for architecture in architectures
+    }
     if name.startswith("modeling_"):
-        others -= {name, name.replace("modeling", "configuration", 1)}
+        others -= {name, *(name.replace("modeling", kind, 1) for kind in ("configuration", "card"))}
     faults += [f"imports the architecture file {module}" for module in sorted(relative & others)]
     return faults
 
@@ -102,6 +104,8 @@ def test_modeling(path):
         ("configuration_concat", "from .configuration_lst import LstConfig"),
         ("modeling_concat", "from .modeling_lst import Gate"),
         ("modeling_concat", "from .configuration_lst import LstConfig"),
+        ("modeling_concat", "from .card_lst import LstCard"),
+        ("card_concat", "from .card_lst import LstCard"),
     ],
 )
 def test_modeling_rules_find(name, text):

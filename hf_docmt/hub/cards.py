@@ -9,6 +9,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from markupsafe import Markup
 from transformers import PreTrainedConfig
 
+from hf_docmt import registry
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.table_styles import code_span, escape_markdown
@@ -27,45 +28,37 @@ def make_card(
     datasets: Sequence[str] = (),
     form: str = "document",
     model_class: str | None = None,
+    needs: Sequence[str] | None = None,
 ) -> ModelCard:
-    """The card of a model: numbers and facts of its report, sizes of its config, nothing else.
+    """The card of a model: the text of its architecture, and numbers and facts of its report, nothing else.
 
     A pure function of its arguments: no network, no clock. Missing facts read "not recorded"; the header has
     `license: unknown` where none is given. `repo_id` is the name in the usage example (without it there is a
-    placeholder), `datasets` are names of training data on the Hub. `form` is that of the
-    files, one of `FORMS`, `model_class` the class of a stock model. Header: language, license, library_name,
-    pipeline_tag, tags, datasets, metrics, model-index, each result with its signature.
-    Raises ValueError for what is no report, an architecture without a text, or another form.
+    placeholder), `datasets` are names of training data on the Hub, `needs` what the tokenizer needs installed. `form`
+    is that of the files, one of `FORMS`, `model_class` the class of a stock model. Header: language, license,
+    library_name, pipeline_tag, tags, base_model, widget, datasets, metrics, model-index, each result with its
+    signature. Raises ValueError for what is no report, an architecture that is not registered, or another form.
     """
     if report is not None and not isinstance(report, Report):
         raise ValueError(f"report: got {type(report).__name__}, expected a Report; see Report.read")
     if form not in FORMS:
         raise ValueError(f"form: got {form!r}, expected one of {', '.join(FORMS)}")
-    architecture = config.model_type.removeprefix("docmt-")
-    if not files("hf_docmt.hub_cards").joinpath(f"{architecture}.md.j2").is_file():
-        raise ValueError(
-            f"model_type: got {config.model_type!r}, expected an architecture with a card text in hub_cards"
-        )
-    body = _environment().get_template(TEMPLATE)
+    architecture = registry.for_config(config)
+    text = architecture.model_class.card_class(config, repo_id, needs)
     name = (report and report.name) or repo_id or config.model_type
-    header = _header(report.results if report else (), config, name, license, datasets, form)
+    header = _header(report.results if report else (), text, name, license, datasets, form)
     known = report.to_dict() if report else {"model": {}, "data": {}, "results": []}
-    facts = {"report": known, "config": config.to_dict(), "license": license, "name": name}
-    text = body.render(architecture=architecture, repo_id=repo_id, form=form, model_class=model_class, **facts)
-    return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{text}")
+    facts = {"report": known, "config": config.to_dict(), "license": license, "name": name, "repo_id": repo_id}
+    made = {"architecture": architecture.name, "text": text, "form": form, "model_class": model_class}
+    body = _environment().get_template(TEMPLATE).render(**made, **facts)
+    return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{body}")
 
 
-def _header(
-    scores: Sequence[Result], config: PreTrainedConfig, name: str, license: str | None, datasets, form: str
-) -> ModelCardData:
-    languages = [code for code in (config.source_lang, config.target_lang) if code]
+def _header(scores: Sequence[Result], text, name: str, license: str | None, datasets, form: str) -> ModelCardData:
     results = [_eval_result(result) for result in scores]
     return ModelCardData(
-        language=languages or None,
+        **text.metadata() | {"library_name": FORMS[form]},
         license=license or "unknown",
-        library_name=FORMS[form],
-        pipeline_tag="translation",
-        tags=["translation", "document-level", "hf-docmt", config.model_type],
         datasets=list(datasets) or None,
         metrics=sorted({result.metric_type for result in results}) or None,
         model_name=name if results else None,
@@ -106,14 +99,15 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"cell": _cell, "facts": _facts, "code": lambda value: Markup(code_span(str(value)))}
+    environment.filters |= {"cell": _cell, "facts": _facts, "made": Markup}
+    environment.filters["code"] = lambda value: Markup(code_span(str(value)))
     return environment
 
 
 def _text(value: object) -> object:
     """What stands between braces in a template, as text of the card: on one line, and no Markdown, HTML or link.
 
-    Left as they are: `Markup`, which the filters `tojson` and `code` give.
+    Left as they are: `Markup`, which the filters `made` (text of the package's own) and `code` give.
     """
     if isinstance(value, Markup | jinja2.Undefined | int | float):
         return value

@@ -34,6 +34,7 @@ def export_model(
     folder = check_new_folder(folder)
     if tokenizer is not None:
         check_tokens(model.config, tokenizer)
+        card = {"needs": tokenizer_needs(tokenizer), **card}
     text = str(make_card(report, config=model.config, **card))
     with atomic_folder(folder) as unfinished:
         model.save_pretrained(unfinished)
@@ -59,6 +60,14 @@ def collect_reports(paths: Sequence[str | os.PathLike], model: str | os.PathLike
     if merged.training is None and facts.is_file():
         merged = replace(merged, training=json.loads(facts.read_text(encoding="utf-8")))
     return merged
+
+
+def tokenizer_needs(tokenizer: PreTrainedTokenizerBase) -> list[str]:
+    """The packages besides transformers that a tokenizer needs to be loaded."""
+    files = map(str, tokenizer.vocab_files_names.values())
+    return (
+        ["sentencepiece"] if not tokenizer.is_fast and any(name.endswith((".spm", ".model")) for name in files) else []
+    )
 
 
 def _has_true_context(result: Result) -> bool:

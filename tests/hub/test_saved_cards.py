@@ -1,0 +1,143 @@
+"""Cards that saving and pushing a model write, made from its configuration alone."""
+
+import inspect
+import re
+
+import pytest
+from huggingface_hub import HfApi, ModelCard
+from support import hub_double
+from support.tiny_models import build, word_tokenizer
+from transformers.modelcard import TrainingSummary
+from transformers.utils import PushToHubMixin
+from transformers.utils.hub import create_and_tag_model_card
+
+from hf_docmt import registry
+from hf_docmt.modeling.card_saving import CardSaving
+from hf_docmt.modeling.model_card import EXAMPLES, LANGUAGE_CODE, is_draft
+
+CONTEXT = {"past_context": 1}
+MODELS = {
+    "concat": CONTEXT,
+    "caching": CONTEXT,
+    "doct": CONTEXT,
+    "lst": CONTEXT,
+    "memory": {},
+    "multiencoder": CONTEXT,
+    "routing": CONTEXT,
+    "window": CONTEXT,
+}
+OWN = "---\nlicense: mit\n---\n\n# My card\n"
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    with hub_double.hub_double() as server:
+        hub_double.use(server, tmp_path / "home", monkeypatch)
+        yield server
+
+
+def card_on(hub, name="someone/model"):
+    return hub.repositories[name].files()["README.md"].decode()
+
+
+def code_blocks(card):
+    return re.findall(r"```python\n(.*?)```", card, re.DOTALL)
+
+
+def test_every_architecture_is_here():
+    assert MODELS.keys() == registry.ARCHITECTURES.keys()
+
+
+@pytest.mark.parametrize("architecture", MODELS)
+def test_saved_card_is_whole(architecture, tmp_path):
+    """Title, what it is, how it is called, reach, limits, citation; a header that huggingface_hub reads."""
+    model = build(architecture, **MODELS[architecture])
+    model.save_pretrained(tmp_path)
+    text = (tmp_path / "README.md").read_text()
+    data = ModelCard(text).data.to_dict()
+    assert data["language"] == ["en", "de"] and data["library_name"] == "transformers"
+    assert f"docmt-{architecture}" in data["tags"] and data["widget"]
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"(?ms)^```.*?^```$", "", text), re.MULTILINE)
+    assert headings == [f"docmt-{architecture}", "Use", "Context", "Limits", "Citation"]
+    assert model.config.context_reach() in text and text.count("@") >= 1
+    assert not re.search(r"None|More [Ii]nformation|\{\{|\{%", re.sub(r"(?ms)^```.*?^```$", "", text))
+    for block in code_blocks(text):
+        compile(block, architecture, "exec")
+
+
+@pytest.mark.parametrize("architecture", ["caching", "doct", "memory", "multiencoder", "routing"])
+def test_context_by_hand_is_what_documents_get(architecture, tmp_path, capsys):
+    """The second block of a card, as it stands, prints the translation that `translate_documents` gives."""
+    model, tokenizer = build(architecture, **MODELS[architecture]), word_tokenizer()
+    model.generation_config.max_new_tokens = 9
+    document = ["w7 w8 w9", "w10 w11"]
+    block = code_blocks(str(model.card_class(model.config)))[1]
+    exec(block, {"model": model, "tokenizer": tokenizer, "document": document})
+    last = re.sub(r"</?s>|<pad>", "", capsys.readouterr().out.splitlines()[-1])
+    assert last.split() == model.translate_documents([document], tokenizer)[0][-1].split()
+
+
+def test_codes_of_pretrained_families():
+    model = build("concat", source_lang="eng_Latn", target_lang="zh_CN")
+    card = model.card_class(model.config)
+    assert card.metadata()["language"] == ["eng", "zh"] and card.example() == EXAMPLES["en"]
+    assert "source language: eng_Latn, target language: zh_CN" in str(card)
+    for code in ("x\n# y", "english", "[a](b)", ""):
+        assert LANGUAGE_CODE.fullmatch(code) is None
+
+
+def test_base_model_is_named():
+    model = build("concat", base_model="Helsinki-NLP/opus-mt-en-de")
+    assert model.card_class(model.config).metadata()["base_model"] == "Helsinki-NLP/opus-mt-en-de"
+    model.config.name_or_path = "someone/first"  # of a folder by this name
+    assert model.card_class(model.config).metadata()["base_model"] == "Helsinki-NLP/opus-mt-en-de"
+    model.config._commit_hash = "0" * 40  # of the Hub
+    assert model.card_class(model.config, "someone/second").metadata()["base_model"] == "someone/first"
+    assert model.card_class(model.config, "someone/first").metadata()["base_model"] == "Helsinki-NLP/opus-mt-en-de"
+    assert "base_model" not in build("concat").card_class(build("concat").config).metadata()
+
+
+def test_card_of_somebody_stays(tmp_path):
+    model = build("concat")
+    model.save_pretrained(tmp_path)
+    model.config.target_lang = "fr"
+    model.save_pretrained(tmp_path)
+    assert "target language: fr" in (tmp_path / "README.md").read_text()  # nobody wrote the first one
+    (tmp_path / "README.md").write_text(OWN)
+    model.save_pretrained(tmp_path)
+    assert (tmp_path / "README.md").read_text() == OWN
+
+
+@pytest.mark.parametrize("way", ["push_to_hub", "save_pretrained"])
+def test_pushed_card_is_the_real_one(hub, tmp_path, way):
+    """Neither way uploads the template of transformers, and a card that somebody wrote stays."""
+    model = build("caching", past_context=1)
+    name = {"repo_id": "someone/model"}
+    pushes = {
+        "push_to_hub": lambda: model.push_to_hub(**name),
+        "save_pretrained": lambda: model.save_pretrained(tmp_path / "folder", push_to_hub=True, **name),
+    }
+    pushes[way]()
+    assert 'name = "someone/model"' in card_on(hub) and "# someone/model" in card_on(hub)
+    assert "More Information Needed" not in card_on(hub)
+    model.config.target_lang = "fr"
+    pushes[way]()
+    assert "target language: fr" in card_on(hub)
+    hub.repositories["someone/model"].files()["README.md"] = OWN.encode()
+    pushes["push_to_hub"]()
+    assert "# My card" in card_on(hub)
+
+
+def test_drafts_of_transformers_are_known(hub):
+    """The template of its `push_to_hub`, and what its trainer writes; they are not what somebody wrote."""
+    HfApi(endpoint=hub.endpoint).create_repo("someone/model")
+    template = create_and_tag_model_card("someone/model")
+    draft = TrainingSummary("name", hyperparameters={}, eval_lines=[]).to_model_card()
+    assert is_draft(str(template)) and is_draft(draft) and not is_draft(OWN)
+
+
+def test_signature_of_transformers():
+    """The one method of transformers' own that `CardSaving` steps into."""
+    parameters = inspect.signature(PushToHubMixin._upload_modified_files).parameters
+    assert list(parameters)[:4] == ["self", "working_dir", "repo_id", "files_timestamps"]
+    assert list(inspect.signature(CardSaving._upload_modified_files).parameters)[:3] == list(parameters)[:3]
