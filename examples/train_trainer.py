@@ -32,8 +32,8 @@ def main(output: str, steps: int, documents: int) -> None:
     )
     model = architecture.model_class(config)
 
-    # 4. Examples and collator do the rest. The trainer must leave the examples whole, and ask for no label_weights,
-    #    which are there only with a context discount.
+    # 4. Examples and collator do the rest. The trainer must leave the examples whole. A model with a memory takes
+    #    `docmt train`, or StreamTrainer, which carries the memory from sentence to sentence.
     trainer = Seq2SeqTrainer(
         model=model,
         args=Seq2SeqTrainingArguments(
@@ -47,7 +47,6 @@ def main(output: str, steps: int, documents: int) -> None:
             logging_steps=50,
             save_strategy="no",
             remove_unused_columns=False,
-            label_names=["labels"],
             dataloader_pin_memory=False,
             use_cache=True,
         ),

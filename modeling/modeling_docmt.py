@@ -494,7 +494,6 @@ class DocMTForConditionalGeneration(
         encoder_outputs: BaseModelOutput | tuple | None = None,
         past_key_values=None,
         labels: torch.Tensor | None = None,
-        label_weights: torch.Tensor | None = None,
         use_cache: bool | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
         logits_to_keep: int = 0,
@@ -504,7 +503,8 @@ class DocMTForConditionalGeneration(
         """Logits (B, T, V), and the loss where labels are given; in training mode with labels the loss alone.
 
         `input_ids`, `attention_mask` (B, S); `decoder_input_ids`, `decoder_attention_mask` (B, T), the latter with
-        the cached tokens in front; `labels` (B, T), -100 = not scored; `label_weights` (B, T). Masks: 1 = token.
+        the cached tokens in front; `labels` (B, T), -100 = not scored; `label_weights` (B, T), among the further
+        arguments, since `Trainer` takes what the signature names so for labels of every batch. Masks: 1 = token.
         `encoder_outputs` may hold fewer rows than the decoder's batch, see `Attention`. Without `decoder_input_ids`
         the labels are shifted to the right behind the decoder's start token. Without labels, `logits_to_keep` > 0 gives
         logits of so many last tokens alone; `generate` asks for one, so that a long prompt needs no more.
@@ -515,6 +515,7 @@ class DocMTForConditionalGeneration(
         """
         if skip_logits and labels is None:
             raise ValueError("skip_logits=True leaves nothing to return without labels: give labels, or leave it out.")
+        label_weights = kwargs.pop("label_weights", None)
         if labels is not None:
             use_cache = False
             if decoder_input_ids is None:

@@ -206,8 +206,16 @@ class MemoryForConditionalGeneration(DocMTForConditionalGeneration):
     ):
         """As the backbone's, with the memories and `document_start` described above.
 
-        Where `labels` alone tell the target, so do they which of its tokens are written into the memory.
+        Where `labels` alone tell the target, so do they which of its tokens are written into the memory. Raises
+        `ValueError` for a training step of transformers' `Trainer`, which passes no memory from batch to batch.
         """
+        of_trainer = self.training and kwargs.get("num_items_in_batch") is not None
+        if of_trainer and document_start is None and encoder_memory is None and decoder_memory is None:
+            raise ValueError(
+                "a training step without a memory: this trainer does not carry it from sentence to sentence. Train by "
+                "`docmt train` or hf_docmt.training.stream_trainer.StreamTrainer; give document_start=torch.ones(rows, "
+                "dtype=torch.bool) if every sentence is to be a document of its own."
+            )
         if labels is not None and decoder_input_ids is None and decoder_attention_mask is None:
             decoder_attention_mask = (labels != -100).long()
         return super().forward(

@@ -1,0 +1,61 @@
+"""Models in an unmodified Seq2SeqTrainer of transformers."""
+
+import math
+
+import pytest
+import torch
+from support.tiny_models import build, documents_of, random_text, word_tokenizer
+from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
+from transformers.utils.generic import find_labels
+
+from hf_docmt import registry
+
+DOCUMENTS = documents_of(*[(random_text([3, 2, 4], seed), random_text([2, 3, 3], seed + 9)) for seed in range(3)])
+
+
+def plain_trainer(architecture: str, folder, collate=None, **fields) -> Seq2SeqTrainer:
+    """A trainer that leaves the examples whole, and is told nothing else of documents."""
+    model, tokenizer = build(architecture, **fields), word_tokenizer()
+    examples = registry.get(architecture).examples(DOCUMENTS, tokenizer, model.config)
+    return Seq2SeqTrainer(
+        model=model,
+        args=Seq2SeqTrainingArguments(
+            str(folder),
+            max_steps=2,
+            per_device_train_batch_size=4,
+            remove_unused_columns=False,
+            save_strategy="no",
+            report_to="none",
+            use_cpu=True,
+        ),
+        train_dataset=examples,
+        eval_dataset=examples,
+        data_collator=collate or registry.get(architecture).collator(model.config, tokenizer),
+    )
+
+
+@pytest.mark.parametrize("architecture", sorted(set(registry.ARCHITECTURES) - {"memory"}))
+def test_loss_of_validation(architecture, tmp_path):
+    trainer = plain_trainer(architecture, tmp_path)
+    trainer.train()
+    losses = [trainer.evaluate()["eval_loss"] for _ in range(2)]
+    assert math.isfinite(losses[0]) and losses[0] == losses[1]
+
+
+def test_label_weights_are_no_labels():
+    for architecture in registry.ARCHITECTURES.values():
+        assert find_labels(architecture.model_class) == ["labels"]
+
+
+def test_memory_is_refused(tmp_path):
+    """A trainer that carries no memory from sentence to sentence; where none is to be carried it trains."""
+    with pytest.raises(ValueError, match=r"a training step without a memory.*StreamTrainer"):
+        plain_trainer("memory", tmp_path).train()
+
+    def alone(examples):
+        batch = collate(examples)
+        return batch | {"document_start": torch.ones(len(batch["labels"]), dtype=torch.bool)}
+
+    collate = registry.get("memory").collator(build("memory").config, word_tokenizer())
+    trainer = plain_trainer("memory", tmp_path, collate=alone)
+    assert trainer.train().global_step == 2 and math.isfinite(trainer.evaluate()["eval_loss"])
