@@ -10,7 +10,7 @@ from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, PreTrain
 from hf_docmt import registry
 from hf_docmt.files import check_hub_name
 from hf_docmt.remote_code import load_tokenizer
-from hf_docmt.training.initialization import load_origin, model_config, new_tokenizer
+from hf_docmt.training.initialization import model_config, new_tokenizer, recipe_origin
 from hf_docmt.training.recipe import Recipe, load_recipe
 from hf_docmt.training.recipe_files import SUFFIXES, find_recipe, similar_recipe
 from hf_docmt.training.recipe_sections import TokenizerRecipe
@@ -136,7 +136,7 @@ def _recipe_facts(recipe: Recipe) -> tuple[PreTrainedConfig, dict[str, Any]]:
     """Configuration and tokenizer facts of what a recipe trains; no training data are read."""
     languages = (recipe.data.source_lang, recipe.data.target_lang)
     if recipe.init_from:
-        model, tokenizer = load_origin(recipe.init_from)
+        model, tokenizer = recipe_origin(recipe)
         return model_config(recipe, tokenizer, model.config), _tokenizer_facts(tokenizer)
     planned = recipe.tokenizer or TokenizerRecipe()
     if planned.path is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from hf_docmt.cli.loading import hide_progress_bars, load_model
-from hf_docmt.cli.options import Lang
+from hf_docmt.cli.options import Lang, refuse
 
 
 def export(
@@ -74,19 +75,60 @@ def push(
 
 
 def convert(
-    source: Annotated[str, typer.Argument(help="Checkpoint of fairseq, a .pt file.")],
-    folder: Annotated[str, typer.Argument(help="New folder to write: code, weights, tokenizer and card.")],
-    data: Annotated[str, typer.Option(help="Folder with dict.SOURCE.txt and dict.TARGET.txt.")],
-    subwords: Annotated[
-        list[str], typer.Option(help="SentencePiece model (.model) or BPE codes; twice for two: source, target.")
+    call: typer.Context,
+    source: Annotated[
+        str, typer.Argument(help="Marian, BART, mBART or M2M-100 (NLLB): folder or Hub name; or a .pt file of fairseq.")
     ],
+    folder: Annotated[str, typer.Argument(help="New folder to write: code, weights, tokenizer and card.")],
+    fields: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Fields of the configuration, such as past_context=2."),
+    ] = None,
+    architecture: Annotated[str, typer.Option(help="Architecture of the document model.")] = "concat",
+    interpolate_positions: Annotated[
+        bool,
+        typer.Option("--interpolate-positions", help="Stretch learned positions to max_position_embeddings=NUMBER."),
+    ] = False,
+    data: Annotated[str | None, typer.Option(help="fairseq: folder with dict.SOURCE.txt and dict.TARGET.txt.")] = None,
+    subwords: Annotated[
+        list[str] | None,
+        typer.Option(help="fairseq: SentencePiece model (.model) or BPE codes; twice for two: source, target."),
+    ] = None,
     source_lang: Lang = None,
     target_lang: Lang = None,
 ) -> None:
-    """Convert a published checkpoint of Maka et al. (2024) or Lupo et al. (2023), with the same logits."""
-    from hf_docmt.hub.conversion import convert_fairseq_checkpoint
+    """Make a document model of a pretrained sentence-level one, with the same logits for single sentences.
+
+    Or, with --data and --subwords, convert a published checkpoint of Maka et al. (2024) or Lupo et al. (2023).
+    """
+    from hf_docmt.hub.conversion import convert_fairseq_checkpoint, convert_sentence_model
 
     hide_progress_bars()
     languages = {"source_lang": source_lang, "target_lang": target_lang}
-    convert_fairseq_checkpoint(source, folder, data=data, subwords=subwords, **languages)
+    if data or subwords or source.endswith(".pt"):
+        if not (data and subwords):
+            raise ValueError(f"{source}: a checkpoint of fairseq needs --data and --subwords; give both")
+        refuse(call, ("architecture", "interpolate_positions"), "is not for checkpoints of fairseq")
+        if fields:
+            raise ValueError(f"{fields[0]!r}: fields are not for checkpoints of fairseq; leave them out")
+        convert_fairseq_checkpoint(source, folder, data=data, subwords=subwords, **languages)
+    else:
+        options = {"architecture": architecture, "interpolate_positions": interpolate_positions}
+        given = {name: code for name, code in languages.items() if code is not None}
+        convert_sentence_model(source, folder, **options, **_config_fields(fields or ()), **given)
     print(folder)
+
+
+def _config_fields(pairs: Sequence[str]) -> dict[str, Any]:
+    """Texts KEY=VALUE as fields of a configuration, values in YAML."""
+    from hf_docmt.training.recipe_files import overridden
+
+    fields: dict[str, Any] = {}
+    for pair in pairs:
+        name = pair.partition("=")[0]
+        if "=" not in pair or not name.isidentifier():
+            raise ValueError(f"{pair!r}: expected KEY=VALUE, a field of the configuration, such as past_context=2")
+        if name in ("source_lang", "target_lang"):
+            raise ValueError(f"{pair!r}: give languages as --{name.replace('_', '-')}")
+        fields = overridden(fields, pair)
+    return fields

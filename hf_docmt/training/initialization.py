@@ -15,7 +15,8 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from hf_docmt import __version__, registry
 from hf_docmt.data.stored_documents import StoredDocuments
 from hf_docmt.data.tokenizers import adapt_tokenizer, train_tokenizer, trained_tokenizer
-from hf_docmt.pretrained.conversion import from_sentence_model
+from hf_docmt.pretrained.conversion import from_sentence_model, is_sentence_model
+from hf_docmt.pretrained.weights import mechanism_parameters
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.training.recipe import SET_ELSEWHERE, Recipe, config_fields
 from hf_docmt.training.recipe_sections import TokenizerRecipe
@@ -23,11 +24,24 @@ from hf_docmt.training.recipe_sections import TokenizerRecipe
 CONTEXT_FIELDS = ("past_context", "future_context", "context_sides", "view", "chunk_tokens")
 
 
-def load_origin(folder: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def recipe_origin(recipe: Recipe) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Model and tokenizer of the recipe's `init_from`, see `load_origin`."""
+    languages = {"source_lang": recipe.data.source_lang, "target_lang": recipe.data.target_lang}
+    return load_origin(recipe.init_from, recipe.architecture, **recipe.model, **languages)
+
+
+def untrained_parameters(recipe: Recipe, origin: PreTrainedModel) -> frozenset[str]:
+    """Names of the parameters of the recipe's origin that no one has trained: what a converted model got besides."""
+    return mechanism_parameters(origin) if is_sentence_model(recipe.init_from) else frozenset()
+
+
+def load_origin(
+    folder: str | Path, architecture: str = "concat", **fields
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Model and tokenizer of `init_from`: a folder with a model of this package, or of Marian, BART, mBART, M2M-100.
 
-    Raises `ValueError` for a folder without a model, a checkpoint of another architecture and weights that cannot be
-    read.
+    The latter becomes a model of this architecture with these fields, and starts neutral. Raises `ValueError` for a
+    folder without a model, a checkpoint of another architecture and weights that cannot be read.
     """
     config_file = Path(folder) / "config.json"
     if not config_file.is_file():
@@ -40,7 +54,9 @@ def load_origin(folder: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenize
         ) from error
     ours = [architecture.model_type for architecture in registry.ARCHITECTURES.values()]
     try:
-        return registry.load_model(folder) if model_type in ours else from_sentence_model(folder)
+        if model_type in ours:
+            return registry.load_model(folder)
+        return from_sentence_model(folder, architecture=architecture, **fields)
     except ValueError as error:
         raise ValueError(f"init_from: {error} (models of this package: {', '.join(ours)})") from error
 

@@ -32,7 +32,14 @@ from hf_docmt.training.checkpoints import (
     save_whole,
     steps_to_average,
 )
-from hf_docmt.training.initialization import build_model, load_origin, model_config, new_tokenizer, train_only
+from hf_docmt.training.initialization import (
+    build_model,
+    model_config,
+    new_tokenizer,
+    recipe_origin,
+    train_only,
+    untrained_parameters,
+)
 from hf_docmt.training.low_rank_adaptation import add_adapter, is_adapted, save_adapter, save_base
 from hf_docmt.training.recipe import Recipe
 from hf_docmt.training.recipe_sections import DecodingRecipe, TokenizerRecipe
@@ -73,7 +80,7 @@ def train(recipe: Recipe, resume: bool = False) -> Path:
 def _train(recipe: Recipe, arguments: DocMTTrainingArguments, resume: bool) -> None:
     output, processes = Path(recipe.output_dir), PartialState()
     documents = {part: read_part(recipe, part) for part in ("train", "validation")}
-    model, tokenizer = load_origin(recipe.init_from) if recipe.init_from else (None, None)
+    model, tokenizer = recipe_origin(recipe) if recipe.init_from else (None, None)
     try:
         with processes.main_process_first():
             tokenizer = run_tokenizer(recipe, output, documents["train"], tokenizer)
@@ -145,6 +152,8 @@ def make_trainer(
     _fill_in_lengths(config, examples["train"])
     set_seed(recipe.seed)
     model, new_parameters = build_model(config, origin)
+    if origin is not None:
+        new_parameters |= untrained_parameters(recipe, origin)
     _set_decoding(model, recipe.decoding)
     if recipe.peft:
         base = save_base(model, origin, recipe.init_from, tokenizer, Path(recipe.output_dir))

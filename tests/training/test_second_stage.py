@@ -101,7 +101,9 @@ def test_settings_that_follow_from_another(corpus, tmp_path, sentence_model):
     assert (other.shortening_size, other.include_current, other.shortening_gradient) == (10, True, 1)
 
 
-def test_start_from_marian(corpus, tmp_path):
+@pytest.fixture
+def marian(corpus, tmp_path):
+    """The folder of a sentence-level model of another package."""
     texts = (corpus / "train.jsonl").read_text().splitlines()
     tokenizer = train_tokenizer(texts, vocab_size=300)
     config = MarianConfig(
@@ -110,10 +112,26 @@ def test_start_from_marian(corpus, tmp_path):
     torch.manual_seed(0)
     MarianMTModel(config).save_pretrained(tmp_path / "marian")
     tokenizer.save_pretrained(tmp_path / "marian")
-    folder = train(second_stage(corpus, tmp_path / "run", tmp_path / "marian", "training.new_learning_rate=0.1"))
+    return tmp_path / "marian"
+
+
+def test_start_from_marian(corpus, tmp_path, marian):
+    folder = train(second_stage(corpus, tmp_path / "run", marian, "training.new_learning_rate=0.1"))
     model, _ = registry.load_model(folder)
     assert model.config.decoder_start_token_id == 0 and model.config.segment_encoding == "learned"
     assert facts(folder)["steps"] == 3
+
+
+def test_mechanism_added_to_marian(corpus, tmp_path, marian):
+    """The mechanism starts neutral, is new, and is trained alone."""
+    folder = train(of_architecture(corpus, tmp_path / "run", marian, "doct", max_steps=2, eval_steps=2))
+    old, now = read_weights(marian), read_weights(folder)
+    assert all(torch.equal(weight, now[name]) for name, weight in old.items() if name in now)
+    gates = [weight for name, weight in now.items() if name.endswith("state_gate.weight")]
+    assert all(gate.any() for gate in gates), "zeros have learned"
+    assert facts(folder)["trained_parameters"] == sum(now[name].numel() for name in now.keys() - old.keys())
+    with pytest.raises(ValueError, match="init_from: d_model: got 8, but the pretrained weights need 16"):
+        train(second_stage(corpus, tmp_path / "other", marian, "model.d_model=8"))
 
 
 def test_unusable_checkpoints(corpus, tmp_path, sentence_model):

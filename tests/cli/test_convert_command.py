@@ -1,0 +1,50 @@
+"""`docmt convert`: a pretrained model of any architecture by one command."""
+
+import json
+
+import pytest
+from support.pretrained_models import multilingual, saved
+
+from hf_docmt import registry
+
+
+@pytest.fixture(scope="module")
+def nllb(tmp_path_factory):
+    model, tokenizer, _ = multilingual("nllb")
+    return saved(tmp_path_factory.mktemp("nllb"), model, tokenizer)
+
+
+def test_sentence_model(run, nllb, tmp_path):
+    languages = ("--source-lang", "eng_Latn", "--target-lang", "fra_Latn")
+    folder = tmp_path / "document"
+    code, out, err = run(
+        "convert", nllb, folder, "--architecture", "caching", "past_context=2", "dropout=0.3", *languages
+    )
+    assert code == 0 and out == f"{folder}\n", err
+    model, tokenizer = registry.load_model(folder)
+    config = model.config
+    assert (config.model_type, config.past_context, config.dropout) == ("docmt-caching", 2, 0.3)
+    assert (config.source_lang, config.target_lang, tokenizer.src_lang) == ("eng_Latn", "fra_Latn", "eng_Latn")
+    assert model.generation_config.forced_bos_token_id == tokenizer.convert_tokens_to_ids("fra_Latn")
+    assert json.loads(run("info", folder, "--json")[1])["architecture"] == "caching"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("past_context",), "'past_context': expected KEY=VALUE, a field of the configuration"),
+        (("past_contxt=2",), "past_contxt: not a field of ConcatConfig; did you mean 'past_context'"),
+        (("past_context=two",), "past_context"),
+        (("source_lang=eng_Latn",), "give languages as --source-lang"),
+        (("--architecture", "cachng"), "Did you mean 'caching'?"),
+        (("--source-lang", "english"), "source_lang='english'"),
+        (("--data", "folder"), "a checkpoint of fairseq needs --data and --subwords"),
+        (("--data", "d", "--subwords", "s", "--architecture", "lst"), "--architecture is not for checkpoints of fair"),
+        (("past_context=2", "--data", "d", "--subwords", "s"), "fields are not for checkpoints of fairseq"),
+        (("--interpolate-positions",), "interpolate_positions stretches learned positions"),
+    ],
+)
+def test_bad_arguments(run, nllb, tmp_path, arguments, message):
+    code, _, err = run("convert", nllb, tmp_path / "new", *arguments)
+    assert code == 1 and message in err and err.count("\n") == 1
+    assert not (tmp_path / "new").exists()
