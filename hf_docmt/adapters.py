@@ -51,6 +51,8 @@ def adapted_model(path: str | Path, revision: str | None = None) -> str | None:
 def with_adapter(model: PreTrainedModel, config: PeftConfig) -> PeftModel:
     """The model with a new adapter around its layers; copies that peft trains of tied weights are tied again."""
     peft = import_peft()
+    from hf_docmt.trained_tokens import TrainedTokens
+
     model.name_or_path = config.base_model_name_or_path
     wrapped = peft.get_peft_model(model, config)
     for name, source in model.all_tied_weights_keys.items():
@@ -58,6 +60,9 @@ def with_adapter(model: PreTrainedModel, config: PeftConfig) -> PeftModel:
         for copies, parameter in (("modules_to_save", "weight"), ("token_adapter", "trainable_tokens_delta")):
             if hasattr(tied, copies) and hasattr(original, copies):
                 _tie(getattr(tied, copies), getattr(original, copies), parameter)
+    for module in wrapped.modules():
+        if hasattr(module, "token_adapter"):
+            module.token_adapter.__class__ = TrainedTokens
     return wrapped
 
 

@@ -161,8 +161,8 @@ class Stack(DocMTPreTrainedModel):
         return sinusoid(positions, self.config.d_model, self.config.position_type)
 
     def empty_states(self, batch: int, length: int, device: torch.device) -> torch.Tensor:
-        """(batch, length, 0) of the embeddings' type: all that transformers' masks take from the states of queries."""
-        return torch.empty(batch, length, 0, dtype=self.embed_tokens.weight.dtype, device=device)
+        """(batch, length, 0) of the weights' type: all that transformers' masks take from the states of queries."""
+        return torch.empty(batch, length, 0, dtype=self.layers[0].final_layer_norm.weight.dtype, device=device)
 
     @capture_outputs
     def run_layers(

@@ -10,6 +10,7 @@ from hf_docmt.training.recipe_sections import PeftRecipe
 from hf_docmt.training.stream_trainer import memory_after
 
 peft = pytest.importorskip("peft")
+trained_tokens = pytest.importorskip("hf_docmt.trained_tokens")
 
 LINEAR = ["q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2"]
 CASES = {
@@ -108,3 +109,22 @@ def test_saved_loaded_merged(model, tmp_path):
     tokenizer.save_pretrained(tmp_path / "whole")
     again, _ = registry.load_model(tmp_path / "whole")
     torch.testing.assert_close(logits(again, batch), logits(merged, batch), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("case", ["concat", "concat untied", "concat no tying"])
+def test_trained_tokens(case, tmp_path):
+    """Embeddings of trained tokens get the gradients of peft's own layer, which copies the whole table."""
+    model = build("concat", encoder_layers=1, decoder_layers=1, **CASES[case])
+    wrapped, _ = with_new_adapter(model, tmp_path)
+    change(wrapped)
+    layers = [module for module in wrapped.modules() if hasattr(module, "token_adapter")]
+    assert layers and all(type(module.token_adapter) is trained_tokens.TrainedTokens for module in layers)
+    batch, gradients = batch_of(model), []
+    for kind in (trained_tokens.TrainedTokens, peft.tuners.trainable_tokens.TrainableTokensLayer):
+        for module in layers:
+            module.token_adapter.__class__ = kind
+        wrapped.zero_grad()
+        wrapped.train()(**batch, num_items_in_batch=1, skip_logits=True).loss.backward()
+        gradients.append({name: one.grad for name, one in wrapped.named_parameters() if "tokens_delta" in name})
+    assert len(gradients[0]) == {"concat": 1, "concat untied": 2, "concat no tying": 3}[case]
+    torch.testing.assert_close(*gradients, atol=1e-4, rtol=1e-4)
