@@ -189,6 +189,8 @@ def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTraine
     from hf_docmt.remote_code import load_tokenizer
 
     config = load_config(path, revision)
+    if (Path(path) / "ctranslate2" / "model.bin").exists():
+        raise ValueError(f"{path} holds weights of CTranslate2 alone; translate with --engine ctranslate2")
     base = adapted_model(path, revision)
     source, options = (path, _revision(revision)) if base is None else (base, {})
     with _loading(path):

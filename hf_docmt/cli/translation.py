@@ -73,7 +73,11 @@ def translate(
         typer.Option(min=1, help="Processes that translate, each with its share of the cores, or with a GPU."),
     ] = None,
     engine: Annotated[
-        str, typer.Option(help="local: this machine; ray: a Ray cluster, from a folder or URL of parts to shards.")
+        str,
+        typer.Option(
+            help="local: this machine; ctranslate2: this machine, a folder of docmt export --ctranslate2; ray: a Ray "
+            "cluster, from a folder or URL of parts to shards."
+        ),
     ] = "local",
     address: Annotated[
         str | None, typer.Option(help="Of the Ray cluster; default: RAY_ADDRESS, else this machine alone.")
@@ -112,7 +116,7 @@ def translate(
 
             if not is_first_rank():
                 return None if estimate else serve_rank()
-            settings = _settings(model, source_lang, strategy, batch_size, search, device, dtype, revision)
+            settings = _settings(model, source_lang, strategy, batch_size, search, device, dtype, revision, engine)
             job = _job(settings, input, output, format, resume, engine, address, processes)
             if estimate:
                 from hf_docmt.translation.estimate import estimate_job
@@ -127,25 +131,27 @@ def translate(
         raise typer.Exit(summary.exit_code)
 
 
-def _settings(model, source_lang, strategy, batch_size, search, device, dtype, revision) -> TranslationSettings:
+def _settings(model, source_lang, strategy, batch_size, search, device, dtype, revision, engine) -> TranslationSettings:
     from hf_docmt.cli.loading import default_device
     from hf_docmt.registry import load_config
     from hf_docmt.translation.devices import check_device, checked_dtype
     from hf_docmt.translation.group_translation import TranslationSettings
 
     device = check_device(device or default_device())
-    checked_dtype(dtype, device)
+    library = "ctranslate2" if engine == "ctranslate2" else "transformers"
+    if library == "transformers":
+        checked_dtype(dtype, device)
     source_lang = source_lang or load_config(model, revision).source_lang or "source"
     search = {name: value for name, value in search.items() if value is not None}
-    return TranslationSettings(model, source_lang, device, strategy, batch_size, search, dtype, revision)
+    return TranslationSettings(model, source_lang, device, strategy, batch_size, search, dtype, revision, library)
 
 
 def _job(settings, input, output, format, resume, engine, address, processes) -> TranslationJob | ShardedJob:
     from hf_docmt.cli.loading import hide_progress_bars
 
-    if engine not in ("local", "ray"):
-        raise ValueError(f"--engine is {engine!r}, expected local or ray")
-    if engine == "local" and address is not None:
+    if engine not in ("local", "ctranslate2", "ray"):
+        raise ValueError(f"--engine is {engine!r}, expected local, ctranslate2 or ray")
+    if engine != "ray" and address is not None:
         raise ValueError("--address is that of a Ray cluster; give --engine ray, too, or leave it out")
     hide_progress_bars()
     if engine == "ray":

@@ -51,7 +51,7 @@ def ctranslate2_specification(model: PreTrainedModel, tokens: list[str]) -> Tran
     found.register_target_vocabulary(tokens)
     eos, start = config.eos_token_id, config.decoder_start_token_id
     found.config.eos_token = tokens[eos[0] if isinstance(eos, list) else eos]
-    found.config.bos_token = found.config.decoder_start_token = tokens[start]
+    found.config.bos_token, found.config.decoder_start_token = tokens[start], None
     found.config.unk_token = tokens[config.pad_token_id if config.unk_token_id is None else config.unk_token_id]
     return found
 

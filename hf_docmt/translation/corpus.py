@@ -29,7 +29,8 @@ def translate_corpus(
     "kind", "detail"}`: sentences (by index) that were translated in parts, again, or not to their end. `strategy`,
     `batch_size` and further arguments are those of `model.translate_documents`; None is the model's own strategy. Only
     with `repairs="none"` may a `translation` be longer or shorter than its source. `search` is how they were
-    translated: `strategy`, `beams`, and of `past_context`, `repairs`, `alignment` those that were set.
+    translated: `strategy`, `beams`, of `past_context`, `repairs`, `alignment` those that were set, and an `engine`
+    other than transformers.
 
     `documents` are what the readers of `hf_docmt.data.readers` give; only their source side is read. Raises
     `DataError` for other datasets, and `ValueError` for a strategy that the model does not have.
@@ -73,6 +74,7 @@ def search_settings(model: PreTrainedModel, strategy: str, arguments: dict) -> d
     looks_back = strategy in ("sliding", "sequential")
     own = {"past_context": getattr(model.config, "decoding_past_context", None)} if looks_back else {}
     given = {name: arguments[name] for name in SETTINGS if arguments.get(name) is not None}
+    own |= {"engine": getattr(model, "engine", None)}  # of a model that is not transformers'
     return {"strategy": strategy, "beams": beams} | {k: v for k, v in (own | given).items() if v is not None}
 
 

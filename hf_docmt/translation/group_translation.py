@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from transformers import PreTrainedConfig
+from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from hf_docmt import registry
+from hf_docmt.modeling.generation_docmt import DocumentTranslation
 from hf_docmt.translation.corpus import search_settings, translation_rows
 from hf_docmt.translation.devices import place_model
 from hf_docmt.translation.groups import Group
@@ -23,7 +24,7 @@ class TranslationSettings:
     `strategy` (None: the model's own), `batch_size` and `search` are arguments of `model.translate_documents`, `search`
     those that are not named here: num_beams, length_penalty, past_context, repairs, alignment, max_new_tokens,
     batch_tokens. `dtype` is one of `DTYPES` or int8 (None: that of the saved weights), `revision` a branch, tag or
-    commit of a model on the Hub.
+    commit of a model on the Hub. `engine` computes: `transformers`, or `ctranslate2` for a folder of its own format.
     """
 
     model: str
@@ -34,6 +35,7 @@ class TranslationSettings:
     search: dict[str, Any] = field(default_factory=dict)
     dtype: str | None = None
     revision: str | None = None
+    engine: str = "transformers"
 
 
 def translates_without_context(config: PreTrainedConfig, strategy: str | None) -> bool:
@@ -46,6 +48,18 @@ def translates_without_context(config: PreTrainedConfig, strategy: str | None) -
     return strategy == "sentence" and not config.use_bod
 
 
+def load_engine(settings: TranslationSettings) -> tuple[DocumentTranslation, PreTrainedTokenizerBase]:
+    """The model of the settings, on its device and in its dtype, and its tokenizer. ValueError: it cannot be loaded."""
+    if settings.engine == "transformers":
+        model, tokenizer = registry.load_model(settings.model, settings.revision)
+        return place_model(model, settings.device, settings.dtype), tokenizer
+    try:
+        from hf_docmt.translation.ctranslate2_model import load_ctranslate2_model
+    except ImportError as error:
+        raise ValueError("--engine ctranslate2 needs CTranslate2: pip install 'hf-docmt[ctranslate2]'") from error
+    return load_ctranslate2_model(settings.model, settings.device, settings.dtype, settings.revision)
+
+
 class GroupTranslator:
     """Loads the model of the settings and translates groups with it.
 
@@ -54,12 +68,11 @@ class GroupTranslator:
 
     def __init__(self, settings: TranslationSettings):
         self.settings = settings
-        model, self.tokenizer = registry.load_model(settings.model, settings.revision)
-        self.model = place_model(model, settings.device, settings.dtype)
-        self.source_lang: str = settings.source_lang or model.config.source_lang or "source"
+        self.model, self.tokenizer = load_engine(settings)
+        self.source_lang: str = settings.source_lang or self.model.config.source_lang or "source"
         self._translate([])  # checks the settings
-        strategy = settings.strategy or model.default_strategy()
-        self._search = search_settings(model, strategy, settings.search)
+        strategy = settings.strategy or self.model.default_strategy()
+        self._search = search_settings(self.model, strategy, settings.search)
 
     def __call__(self, group: Group) -> list[dict]:
         """Rows of `translate_corpus`, one for each document of the group.

@@ -15,7 +15,7 @@ from hf_docmt.translation.group_translation import TranslationSettings
 
 MODEL_FILES = (
     "config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*",
-    "*token*.json", "*vocab*", "merges.txt", "*.spm", "*.model", "*.py",
+    "*token*.json", "*vocab*", "merges.txt", "*.spm", "*.model", "*.py", "ctranslate2/*",
 )  # fmt: skip  # of a folder: what its translations follow from
 NO_FILES = ("split", "config", "tgt_lang", "translator")  # arguments of readers, though a folder may have their value
 
@@ -50,7 +50,7 @@ def model_checksums(model: str, revision: str | None = None) -> dict[str, str]:
     folder = Path(model)
     if folder.is_dir():
         found = {path for pattern in MODEL_FILES for path in folder.glob(pattern) if path.is_file()}
-        return {path.name: file_digest(path) for path in sorted(found)}
+        return {path.relative_to(folder).as_posix(): file_digest(path) for path in sorted(found)}
     try:
         return {"commit": Path(transformers.utils.cached_file(model, "config.json", revision=revision)).parent.name}
     except (OSError, ValueError):

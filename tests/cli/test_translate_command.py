@@ -1,7 +1,9 @@
 """`docmt translate`: documents and plain lines, devices, output that appears whole."""
 
 import json
+import re
 
+import pytest
 import torch
 from support.tiny_models import build, word_tokenizer
 
@@ -97,10 +99,34 @@ def test_search_options_that_do_not_fit(run, model, documents):
 
 def test_engines_that_do_not_fit(run, model, documents, tmp_path):
     for options, message in (
-        (("--engine", "spark"), "--engine is 'spark', expected local or ray"),
+        (("--engine", "spark"), "--engine is 'spark', expected local, ctranslate2 or ray"),
         (("--address", "auto"), "--address is that of a Ray cluster"),
         (("--engine", "ray"), "give a folder, pattern or URL, and -o FOLDER"),
         (("--engine", "ray", "--format", "tsv", "-o", tmp_path / "out"), "leave --format tsv out"),
     ):
         code, out, err = run("translate", model, documents, *options)
         assert (code, out) == (1, "") and message in err, err
+
+
+def test_engine_ctranslate2(run, model, documents, tmp_path):
+    """The same lines as by transformers, and a report that names the engine; other folders are refused."""
+    pytest.importorskip("ctranslate2")
+    folder, ours, theirs = tmp_path / "float32", tmp_path / "ours.jsonl", tmp_path / "theirs.jsonl"
+    code, out, err = run("export", model, folder, "--ctranslate2", "float32")
+    assert (code, out) == (0, f"{folder}\n"), err
+    assert run("translate", model, documents, "-o", ours)[0] == 0
+    code, _, err = run("translate", folder, documents, "-o", theirs, "--engine", "ctranslate2")
+    assert code == 0, err
+    rows = [[json.loads(line) for line in path.read_text().splitlines()] for path in (ours, theirs)]
+    assert [row["translation"] for row in rows[0]] == [row["translation"] for row in rows[1]]
+    (engine,) = {row["search"].pop("engine") for row in rows[1]}
+    assert re.fullmatch(r"ctranslate2 [\d.]+, float32", engine) and rows[0] == rows[1]
+    languages = ("--source-lang", "en", "--target-lang", "de")
+    code, out, _ = run("evaluate", theirs, documents, *languages, "--json")
+    assert code == 0 and json.loads(out)["model"]["config"] == {"engine": engine}
+    for wrong, options, message in (
+        (model, ("--engine", "ctranslate2"), "holds no weights of CTranslate2; write such a folder with docmt export"),
+        (folder, (), "holds weights of CTranslate2 alone; translate with --engine ctranslate2"),
+    ):
+        code, _, err = run("translate", wrong, documents, "-o", tmp_path / "no.jsonl", *options)
+        assert code == 1 and message in err and err.count("\n") == 1

@@ -1,0 +1,114 @@
+"""Documents translated by CTranslate2: the strategies give what they give with `generate`."""
+
+import pytest
+import torch
+from support.tiny_models import SEP, build, random_text, word_tokenizer
+
+from hf_docmt.hub.stock_export import export_ctranslate2_model
+
+pytest.importorskip("ctranslate2")
+from hf_docmt.translation.ctranslate2_model import load_ctranslate2_model  # noqa: E402
+
+CHUNKS = {"view": "chunk", "chunk_tokens": 14, "use_bod": True}
+LEARNED = {"position_type": "learned", "layernorm_embedding": True, "position_offset": 2, "max_position_embeddings": 30}
+DOCUMENTS = [random_text(lengths, seed=sum(lengths)) for lengths in ([3], [3, 5, 2, 6])]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """A function that gives a model, and the same one for CTranslate2, by fields of its configuration."""
+    known = {}
+
+    def models(**fields):
+        if repr(fields) not in known:
+            model = build(**fields)
+            model.final_logits_bias[0, SEP] += 1.0  # windows of several sentences
+            folder = export_ctranslate2_model(
+                model, word_tokenizer(), tmp_path_factory.mktemp("models") / "int", "float32"
+            )
+            known[repr(fields)] = model, load_ctranslate2_model(folder)[0]
+        return known[repr(fields)]
+
+    return models
+
+
+def both(models, documents=DOCUMENTS, **settings):
+    """Translations and repairs of both models; the second ones are CTranslate2's."""
+    arguments = {"return_report": True, "batch_size": 3, "max_new_tokens": 8} | settings
+    return [one.translate_documents(documents, word_tokenizer(), **arguments) for one in models]
+
+
+@pytest.mark.parametrize(
+    ("fields", "strategies"),
+    [
+        ({"past_context": 2}, ("sentence", "sliding", "sequential")),
+        (CHUNKS, ("chunk_sequential", "full")),
+        ({"past_context": 1, "context_sides": "source", "normalize_before": True}, ("sliding",)),
+        (LEARNED | {"past_context": 3}, ("sequential",)),
+    ],
+)
+def test_greedy_strategies(pair, fields, strategies):
+    for strategy in strategies:
+        ours, theirs = both(pair(**fields), strategy=strategy)
+        assert ours == theirs, strategy
+        assert any(sentence for document in ours[0] for sentence in document)
+    assert any(repairs for repairs in both(pair(**fields), strategy=strategies[-1], max_new_tokens=3)[1][1])
+
+
+def test_beams(pair):
+    """Without a forced prefix, where CTranslate2 ends as transformers does with `early_stopping`."""
+    settings = {"strategy": "sliding", "early_stopping": True, "num_beams": 3, "length_penalty": 0.6}
+    ours, theirs = both(pair(past_context=2), **settings)
+    assert ours == theirs
+
+
+def test_scores_behind_a_prefix(pair):
+    """Finished translations are compared by the scores of forced decoding, over the length behind the prefix."""
+    model, peer = pair(past_context=2)
+    translator = peer.translator_class(peer, 1, {"num_beams": 4, "max_new_tokens": 8})
+    source, prompt = [8, 9, SEP, 11, 3], [2, 7, 9, SEP]
+    arguments = {"end_ids": [3], "beam_size": 4, "num_hypotheses": 4, "return_scores": True, "max_decoding_length": 11}
+    (found,) = peer.translate([source], [prompt], **arguments)
+    for score, ids in zip(found.scores, found.ids):
+        target = torch.tensor([[prompt[0], *ids]])
+        with torch.no_grad():
+            logits = model(input_ids=torch.tensor([source]), decoder_input_ids=target[:, :-1]).logits
+        expected = logits.log_softmax(dim=-1)[0].gather(1, target[0, 1:, None])[3:].mean()
+        assert translator.score(score, ids, 3) == pytest.approx(expected.item(), abs=1e-4)
+
+
+def test_further_settings(pair):
+    settings = {"repetition_penalty": 1.3, "no_repeat_ngram_size": 2, "bad_words_ids": [[7], [9, 10]]}
+    ours, theirs = both(pair(past_context=2), strategy="sentence", **settings)
+    assert ours == theirs
+
+
+def test_rows_do_not_change_each_other(pair):
+    """A row that gets fewer tokens than its batch ends as it does alone."""
+    _, peer = pair(past_context=2)
+    document = random_text([1, 6, 2, 5])
+    for beams in (1, 3):
+        settings = {"strategy": "sentence", "num_beams": beams, "max_new_tokens": None}
+        together = both((peer,), [document], batch_size=4, **settings)
+        assert together == both((peer,), [document], batch_size=1, **settings)
+
+
+def test_refusals(pair, tmp_path):
+    model, peer = pair(past_context=2)
+    for settings, message in (
+        ({"do_sample": True}, "do_sample=True is a setting of generation that engine ctranslate2 does not have"),
+        ({"num_beam_groups": 2}, "num_beam_groups=2 is a setting"),
+        ({"logits_processor": []}, "logits_processor='list' is a setting"),
+        ({"strategy": "stream"}, "strategy 'stream' carries a state"),
+        ({"alignment": "linear"}, "alignment='linear' is for window models"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            peer.translate_documents(DOCUMENTS, word_tokenizer(), **settings)
+    model.save_pretrained(tmp_path)
+    word_tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="holds no weights of CTranslate2; write such a folder with docmt export"):
+        load_ctranslate2_model(tmp_path)
+    folder = export_ctranslate2_model(model, word_tokenizer(), tmp_path / "int", "float32")
+    with pytest.raises(ValueError, match="dtype 'fp8': CTranslate2 computes on this cpu in .*fp32.*int8"):
+        load_ctranslate2_model(folder, dtype="fp8")
+    assert load_ctranslate2_model(folder, dtype="int8")[0].engine.endswith(", int8_float32")
