@@ -1,0 +1,234 @@
+"""A page that translates documents and shows which context each sentence used.
+
+python examples/space/app.py --model runs/demo/hub
+"""
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+try:
+    import docx  # noqa: F401  # of word_files
+    import gradio as gr
+except ImportError as error:
+    sys.exit(f"the page needs more packages ({error}): pip install 'hf-docmt[space]'")
+
+import page
+from uploads import ENDINGS, MOST_SENTENCES, Upload, pasted, read_upload, source_of, write_upload
+from workbench import Workbench
+
+from hf_docmt.translation.live_translation import Progress
+
+HERE = Path(__file__).resolve().parent
+STORED = {"secret": "hf-docmt"}  # what a browser keeps for its user is still there when the page has been restarted
+MOST_KEPT = 3 * 2**20  # bytes of an upload that a browser keeps
+ONE_AT_A_TIME = {"concurrency_id": "model", "concurrency_limit": 1}
+THEME = gr.themes.Default(primary_hue="teal", font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"])
+NO_FILE = {"file": None}
+
+
+class Page:
+    """The components and what they do. The server keeps nothing: draft and result are in the browser."""
+
+    def __init__(self, bench: Workbench):
+        self.bench = bench
+        source, target = bench.langs
+        with gr.Blocks(
+            title="Document translation", analytics_enabled=False, delete_cache=(3600, 86400)
+        ) as self.blocks:
+            self.draft = gr.BrowserState({"text": "", **NO_FILE}, storage_key="docmt-draft", **STORED)
+            self.result = gr.BrowserState(None, storage_key="docmt-result", **STORED)
+            gr.HTML(page.header(bench))
+            with gr.Row(elem_id="input"):
+                with gr.Column(scale=3, min_width=280):
+                    self.text = gr.Textbox(
+                        label=f"Document ({source})",
+                        placeholder="Paste a document here. Shift+Enter translates.",
+                        lines=7,
+                        max_lines=16,
+                        elem_id="text",
+                    )
+                    self.file = gr.HTML(visible=False, elem_id="file")
+                with gr.Column(scale=1, min_width=240):
+                    self.open = gr.UploadButton(
+                        "Open a file", file_types=list(ENDINGS), type="filepath", size="md", elem_id="open"
+                    )
+                    gr.HTML(f"<p class='note'>{' '.join(ENDINGS)}, up to {MOST_SENTENCES} sentences</p>")
+                    self.remove = gr.Button("Remove the file", visible=False, size="md", elem_id="remove")
+                    names = list(bench.strategies)
+                    about = bench.strategies[names[0]]
+                    self.strategy = gr.Dropdown(names, value=names[0], label="Strategy", info=about, elem_id="strategy")
+                    self.start = gr.Button("Translate", variant="primary", elem_id="start")
+                    self.stop = gr.Button("Stop", variant="stop", visible=False, elem_id="stop")
+            with gr.Row(elem_id="state"):
+                self.status = gr.HTML(elem_id="status")
+                self.download = gr.DownloadButton("Download", visible=False, size="md", elem_id="download")
+            with gr.Row(elem_id="output"):
+                script = (HERE / "rows.js").read_text(encoding="utf-8")
+                self.rows = gr.HTML(js_on_load=script, elem_id="rows", scale=3)
+                script = (HERE / "panel.js").read_text(encoding="utf-8")
+                self.panel = gr.HTML(js_on_load=script, elem_id="panel", scale=2)
+            self._connect()
+
+    def _connect(self) -> None:
+        """Events. What is typed goes to the browser's storage without the server."""
+        keep = "(text, draft) => ({...draft, text})"
+        self.text.change(None, [self.text, self.draft], self.draft, js=keep, show_progress="hidden")
+        input_side = [self.draft, self.text, self.file, self.open, self.remove]
+        self.open.upload(self.open_file, [self.open, self.draft], input_side, show_progress="hidden")
+        self.remove.click(self.remove_file, [self.draft], input_side, show_progress="hidden")
+        self.strategy.change(self.about, self.strategy, self.strategy, show_progress="hidden")
+        shown = [self.result, self.status, self.rows, self.panel, self.download, self.start, self.stop]
+        inputs = [self.text, self.draft, self.strategy]
+        runs = [
+            event(self.translate, inputs, shown, show_progress="hidden", **ONE_AT_A_TIME)
+            for event in (self.start.click, self.text.submit)
+        ]
+        self.stop.click(self.stopped, [self.result], [self.start, self.stop, self.status], cancels=runs)
+        self.rows.click(self.explain, [self.result], self.panel, show_progress="hidden", **ONE_AT_A_TIME)
+        typed_first = "(text, draft) => text || draft.text"
+        self.blocks.load(None, [self.text, self.draft], self.text, js=typed_first, show_progress="hidden")
+        kept = [self.draft, self.result]
+        self.blocks.load(self.restore, kept, [*input_side[1:], self.strategy, *shown], show_progress="hidden")
+
+    def about(self, strategy: str) -> dict:
+        return gr.update(info=self.bench.strategies[strategy])
+
+    def open_file(self, path: str, draft: dict) -> tuple:
+        upload = Upload(Path(path).name, Path(path).read_bytes())
+        with shown_errors():
+            rows = read_upload(upload, self.bench.langs[0])
+        if len(upload.data) > MOST_KEPT:
+            gr.Warning(f"{upload.name} is too large to be kept: open it again after a reload of the page.")
+        return draft | {"file": upload.as_json()}, *self._input_side(upload, rows)
+
+    def remove_file(self, draft: dict) -> tuple:
+        return draft | NO_FILE, *self._input_side(None, [])
+
+    def _input_side(self, upload: Upload | None, rows: list[dict]) -> tuple:
+        line = page.file_line(upload.name, rows) if upload else ""
+        return (
+            gr.update(visible=not upload),
+            gr.update(value=line, visible=bool(upload)),
+            gr.update(label="Open another file" if upload else "Open a file", value=None),
+            gr.update(visible=bool(upload)),
+        )
+
+    def translate(self, text: str, draft: dict, strategy: str):
+        """Yields what is shown while the translation grows."""
+        with shown_errors():
+            upload = Upload.from_json(draft["file"]) if draft.get("file") else pasted(text)
+            rows = read_upload(upload, self.bench.langs[0])
+            sources = [source_of(row, self.bench.langs[0]) for row in rows]
+            begin = time.monotonic()
+            for progress in self.bench.translate(sources, strategy):
+                result = {
+                    "upload": upload.as_json() if len(upload.data) <= MOST_KEPT else None,
+                    "strategy": strategy,
+                    "translations": progress.translations,
+                    "repairs": progress.repairs,
+                }
+                yield result, *self._output_side(upload, rows, progress, strategy, time.monotonic() - begin, True)
+
+    def stopped(self, result: dict | None) -> tuple:
+        """What there is so far stays; nothing where no sentence was begun."""
+        line = page.status(self._read_result(result)[2], result["strategy"]) if result else ""
+        return gr.update(visible=True), gr.update(visible=False), line
+
+    def _output_side(self, upload, rows, progress: Progress, strategy: str, seconds: float | None, is_running) -> tuple:
+        """Status, sentences, panel, download and the two buttons."""
+        langs = self.bench.langs
+        sources = [source_of(row, langs[0]) for row in rows]
+        names = [row["doc_id"] for row in rows]
+        repairs = progress.repairs or [[] for _ in rows]
+        is_done = progress.repairs is not None
+        path = None
+        if is_done:
+            path = cached(write_upload(upload, rows, progress.translations, langs))
+        return (
+            page.status(progress, strategy, seconds),
+            page.side_by_side(names, sources, progress.translations, repairs, langs),
+            "",
+            gr.update(value=path, visible=is_done, label=f"Download {Path(path).name}" if path else "Download"),
+            gr.update(visible=is_done or not is_running),
+            gr.update(visible=is_running and not is_done),
+        )
+
+    def explain(self, result: dict | None, event: gr.EventData) -> str:
+        """The panel of the sentence that was chosen."""
+        with shown_errors():
+            upload, rows, progress = self._read_result(result)
+            document, number = int(event.document), int(event.sentence)
+            source = source_of(rows[document], self.bench.langs[0])
+            made, repairs = progress.translations[document], (progress.repairs or [[]] * len(rows))[document]
+            known = [text if translation is not None else "" for text, translation in zip(source, made)]
+            made = [text or "" for text in made]
+            found = self.bench.explain(known, made, repairs, result["strategy"], number)
+            return page.context(found, self.bench.langs)
+
+    def _read_result(self, result: dict | None) -> tuple[Upload, list[dict], Progress]:
+        """What the browser kept of a translation. ValueError: nothing, or what this page has not made."""
+        if not result or not result.get("upload"):
+            raise ValueError("there is no translation to look at: translate the document again")
+        upload = Upload.from_json(result["upload"])
+        rows = read_upload(upload, self.bench.langs[0])
+        translations, repairs = result["translations"], result["repairs"]
+        texts = [text for one in translations for text in one]
+        is_same = [len(one) for one in translations] == [len(row["translation"]) for row in rows]
+        if not is_same or not all(text is None or isinstance(text, str) for text in texts):
+            raise ValueError("the translation that was kept is of another document: translate again")
+        if result["strategy"] not in self.bench.strategies:
+            raise ValueError(f"strategy {result['strategy']!r} is of another model: translate again")
+        done = sum(text is not None for text in texts)
+        return upload, rows, Progress(done, len(texts), translations, repairs)
+
+    def restore(self, draft: dict, result: dict | None) -> tuple:
+        """After a reload: file and translation as they were; the text itself comes back without the server."""
+        try:
+            upload = Upload.from_json(draft["file"]) if draft.get("file") else None
+            own = read_upload(upload, self.bench.langs[0]) if upload else []
+        except ValueError:
+            upload, own = None, []
+        input_side = self._input_side(upload, own)
+        nothing = (gr.update(),) * 6
+        if not result:
+            return *input_side, gr.update(), result, *nothing
+        try:
+            kept, rows, progress = self._read_result(result)
+        except (ValueError, TypeError, KeyError):  # of another model or version
+            return *input_side, gr.update(), None, *nothing
+        output_side = self._output_side(kept, rows, progress, result["strategy"], None, False)
+        return *input_side, result["strategy"], result, *output_side
+
+
+class shown_errors:  # noqa: N801  # used like a function
+    """Within it, an error of what the user gave is shown on the page."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if isinstance(error, ValueError) and not isinstance(error, gr.Error):
+            raise gr.Error(str(error), print_exception=False) from error
+
+
+def cached(made: Upload) -> str:
+    """The file in gradio's cache, which is emptied after a day."""
+    folder = os.environ.get("GRADIO_TEMP_DIR")
+    return gr.processing_utils.save_bytes_to_cache(made.data, made.name, folder or gr.utils.get_upload_folder())
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default=os.environ.get("DOCMT_MODEL"), help="folder or Hub name of a model")
+    options = parser.parse_args(arguments)
+    if not options.model:
+        sys.exit("no model: give --model FOLDER, or set the variable DOCMT_MODEL to a folder or a Hub name")
+    made = Page(Workbench(options.model))
+    made.blocks.queue().launch(theme=THEME, css_paths=[HERE / "style.css"], max_file_size="10mb", footer_links=[])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""The model behind the page: its strategies, translations as they grow, and why a sentence came out as it did."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import hf_docmt
+from hf_docmt import registry
+from hf_docmt.analysis.context_use import context_use
+from hf_docmt.analysis.read_sentences import ContextUse
+from hf_docmt.modeling.strategies import STRATEGIES
+from hf_docmt.reports.side_by_side import changed_words
+from hf_docmt.translation.live_translation import Progress, live_translation
+
+BATCH_SIZE = 8
+ABOUT = {
+    "sentence": "Every sentence alone, without context.",
+    "sliding": "Every sentence in a window of its neighbours.",
+    "sequential": "One by one, with the translations before.",
+    "chunk_sequential": "One by one inside parts of the document.",
+    "full": "Parts of the document at once.",
+    "stream": "One by one, with a memory of all before.",
+}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One sentence (number from 1): its translation in the document and alone, in pieces, and the context it used.
+
+    `pieces` are those of `changed_words`, the sentence alone being what is compared with. `use` is None where the
+    strategy reads no context. `repairs` are the messages of what was repaired.
+    """
+
+    number: int
+    source: str
+    translation: str
+    alone: str
+    pieces: list[tuple[str, str]]
+    use: ContextUse | None
+    repairs: tuple[str, ...]
+
+    @property
+    def is_same(self) -> bool:
+        return self.translation == self.alone
+
+
+class Workbench:
+    """A model of this package and its tokenizer."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.model, self.tokenizer = hf_docmt.load_model(name)
+        config = self.model.config
+        if not config.source_lang or not config.target_lang:
+            raise ValueError(
+                f"{name}: the configuration names source_lang={config.source_lang!r} and target_lang="
+                f"{config.target_lang!r}, and the page needs both: set them in config.json"
+            )
+        self.langs: tuple[str, str] = (config.source_lang, config.target_lang)
+
+    @property
+    def architecture(self) -> str:
+        return self.model.config.model_type.removeprefix(registry.MODEL_TYPE_PREFIX)
+
+    @property
+    def reach(self) -> str:
+        return registry.for_config(self.model.config).reach(self.model.config)
+
+    @cached_property
+    def strategies(self) -> dict[str, str]:
+        """Strategies of this model, its own first, with a line about each."""
+        own = self.model.default_strategy()
+        return {name: ABOUT[name] for name in (own, *STRATEGIES) if self._has(name)}
+
+    def _has(self, strategy: str) -> bool:
+        try:
+            self.model.check_strategy(strategy)
+        except ValueError:
+            return False
+        return True
+
+    def translate(self, documents: list[list[str]], strategy: str) -> Iterator[Progress]:
+        """See `live_translation`; greedy search."""
+        options = {"strategy": strategy, "batch_size": BATCH_SIZE, "num_beams": 1}
+        return live_translation(self.model, self.tokenizer, documents, **options)
+
+    def explain(
+        self, source: list[str], translation: list[str], repairs: list[dict], strategy: str, number: int
+    ) -> Explanation:
+        """Sentence `number` (from 1) of a document that was translated by this strategy.
+
+        ValueError: a number outside the document, a blank sentence.
+        """
+        use = None
+        if strategy != "sentence":
+            use = context_use(self.model, source, translation, self.tokenizer, number)
+        text, made = source[number - 1], translation[number - 1]
+        ((alone,),) = self.model.translate_documents([[text]], self.tokenizer, "sentence", num_beams=1)
+        own = tuple(f"{one['kind']}: {one['detail']}" for one in repairs if one["sentence"] == number - 1)
+        return Explanation(number, text, made, alone, changed_words(alone, made), use, own)
