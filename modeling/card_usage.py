@@ -26,7 +26,7 @@ class SegmentCard(ModelCardText):
         bod = "tokenizer.convert_ids_to_tokens(model.config.bod_token_id) + " if self.config.use_bod else ""
         return (
             f"text = {bod}tokenizer.sep_token.join(document)\n"
-            'inputs = tokenizer(text, return_tensors="pt")\n'
+            'inputs = tokenizer(text, split_special_tokens=False, return_tensors="pt")\n'
             "print(tokenizer.decode(model.generate(**inputs)[0]))"
         )
 

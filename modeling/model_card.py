@@ -98,11 +98,18 @@ class ModelCardText:
         return f"{paragraph(first)}\n\n{paragraph(self.description())}"
 
     def usage(self) -> str:
-        """How it is called: documents, and plain `generate` with context by hand."""
+        """How it is called: documents, text, and plain `generate` with context by hand."""
         card = self if self.reads_context() else ModelCardText(self.config)
-        note, code = card.context_note(), card.context_code()
-        parts = (self.needs_note(), fenced(self.document_code()), paragraph(note), fenced(code))
-        return "\n\n".join(parts)
+        return "\n\n".join(
+            (
+                self.needs_note(),
+                fenced(self.document_code()),
+                paragraph(f"Text goes through a pipeline, which finds the sentences.{self.languages_note()}"),
+                fenced(self.pipeline_code()),
+                paragraph(card.context_note()),
+                fenced(card.context_code()),
+            )
+        )
 
     def document_code(self) -> str:
         """Python lines that load the model and translate a document."""
@@ -112,8 +119,29 @@ class ModelCardText:
             "tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=True)\n"
             "model = AutoModelForSeq2SeqLM.from_pretrained(name, trust_remote_code=True)\n"
             f"document = {json.dumps(self.example(), ensure_ascii=False)}\n"
-            "print(model.translate_documents([document], tokenizer))"
+            f"print(model.translate_documents([document], tokenizer{self.language_arguments()}))"
         )
+
+    def pipeline_code(self) -> str:
+        """Python lines that translate text."""
+        text = json.dumps("\n".join(self.example()), ensure_ascii=False)
+        return (
+            "from transformers import pipeline\n\n"
+            'translate = pipeline("document-translation", model=name, trust_remote_code=True)\n'
+            f"print(translate({text}{self.language_arguments()}))"
+        )
+
+    def language_arguments(self) -> str:
+        """Of a call of a model with language codes those that its configuration does not say."""
+        own = {name: getattr(self.config, name) for name in ("source_lang", "target_lang")}
+        codes = sorted(set(self.config.language_ids or ()) - set(own.values()))
+        missing = [name for name, code in own.items() if code is None]
+        return "".join(f", {name}={json.dumps(code)}" for name, code in zip(missing, codes))
+
+    def languages_note(self) -> str:
+        """That languages can be chosen, where they can."""
+        codes = self.config.language_ids
+        return f" Languages are `source_lang` and `target_lang`, of {len(codes)} codes." if codes else ""
 
     def facts(self) -> str:
         """Context and limits."""
