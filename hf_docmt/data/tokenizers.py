@@ -71,15 +71,14 @@ def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedToken
 
     Everything else stays: vocabulary, ids, padding and end tokens. A model whose embedding table already has more rows
     keeps them. Names of special tokens inside a text are read as ordinary characters from now on, where the vocabulary
-    can. BART's tokenizer comes back as a plain `PreTrainedTokenizerFast`. Adapting twice changes nothing. Raises
-    ValueError where the tokenizer has no padding or end token, or two vocabularies.
+    can. BART's tokenizer comes back as a plain `PreTrainedTokenizerFast`. Of two vocabularies (Marian) the new tokens
+    stand behind both, with the same ids. Adapting twice changes nothing. Raises ValueError where the tokenizer has no
+    padding or end token.
 
     >>> adapted, rows = adapt_tokenizer(tokenizer)
     >>> rows == len(adapted)
     True
     """
-    if getattr(tokenizer, "separate_vocabs", False):
-        raise ValueError("tokenizer: got separate vocabularies of source and target, expected a joint one")
     for name in ("pad_token", "eos_token"):
         if getattr(tokenizer, name, None) is None:
             raise ValueError(
@@ -87,6 +86,7 @@ def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedToken
             )
     adapted = copy.deepcopy(tokenizer)
     _occupy_language_ids(adapted)
+    _occupy_target_ids(adapted)
     adapted.add_special_tokens({"sep_token": SEP})
     if BOD not in adapted.all_special_tokens:
         adapted.add_special_tokens({"extra_special_tokens": [BOD]}, replace_extra_special_tokens=False)
@@ -113,6 +113,13 @@ def _occupy_language_ids(tokenizer: PreTrainedTokenizerBase) -> None:
             f"{type(tokenizer).__name__}: the ids of {found[:3]} are taken by added tokens; use the tokenizer without "
             "those"
         )
+
+
+def _occupy_target_ids(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Fill up a source vocabulary to the size of a larger target vocabulary, so that new tokens get no id of that."""
+    if getattr(tokenizer, "separate_vocabs", False):
+        ids = range(max(tokenizer.encoder.values()) + 1, max(tokenizer.target_encoder.values()) + 1)
+        tokenizer.encoder |= {f"<unused{index}>": index for index in ids if index not in tokenizer.added_tokens_decoder}
 
 
 def _untrained(model: str, lowercase: bool) -> Tokenizer:

@@ -16,7 +16,7 @@ from transformers import (
 from hf_docmt import registry
 from hf_docmt.data.sequence_formats import sequence_format_fields
 from hf_docmt.data.tokenizers import BOD, adapt_tokenizer
-from hf_docmt.files import check_hub_name
+from hf_docmt.files import HUB_NAME, check_hub_name
 from hf_docmt.messages import closest_hint
 from hf_docmt.modeling.sequence_format import LANGUAGES, checked_language, uses_language
 from hf_docmt.pretrained.families import FAMILIES, FIXED, TOKENS, config_from_pretrained
@@ -59,6 +59,8 @@ def from_sentence_model(
     if tokenizer is None and not isinstance(source, PreTrainedModel):
         tokenizer = load_tokenizer(source)
     fields = config_from_pretrained(original.config) | target.config_class.neutral_fields()
+    if HUB_NAME.fullmatch(original.name_or_path) and not os.path.exists(original.name_or_path):
+        fields["base_model"] = original.name_or_path
     if tokenizer is None:  # the new tokens get the ids behind the vocabulary
         size = fields["vocab_size"]
         fields |= {"sep_token_id": size, "bod_token_id": size + 1, "vocab_size": size + 2}

@@ -20,7 +20,8 @@ def config_from_pretrained(config: PreTrainedConfig) -> dict:
     """The `DocMTConfig` fields of a sentence-level model: sizes, switches and special tokens.
 
     The first token's position is 0 in Marian, 2 in the tables of BART and mBART, and the one after the padding index
-    in M2M-100. Raises ValueError for another model type and for two vocabularies, for which the backbone has no switch.
+    in M2M-100. Two vocabularies (Marian) have tables of the larger one's size. Raises ValueError for another model
+    type.
     """
     if config.model_type not in FAMILIES:
         raise ValueError(f"model_type: got {config.model_type!r}, expected one of {', '.join(FAMILIES)}")
@@ -30,9 +31,5 @@ def config_from_pretrained(config: PreTrainedConfig) -> dict:
     fields["share_encoder_decoder_embeddings"] = getattr(
         config, "share_encoder_decoder_embeddings", config.tie_word_embeddings
     )
-    if getattr(config, "decoder_vocab_size", config.vocab_size) != config.vocab_size:
-        raise ValueError(
-            f"decoder_vocab_size: got {config.decoder_vocab_size} beside vocab_size {config.vocab_size}, expected one "
-            "joint vocabulary; models with two vocabularies cannot be converted"
-        )
+    fields["vocab_size"] = max(config.vocab_size, getattr(config, "decoder_vocab_size", 0))
     return fields

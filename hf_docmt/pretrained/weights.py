@@ -16,9 +16,9 @@ UNWRITTEN = -100.0  # what is added to the logits of new tokens that a target ne
 def copy_weights(original: PreTrainedModel, model: PreTrainedModel, writes_separators: bool) -> None:
     """Give the backbone of `model` the weights of `original`, by name, and start the rest neutral.
 
-    New rows of the vocabulary are the mean of the others (Hewitt 2021); where the target never holds them, their logits
-    are so low that they change no probability. Positions that `original` has not are interpolated. Raises ValueError
-    for weights that do not fit.
+    New rows of the vocabulary are the mean of the others (Hewitt 2021); where the target never holds them, as `<sep>`
+    and `<bod>` unless `writes_separators`, their logits are so low that they change no probability. Positions that
+    `original` has not are interpolated. Raises ValueError for weights that do not fit.
     """
     plain, weights = backbone(model.config).state_dict(), original.state_dict()
     unexpected = [name for name in weights if name not in plain and not name.endswith(UNUSED)]
@@ -37,8 +37,9 @@ def copy_weights(original: PreTrainedModel, model: PreTrainedModel, writes_separ
             weight = with_positions(weight, shape[0], model.config.position_offset)
         found[name] = weight
     bias = found.setdefault("final_logits_bias", torch.zeros(plain["final_logits_bias"].shape))
-    if not writes_separators:
-        bias[:, len(weights["lm_head.weight"]) :] += UNWRITTEN
+    separators = (model.config.sep_token_id, model.config.bod_token_id) if writes_separators else ()
+    new = range(len(weights["lm_head.weight"]), bias.shape[1])
+    bias[:, [token for token in new if token not in separators]] += UNWRITTEN
     model.load_state_dict(found, strict=False)
     start_neutral(model)
 

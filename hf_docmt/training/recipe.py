@@ -27,6 +27,7 @@ SET_ELSEWHERE = {
     "source_format": "init_from",
     "target_format": "init_from",
     "language_ids": "init_from",
+    "base_model": "init_from",
 }
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from support.pretrained_models import SENTENCE_MODELS, SENTENCE_SIZES, VOCABULARY, logits, sentence_model
-from transformers import AutoModelForSeq2SeqLM, MarianConfig, PreTrainedTokenizerFast, T5Config
+from transformers import AutoModelForSeq2SeqLM, PreTrainedTokenizerFast, T5Config
 
 from hf_docmt import registry
 from hf_docmt.data.tokenizers import train_tokenizer
@@ -163,9 +163,3 @@ def test_other_models_are_rejected(tmp_path):
         convert_sentence_model(tmp_path)
     with pytest.raises(ValueError, match="model_type: got 't5'"):
         config_from_pretrained(T5Config())
-
-
-def test_two_vocabularies_are_rejected():
-    config = MarianConfig(**SENTENCE_SIZES, decoder_vocab_size=50)
-    with pytest.raises(ValueError, match="decoder_vocab_size: got 50 beside vocab_size 40"):
-        config_from_pretrained(config)
