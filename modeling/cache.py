@@ -140,8 +140,8 @@ class StaticDecodingCache(EncoderDecoderCache):
 
 
 def is_static(cache: EncoderDecoderCache | None) -> bool:
-    """Whether self-attention gives out keys for tokens to come, too, which a mask hides."""
-    return cache is not None and isinstance(cache.self_attention_cache, StaticCache)
+    """Whether self-attention gives out as many keys in every step; those that are no tokens a mask hides."""
+    return cache is not None and cache.self_attention_cache.is_compileable
 
 
 def cross_attention_layer(cache: EncoderDecoderCache, name: str, layer_idx: int) -> DynamicLayer:

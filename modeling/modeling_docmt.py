@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
-from transformers import GenerationMixin, PreTrainedModel
+from transformers import EncoderDecoderCache, GenerationMixin, PreTrainedModel
 from transformers import initialization as init
 from transformers.masking_utils import create_bidirectional_mask, create_causal_mask
 from transformers.modeling_layers import GradientCheckpointingLayer
@@ -29,7 +29,7 @@ from transformers.modeling_outputs import (
 from transformers.utils.generic import can_return_tuple, merge_with_config_defaults
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
-from .cache import DecodingCache, is_static
+from .cache import DecodingCache, StaticDecodingCache, is_static
 from .card_saving import CardSaving
 from .chunked_loss import OutputProjection, gives_loss
 from .configuration_docmt import DocMTConfig
@@ -310,6 +310,10 @@ class Decoder(Stack):
     def new_cache(self) -> DecodingCache:
         """An empty cache for `past_key_values`."""
         return DecodingCache()
+
+    def new_static_cache(self, max_length: int) -> EncoderDecoderCache:
+        """An empty one for so many tokens, whose steps have one shape."""
+        return StaticDecodingCache(self.config, max_length)
 
     # Seams, besides `layer_inputs` and `embed`
 

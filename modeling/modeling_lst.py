@@ -3,6 +3,7 @@
 import torch
 from transformers.masking_utils import create_bidirectional_mask, create_causal_mask
 
+from .cache import is_static
 from .card_lst import LstCard
 from .configuration_lst import LstConfig
 from .cpu_inference import Linear
@@ -86,7 +87,8 @@ class LstStack(Stack):
     Tokens that are read without a cache are gathered by sentence (`gathered_sentences`), unless every row is one
     sentence; that is what no layer inputs mean. One new token with a cache takes the keys of its sentence
     (`latest_sentence`). Under compilation and export, whose shapes do not depend on the ids, with other
-    implementations than sdpa, and for several new tokens with a cache, there is a mask over all keys (`sentence_mask`).
+    implementations than sdpa, for several new tokens with a cache, and with a static one, there is a mask over all keys
+    (`sentence_mask`).
     """
 
     @property
@@ -118,11 +120,12 @@ class LstDecoder(LstStack, Decoder):
     def layer_inputs(
         self, input_ids, positions, attention_mask=None, past_key_values=None, sentence_index=None, **kwargs
     ):
-        """The same from the `sentence_index` (B, cached + T) of all keys; every token sees itself."""
+        """The same from the `sentence_index` (B, keys) of all keys; every token sees itself."""
         past_length = past_key_values.get_seq_length() if past_key_values is not None else 0
-        if not self.is_masked and not past_length:
+        is_masked = self.is_masked or is_static(past_key_values)
+        if not is_masked and not past_length:
             return gathered_sentences(sentence_index, self.padding_to_mask(attention_mask, past_length))
-        if not self.is_masked and input_ids.shape[1] == 1:
+        if not is_masked and input_ids.shape[1] == 1:
             return latest_sentence(sentence_index, attention_mask)
         mask = create_causal_mask(
             config=self.config,
@@ -147,13 +150,14 @@ class LstModel(DocMTModel):
         decoder_attention_mask,
         encoder_outputs,
         past_key_values=None,
-        decoder_sentence_index: torch.Tensor | None = None,  # (B, cached + T)
+        decoder_sentence_index: torch.Tensor | None = None,  # (B, cached + T), of a static cache all it has room for
     ):
         index = decoder_sentence_index
         if index is None:
             index = sentence_index(decoder_input_ids, self.config.sep_token_id)
         past_length = past_key_values.get_seq_length() if past_key_values is not None else 0
-        expected = (decoder_input_ids.shape[0], past_length + decoder_input_ids.shape[1])
+        keys = past_key_values.get_max_length() if is_static(past_key_values) else None
+        expected = (decoder_input_ids.shape[0], keys or past_length + decoder_input_ids.shape[1])
         if tuple(index.shape) != expected:
             raise ValueError(
                 f"decoder_sentence_index must tell the sentences of all {expected[1]} tokens, {past_length} of them "
@@ -175,13 +179,15 @@ class LstForConditionalGeneration(DocMTForConditionalGeneration):
     config_class = LstConfig
     model_class = LstModel
     card_class = LstCard
-    no_static_cache = "the mask of the own sentence covers the tokens so far only"
     _supports_flash_attn = False  # it takes no masks but those of padding
     _supports_flex_attn = False
 
     def decoder_inputs_for_generation(self, input_ids, model_inputs):
-        """The sentence index of all tokens so far."""
-        return {"decoder_sentence_index": sentence_index(input_ids, self.config.sep_token_id)}
+        """The sentence index of all tokens so far, and -1 for those that a static cache has room for."""
+        index, cache = sentence_index(input_ids, self.config.sep_token_id), model_inputs.get("past_key_values")
+        if is_static(cache):
+            index = torch.nn.functional.pad(index, (0, cache.get_max_length() - index.shape[1]), value=-1)
+        return {"decoder_sentence_index": index}
 
 
 LstForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
+from .cache import is_static
 from .card_window import WindowCard
 from .configuration_window import ALIGNMENTS, WindowConfig
 from .layers import Attention, DecoderLayer, EncoderLayer
@@ -16,7 +17,7 @@ from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, 
 from .segments import token_positions
 from .token_alignment import by_sentence, linear, one_to_one, proportional, source_borders
 from .window_attention import Windows, dense_attention, window_attention, windows_around, windows_of
-from .window_cache import WindowCache, in_order
+from .window_cache import StaticWindowCache, WindowCache, in_order
 
 
 class WindowAttention(Attention):
@@ -91,19 +92,19 @@ def token_windows(
 ) -> tuple[Windows, torch.Tensor | None]:
     """Windows of the last `new` of `length` tokens around themselves; `tokens` (B, length) bool or None = all.
 
-    Where more than one of them is new, or padding stands between tokens, there is a window for every key. The second
-    value is the order (B, length) that puts such padding in front, None where there is none. Under `torch.compile`,
-    which does not see where padding stands, all of it is put there.
+    Where more than one of them is new, there is a window for every key, and padding may stand between tokens. The
+    second value is the order (B, length) that puts such padding in front, None where there is none. Under
+    `torch.compile`, which does not see where padding stands, all of it is put there.
     """
     order = first = end = None
     if tokens is not None:
         count = tokens.sum(dim=1)
         end = (tokens * torch.arange(1, length + 1, device=device)).amax(dim=1)
         first = end - count
-        if torch.compiler.is_compiling() or has_inner_padding(tokens):
+        if new > 1 and (torch.compiler.is_compiling() or has_inner_padding(tokens)):
             order = tokens.int().argsort(dim=1, stable=True)
             first, end = length - count, torch.full_like(count, length)
-    start = length - 1 if new == 1 and order is None else 0
+    start = length - 1 if new == 1 else 0
     centres = torch.arange(start, length, device=device)[None]
     return windows_around(centres, left, right, length, first, end), order
 
@@ -179,7 +180,10 @@ class WindowDecoder(WindowStack, Decoder):
     layer_class = WindowDecoderLayer
 
     def new_cache(self) -> WindowCache:
-        return WindowCache(self.config.window)
+        return WindowCache(self.config.window, self.config.decoder_layers)
+
+    def new_static_cache(self, max_length: int) -> StaticWindowCache:
+        return StaticWindowCache(self.config.window, self.config.decoder_layers)
 
     def layer_inputs(
         self,
@@ -193,23 +197,31 @@ class WindowDecoder(WindowStack, Decoder):
         **kwargs,
     ):
         """Windows of the source, and of self-attention over what the cache keeps and the new tokens."""
-        past = length = 0
+        past, tokens = self.tokens_seen(input_ids, attention_mask, past_key_values)
+        window, keys, new = self.config.window, encoder_hidden_states.shape[1], input_ids.shape[1]
+        limits = (source_borders[:, 0], source_borders[:, -1])
+        source = self.window_inputs("source_windows", windows_around(alignment, window, window, keys, *limits))
+        return source | self.token_window_inputs(tokens, past + new, new, 0, input_ids.device)
+
+    def tokens_seen(self, input_ids, attention_mask, past_key_values) -> tuple[int, torch.Tensor | None]:
+        """How many keys the cache gives out, and which of these and the new ones are tokens, (B or 1, past + T)."""
+        length, window, new = 0, self.config.window, input_ids.shape[1]
         if past_key_values is not None:
             if not isinstance(past_key_values, WindowCache):
                 kind = type(past_key_values).__name__
                 raise ValueError(f"past_key_values must be what the model's new_cache() returns, got {kind}.")
             length = past_key_values.get_seq_length()
-            past = min(length, self.config.window)
-        new, tokens = input_ids.shape[1], None
+        past = window if is_static(past_key_values) else min(length, window)
         attention_mask = self.padding_to_mask(attention_mask, length)
-        if attention_mask is not None:
-            kept = attention_mask[:, :-new].sum(dim=1, keepdim=True)  # the cache has the last of them on the right
-            kept = torch.arange(past, device=kept.device) >= past - kept
-            tokens = torch.cat([kept, attention_mask[:, -new:].bool()], dim=1)
-        window, keys = self.config.window, encoder_hidden_states.shape[1]
-        limits = (source_borders[:, 0], source_borders[:, -1])
-        source = self.window_inputs("source_windows", windows_around(alignment, window, window, keys, *limits))
-        return source | self.token_window_inputs(tokens, past + new, new, 0, input_ids.device)
+        if attention_mask is None and not is_static(past_key_values):
+            return past, None
+        if attention_mask is None:
+            attention_mask, kept = torch.ones_like(input_ids[:1]), length
+        else:
+            kept = attention_mask[:, :-new].sum(dim=1, keepdim=True)
+        kept = torch.arange(past, device=input_ids.device) >= past - kept  # the cache has the last of them on the right
+        kept = kept.expand(len(attention_mask), -1)
+        return past, torch.cat([kept, attention_mask[:, -new:].bool()], dim=1)
 
     def source_mask(self, *args, **kwargs) -> None:
         return None
@@ -287,7 +299,6 @@ class WindowForConditionalGeneration(DocMTForConditionalGeneration):
     config_class = WindowConfig
     model_class = WindowModel
     card_class = WindowCard
-    no_static_cache = "the cache of window attention keeps the last tokens only"
 
     prompt_in_chunks = False  # a part of a prompt does not tell where its sentences stand
 
@@ -311,7 +322,8 @@ class WindowForConditionalGeneration(DocMTForConditionalGeneration):
         if borders is None:
             return {}
         aligned = self.model.align(input_ids, model_inputs.get("decoder_attention_mask"), borders)
-        return {"decoder_alignment": aligned[:, -model_inputs["decoder_input_ids"].shape[1] :]}
+        new = aligned[:, -model_inputs["decoder_input_ids"].shape[1] :]
+        return {"decoder_alignment": new.contiguous()}  # the same strides in every step: compiled once
 
 
 WindowForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")

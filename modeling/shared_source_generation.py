@@ -10,7 +10,7 @@ import torch
 from transformers import GenerationMixin
 
 from .beam_search import beam_search
-from .cache import DecodingCache, StaticDecodingCache, is_static
+from .cache import DecodingCache, is_static
 from .cpu_inference import prepacked_weights
 from .greedy_search import greedy_search
 
@@ -22,7 +22,6 @@ class SharedSourceGeneration:
     """
 
     per_source_inputs = ("attention_mask",)  # generation inputs with one row a source, shared by its beams
-    no_static_cache: str | None = None  # why the model cannot decode with `cache_implementation="static"`
     prompt_in_chunks = True  # whether `prefill_chunk_size` may cut a prompt
 
     def new_cache(self) -> DecodingCache:
@@ -79,17 +78,17 @@ class SharedSourceGeneration:
             arguments = (model_kwargs, generation_mode, batch_size, max_cache_length)
             super()._prepare_cache_for_generation(generation_config, *arguments)
         elif asked == "static":
-            model_kwargs["past_key_values"] = StaticDecodingCache(self.config, max_cache_length)
+            model_kwargs["past_key_values"] = self.get_decoder().new_static_cache(max_cache_length)
         else:
             model_kwargs["past_key_values"] = self.new_cache()
+            if generation_config.is_assistant:  # what the assisted model does not take is taken back
+                model_kwargs["past_key_values"].activate_past_recording()
 
     def check_static_cache(self, generation_config, length: int) -> None:
         """ValueError where a static cache of so many tokens cannot serve the search or the model."""
         problem = None
         if generation_config.num_beams > 1:
             problem = f"num_beams is {generation_config.num_beams}, and it is not reordered: use 1, or 'dynamic'"
-        elif self.no_static_cache:
-            problem = f"{self.no_static_cache}: use 'dynamic'"
         elif self.config.position_type == "learned" and length > self.config.max_position_embeddings:
             limit = self.config.max_position_embeddings
             problem = f"there are learned positions for {limit} tokens, got room for {length}: lower max_new_tokens"
@@ -133,6 +132,8 @@ class SharedSourceGeneration:
                 f"prefill_chunk_size must be None, got {generation_config.prefill_chunk_size}: a part of the "
                 "prompt does not tell where its sentences stand."
             )
+        if generation_config.is_assistant and model_kwargs.get("decoder_attention_mask") is None:
+            generation_config._mask_length = input_ids.shape[1]  # ids are all so far: those in the cache are left out
         beams = input_ids.shape[0] // model_kwargs["encoder_outputs"].last_hidden_state.shape[0]
         own_cache = isinstance(model_kwargs.get("past_key_values"), DecodingCache)
         recorded = generation_config.output_attentions or generation_config.output_hidden_states

@@ -1,7 +1,5 @@
 """The decoding cache of window attention: of self-attention what a window can still see."""
 
-from functools import partial
-
 import torch
 from transformers.cache_utils import DynamicLayer
 
@@ -11,32 +9,48 @@ from .cache import DecodingCache
 class WindowLayer(DynamicLayer):
     """Self-attention keys and values of one layer: those of the last w tokens, padding in front of them."""
 
-    is_croppable = False
-
     def __init__(self, window: int):
         super().__init__()
-        self.window, self.length = window, 0
-        self.read: tuple[torch.Tensor, ...] = ()
+        self.window, self.length, self.record_past = window, 0, False
+        self.read: tuple[torch.Tensor, ...] = ()  # what windows of the newest tokens could see; of all since a `crop`
+
+    @property
+    def is_croppable(self) -> bool:
+        return self.record_past
+
+    def activate_past_recording(self) -> None:
+        """From now on `crop` can take tokens back, of those that were read since the last one."""
+        self.record_past = True
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, order=None, *args, **kwargs):
         """Append (B, H, T_new, Dh) keys and values; returns them behind those that were kept, in the order given."""
-        keys, values = key_states, value_states
+        new, seen = (key_states, value_states), (key_states, value_states)
         if self.length:
-            keys, values = torch.cat([self.keys, keys], dim=2), torch.cat([self.values, values], dim=2)
+            seen = behind((self.keys, self.values), new)
         if order is not None:
-            keys, values = in_order(keys, order), in_order(values, order)
-        self.dtype, self.device, self.is_initialized = keys.dtype, keys.device, True
-        self.read = keys, values  # what windows of the new tokens could see
-        self.keys, self.values = keys[:, :, -self.window :], values[:, :, -self.window :]
+            seen = tuple(in_order(states, order) for states in seen)
+        self.dtype, self.device, self.is_initialized = key_states.dtype, key_states.device, True
+        self.read = behind(self.read, new) if self.record_past and self.read and order is None else seen
+        self.keep_window(seen)
         self.length += key_states.shape[2]
-        return keys, values
+        return seen
+
+    def keep_window(self, states: tuple[torch.Tensor, ...]) -> None:
+        """Keep the last w of keys and values (B, H, T, Dh)."""
+        self.keys, self.values = (one[:, :, -self.window :] for one in states)
 
     def get_seq_length(self) -> int:
         """Number of tokens that were seen, padding included."""
         return self.length
 
     def crop(self, tokens_to_remove: int) -> None:
-        raise ValueError(f"cannot take back {abs(tokens_to_remove)} tokens: the cache keeps the window only.")
+        """Take back the last tokens, whose number is given as a negative one."""
+        left = self.read[0].shape[2] + tokens_to_remove if self.read else 0
+        length = self.length + tokens_to_remove
+        if not self.record_past or left < min(self.window, length):
+            raise ValueError(f"cannot take back {-tokens_to_remove} tokens: the cache keeps the window only.")
+        self.keep_window(tuple(states[:, :, :left] for states in self.read))
+        self.read, self.length = (self.keys, self.values), length
 
     def select_tokens(self, rows: torch.Tensor, columns: torch.Tensor) -> None:
         """Of the rows (N,) keep the tokens in these columns (N, T), padding in front, right after all were read."""
@@ -49,14 +63,41 @@ class WindowLayer(DynamicLayer):
         self.length = 0
 
 
+class StaticWindowLayer(WindowLayer):
+    """The same in as many slots as a window has, whatever was read: a step has one shape, and can be compiled."""
+
+    is_compileable = True
+
+    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, order=None, *args, **kwargs):
+        """As in the base class, behind w slots of which the first ones may be empty."""
+        if not self.is_initialized:
+            self.dtype, self.device, self.is_initialized = key_states.dtype, key_states.device, True
+            self.keys, self.values = (
+                states.new_zeros(*states.shape[:2], self.window, states.shape[3]) for states in (key_states, value_states)
+            )
+            self.length = torch.zeros((), dtype=torch.long, device=self.device)
+        seen = behind((self.keys, self.values), (key_states, value_states))
+        if order is not None:
+            seen = tuple(in_order(states, order) for states in seen)
+        self.keys.copy_(seen[0][:, :, -self.window :])
+        self.values.copy_(seen[1][:, :, -self.window :])
+        self.length.add_(key_states.shape[2])
+        return seen
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self.window + query_length, 0
+
+
 class WindowCache(DecodingCache):
     """Cache that keeps what a window of self-attention can still see, and a copy of that at the end of the prompt."""
 
+    layer_class = WindowLayer
+
     can_have_holes = False
 
-    def __init__(self, window: int) -> None:
+    def __init__(self, window: int, layers: int) -> None:
         super().__init__()
-        self.self_attention_cache.layer_class_to_replicate = partial(WindowLayer, window)
+        self.self_attention_cache.layers = [self.layer_class(window) for _ in range(layers)]
         self.prompt: list[tuple] = []
 
     def prompt_was_read(self) -> None:
@@ -70,6 +111,20 @@ class WindowCache(DecodingCache):
         for layer, (keys, values, _) in zip(self.self_attention_cache.layers, self.prompt):
             rows = torch.arange(0, keys.shape[0], keys.shape[0] // sources, device=keys.device)
             layer.keys, layer.values, layer.length = keys[rows], values[rows], length
+
+
+class StaticWindowCache(WindowCache):
+    """Cache of as many slots as a window of self-attention has; no beams."""
+
+    layer_class = StaticWindowLayer
+
+    def prompt_was_read(self) -> None:
+        """Nothing is remembered: the slots are written again."""
+
+
+def behind(states: tuple[torch.Tensor, ...], new: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """New keys and values behind others, (B, H, T, Dh) each."""
+    return tuple(torch.cat(pair, dim=2) for pair in zip(states, new))
 
 
 def in_order(states: torch.Tensor, order: torch.Tensor) -> torch.Tensor:

@@ -279,8 +279,17 @@ def test_static_cache_in_the_generation_configuration(model):
 
 
 @pytest.mark.slow
-def test_a_step_is_compiled_whole(model, device):
+@pytest.mark.parametrize(
+    ("architecture", "fields"),
+    [
+        ("concat", {"segment_encoding": "learned", "persistent": True}),
+        ("lst", {}),
+        ("window", {"window": 2, "alignment": "sentence"}),
+    ],
+)
+def test_a_step_is_compiled_whole(architecture, fields, device):
     """One graph without breaks for all steps with a static cache; `backend="eager"` leaves out code generation."""
+    model = build(architecture, past_context=2, **fields)
     config = CompileConfig(fullgraph=True, backend="eager", mode=None)
     config._compile_all_devices = True
     model, inputs = on_device(model, device), moved(INPUTS, device)

@@ -40,7 +40,8 @@ GREEDY = {
 BEAMS = GREEDY | {"num_beams": 3, "num_return_sequences": 3, "early_stopping": True}
 SAMPLES = GREEDY | {"num_return_sequences": 2, "do_sample": True}
 NOT_FOR_GENERATION = ("decoder_input_ids", "decoder_attention_mask", "labels", "label_weights")
-IN_THIRD_OF_CASES = ("test_offloaded", "test_attentions_in_rows_of_beams")  # what takes long, or depends on little
+# What takes long, or depends on little
+IN_THIRD_OF_CASES = ("test_offloaded", "test_attentions_in_rows_of_beams", "test_assisted_is_greedy")
 CURRENT = 3  # sentence of the six in the document of the context tests
 
 
@@ -237,11 +238,20 @@ class Battery:
 
     def test_static_cache_is_dynamic(self, model, batch):
         inputs, settings = self.generation_inputs(batch), GREEDY | {"cache_implementation": "static"}
-        if model.no_static_cache:
-            with pytest.raises(ValueError, match=model.no_static_cache):
-                model.generate(**inputs, **settings)
-        else:
-            assert torch.equal(model.generate(**inputs, **settings), model.generate(**inputs, **GREEDY))
+        assert torch.equal(model.generate(**inputs, **settings), model.generate(**inputs, **GREEDY))
+
+    def test_assisted_is_greedy(self, model, batch):
+        """Whatever candidates come from: what was written, a model that is often wrong, one that is always right."""
+        inputs, settings = rows_of(self.generation_inputs(batch), [0]), GREEDY | {"max_new_tokens": 9}
+        expected = model.generate(**inputs, **settings)
+        wrong, right = copy.deepcopy(model), copy.deepcopy(model)
+        wrong.final_logits_bias += torch.randn_like(wrong.final_logits_bias)
+        right.generation_config.assistant_confidence_threshold = 0.0  # it is never sure of its tokens
+        for extra in ({"prompt_lookup_num_tokens": 3}, {"assistant_model": wrong}, {"assistant_model": right}):
+            passes = []
+            model.model.register_forward_hook(lambda *_, passes=passes: passes.append(1))
+            assert torch.equal(model.generate(**inputs, **settings, **extra), expected)
+        assert len(passes) <= 2
 
     def test_scores_are_those_of_forced_decoding(self, model, batch):
         inputs = self.generation_inputs(batch)
