@@ -117,6 +117,10 @@ class ConcatEncoderOutput(BaseModelOutput):
 class ConcatEncoder(SegmentStack, Encoder):
     layer_class = ConcatEncoderLayer
 
+    @property
+    def finds_sentences(self) -> bool:
+        return self.config.segment_encoding != "none"
+
     def layer_inputs(self, input_ids, positions, attention_mask=None, **kwargs):
         """`segment_encoding` (B, S, D)."""
         if self.config.segment_encoding == "none":

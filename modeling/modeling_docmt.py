@@ -124,14 +124,18 @@ class Stack(DocMTPreTrainedModel):
         return {}
 
     def embed(self, input_ids: torch.Tensor, positions: torch.Tensor, **layer_inputs) -> torch.Tensor:
-        """Ids (B, T) and positions (B or 1, T) -> states (B, T, D)."""
+        """Ids (B, T), or their embeddings (B, T, D), and positions (B or 1, T) -> states (B, T, D)."""
         return self.embed_with(input_ids, self.position_encoding(positions))
 
     # What the seams are made of
 
     def embed_with(self, input_ids: torch.Tensor, encoding: torch.Tensor) -> torch.Tensor:
-        """Scaled embeddings of ids (B, T) plus the encoding of their positions (B or 1, T, D or 1) -> (B, T, D)."""
-        tokens = self.embed_tokens(input_ids) * self.embed_scale
+        """Scaled embeddings of ids (B, T) plus the encoding of their positions (B or 1, T, D or 1) -> (B, T, D).
+
+        Embeddings (B, T, D) may stand in place of ids.
+        """
+        tokens = input_ids if input_ids.is_floating_point() else self.embed_tokens(input_ids)
+        tokens = tokens * self.embed_scale
         hidden_states = tokens + encoding.to(tokens.dtype)
         if self.config.layernorm_embedding:
             hidden_states = self.layernorm_embedding(hidden_states)
@@ -211,19 +215,49 @@ class Encoder(Stack):
     @can_return_tuple
     @merge_with_config_defaults
     def forward(
-        self, input_ids: torch.Tensor | None = None, attention_mask: torch.Tensor | None = None, **kwargs
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+        **kwargs,
     ) -> BaseModelOutput:
         """`input_ids` (B, S), `attention_mask` (B, S), 1 = token -> `last_hidden_state` (B, S, D).
 
-        `kwargs` are the inputs of the mechanism, which the seams take, and `output_attentions`, `output_hidden_states`.
+        `inputs_embeds` (B, S, D) may stand in place of ids, see `ids_of`. `kwargs` are the inputs of the mechanism,
+        which the seams take, and `output_attentions`, `output_hidden_states`.
         """
+        input_ids = self.ids_of(input_ids, inputs_embeds)
         padded_left = attention_mask is not None and not is_right_padded(attention_mask)
         positions = self.positions(input_ids, attention_mask if padded_left else None)
         layer_inputs = self.layer_inputs(input_ids, positions, attention_mask, **kwargs)
-        hidden_states = self.embed(input_ids, positions, **layer_inputs)
+        hidden_states = self.embed(input_ids if inputs_embeds is None else inputs_embeds, positions, **layer_inputs)
         mask = self.attention_mask(hidden_states, attention_mask)
         outputs = self.run_layers(hidden_states, mask, layer_inputs=layer_inputs, **recording(kwargs))
         return self.build_output(outputs, layer_inputs, input_ids, attention_mask, **kwargs)
+
+    @property
+    def finds_sentences(self) -> bool:
+        """Whether the mechanism tells the sentences of a segment apart, by the separators among its ids."""
+        return False
+
+    def ids_of(self, input_ids: torch.Tensor | None, inputs_embeds: torch.Tensor | None) -> torch.Tensor:
+        """Ids (B, S), those of padding in place of embeddings (B, S, D) as `get_input_embeddings` gives them.
+
+        Raises `ValueError` for both or none of them, and for embeddings where sentences are found by their ids.
+        """
+        if (input_ids is None) == (inputs_embeds is None):
+            got = "none" if input_ids is None else "both"
+            raise ValueError(f"expected either input_ids (B, S) or inputs_embeds (B, S, D), got {got} of them.")
+        if inputs_embeds is None:
+            return input_ids
+        if self.finds_sentences:
+            raise ValueError(
+                "inputs_embeds do not tell where sentences end, which this model reads from the separators: give "
+                "input_ids."
+            )
+        return torch.full(
+            inputs_embeds.shape[:2], self.config.pad_token_id, dtype=torch.long, device=inputs_embeds.device
+        )
 
     # Seams, besides `layer_inputs` and `embed`
 
@@ -402,13 +436,22 @@ class DocMTModel(DocMTPreTrainedModel):
         encoder_outputs: BaseModelOutput | tuple | None = None,
         past_key_values=None,
         use_cache: bool | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+        decoder_inputs_embeds: torch.Tensor | None = None,
         **kwargs,
     ) -> Seq2SeqModelOutput:
-        """Shapes as in `DocMTForConditionalGeneration.forward`; `kwargs` have the inputs of the mechanism."""
+        """Shapes as in `DocMTForConditionalGeneration.forward`; `kwargs` have the inputs of the mechanism.
+
+        Raises `ValueError` for `decoder_inputs_embeds`.
+        """
+        if decoder_inputs_embeds is not None:
+            raise ValueError("decoder_inputs_embeds are not read: give decoder_input_ids (B, T), or labels.")
         encoder_inputs = {name: kwargs[name] for name in self.encoder_input_names if name in kwargs}
         decoder_inputs = {name: kwargs[name] for name in self.decoder_input_names if name in kwargs}
         kwargs = {name: kwargs[name] for name in kwargs if name not in encoder_inputs | decoder_inputs}
         if encoder_outputs is None:
+            if inputs_embeds is not None:
+                encoder_inputs["inputs_embeds"] = inputs_embeds
             encoder_outputs = self.encoder(
                 input_ids=input_ids, attention_mask=attention_mask, **encoder_inputs, **kwargs, return_dict=True
             )
@@ -509,6 +552,8 @@ class DocMTForConditionalGeneration(
         `input_ids`, `attention_mask` (B, S); `decoder_input_ids`, `decoder_attention_mask` (B, T), the latter with
         the cached tokens in front; `labels` (B, T), -100 = not scored; `label_weights` (B, T), among the further
         arguments, since `Trainer` takes what the signature names so for labels of every batch. Masks: 1 = token.
+        `inputs_embeds` (B, S, D) may stand in place of `input_ids`, not scaled, as `get_input_embeddings` gives them;
+        not where the model finds sentences by their separators.
         `encoder_outputs` may hold fewer rows than the decoder's batch, see `Attention`. Without `decoder_input_ids`
         the labels are shifted to the right behind the decoder's start token. Without labels, `logits_to_keep` > 0 gives
         logits of so many last tokens alone; `generate` asks for one, so that a long prompt needs no more.

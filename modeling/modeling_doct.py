@@ -128,6 +128,7 @@ class DocTEncoder(ContextLayers, Encoder):
         context_offsets: torch.Tensor | None = None,
         context_is_target: torch.Tensor | None = None,
         context: tuple[list[torch.Tensor], torch.Tensor] | None = None,
+        inputs_embeds: torch.Tensor | None = None,
         **kwargs,
     ) -> DocTEncoderOutput:
         """As the backbone's, with context inputs; without them there is no context.
@@ -135,10 +136,11 @@ class DocTEncoder(ContextLayers, Encoder):
         `context` may replace them: the context encoder's output (B, C, L, D) in a list, and its mask (B, C, L).
         """
         if context is None:
-            inputs = (input_ids, context_input_ids, context_attention_mask, context_offsets, context_is_target)
+            ids = self.ids_of(input_ids, inputs_embeds)
+            inputs = (ids, context_input_ids, context_attention_mask, context_offsets, context_is_target)
             context = self.selected(*inputs) if self.config.selection == "routing" else self.joined(*inputs)
         (states,), mask = context
-        context = {"context_states": states, "context_padding": mask}
+        context = {"context_states": states, "context_padding": mask, "inputs_embeds": inputs_embeds}
         return super().forward(input_ids=input_ids, attention_mask=attention_mask, **context, **kwargs)
 
     def layer_inputs(

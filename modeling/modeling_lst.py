@@ -99,6 +99,7 @@ class LstStack(Stack):
 
 class LstEncoder(LstStack, Encoder):
     layer_class = LstEncoderLayer
+    finds_sentences = True
 
     def layer_inputs(self, input_ids, positions, attention_mask=None, **kwargs):
         """Which tokens are of one sentence, see `LstStack`."""

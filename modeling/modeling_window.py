@@ -161,9 +161,11 @@ class WindowEncoderOutput(BaseModelOutput):
 
 class WindowEncoder(WindowStack, Encoder):
     layer_class = WindowEncoderLayer
+    finds_sentences = True
 
-    def forward(self, input_ids=None, attention_mask=None, **kwargs):
+    def forward(self, input_ids=None, attention_mask=None, inputs_embeds=None, **kwargs):
         """As the backbone's, with the borders of the sentences; padding between tokens is refused before the work."""
+        input_ids = self.ids_of(input_ids, inputs_embeds)
         borders = source_borders(input_ids, attention_mask, self.config.sep_token_id)
         return super().forward(input_ids=input_ids, attention_mask=attention_mask, source_borders=borders, **kwargs)
 

@@ -46,7 +46,8 @@ class SharedSourceGeneration:
         """
         return {}
 
-    def prepare_inputs_for_generation(self, input_ids, next_sequence_length=None, **kwargs):
+    def prepare_inputs_for_generation(self, input_ids, next_sequence_length=None, inputs_embeds=None, **kwargs):
+        """As in transformers; `inputs_embeds` are those of the source, which the encoder has read."""
         inputs = super().prepare_inputs_for_generation(input_ids, next_sequence_length, **kwargs)
         if is_static(kwargs.get("past_key_values")):  # the decoder makes its masks itself, also of such a cache
             inputs["decoder_attention_mask"] = kwargs.get("decoder_attention_mask")

@@ -73,7 +73,8 @@ class StaticWindowLayer(WindowLayer):
         if not self.is_initialized:
             self.dtype, self.device, self.is_initialized = key_states.dtype, key_states.device, True
             self.keys, self.values = (
-                states.new_zeros(*states.shape[:2], self.window, states.shape[3]) for states in (key_states, value_states)
+                states.new_zeros(*states.shape[:2], self.window, states.shape[3])
+                for states in (key_states, value_states)
             )
             self.length = torch.zeros((), dtype=torch.long, device=self.device)
         seen = behind((self.keys, self.values), (key_states, value_states))

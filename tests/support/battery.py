@@ -41,7 +41,12 @@ BEAMS = GREEDY | {"num_beams": 3, "num_return_sequences": 3, "early_stopping": T
 SAMPLES = GREEDY | {"num_return_sequences": 2, "do_sample": True}
 NOT_FOR_GENERATION = ("decoder_input_ids", "decoder_attention_mask", "labels", "label_weights")
 # What takes long, or depends on little
-IN_THIRD_OF_CASES = ("test_offloaded", "test_attentions_in_rows_of_beams", "test_assisted_is_greedy")
+IN_THIRD_OF_CASES = (
+    "test_assisted_is_greedy",
+    "test_attentions_in_rows_of_beams",
+    "test_embeddings_are_those_of_the_ids",
+    "test_offloaded",
+)
 CURRENT = 3  # sentence of the six in the document of the context tests
 
 
@@ -193,6 +198,25 @@ class Battery:
     def test_order_of_rows_does_not_matter(self, model, batch):
         order = torch.arange(len(batch["labels"]), device=model.device).flip(0)
         torch.testing.assert_close(logits(model, rows_of(batch, order)), logits(model, batch)[order], atol=1e-5, rtol=0)
+
+    def test_embeddings_are_those_of_the_ids(self, model, batch):
+        """Embeddings of the source in place of ids, or a refusal; those of the target are refused."""
+        ids = batch.pop("input_ids")
+        embedded = batch | {"inputs_embeds": model.get_input_embeddings()(ids).detach()}
+        if model.get_encoder().finds_sentences:
+            for call in (model, model.generate):
+                with pytest.raises(ValueError, match="inputs_embeds do not tell where sentences end"):
+                    call(**(embedded if call is model else self.generation_inputs(embedded)))
+        else:
+            given = batch | {"input_ids": ids}
+            assert torch.equal(logits(model, embedded), logits(model, given))
+            found, expected = (model.generate(**self.generation_inputs(one), **BEAMS) for one in (embedded, given))
+            assert torch.equal(found, expected)
+        for wrong, got in ((batch, "none"), (embedded | {"input_ids": ids}, "both")):
+            with pytest.raises(ValueError, match=f"inputs_embeds \\(B, S, D\\), got {got} of them"):
+                model(**wrong)
+        with pytest.raises(ValueError, match="decoder_inputs_embeds are not read"):
+            model(input_ids=ids, **batch, decoder_inputs_embeds=embedded["inputs_embeds"])
 
     # 5. Generation
 
