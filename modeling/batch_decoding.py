@@ -125,6 +125,7 @@ class BatchDecoder:
         criteria = StoppingCriteriaList([*(others.pop("stopping_criteria", None) or []), RowLimits(limits, prompt)])
         finite = FiniteScores(self.model_name, prompt, [job.current for job in jobs])
         processors = LogitsProcessorList([*(others.pop("logits_processor", None) or []), finite])
+        inputs = dict.fromkeys(getattr(self.model, "context_arguments", ())) | inputs  # none, on purpose
         sequences = self.model.generate(
             **inputs, **others, generation_config=config, stopping_criteria=criteria, logits_processor=processors
         )

@@ -129,6 +129,11 @@ class DocMTConfig(PreTrainedConfig):
         return sequence_format(self, source_lang, target_lang)
 
     @property
+    def longest_translation(self) -> int:
+        """Target tokens after which `generate` stops where it is not told otherwise (transformers: 20)."""
+        return self.max_position_embeddings
+
+    @property
     def custom_pipelines(self) -> dict[str, dict]:
         """Where `transformers.pipeline` finds the pipelines of a model folder, a new dict, as it writes into it."""
         return {TASK: {"impl": "pipeline_docmt.DocumentTranslationPipeline", "pt": ["AutoModelForSeq2SeqLM"]}}

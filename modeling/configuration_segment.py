@@ -40,6 +40,13 @@ class SegmentConfig(DocMTConfig):
         return self.sentence_reach()
 
     @property
+    def longest_translation(self) -> int:
+        """As in the base class; twice the tokens of a chunk where positions go on without end."""
+        if self.view == "chunk" and self.position_type != "learned":
+            return max(self.max_position_embeddings, 2 * self.chunk_tokens)
+        return self.max_position_embeddings
+
+    @property
     def window_size(self) -> int:
         """K, the largest number of sentences of one window."""
         return self.past_context + 1 + self.future_context

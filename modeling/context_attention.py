@@ -213,6 +213,7 @@ class ContextForConditionalGeneration(DocMTForConditionalGeneration):
 
     model_class = ContextModel
     per_source_inputs = ("attention_mask", *CONTEXT_INPUTS)
+    context_arguments = ("context_input_ids",)
 
     def forward(
         self,

@@ -529,6 +529,7 @@ class DocMTForConditionalGeneration(
         self.register_buffer("final_logits_bias", torch.zeros(1, config.vocab_size))
         self.lm_head = OutputProjection(config.d_model, config.vocab_size, bias=False)
         self.lm_head.init_role = "logits"
+        self.generation_config.max_length = config.longest_translation
         self.post_init()
 
     @can_return_tuple

@@ -189,6 +189,7 @@ class MemoryForConditionalGeneration(DocMTForConditionalGeneration):
     output_class = MemoryLMOutput
     translator_class = StreamTranslator
     per_source_inputs = ("attention_mask", "encoder_memory", "decoder_memory", "document_start")
+    context_arguments = ("document_start", "encoder_memory", "decoder_memory")
 
     def forward(
         self,

@@ -13,6 +13,7 @@ from .beam_search import beam_search
 from .cache import DecodingCache, is_static
 from .cpu_inference import prepacked_weights
 from .greedy_search import greedy_search
+from .missing_context import warn_without_context
 
 
 class SharedSourceGeneration:
@@ -22,6 +23,7 @@ class SharedSourceGeneration:
     """
 
     per_source_inputs = ("attention_mask",)  # generation inputs with one row a source, shared by its beams
+    context_arguments: tuple[str, ...] = ()  # of `generate`, in which the context comes; see missing_context.py
     prompt_in_chunks = True  # whether `prefill_chunk_size` may cut a prompt
 
     def new_cache(self) -> DecodingCache:
@@ -34,7 +36,11 @@ class SharedSourceGeneration:
 
     @wraps(GenerationMixin.generate)
     def generate(self, *args, **kwargs):
-        """As in transformers: a model in training mode uses dropout. It asks for no consent on standard input."""
+        """As in transformers: a model in training mode uses dropout. It asks for no consent on standard input.
+
+        Warns once where a model whose context are inputs of its own, or a memory, gets none of them.
+        """
+        warn_without_context(self, kwargs)
         with self.prepacked_weights():
             return super().generate(*args, **{"trust_remote_code": False} | kwargs)
 
@@ -84,6 +90,13 @@ class SharedSourceGeneration:
             model_kwargs["past_key_values"] = self.new_cache()
             if generation_config.is_assistant:  # what the assisted model does not take is taken back
                 model_kwargs["past_key_values"].activate_past_recording()
+
+    def _prepare_generated_length(self, generation_config, has_default_max_length, *args, **kwargs):
+        """`max_new_tokens` comes before the model's own `max_length` without a warning at every call."""
+        is_own = generation_config.max_length == self.generation_config.max_length
+        if generation_config.max_new_tokens is not None and is_own:
+            has_default_max_length = True
+        return super()._prepare_generated_length(generation_config, has_default_max_length, *args, **kwargs)
 
     def check_static_cache(self, generation_config, length: int) -> None:
         """ValueError where a static cache of so many tokens cannot serve the search or the model."""

@@ -32,6 +32,14 @@ SIGNATURES = {  # of transformers 5.23
         "batch_size",
         "max_cache_length",
     ],
+    "_prepare_generated_length": [
+        "generation_config",
+        "has_default_max_length",
+        "has_default_min_length",
+        "model_input_name",
+        "input_ids_length",
+        "inputs_tensor",
+    ],
     "_prefill": ["input_ids", "generation_config", "model_kwargs", "is_first_iteration"],
     "_sample": [
         "input_ids",
