@@ -7,10 +7,12 @@ import jinja2
 from workbench import Explanation, Workbench
 
 from hf_docmt.analysis.read_sentences import ContextUse, ReadSentence
+from hf_docmt.data.language_codes import primary_language
 from hf_docmt.translation.live_translation import Progress
 
 HERE = Path(__file__).resolve().parent
 TEMPLATES = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE / "templates"), autoescape=True, trim_blocks=False)
+TEMPLATES.filters["language"] = primary_language  # of the codes of NLLB and mBART, too
 ABOUT = {
     "cross-attention": "Share of the decoder's attention to each source sentence while this one was written; mean of "
     "layers and heads. Darker words got more of it.",

@@ -89,6 +89,13 @@ def test_rows_are_escaped():
     assert ["disabled" in place[3] for place in places] == [False, True, True]
 
 
+def test_language_codes_of_families():
+    import page
+
+    shown = page.side_by_side(["a"], [["One."]], [["Eins."]], [[]], ("eng_Latn", "deu_Latn"))
+    assert '<span lang="en" dir="auto" class="source">One.' in shown and '<span lang="de"' in shown
+
+
 def test_status():
     import page
 
