@@ -88,7 +88,7 @@ class Page:
         ]
         self.stop.click(self.stopped, [self.result], [self.start, self.stop, self.status], cancels=runs)
         self.rows.click(self.explain, [self.result], self.panel, show_progress="hidden", **ONE_AT_A_TIME)
-        typed_first = "(text, draft) => text || draft.text"
+        typed_first = "(text, draft) => text || !draft.text ? {__type__: 'update'} : draft.text"
         self.blocks.load(None, [self.text, self.draft], self.text, js=typed_first, show_progress="hidden")
         kept = [self.draft, self.result]
         self.blocks.load(self.restore, kept, [*input_side[1:], self.strategy, *shown], show_progress="hidden")
