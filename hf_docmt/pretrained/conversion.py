@@ -40,10 +40,10 @@ def from_sentence_model(
     evaluation mode and the tokenizer, None for a model that was given without one.
 
     New parts start neutral: single sentences get the logits of the source model, and so do sentences with context
-    wherever the mechanism can add nothing (`caching`, `memory`, `routing`, `doct` with the norm after, `multiencoder`
-    but with `integration` `concatenate`). Exceptions are settings of which the definition says otherwise: fixed
-    sentence encodings of `concat`, `missing_context` `eos`, relative positions and windows shorter than the sentence in
-    `window` (whose `position` is `absolute` here by default). The generation config is taken over whole.
+    wherever the mechanism can add nothing: `caching`, `memory`, `routing`, `doct` (with the norm before nearly),
+    `multiencoder` with another `integration` than `concatenate`. Exceptions are settings of which the definition says
+    otherwise: fixed sentence encodings of `concat`, `concatenate`, relative positions and windows shorter than the
+    sentence in `window` (whose `position` is `absolute` here by default). The generation config is taken over whole.
 
     `max_position_embeddings` may be any number where positions are sinusoidal. Learned ones are as many as the source
     has; with `interpolate_positions` their table is stretched to more or fewer, and logits are no longer the same.
