@@ -35,7 +35,8 @@ class Benchmark(ABC):
     A subclass is a dataclass, sets `name`, checks its options in `__post_init__` (ValueError) and writes `run`. It is
     registered when it is defined and becomes `docmt bench NAME`; of its options the command has those that were made
     with `option`. Several benchmarks share one command when they name it as their `command` and differ in `by`, for
-    example `docmt bench cost --by length`. Their common options have the same defaults.
+    example `docmt bench cost --by length`, or in the value of another `option_of_choice`. Their common options have the
+    same defaults.
 
     `docmt bench all` runs it once with each of `report_options`, options that take a few minutes; never without any.
     """
@@ -43,8 +44,9 @@ class Benchmark(ABC):
     name: ClassVar[str]
     help: ClassVar[str]  # text for --help
     command: ClassVar[str]  # default: `name`
-    by: ClassVar[str | None] = None  # value of --by, where the command has several benchmarks
-    default_by: ClassVar[bool] = False  # whether it is the one without --by
+    by: ClassVar[str | None] = None  # value of the option that chooses, where the command has several benchmarks
+    option_of_choice: ClassVar[str] = "by"  # that option
+    default_by: ClassVar[bool] = False  # whether it is the one without that option
     report_options: ClassVar[Sequence[Mapping[str, Any]]] = ()  # of each of its runs in the report of `bench all`
 
     def __init_subclass__(cls, **arguments: Any) -> None:

@@ -1,13 +1,11 @@
-"""CTranslate2 as a further peer of decoding: a MarianMTModel with its weights, where the library is installed."""
+"""CTranslate2 as a further peer of decoding: a plain model with its weights, where the library is installed."""
 
-import copy
 import tempfile
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 import torch
-from transformers import MarianMTModel
+from transformers import PreTrainedModel
 
 from hf_docmt.bench.marian import COMMON
 
@@ -23,7 +21,7 @@ def ctranslate2_version() -> str | None:
 
 
 def ctranslate2_peers(
-    model: MarianMTModel, precisions: Sequence[str], device: str, tokens: int
+    model: PreTrainedModel, precisions: Sequence[str], device: str, tokens: int
 ) -> dict[str, "CTranslate2Peer"]:
     """A peer for each precision that the library has; none where it is not installed."""
     if ctranslate2_version() is None:
@@ -38,15 +36,17 @@ class CTranslate2Peer:
     tokenizer. Tokens are named by their ids, since the library reads words.
     """
 
-    def __init__(self, model: MarianMTModel, precision: str, device: str, tokens: int):
+    def __init__(self, model: PreTrainedModel, precision: str, device: str, tokens: int):
         from ctranslate2 import Translator
+
+        from hf_docmt.hub.ctranslate2_conversion import ctranslate2_specification
 
         self.tokens = tokens
         name, _, index = device.partition(":")
         place = {"device": name, "device_index": int(index or 0)}
         threads = {"inter_threads": 1, "intra_threads": torch.get_num_threads()}
         with tempfile.TemporaryDirectory() as folder:
-            specification = marian_specification(copy.deepcopy(model))  # quantization is in place
+            specification = ctranslate2_specification(model, list(map(str, range(model.config.vocab_size))))
             specification.validate()
             specification.optimize(quantization=COMPUTE_TYPES[precision])
             specification.save(folder)
@@ -55,27 +55,7 @@ class CTranslate2Peer:
     def generate(self, input_ids: torch.Tensor, beams: int) -> torch.Tensor:
         """The translations with the decoder's start token, (B, 1 + tokens)."""
         sources = [list(map(str, ids)) for ids in input_ids.tolist()]
-        found = self.translator.translate_batch(sources, beam_size=beams, max_decoding_length=self.tokens)
         start = COMMON["decoder_start_token_id"]
+        prompts = [[str(start)]] * len(sources)
+        found = self.translator.translate_batch(sources, prompts, beam_size=beams, max_decoding_length=self.tokens)
         return torch.tensor([[start, *map(int, one.hypotheses[0])] for one in found])
-
-
-def marian_specification(model: MarianMTModel) -> Any:
-    """CTranslate2's description of the model.
-
-    It is made by the converter of Bart: Marian is a Bart of post-norm layers without a norm of the embeddings. The
-    converter of Marian drops the last token, which is the padding in Marian's own models only.
-    """
-    from ctranslate2.converters.transformers import BartLoader
-
-    model.config.normalize_before = model.config.normalize_embedding = False
-    with torch.no_grad():
-        found = BartLoader().get_model_spec(model)
-    names = [str(number) for number in range(model.config.vocab_size)]
-    found.register_source_vocabulary(names)
-    found.register_target_vocabulary(names)
-    found.config.bos_token = found.config.decoder_start_token = names[COMMON["decoder_start_token_id"]]
-    found.config.eos_token = names[COMMON["eos_token_id"]]
-    found.config.unk_token = names[COMMON["pad_token_id"]]
-    found.config.add_source_bos = found.config.add_source_eos = False
-    return found

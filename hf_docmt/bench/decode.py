@@ -47,6 +47,9 @@ class DecodeBenchmark(Benchmark):
     """
 
     name = "decode"
+    option_of_choice = "engine"
+    by = "transformers"
+    default_by = True
     help = "Sentences per second of generate(), against MarianMT with the same weights (Transformer-base)."
     report_options = ({"repeats": 3},)
 
@@ -79,7 +82,7 @@ class DecodeBenchmark(Benchmark):
         for model in models.values():
             diversify_translations(model.eval())
             model.final_logits_bias[:, COMMON["eos_token_id"]] = NEVER
-        further = ctranslate2_peers(models["peer"], self.precisions, self.device, self.tokens)
+        further = ctranslate2_peers(models["ours"], self.precisions, self.device, self.tokens)
         for precision in self.precisions:
             if precision == "int8" and torch.device(self.device).type != "cpu":
                 continue

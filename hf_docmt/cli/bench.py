@@ -79,7 +79,7 @@ def print_tables(report: Annotated[str, typer.Argument(help="A file that `docmt 
 
 
 def build_command(name: str, benchmarks: list[type[Benchmark]]) -> TyperCommand:
-    """The command of one benchmark, or of several among which `--by` chooses, the first one by default."""
+    """The command of one benchmark, or of several among which an option chooses, the first one by default."""
 
     def run(**arguments: Any) -> None:
         chosen = choose_benchmark(benchmarks, arguments)
@@ -88,8 +88,8 @@ def build_command(name: str, benchmarks: list[type[Benchmark]]) -> TyperCommand:
 
     parameters: dict[str, Parameter] = {"call": Parameter("call", Parameter.KEYWORD_ONLY, annotation=typer.Context)}
     if len(benchmarks) > 1:
-        text = f"{' or '.join(str(one.by) for one in benchmarks)}."
-        parameters["by"] = option_parameter("by", str, benchmarks[0].by, text)
+        text, choice = f"{' or '.join(str(one.by) for one in benchmarks)}.", benchmarks[0].option_of_choice
+        parameters[choice] = option_parameter(choice, str, benchmarks[0].by, text)
     for benchmark in benchmarks:
         for option, one in option_fields(benchmark).items():
             kind = get_type_hints(benchmark)[option]
@@ -118,12 +118,13 @@ def option_parameter(name: str, kind: type, default: Any, text: str) -> Paramete
 
 
 def choose_benchmark(benchmarks: list[type[Benchmark]], arguments: dict[str, Any]) -> type[Benchmark]:
-    """The benchmark that `--by` names; ValueError for another value."""
-    by = arguments.get("by", benchmarks[0].by)
+    """The benchmark that the option of choice names; ValueError for another value."""
+    option = benchmarks[0].option_of_choice
+    by = arguments.get(option, benchmarks[0].by)
     for benchmark in benchmarks:
         if benchmark.by == by:
             return benchmark
-    raise ValueError(f"--by is {by!r}, expected {' or '.join(str(one.by) for one in benchmarks)}")
+    raise ValueError(f"--{option} is {by!r}, expected {' or '.join(str(one.by) for one in benchmarks)}")
 
 
 def benchmark_options(chosen: type[Benchmark], benchmarks: list[type[Benchmark]], arguments: dict) -> dict[str, Any]:
@@ -131,7 +132,7 @@ def benchmark_options(chosen: type[Benchmark], benchmarks: list[type[Benchmark]]
     own = option_fields(chosen)
     for benchmark in benchmarks:
         foreign = tuple(name for name in option_fields(benchmark) if name not in own)
-        refuse(arguments["call"], foreign, f"is for --by {benchmark.by}")
+        refuse(arguments["call"], foreign, f"is for --{benchmark.option_of_choice} {benchmark.by}")
     return {
         name: whole_numbers(name, arguments[name]) if isinstance(one.default, tuple) else arguments[name]
         for name, one in own.items()

@@ -22,22 +22,28 @@ ACTIVATIONS = {
 LEAST_POSITIONS = 4096  # rows of a table of sines, which takes no training
 
 
-def write_ctranslate2_model(model: PreTrainedModel, tokens: list[str], folder: Path, quantization: str) -> None:
-    """Write weights, vocabulary and configuration into a new folder, for `ctranslate2.Translator(folder)`.
+FOLDER = "ctranslate2"  # of the library's files, inside that of the model
 
-    `tokens` are the names of all ids, `quantization` is the type of the weights. Raises ValueError as
-    `ctranslate2_specification`.
+
+def write_ctranslate2_folder(model: PreTrainedModel, tokens: list[str], folder: Path, quantization: str) -> None:
+    """Write configuration and generation settings into a folder, and what `ctranslate2.Translator` loads inside it.
+
+    `tokens` are the names of all ids, `quantization` is the type of the weights. The configuration has as many
+    positions as the weights. Raises ValueError as `ctranslate2_specification`.
     """
     specification = ctranslate2_specification(model, tokens)
     specification.validate()
     specification.optimize(quantization=quantization)
-    folder.mkdir()
-    specification.save(str(folder))
+    (folder / FOLDER).mkdir()
+    specification.save(str(folder / FOLDER))
+    fields = {**model.config.to_diff_dict(), "max_position_embeddings": position_rows(model.config)}
+    type(model.config)(**fields).to_json_file(folder / "config.json")
+    model.generation_config.save_pretrained(folder)
 
 
 @torch.no_grad()
 def ctranslate2_specification(model: PreTrainedModel, tokens: list[str]) -> TransformerSpec:
-    """CTranslate2's description of the model: source ids come with their end token, the target's start token is known.
+    """CTranslate2's description of the model. It reads sources with their end token, and prefixes with the start token.
 
     Raises ValueError as `stock_class`, and for an activation function that CTranslate2 does not have.
     """

@@ -15,7 +15,6 @@ from hf_docmt.messages import closest_hint
 from hf_docmt.reports.report import Report
 
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16")
-CTRANSLATE2_FOLDER = "ctranslate2"  # inside the folder of the model
 
 
 def export_stock_model(
@@ -64,16 +63,13 @@ def export_ctranslate2_model(
         known = ", ".join(QUANTIZATIONS)
         raise ValueError(f"weights of CTranslate2: got {quantization!r}, expected one of {known}{hint}")
     try:
-        from hf_docmt.hub.ctranslate2_conversion import position_rows, write_ctranslate2_model
+        from hf_docmt.hub.ctranslate2_conversion import write_ctranslate2_folder
     except ImportError as error:
         raise ValueError("CTranslate2 is not installed: pip install 'hf-docmt[ctranslate2]'") from error
     stock_class(model.config)
     with _new_folder(model, tokenizer, folder, {"form": "ctranslate2", "report": report, **card}) as unfinished:
         tokens = token_names(tokenizer, model.config.vocab_size)
-        write_ctranslate2_model(model, tokens, unfinished / CTRANSLATE2_FOLDER, quantization)
-        fields = {**model.config.to_diff_dict(), "max_position_embeddings": position_rows(model.config)}
-        type(model.config)(**fields).to_json_file(unfinished / "config.json")
-        model.generation_config.save_pretrained(unfinished)
+        write_ctranslate2_folder(model, tokens, unfinished, quantization)
     return Path(folder)
 
 

@@ -43,11 +43,11 @@ def test_same_scores_and_translations(fields, tmp_path):
     with torch.no_grad():
         logits = model(input_ids=source, decoder_input_ids=torch.cat([start, target[:, :-1]], dim=1)).logits
     expected = logits.log_softmax(dim=-1).gather(2, target[..., None])[..., 0]  # (B, T)
-    found = translator.score_batch(sources, [row[:-1] for row in targets])
+    found = translator.score_batch(sources, [["<s>", *row[:-1]] for row in targets])
     torch.testing.assert_close(torch.tensor([one.log_probs for one in found]), expected, atol=1e-4, rtol=0)
     ours = model.generate(source, max_new_tokens=20, do_sample=False, suppress_tokens=[EOS])[:, 1:]
     blocked = {"suppress_sequences": [[names[EOS]]], "max_decoding_length": 20}
-    found = translator.translate_batch(sources, beam_size=1, **blocked)
+    found = translator.translate_batch(sources, [["<s>"]] * 8, beam_size=1, **blocked)
     assert [[names.index(token) for token in one.hypotheses[0]] for one in found] == ours.tolist()
 
 
@@ -55,8 +55,9 @@ def test_int8_is_close(tmp_path):
     model, translator, names = exported(tmp_path, {}, "int8")
     assert translator.compute_type.startswith("int8")
     source = [[names[token] for token in row] for row in segments(16, 12).tolist()]
-    scores = translator.score_batch(source, [row[:-1] for row in source])
-    exact = exported(tmp_path / "exact", {})[1].score_batch(source, [row[:-1] for row in source])
+    targets = [["<s>", *row[:-1]] for row in source]
+    scores = translator.score_batch(source, targets)
+    exact = exported(tmp_path / "exact", {})[1].score_batch(source, targets)
     differences = [abs(a - b) for one, other in zip(scores, exact) for a, b in zip(one.log_probs, other.log_probs)]
     assert 0 < sum(differences) / len(differences) < 0.1
 
@@ -68,7 +69,7 @@ def test_the_folder(tmp_path):
     assert config["model_type"] == "docmt-concat" and config["past_context"] == 2 and "auto_map" not in config
     assert config["max_position_embeddings"] == 4096  # rows of the table that was written
     known = json.loads((folder / "ctranslate2" / "config.json").read_text())
-    assert (known["decoder_start_token"], known["eos_token"], known["unk_token"]) == ("<s>", "</s>", "<unk>")
+    assert (known["decoder_start_token"], known["eos_token"], known["unk_token"]) == (None, "</s>", "<unk>")
     card = (folder / "README.md").read_text()
     assert "library_name: ctranslate2" in card and "--engine ctranslate2" in card
     assert not list(folder.glob("*.py")) and not list(folder.glob("*.safetensors"))

@@ -1,0 +1,47 @@
+"""The benchmark of engines on windows of documents: a tiny run, and its targets by numbers that are known."""
+
+import pytest
+from support.tiny_models import build, word_tokenizer
+
+from hf_docmt.bench.marian import TRANSFORMER_BASE
+from hf_docmt.bench.results import SpeedRow
+from hf_docmt.bench.window_decoding import StockEngine, WindowDecoding, target_checks
+from hf_docmt.modeling.document_state import read_document
+
+TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in TRANSFORMER_BASE}
+
+
+def test_targets():
+    def row(engine, ratio, equal):
+        more = {"engine": engine, "equal": equal}
+        return SpeedRow.of(engine, "sentences/s", {"ours": ratio, "peer": 1}, {"ours": 1, "peer": 1}, **more)
+
+    rows = [row("ours", 1, 1.0), row("ctranslate2 fp32", 2, 0.98), row("ctranslate2 int8", 4.0, 0.5)]
+    found = {check.name: check.ok for check in target_checks(rows)}
+    assert found == {"ctranslate2 fp32: equal sentences": False, "ctranslate2 int8: ratio": True}
+    assert not target_checks([row("ctranslate2 int8", 3.9, 1.0)])[0].ok
+
+
+def test_the_peer_is_the_stock_class():
+    """It walks the same windows, and gives the same translations."""
+    model = build(past_context=1)
+    peer = StockEngine(model)
+    states = [read_document(["w7 w8", "w9", "w10 w11"], word_tokenizer(), 99) for _ in range(2)]
+    for engine, state in zip((model, peer), states):
+        translator = engine.translator_class(engine, 2, {"max_new_tokens": 6, "do_sample": False})
+        translator.drafts = False
+        translator.translate([state], "sliding", repairs="none")
+    assert type(peer.model).__name__ == "MarianMTModel"
+    assert [part.target for part in states[0].parts] == [part.target for part in states[1].parts]
+
+
+def test_rows():
+    pytest.importorskip("ctranslate2")
+    options = {"repeats": 1, "batch_size": 4, "tokens": 3, "sizes": TINY, "vocab_size": 60, "modes": ("greedy",)}
+    found = WindowDecoding(**options).run().to_json()
+    assert [row["case"] for row in found["rows"]] == [
+        f"greedy: {engine}" for engine in ("ours", "ctranslate2 fp32", "ctranslate2 int8")
+    ]
+    assert [row["equal"] for row in found["rows"][:2]] == [1.0, 1.0]
+    assert len({row["peer_seconds"] for row in found["rows"]}) == 1 and found["setting"]["sentences"] == 4
+    assert found["setting"]["ctranslate2"].endswith(", int8_float32")
