@@ -11,7 +11,9 @@ from hf_docmt.data.language_codes import primary_language
 from hf_docmt.translation.live_translation import Progress
 
 HERE = Path(__file__).resolve().parent
-TEMPLATES = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE / "templates"), autoescape=True, trim_blocks=False)
+TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(HERE / "templates"), autoescape=True, undefined=jinja2.StrictUndefined
+)
 TEMPLATES.filters["language"] = primary_language  # of the codes of NLLB and mBART, too
 ABOUT = {
     "cross-attention": "Share of the decoder's attention to each source sentence while this one was written; mean of "

@@ -64,7 +64,7 @@ class Workbench:
 
     @property
     def reach(self) -> str:
-        return registry.for_config(self.model.config).reach(self.model.config)
+        return self.model.config.context_reach()
 
     @cached_property
     def strategies(self) -> dict[str, str]:

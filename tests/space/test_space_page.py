@@ -56,6 +56,13 @@ def test_strategies_are_the_models(bench):
         bench.explain(SOURCE, SOURCE, [], "sliding", 9)
 
 
+def test_header(bench):
+    import page
+
+    shown = page.header(bench)
+    assert "en → de with <b>tiny</b>" in shown and f"Context: {bench.model.config.context_reach()}." in shown
+
+
 def test_model_without_languages(bench, monkeypatch):
     import workbench
 
