@@ -13,6 +13,7 @@ from hf_docmt import registry
 from hf_docmt.adapters import BASE, import_peft, with_adapter
 from hf_docmt.files import atomic_folder
 from hf_docmt.messages import closest_hint
+from hf_docmt.pretrained.weights import backbone
 from hf_docmt.training.checkpoints import save_whole
 from hf_docmt.training.recipe import config_fields
 from hf_docmt.training.recipe_sections import PeftRecipe
@@ -20,7 +21,6 @@ from hf_docmt.training.recipe_sections import PeftRecipe
 if TYPE_CHECKING:
     from peft import LoraConfig, PeftModel
 
-BACKBONE = "hf_docmt.modeling.modeling_docmt:DocMTForConditionalGeneration"
 TRAINING_FIELDS = {  # of a configuration, that change no logits outside of training
     "dropout", "attention_dropout", "activation_dropout", "label_smoothing", "strategy", "decoding_past_context",
 }  # fmt: skip
@@ -57,12 +57,11 @@ def mechanism_modules(model: PreTrainedModel) -> list[str]:
 
     Raises `ValueError` for parameters of a module that has others inside, which cannot be trained without them.
     """
-    with torch.device("meta"):
-        backbone = dict(registry.load(BACKBONE)(model.config).named_parameters(remove_duplicate=False))
+    known = dict(backbone(model.config).named_parameters(remove_duplicate=False))
     found = []
     for name, module in model.named_modules():
         own = [f"{name}.{key}" for key, _ in module.named_parameters(recurse=False)]
-        new = [key for key in own if key not in backbone]
+        new = [key for key in own if key not in known]
         if new and next(module.children(), None) is not None:
             raise ValueError(f"peft: {new[0]} is beside other modules; put it into a module of its own")
         found += [name] * bool(new)

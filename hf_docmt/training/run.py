@@ -80,11 +80,12 @@ def train(recipe: Recipe, resume: bool = False) -> Path:
 def _train(recipe: Recipe, arguments: DocMTTrainingArguments, resume: bool) -> None:
     output, processes = Path(recipe.output_dir), PartialState()
     documents = {part: read_part(recipe, part) for part in ("train", "validation")}
-    model, tokenizer = recipe_origin(recipe) if recipe.init_from else (None, None)
+    origin, tokenizer = recipe_origin(recipe) if recipe.init_from else (None, None)
     try:
         with processes.main_process_first():
             tokenizer = run_tokenizer(recipe, output, documents["train"], tokenizer)
-        trainer = make_trainer(recipe, arguments, documents, tokenizer, origin=model)
+        trainer = make_trainer(recipe, arguments, documents, tokenizer, origin=origin)
+        del origin  # a second model would be in memory throughout
         if recipe.peft and trainer.is_fsdp_enabled:
             raise ValueError("peft: adapters are not trained with sharded parameters; launch without FSDP")
     except (ValueError, OSError):

@@ -16,6 +16,7 @@ from hf_docmt.translation.group_translation import TranslationSettings
 MODEL_FILES = (
     "config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*",
     "*token*.json", "*vocab*", "merges.txt", "*.spm", "*.model", "*.py", "ctranslate2/*",
+    "adapter_config.json", "base/*.safetensors*",
 )  # fmt: skip  # of a folder: what its translations follow from
 NO_FILES = ("split", "config", "tgt_lang", "translator")  # arguments of readers, though a folder may have their value
 

@@ -16,6 +16,7 @@ from hf_docmt.hub.export import export_model
 from hf_docmt.training.checkpoints import read_weights
 from hf_docmt.training.recipe import parse_recipe
 from hf_docmt.training.run import train
+from hf_docmt.translation.job_identity import model_checksums
 
 peft = pytest.importorskip("peft")
 torch.set_num_threads(1)
@@ -51,6 +52,8 @@ def test_folder(adapter, sentence_model):
         "encoder.embed_tokens.token_adapter.trainable_tokens_delta",
         "encoder.segment_encoding.embedding.weight",
     ]
+    files = {"adapter_config.json", "adapter_model.safetensors", "base/model.safetensors"}
+    assert files <= model_checksums(str(adapter)).keys(), "what its translations follow from"
     base, old = read_weights(adapter / "base"), read_weights(sentence_model[0])
     assert all(torch.equal(base[name], tensor) for name, tensor in old.items())
 

@@ -80,7 +80,9 @@ def test_gradients(model, tmp_path):
     assert all(".lora_" not in name for name in whole)
     change(wrapped)
     options = {"num_items_in_batch": 1, "skip_logits": True}
-    outputs = wrapped.train()(**batch, **options)
+    carried = registry.for_config(model.config).carries_state
+    first = {"document_start": torch.ones(len(batch["labels"]), dtype=torch.bool)} if carried else {}
+    outputs = wrapped.train()(**batch, **options, **first)
     loss = outputs.loss + wrapped(**batch, **options, **memory_after(outputs)).loss
     loss.backward()
     for name, parameter in wrapped.named_parameters():
