@@ -108,17 +108,23 @@ class Architecture:
         return Examples(documents, tokenizer, max_target_tokens=config.chunk_tokens, **options)
 
     def collator(
-        self, config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase, context_discount: float = 1.0
+        self,
+        config: PreTrainedConfig,
+        tokenizer: PreTrainedTokenizerBase,
+        context_discount: float = 1.0,
+        languages: tuple[str | None, str | None] = (None, None),
     ) -> Callable[[list], dict]:
         """What turns examples into a batch, with the names and shapes of the data contract.
 
         `context_discount` is the weight of context tokens in the loss; models with separate context write none.
+        `languages` are codes of source and target, None = those of the configuration. ValueError: they are missing or
+        unknown.
         """
         from hf_docmt.data.collators import ContextCollator, SegmentCollator
 
         options = {
             "context_sides": config.context_sides,
-            "decoder_start_token_id": config.decoder_start_token_id,
+            "sequence_format": config.sequence_format(*languages),
             "use_bod": config.use_bod,
         }
         if self.separate_context:

@@ -12,6 +12,7 @@ from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria,
 from .document_state import CurrentSentence, DocumentState
 
 Row = TypeVar("Row")
+Languages = tuple[str | None, str | None]  # codes of source and target
 
 
 @dataclass
@@ -40,13 +41,16 @@ class BatchDecoder:
     """Runs `model.generate` on jobs, with generation settings as `generate` takes them.
 
     `generate_kwargs` may hold a `generation_config`; other settings in it come before those of the configuration.
-    `batch_tokens` bounds batches of independent jobs by their padded source tokens, in place of `batch_size`.
+    `languages` are codes of the source and the target language, None = those of the configuration; `format` is how a
+    sequence is written in them. `batch_tokens` bounds batches of independent jobs by their padded source tokens, in
+    place of `batch_size`. Raises `ValueError` for languages as `config.sequence_format` does.
     """
 
     batch_tokens: int | None = None
 
-    def __init__(self, model, batch_size: int, generate_kwargs: dict):
+    def __init__(self, model, batch_size: int, generate_kwargs: dict, languages: Languages = (None, None)):
         self.model, self.config, self.batch_size = model, model.config, batch_size
+        self.format = model.config.sequence_format(*languages)
         generate_kwargs = dict(generate_kwargs)
         self.settings = copy.deepcopy(generate_kwargs.pop("generation_config", None) or model.generation_config)
         self.generate_kwargs = self.settings.update(**generate_kwargs)  # what no configuration holds
@@ -55,7 +59,11 @@ class BatchDecoder:
         self.sep, self.pad = getattr(self.config, "sep_token_id", None), self.config.pad_token_id
         eos, start = model.generation_config.eos_token_id, self.settings.decoder_start_token_id
         self.eos = eos[0] if isinstance(eos, list) else eos
-        self.start = self.config.decoder_start_token_id if start is None else start
+        starts_with_code = self.config.target_format.startswith("[target_lang]")
+        self.start = self.format.start if start is None or starts_with_code else start
+        self.settings.decoder_start_token_id = self.start
+        if self.format.target_before:
+            self.settings.forced_bos_token_id = None  # it is in the prefix, or `generate` sets it
         learned = getattr(self.config, "position_type", None) == "learned"
         self.positions = self.config.max_position_embeddings if learned else math.inf  # tokens of either side
 
@@ -63,14 +71,29 @@ class BatchDecoder:
     def model_name(self) -> str:
         return self.config.name_or_path or type(self.model).__name__
 
-    def segment_job(self, document: DocumentState, first: int, end: int, padding: int = 0) -> Job:
-        """Source segment of the parts first..end, and behind it `padding` empty sentences."""
-        source: list[int] = []
+    def segment_job(
+        self, document: DocumentState, first: int, end: int, padding: int = 0, is_opened: bool | None = None
+    ) -> Job:
+        """Source segment of the parts first..end, and behind it `padding` empty sentences.
+
+        `is_opened` says whether it opens the document, None = where it begins with the first part.
+        """
+        sentences: list[int] = []
         for part in document.parts[first:end]:
-            source += [*part.ids, self.sep]
-        source = source[:-1] + [self.sep] * padding + [self.eos]
-        prefix = [self.config.bod_token_id] if getattr(self.config, "use_bod", False) and first == 0 else []
-        return Job(prefix + source, list(prefix), end - first + padding, len(source), CurrentSentence(document, first))
+            sentences += [*part.ids, self.sep]
+        sentences = sentences[:-1] + [self.sep] * padding
+        opening = self.opening(first == 0 if is_opened is None else is_opened)
+        return Job(
+            source=self.format.source([*opening, *sentences]),
+            prefix=[*self.format.target_before, *opening],
+            sentences=end - first + padding,
+            length=len(sentences) + 1,
+            current=CurrentSentence(document, first),
+        )
+
+    def opening(self, is_opened: bool) -> list[int]:
+        """`<bod>` where a sequence opens its document and the model has this token."""
+        return [self.config.bod_token_id] if is_opened and self.config.use_bod else []
 
     def decode(self, jobs: list[Job], stop_at_sep: bool = False) -> list[Output]:
         """Outputs of independent jobs, in their order; longest together, in batches."""
@@ -95,7 +118,14 @@ class BatchDecoder:
             start += size
 
     def rows_with_room(self, rows: list[int], jobs: list[Job]) -> list[list[int]]:
-        """A batch as it is, or row by row where a long prefix would leave too few learned positions to another row."""
+        """A batch as it is, or row by row where a long prefix would leave too few learned positions to another row.
+
+        Rows without any prefix of their own do not stand with others, see `has_prefix`.
+        """
+        with_prefix = [row for row in rows if self.has_prefix(jobs[row])]
+        if 0 < len(with_prefix) < len(rows):
+            without = [row for row in rows if not self.has_prefix(jobs[row])]
+            return self.rows_with_room(with_prefix, jobs) + self.rows_with_room(without, jobs)
         prompts = [1 + len(jobs[row].prefix) for row in rows]
         limits = [min(self.wanted(jobs[row].length), self.positions - prompt) for row, prompt in zip(rows, prompts)]
         return [rows] if max(prompts) + max(limits) <= self.positions else [[row] for row in rows]
@@ -107,30 +137,42 @@ class BatchDecoder:
 
     def prefix_inputs(self, jobs: list[Job]) -> dict[str, torch.Tensor]:
         """`decoder_input_ids` and `decoder_attention_mask` (B, T) of the jobs' prefixes, padded on the left, if any."""
-        if not any(job.prefix for job in jobs):
+        if not any(map(self.has_prefix, jobs)):
             return {}
         prompts = [[self.start, *job.prefix] for job in jobs]
         ids, mask = pad_rows(prompts, self.pad, self.model.device, side="left")
         return {"decoder_input_ids": ids, "decoder_attention_mask": mask}
 
+    def has_prefix(self, job: Job) -> bool:
+        """Whether something stands before the translation that `generate` does not force by itself.
+
+        A lone first token it writes as `forced_bos_token_id`. So does the family of the model, which in beam search
+        counts it as part of the translation.
+        """
+        return bool(job.prefix) and (len(job.prefix) > 1 or job.prefix != self.format.target_before)
+
     def generate(self, inputs: dict, jobs: Sequence[Job], stop_at_sep: bool = False, **settings) -> list[Output]:
         """Outputs of one batch of `generate` inputs, a row for each job."""
         ends = [self.eos, self.sep] if stop_at_sep else [self.eos]
         prompt = inputs["decoder_input_ids"].shape[1] if "decoder_input_ids" in inputs else 1
-        limits = self.token_limits([job.length for job in jobs], prompt)
         config = copy.deepcopy(self.settings)
+        forced = [] if "decoder_input_ids" in inputs else self.format.target_before
+        if forced:
+            config.forced_bos_token_id = forced[0]
+        before = prompt + len(forced)
+        limits = self.token_limits([job.length for job in jobs], before)
         # one token more than any row gets: an end that settings force at the last one would hide what is cut off
-        config.update(eos_token_id=ends, max_new_tokens=max(limits) + 1, **settings)
+        config.update(eos_token_id=ends, max_new_tokens=len(forced) + max(limits) + 1, **settings)
         others = dict(self.generate_kwargs)
-        criteria = StoppingCriteriaList([*(others.pop("stopping_criteria", None) or []), RowLimits(limits, prompt)])
-        finite = FiniteScores(self.model_name, prompt, [job.current for job in jobs])
+        criteria = StoppingCriteriaList([*(others.pop("stopping_criteria", None) or []), RowLimits(limits, before)])
+        finite = FiniteScores(self.model_name, before, [job.current for job in jobs])
         processors = LogitsProcessorList([*(others.pop("logits_processor", None) or []), finite])
         inputs = dict.fromkeys(getattr(self.model, "context_arguments", ())) | inputs  # none, on purpose
         sequences = self.model.generate(
             **inputs, **others, generation_config=config, stopping_criteria=criteria, logits_processor=processors
         )
         outputs = []
-        for ids, limit in zip(sequences[:, prompt:].tolist(), limits):
+        for ids, limit in zip(sequences[:, before:].tolist(), limits):
             ids = ids[:limit]  # behind it is padding, for which beam search may take the end token
             end = next((index for index, token in enumerate(ids) if token in ends), None)
             outputs.append(Output(ids[:end], end is not None))
@@ -152,7 +194,7 @@ class BatchDecoder:
         `max_new_tokens` if these are fewer.
         """
         room = min(self.wanted(length), 2 * length + 32)
-        return source <= self.positions and (prefix <= 1 or 1 + prefix + room <= self.positions)
+        return source <= self.positions and (prefix <= self.marks or 1 + prefix + room <= self.positions)
 
     def is_cut_off(self, job: Job, output: Output) -> bool:
         """Whether a translation stopped before its end where the learned positions end."""
@@ -160,7 +202,13 @@ class BatchDecoder:
 
     def sentence_limit(self, max_sentence_tokens: int) -> int:
         """Tokens of a sentence that is translated at once: at most as many as positions, marks left out."""
-        return max(1, min(max_sentence_tokens, self.positions - 1 - bool(getattr(self.config, "use_bod", False))))
+        marks = len(self.format.source(self.opening(True)))
+        return max(1, min(max_sentence_tokens, self.positions - marks))
+
+    @property
+    def marks(self) -> int:
+        """Tokens that may stand before the first sentence of a target, behind the start token."""
+        return len(self.format.target_before) + 1
 
 
 def check_settings(settings) -> None:

@@ -7,7 +7,7 @@ from typing import Union, get_args, get_origin
 from transformers import PreTrainedConfig
 from transformers.activations import ACT2FN
 
-from .sequence_format import SequenceFormat, check_format, sequence_format
+from .sequence_format import SequenceFormat, check_format, language_codes, sequence_format
 
 TASK = "document-translation"  # name of the pipeline
 SIDES = {"both": "source and target", "source": "source", "target": "target"}
@@ -127,6 +127,10 @@ class DocMTConfig(PreTrainedConfig):
         Raises `ValueError` for a language that is missing, unknown, or given to a model without language codes.
         """
         return sequence_format(self, source_lang, target_lang)
+
+    def language_codes(self, source_lang: str | None = None, target_lang: str | None = None) -> dict[str, str | None]:
+        """`source_lang` and `target_lang` as far as a code of them stands in a sequence; see `sequence_format`."""
+        return language_codes(self, source_lang, target_lang)
 
     @property
     def longest_translation(self) -> int:

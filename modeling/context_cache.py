@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from .batch_decoding import pad_rows
+from .batch_decoding import Languages, pad_rows
 from .context_attention import ContextEncoderOutput
 from .context_strategies import ContextSentence, ContextTranslator, Reach
 from .document_state import CurrentSentence, DocumentState
@@ -16,8 +16,8 @@ MISSING = ContextSentence(DocumentState(0, []), 0)  # the lone `</s>` that some 
 class CachedContextTranslator(ContextTranslator):
     """Base class: the strategies of `ContextTranslator` with the vectors of context sentences in `cache`."""
 
-    def __init__(self, model, batch_size: int, generate_kwargs: dict):
-        super().__init__(model, batch_size, generate_kwargs)
+    def __init__(self, model, batch_size: int, generate_kwargs: dict, languages: Languages = (None, None)):
+        super().__init__(model, batch_size, generate_kwargs, languages)
         self.cache: dict[ContextSentence, torch.Tensor] = {}
 
     def translate_known(self, sentences: Sequence[CurrentSentence], reach: Reach) -> None:
@@ -60,8 +60,8 @@ class SharedEncoderTranslator(CachedContextTranslator):
     Each sentence is encoded and shortened once, for itself and for those whose context it is.
     """
 
-    def __init__(self, model, batch_size: int, generate_kwargs: dict):
-        super().__init__(model, batch_size, generate_kwargs)
+    def __init__(self, model, batch_size: int, generate_kwargs: dict, languages: Languages = (None, None)):
+        super().__init__(model, batch_size, generate_kwargs, languages)
         self.states: dict[ContextSentence, torch.Tensor] = {}  # encoder states (L, D) of sentences still to translate
 
     def needed_for(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:

@@ -107,10 +107,10 @@ class ContextTranslator(Translator):
 
     def context_ids(self, context: ContextSentence) -> list[int]:
         """A context sentence as the encoder reads it."""
-        job = self.sentence_job(context.document, context.index)
+        document, index = context.document, context.index
         if context.is_target:
-            return [*job.prefix, *context.document.parts[context.index].target, self.eos]
-        return job.source
+            return self.format.translation([*self.opening(index == 0), *document.parts[index].target])
+        return self.sentence_job(document, index).source
 
     def context_grid(
         self, batch: Sequence[CurrentSentence], reach: Reach

@@ -43,7 +43,10 @@ class ForcedPrefixTranslator(Translator):
     def has_room(self, group: Sequence[Segment]) -> bool:
         """Whether learned positions reach for segments side by side, whatever is written."""
         lengths = [[len(part.ids) for part in segment.parts] for segment in group]
-        return 2 + sum(1 + self.wanted(max(column)) for column in zip_longest(*lengths, fillvalue=0)) <= self.positions
+        return (
+            1 + self.marks + sum(1 + self.wanted(max(column)) for column in zip_longest(*lengths, fillvalue=0))
+            <= self.positions
+        )
 
     def force_prefixes_together(self, group: Sequence[Segment]) -> list[Segment]:
         """One batch of `force_prefixes`, longest first; gives back what is left of a segment without room."""

@@ -31,6 +31,8 @@ class DocumentTranslation:
         repairs: str = "all",
         alignment: str | None = None,
         batch_tokens: int | None = None,
+        source_lang: str | None = None,
+        target_lang: str | None = None,
         **generate_kwargs,
     ):
         """Translate documents, lists of sentences; every list that comes back is as long as the one that went in.
@@ -56,6 +58,9 @@ class DocumentTranslation:
         `sliding` every sentence is what stands behind the last separator. `alignment` is that of window models, in
         place of the configuration's.
 
+        `source_lang` and `target_lang` are language codes of the model's family (`config.language_ids`), by default the
+        configuration's own.
+
         `batch_size` counts rows of a batch: sentences, segments, or documents whose next sentences are translated
         together. With `batch_tokens`, segments and sentences that do not wait for each other are in batches of at most
         so many source tokens, padding included, instead; results are the same. Greedy `sliding` takes windows as drafts
@@ -66,9 +71,9 @@ class DocumentTranslation:
         position) and `detail`. Several threads may translate with one model, and in training mode; meanwhile no thread
         may change its weights.
 
-        Raises `ValueError` for a strategy that is unknown or not this model's, for settings that do not fit them, and
-        for documents that are not lists of strings; `NonFiniteScoresError`, a `ValueError`, with the index of the
-        document where the model's scores are no numbers.
+        Raises `ValueError` for a strategy that is unknown or not this model's, for settings that do not fit them, for
+        languages that are missing or unknown, and for documents that are not lists of strings; `NonFiniteScoresError`,
+        a `ValueError`, with the index of the document where the model's scores are no numbers.
 
         >>> model.translate_documents([["Hello .", "She sleeps ."]], tokenizer, num_beams=4)
         [['Hallo .', 'Sie schläft .']]
@@ -80,7 +85,7 @@ class DocumentTranslation:
         if past_context is None and strategy in LOOKING_BACK:
             past_context = self.config.decoding_past_context
         self.check_search(strategy, past_context, repairs)
-        translator = self.translator_class(self, batch_size, generate_kwargs)
+        translator = self.translator_class(self, batch_size, generate_kwargs, (source_lang, target_lang))
         translator.batch_tokens = batch_tokens
         limit = translator.sentence_limit(max_sentence_tokens)
         states = [read_document(document, tokenizer, limit, number) for number, document in enumerate(documents)]
@@ -95,6 +100,8 @@ class DocumentTranslation:
         tokenizer,
         memory: dict[str, torch.Tensor] | None = None,
         max_sentence_tokens: int = 256,
+        source_lang: str | None = None,
+        target_lang: str | None = None,
         **generate_kwargs,
     ) -> SentenceStream:
         """Translations of the sentences of one document, one by one as they are asked for: chat, live subtitles.
@@ -102,9 +109,10 @@ class DocumentTranslation:
         For models with strategy `stream`. Nothing is kept but the memory (`SentenceStream.memory`), so a stream may be
         endless. Where it stops, or `sentences` raises an error, all translations so far were given out, and
         `memory=stream.memory` goes on from there. Blank sentences stay empty and leave the memory alone; over-long ones
-        are translated in parts. Further arguments go to `generate`. A sentence whose translation fails is tried again
-        by the next call. Raises `ValueError` for what is no string, before it is read, for a memory that is not that of
-        one document of this model, and for a model without one.
+        are translated in parts. Languages are those of `translate_documents`. Further arguments go to `generate`. A
+        sentence whose translation fails is tried again by the next call. Raises `ValueError` for what is no string,
+        before it is read, for a memory that is not that of one document of this model, for languages as
+        `translate_documents` does, and for a model without a memory.
 
         >>> stream = model.translate_stream(["Hello .", "She sleeps ."], tokenizer)
         >>> next(stream)
@@ -120,7 +128,7 @@ class DocumentTranslation:
         if max_sentence_tokens < 1:
             raise ValueError(f"max_sentence_tokens must be at least 1, got {max_sentence_tokens}.")
         check_generation(generate_kwargs)
-        translator = self.translator_class(self, 1, generate_kwargs)
+        translator = self.translator_class(self, 1, generate_kwargs, (source_lang, target_lang))
         memory = translator.checked_memory(memory)
         limit = translator.sentence_limit(max_sentence_tokens)
         return SentenceStream(translator, tokenizer, iter(sentences), memory, limit)

@@ -81,6 +81,15 @@ def checked_language(config, name: str, given: str | None) -> str | None:
     return language
 
 
+def language_codes(config, source_lang: str | None, target_lang: str | None) -> dict[str, str | None]:
+    """`source_lang` and `target_lang`, each where its code stands in a sequence of the model.
+
+    Raises `ValueError` for one of these that is missing or unknown.
+    """
+    given = {"source_lang": source_lang, "target_lang": target_lang}
+    return {name: checked_language(config, name, given[name]) for name in LANGUAGES if uses_language(config, name)}
+
+
 def uses_language(config, name: str) -> bool:
     """Whether the code of this language, `source_lang` or `target_lang`, stands in a sequence."""
     return f"[{name}]" in f"{config.source_format} {config.target_format}"

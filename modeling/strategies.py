@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from .batch_decoding import BatchDecoder, Job, Output
+from .batch_decoding import BatchDecoder, Job, Languages, Output
 from .document_state import CurrentSentence, DocumentState, all_sentences
 from .inference import inference
 
@@ -14,8 +14,8 @@ LOOKING_BACK = ("sliding", "sequential")  # strategies that `past_context` is fo
 class Translator(BatchDecoder):
     """Base class: strategy `sentence`, and which strategies a model of this configuration has."""
 
-    def __init__(self, model, batch_size: int, generate_kwargs: dict):
-        super().__init__(model, batch_size, generate_kwargs)
+    def __init__(self, model, batch_size: int, generate_kwargs: dict, languages: Languages = (None, None)):
+        super().__init__(model, batch_size, generate_kwargs, languages)
         self.past, self.future = (getattr(self.config, f"{side}_context", 0) for side in ("past", "future"))
         self.sides = getattr(self.config, "context_sides", "both")
         self.past_context: int | None = None  # k that was asked for
@@ -107,7 +107,9 @@ class Translator(BatchDecoder):
         if self.sides == "source":
             job.length = len(document.parts[index].ids)
             if index > 0:
-                job.prefix = []  # the target is the current sentence, which does not start the document
+                job.prefix = list(
+                    self.format.target_before
+                )  # the target is the current sentence, which does not start the document
         return job
 
     def take_sentence(self, sentence: CurrentSentence, output: Output) -> None:

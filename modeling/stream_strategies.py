@@ -1,12 +1,11 @@
 """Strategies with a state: sentence by sentence, what was read and written before carried along in a memory."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 
 import torch
 
-from .batch_decoding import Job, pad_rows
+from .batch_decoding import Languages, pad_rows
 from .document_state import CurrentSentence, DocumentState, read_document, translated_sentences
 from .inference import inference
 from .strategies import Translator
@@ -21,12 +20,12 @@ class StreamTranslator(Translator):
     sentence with the initial memory.
     """
 
-    def __init__(self, model, batch_size: int, generate_kwargs: dict):
+    def __init__(self, model, batch_size: int, generate_kwargs: dict, languages: Languages = (None, None)):
         if given := [name for name in (*STATE, "document_start") if name in generate_kwargs]:
             raise ValueError(
                 f"{given[0]} is kept by the strategies themselves: leave it out, or give translate_stream a memory."
             )
-        super().__init__(model, batch_size, generate_kwargs)
+        super().__init__(model, batch_size, generate_kwargs, languages)
 
     @classmethod
     def default_strategy(cls, config) -> str:
@@ -67,7 +66,8 @@ class StreamTranslator(Translator):
 
         A new document, which has no row in `memory` yet, has `starts` true; new documents are the last ones.
         """
-        jobs = [self.next_job(sentence, begins) for sentence, begins in zip(rows, starts)]
+        # only where its document begins a sentence has the mark of the beginning
+        jobs = [self.segment_job(*row, row.index + 1, is_opened=begins) for row, begins in zip(rows, starts)]
         source, start = self.source_inputs(jobs), torch.tensor(starts, device=self.model.device)
         memory = self.model.memory_with_rows(memory, len(rows))
         encoder_memory = memory.get("encoder_memory")
@@ -84,12 +84,6 @@ class StreamTranslator(Translator):
         ids, mask = pad_rows(written, self.pad, self.model.device)
         after = self.model.model(**inputs, decoder_input_ids=ids, decoder_attention_mask=mask, use_cache=False)
         return self.model.memory_after(after)
-
-    def next_job(self, sentence: CurrentSentence, begins: bool) -> Job:
-        """A sentence as its own segment; only where its document begins the mark of the beginning stays."""
-        document, index = sentence
-        job = self.segment_job(document, index, index + 1)
-        return job if begins or not job.prefix else replace(job, source=job.source[1:], prefix=[])
 
     def checked_memory(self, memory: Mapping[str, torch.Tensor] | None) -> dict[str, torch.Tensor]:
         """The state of one document, or none yet ({}). `ValueError`: not of all sides that have one, other shapes."""

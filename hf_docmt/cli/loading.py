@@ -30,14 +30,16 @@ def load_system(
     option_pairs: list[str] | None = None,
     excluded: tuple[str, ...] = NOT_FOR_SCORING,
     prompt_languages: tuple[str | None, str | None] = (None, None),
+    model_languages: tuple[str | None, str | None] = (None, None),
     **options,
 ):
     """The system of a folder or Hub name, named by its folder, reading `context` sentences of past context.
 
     `future_context`: those after the current one. `option_pairs`: the texts KEY=VALUE of --option. `excluded`: options
     that --option does not take, since the command has a flag for them or they have no effect there.
-    `prompt_languages`: source and target language that the prompt of a language model names, unless --option says
-    otherwise. ValueError: options that do not fit the system.
+    `prompt_languages`: source and target language that the prompt of a language model names, or whose codes a document
+    model reads, unless --option says otherwise. `model_languages`: the same, and refused where they are not the
+    model's. ValueError: options that do not fit the system.
     """
     import os
 
@@ -51,7 +53,8 @@ def load_system(
         raise ValueError(f"{name} is not a model of this package, and only these have strategies; leave --strategy out")
     given = read_options(option_pairs or (), kind, excluded)
     if "source_lang" in known:
-        options |= {key: lang for key, lang in zip(("source_lang", "target_lang"), prompt_languages) if lang}
+        names = ("source_lang", "target_lang") * 2
+        options |= {key: lang for key, lang in zip(names, (*prompt_languages, *model_languages)) if lang}
     if future_context is not None and "future_context" not in known:
         raise ValueError(f"{name}: a system of kind {kind} reads no future context; leave --future-context out")
     reach = {"past_context": context, "future_context": future_context}
@@ -59,11 +62,25 @@ def load_system(
     system = load_system(name, device=default_device(), **options | given)
     if "past_context" not in options | given and system.reads_chunks:
         system.past_context = CHUNK_CONTEXT
+    check_model_languages(system, model_languages)
     for key in ("separator", "context_sides"):
         if key in given and not system.context.past and not system.context.future:
             raise ValueError(f"--option {key} is for context, but the system reads none; give it some, or leave it out")
     system.name = os.path.basename(os.path.abspath(name))
     return system
+
+
+def check_model_languages(system, languages: tuple[str | None, str | None]) -> None:
+    """ValueError where the languages that were given are not those that the system translates between."""
+    if any(languages) and system.kind == "seq2seq":
+        raise ValueError(
+            "--source-lang and --target-lang are for models of this package and language models; give the codes of "
+            "this one as --option src_lang=CODE --option tgt_lang=CODE"
+        )
+    own = system.document_languages if system.kind == "docmt" else languages
+    for name, given, known in zip(("source", "target"), languages, own):
+        if given not in (None, known):
+            raise ValueError(f"--{name}-lang is {given!r}, but {system.name} is of {known!r}; leave it out")
 
 
 def languages_of(system, source_lang: str | None, target_lang: str | None) -> dict[str, str]:

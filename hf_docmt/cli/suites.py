@@ -34,8 +34,17 @@ SuiteDocuments = Annotated[str | None, typer.Option(help="JSON lines with the co
 SuiteFormat = Annotated[str, typer.Option(help="contrapro, voita, lopes, bawden, a plugin's, or auto.")]
 SuiteRecords = Annotated[str | None, typer.Option(help="JSON file of a suite that is given as text files.")]
 
-SCORED = ("normalization", "context", "future_context", "conditions", "write_scores", "option")
-TRANSLATED = ("context", "conditions", "strategy", "beams", "batch_size", "option")
+SCORED = (
+    "normalization",
+    "source_lang",
+    "target_lang",
+    "context",
+    "future_context",
+    "conditions",
+    "write_scores",
+    "option",
+)
+TRANSLATED = ("source_lang", "target_lang", "context", "conditions", "strategy", "beams", "batch_size", "option")
 
 
 def contrast(
@@ -52,6 +61,8 @@ def contrast(
             "tokens of the target window (released code of Lupo et al.)."
         ),
     ] = "sum",
+    source_lang: Lang = None,
+    target_lang: Lang = None,
     context: Context = None,
     future_context: FutureContext = None,
     conditions: Conditions = "true",
@@ -81,7 +92,13 @@ def contrast(
         report = score_file_report(model, suites[0], scores, better=better, **shared)
     else:
         refuse(call, ("better",), "is for a file of scores, but --scores is not given")
-        system = load_system(model, context=context, future_context=future_context, option_pairs=option)
+        system = load_system(
+            model,
+            context=context,
+            future_context=future_context,
+            option_pairs=option,
+            model_languages=(source_lang, target_lang),
+        )
         options = {"normalization": normalization, "scores_folder": write_scores, **shared}
         report = contrast_report(system, suites, conditions=distinct_names(conditions), **options)
     print_report(report, as_json, output)
@@ -96,6 +113,8 @@ def translate_suite(
     discourse: Annotated[
         str, typer.Option(help="Also score pronouns, formality, connectives, terms; separated by commas.")
     ] = "",
+    source_lang: Lang = None,
+    target_lang: Lang = None,
     context: Context = None,
     future_context: FutureContext = None,
     strategy: Strategy = None,
@@ -114,7 +133,7 @@ def translate_suite(
 
     check_writable_file(output or "-")
     reach = {"context": context, "future_context": future_context}
-    system = load_translator(model, option, batch_size, strategy, beams, **reach)
+    system = load_translator(model, option, batch_size, strategy, beams, (source_lang, target_lang), **reach)
     options = {"format": format, "documents": documents, "records": records, "only": item_range(items)}
     options |= {"discourse": names(discourse), "limit": limit, "details": details}
     print_report(suite_translation_report(system, suite, **options), as_json, output)
@@ -133,6 +152,8 @@ def ctxpro(
             "any text."
         ),
     ] = None,
+    source_lang: Lang = None,
+    target_lang: Lang = None,
     context: Context = None,
     conditions: Conditions = "true",
     rule: Annotated[
@@ -164,18 +185,26 @@ def ctxpro(
             raise ValueError(f"--translations is a file of one set, got {len(sets)} sets; judge them one by one")
         report = translation_file_report(model, sets[0], translations, **shared)
     else:
-        system = load_translator(model, option, batch_size, strategy, beams, context=context)
+        languages = (source_lang, target_lang)
+        system = load_translator(model, option, batch_size, strategy, beams, languages, context=context)
         report = generative_report(system, sets, conditions=distinct_names(conditions), **shared)
     print_report(report, as_json, output)
 
 
 def load_translator(
-    model: str, option: list[str] | None, batch_size: int, strategy: str | None, beams: int | None, **reach
+    model: str,
+    option: list[str] | None,
+    batch_size: int,
+    strategy: str | None,
+    beams: int | None,
+    languages: tuple[str | None, str | None],
+    **reach,
 ):
     """The system that translates as asked for; what is None is the model's own. `reach`: its context."""
     search = {"batch_size": batch_size, "strategy": strategy, "num_beams": beams}
     search = {name: value for name, value in search.items() if value is not None}
-    return load_system(model, option_pairs=option, excluded=NOT_FOR_TRANSLATION, **reach, **search)
+    search |= {"excluded": NOT_FOR_TRANSLATION, "model_languages": languages}
+    return load_system(model, option_pairs=option, **reach, **search)
 
 
 def cxmi(

@@ -68,6 +68,7 @@ def translate(
     ] = None,
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a model on the Hub.")] = None,
     source_lang: Lang = None,
+    target_lang: Lang = None,
     processes: Annotated[
         int | None,
         typer.Option(min=1, help="Processes that translate, each with its share of the cores, or with a GPU."),
@@ -116,7 +117,8 @@ def translate(
 
             if not is_first_rank():
                 return None if estimate else serve_rank()
-            settings = _settings(model, source_lang, strategy, batch_size, search, device, dtype, revision, engine)
+            languages = (source_lang, target_lang)
+            settings = _settings(model, languages, strategy, batch_size, search, device, dtype, revision, engine)
             job = _job(settings, input, output, format, resume, engine, address, processes)
             if estimate:
                 from hf_docmt.translation.estimate import estimate_job
@@ -131,7 +133,7 @@ def translate(
         raise typer.Exit(summary.exit_code)
 
 
-def _settings(model, source_lang, strategy, batch_size, search, device, dtype, revision, engine) -> TranslationSettings:
+def _settings(model, languages, strategy, batch_size, search, device, dtype, revision, engine) -> TranslationSettings:
     from hf_docmt.cli.loading import default_device
     from hf_docmt.registry import load_config
     from hf_docmt.translation.devices import check_device, checked_dtype
@@ -141,8 +143,11 @@ def _settings(model, source_lang, strategy, batch_size, search, device, dtype, r
     library = "ctranslate2" if engine == "ctranslate2" else "transformers"
     if library == "transformers":
         checked_dtype(dtype, device)
-    source_lang = source_lang or load_config(model, revision).source_lang or "source"
-    search = {name: value for name, value in search.items() if value is not None}
+    config = load_config(model, revision)
+    codes = config.language_codes(*languages)
+    config.sequence_format(codes.get("source_lang"), languages[1])  # refuses a target that the model does not write
+    search = {name: value for name, value in (search | codes).items() if value is not None}
+    source_lang = languages[0] or config.source_lang or "source"
     return TranslationSettings(model, source_lang, device, strategy, batch_size, search, dtype, revision, library)
 
 
@@ -171,7 +176,9 @@ def _local_job(settings, input, output, format, resume, processes) -> Translatio
     check_output(output, resume)
     config = load_config(settings.model, settings.revision)
     is_line_by_line = translates_without_context(config, settings.strategy)
-    documents = JobInput(input, format, settings.source_lang, is_line_by_line, config.target_lang)
+    documents = JobInput(
+        input, format, settings.source_lang, is_line_by_line, settings.search.get("target_lang") or config.target_lang
+    )
     check_repairs(documents.reader, settings.search.get("repairs"))
     return TranslationJob(
         settings,

@@ -1,6 +1,7 @@
 """Collators: from examples to padded batches, of segments, or of current sentences with context sentences as inputs."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,14 +22,17 @@ class SegmentCollator:
     `use_bod`, `<bod>` opens a side that begins at the document's first sentence. `pad_to_multiple_of` rounds S and T
     up, such as to 8 for tensor cores.
 
+    `sequence_format`, the one of `config.sequence_format()`, has the tokens around the sentences of a family of models
+    with language codes; then the start token is its own. What the decoder is given before the sentences has label -100.
+
     `label_weights` (B, T) float, there when `context_discount` is not 1 and a row has target context: 1 from the
     current sentence's first token through the `</s>` or `<sep>` that ends it, `context_discount` on context, 0 on
     padding (Lupo et al. 2022, context discounting; the loss divides by the number of labels, undiscounted). The `<sep>`
     before the current sentence is context; `<bod>` has the weight of the sentence it opens.
 
-    ValueError: a tokenizer without padding, end, separator or `<bod>` token where it is needed, a `context_discount`
-    outside 0 to 1, examples without `source` and `target` (in a `Trainer` set `remove_unused_columns=False`). It holds
-    numbers only, so it pickles for loader workers.
+    ValueError: no start token, a tokenizer without padding, end, separator or `<bod>` token where it is needed, a
+    `context_discount` outside 0 to 1, examples without `source` and `target` (in a `Trainer` set
+    `remove_unused_columns=False`). It holds numbers only, so it pickles for loader workers.
 
         collate = SegmentCollator(tokenizer, decoder_start_token_id=model.config.decoder_start_token_id)
         batch = collate([examples[0], examples[1]])
@@ -38,7 +42,8 @@ class SegmentCollator:
         self,
         tokenizer: PreTrainedTokenizerBase,
         *,
-        decoder_start_token_id: int,
+        decoder_start_token_id: int | None = None,
+        sequence_format: Any = None,
         context_sides: str = "both",
         context_discount: float = 1.0,
         use_bod: bool = False,
@@ -48,19 +53,27 @@ class SegmentCollator:
         if not 0 <= context_discount <= 1:
             raise ValueError(f"context_discount={context_discount} must be from 0 to 1")
         self.pad = _required_id(tokenizer, "pad_token")
-        self.eos = _required_id(tokenizer, "eos_token")
+        eos = [_required_id(tokenizer, "eos_token")]
+        if sequence_format is None and decoder_start_token_id is None:
+            raise ValueError("decoder_start_token_id is missing; give it, or the sequence_format of a configuration")
         self.sep = tokenizer.sep_token_id
         self.bod = tokenizer.convert_tokens_to_ids("<bod>") if use_bod else None
         if use_bod and self.bod in (None, tokenizer.unk_token_id):
             raise ValueError("use_bod=True, but the tokenizer has no '<bod>'; add it as a special token")
+        # tokens before and behind the sentences as encoder and decoder read them
+        self.around_source = self.around_translation = self.around_target = ([], eos)
         self.decoder_start = decoder_start_token_id
+        if sequence_format is not None:
+            self.around_source = (sequence_format.source_before, sequence_format.source_after)
+            self.around_translation = (sequence_format.translation_before, sequence_format.translation_after)
+            self.around_target, self.decoder_start = (sequence_format.target_before, eos), sequence_format.start
         self.context_sides = context_sides
         self.context_discount = context_discount
         self.pad_to_multiple_of = pad_to_multiple_of
 
     def __call__(self, examples: Sequence[dict]) -> dict[str, torch.Tensor]:
         _check_examples(examples)
-        sources = [self._segment(row["source"], row["document_start"]) for row in examples]
+        sources = [self._segment(row["source"], row["document_start"], self.around_source) for row in examples]
         targets = [self._target(row) for row in examples]
         batch = self._batch(sources, targets)
         if self.context_discount != 1 and self.context_sides == "both":
@@ -71,35 +84,36 @@ class SegmentCollator:
 
     def _batch(self, sources: list[list[int]], targets: list[list[int]]) -> dict[str, torch.Tensor]:
         starts = [[self.decoder_start, *target[:-1]] for target in targets]
+        given = len(self.around_target[0])
         return {
             "input_ids": self._pad(sources, self.pad),
             "attention_mask": self._pad([[1] * len(source) for source in sources], 0),
             "decoder_input_ids": self._pad(starts, self.pad),
             "decoder_attention_mask": self._pad([[1] * len(target) for target in targets], 0),
-            "labels": self._pad(targets, IGNORE_INDEX),
+            "labels": self._pad([[IGNORE_INDEX] * given + target[given:] for target in targets], IGNORE_INDEX),
         }
 
     def _target(self, row: dict) -> list[int]:
         if self.context_sides == "both" or row["current"] is None:
-            return self._segment(row["target"], row["document_start"])
-        return self._segment([row["target"][row["current"]]], row["index"] == 0)
+            return self._segment(row["target"], row["document_start"], self.around_target)
+        return self._segment([row["target"][row["current"]]], row["index"] == 0, self.around_target)
 
-    def _segment(self, sentences: list[list[int]], document_start: bool) -> list[int]:
+    def _segment(self, sentences: list[list[int]], document_start: bool, around: tuple[list[int], list[int]]) -> list:
         if self.sep is None and len(sentences) > 1:
             raise ValueError("segments of several sentences need a tokenizer with sep_token; add '<sep>' as sep_token")
-        segment = [self.bod] if self.bod is not None and document_start else []
+        before, after = around
+        segment = [*before, self.bod] if self.bod is not None and document_start else [*before]
         for sentence in sentences:
             segment += [*sentence, self.sep]
-        segment[-1] = self.eos
-        return segment
+        return segment[:-1] + after
 
     def _weights(self, row: dict, length: int) -> list[float]:
         current, target = row["current"], row["target"]
         if current is None:
             return [1.0] * length
-        bod = length - sum(len(sentence) + 1 for sentence in target)  # 1 if <bod> stands first
-        start = bod + sum(len(sentence) + 1 for sentence in target[:current]) if current else 0
-        stop = bod + sum(len(sentence) + 1 for sentence in target[: current + 1])
+        opening = length - sum(len(sentence) + 1 for sentence in target)  # language code, <bod>
+        start = opening + sum(len(sentence) + 1 for sentence in target[:current]) if current else 0
+        stop = opening + sum(len(sentence) + 1 for sentence in target[: current + 1])
         discount = self.context_discount
         return [discount] * start + [1.0] * (stop - start) + [discount] * (length - stop)
 
@@ -125,12 +139,14 @@ class ContextCollator(SegmentCollator):
 
     def __call__(self, examples: Sequence[dict]) -> dict[str, torch.Tensor]:
         _check_examples(examples)
-        sources, targets = ([self._sentence(row, side, 0) for row in examples] for side in ("source", "target"))
+        sources = [self._sentence(row, "source", 0, self.around_source) for row in examples]
+        targets = [self._sentence(row, "target", 0, self.around_target) for row in examples]
+        around = {"source": self.around_source, "target": self.around_translation}
         context = [self._context(row) for row in examples]  # (offset, side)
         count = max(1, max(map(len, context)))  # C
         context = [found + [(0, None)] * (count - len(found)) for found in context]
         ids = [
-            self._sentence(row, side, offset) if side else []
+            self._sentence(row, side, offset, around[side]) if side else []
             for row, found in zip(examples, context)
             for offset, side in found
         ]
@@ -151,9 +167,9 @@ class ContextCollator(SegmentCollator):
             found += [(index - current, "target") for index in range(current)]
         return [(offset, side) for offset, side in found if row[side][current + offset]]
 
-    def _sentence(self, row: dict, side: str, offset: int) -> list[int]:
+    def _sentence(self, row: dict, side: str, offset: int, around: tuple[list[int], list[int]]) -> list[int]:
         index = row["current"] + offset
-        return self._segment([row[side][index]], row["document_start"] and index == 0)
+        return self._segment([row[side][index]], row["document_start"] and index == 0, around)
 
 
 def pad_rows(

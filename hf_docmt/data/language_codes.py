@@ -3,6 +3,9 @@
 _TWO_LETTERS = {"eng": "en", "deu": "de", "ger": "de", "fra": "fr", "fre": "fr", "rus": "ru", "spa": "es", "ita": "it"}
 _TWO_LETTERS |= {"pol": "pl", "por": "pt", "jpn": "ja", "kor": "ko", "tha": "th", "lao": "lo", "khm": "km"}
 _TWO_LETTERS |= {"mya": "my", "bur": "my", "bod": "bo", "tib": "bo", "dzo": "dz"}
+_TWO_LETTERS |= {"ara": "ar", "arb": "ar", "ces": "cs", "cze": "cs", "dan": "da", "ell": "el", "gre": "el", "est": "et"}
+_TWO_LETTERS |= {"fin": "fi", "heb": "he", "hin": "hi", "hun": "hu", "ind": "id", "nld": "nl", "dut": "nl", "ron": "ro"}
+_TWO_LETTERS |= {"rum": "ro", "swe": "sv", "tur": "tr", "ukr": "uk", "vie": "vi"}
 _TWO_LETTERS |= dict.fromkeys(("zho", "chi", "cmn", "yue", "lzh", "wuu"), "zh")  # all written in Chinese characters
 
 UNSPACED = ("bo", "dz", "ja", "km", "lo", "my", "th", "zh")  # languages written without blanks between words
@@ -11,8 +14,8 @@ UNSPACED = ("bo", "dz", "ja", "km", "lo", "my", "th", "zh")  # languages written
 def primary_language(code: str | None) -> str:
     """The language of a code in lower case, without script and region, of two letters where it is in the table.
 
-    >>> [primary_language(code) for code in ("de_DE", "deu_Latn", "zho_Hans", "ja_XX", "tur_Latn", None)]
-    ['de', 'de', 'zh', 'ja', 'tur', '']
+    >>> [primary_language(code) for code in ("de_DE", "deu_Latn", "zho_Hans", "ja_XX", "swh_Latn", None)]
+    ['de', 'de', 'zh', 'ja', 'swh', '']
     """
     language = (code or "").lower().replace("-", "_").split("_")[0]
     return _TWO_LETTERS.get(language, language)

@@ -11,7 +11,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt.data.documents import check_documents, sentences
 from hf_docmt.files import STDOUT, write_parts
 
-SETTINGS = ("past_context", "repairs", "alignment")  # of the search, beside strategy and beams
+SETTINGS = (
+    "past_context",
+    "repairs",
+    "alignment",
+    "source_lang",
+    "target_lang",
+)  # of the search, beside strategy and beams
 
 
 def translate_corpus(
@@ -29,8 +35,8 @@ def translate_corpus(
     "kind", "detail"}`: sentences (by index) that were translated in parts, again, or not to their end. `strategy`,
     `batch_size` and further arguments are those of `model.translate_documents`; None is the model's own strategy. Only
     with `repairs="none"` may a `translation` be longer or shorter than its source. `search` is how they were
-    translated: `strategy`, `beams`, of `past_context`, `repairs`, `alignment` those that were set, and an `engine`
-    other than transformers.
+    translated: `strategy`, `beams`, of `past_context`, `repairs`, `alignment`, `source_lang`, `target_lang` those that
+    were set, and an `engine` other than transformers.
 
     `documents` are what the readers of `hf_docmt.data.readers` give; only their source side is read. Raises
     `DataError` for other datasets, and `ValueError` for a strategy that the model does not have.

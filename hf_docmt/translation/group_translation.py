@@ -23,8 +23,9 @@ class TranslationSettings:
     the model's, or else `source`).
     `strategy` (None: the model's own), `batch_size` and `search` are arguments of `model.translate_documents`, `search`
     those that are not named here: num_beams, length_penalty, past_context, repairs, alignment, max_new_tokens,
-    batch_tokens. `dtype` is one of `DTYPES` or int8 (None: that of the saved weights), `revision` a branch, tag or
-    commit of a model on the Hub. `engine` computes: `transformers`, or `ctranslate2` for a folder of its own format.
+    batch_tokens, and the language codes source_lang and target_lang. `dtype` is one of `DTYPES` or int8 (None: that of
+    the saved weights), `revision` a branch, tag or commit of a model on the Hub. `engine` computes: `transformers`, or
+    `ctranslate2` for a folder of its own format.
     """
 
     model: str

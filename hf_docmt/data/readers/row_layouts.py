@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from hf_docmt.data.documents import check_unicode, make_row
+from hf_docmt.data.language_codes import primary_language
 from hf_docmt.data.readers.running_text import sentence_splitter, split_text
 from hf_docmt.files import DataError
 
@@ -21,7 +22,8 @@ class RowReader:
     A row has `translation` (a list of `{language: sentence}`), or `source` and `target` (lists of sentences;
     `source_lang` and `target_lang` say which side is which, without them `source` is in the first language asked for),
     or the columns of DocHPLT (O'Brien et al. 2025), or `text`: running text to be translated, split into sentences;
-    `text_lines` then says how many stand on each line of it. Other keys are kept as columns.
+    `text_lines` then says how many stand on each line of it. Other keys are kept as columns. A language that is asked
+    for and not there may be spelled otherwise in the row: `en` is read as `eng_Latn` or `en_XX`.
     """
 
     def __init__(self, languages: list[str]):
@@ -33,7 +35,7 @@ class RowReader:
         doc_id = next((row[key] for key in IDS if key in row), number_id)
         columns = {key: value for key, value in row.items() if key not in KEYS}
         if "translation" in row:
-            return {"doc_id": doc_id, "translation": row["translation"], **columns}
+            return {"doc_id": doc_id, "translation": self._renamed(row["translation"]), **columns}
         if "source" in row:
             return self._two_lists(location, row, doc_id, columns)
         if "src_doc" in row and "tgt_doc" in row:
@@ -43,6 +45,18 @@ class RowReader:
         raise DataError(
             f"{location}: neither 'translation' nor 'source' nor 'text' is there, got {sorted(row)}; add one of them"
         )
+
+    def _renamed(self, pairs: Any) -> Any:
+        """Sentence pairs with the languages that were asked for in the spelling in which they were asked for."""
+        if not isinstance(pairs, list) or not pairs or not isinstance(pairs[0], dict):
+            return pairs
+        names = other_spellings(pairs[0], self.languages)
+        if not names:
+            return pairs
+        return [
+            {names.get(key, key): text for key, text in pair.items()} if isinstance(pair, dict) else pair
+            for pair in pairs
+        ]
 
     def _two_lists(self, location: str, row: dict, doc_id: Any, columns: dict) -> dict:
         named = _side_languages(row, self.languages)
@@ -130,10 +144,27 @@ def _side_languages(row: dict, languages: list[str]) -> dict[str, str]:
     if "source_lang" not in row and "target_lang" not in row:
         return dict(zip(SIDES, languages))
     named = {name: row.get(f"{name}_lang") for name in SIDES}
+    others = other_spellings((lang for lang in named.values() if isinstance(lang, str)), languages)
+    named = {name: others.get(lang, lang) if isinstance(lang, str) else lang for name, lang in named.items()}
     for name, lang in zip(SIDES, languages):
         if not named[name] and lang not in named.values():
             named[name] = lang
     return {name: lang for name, lang in named.items() if lang}
+
+
+def other_spellings(found: Iterable[str], asked: list[str]) -> dict[str, str]:
+    """Languages of a row -> those asked for, where a row has the same language, and it alone, in another spelling.
+
+    >>> other_spellings(["en", "de", "fr"], ["eng_Latn", "de"])
+    {'en': 'eng_Latn'}
+    """
+    found, names = list(found), {}
+    for lang in asked:
+        others = [other for other in found if lang not in found and other not in asked]
+        same = [other for other in others if primary_language(other) == primary_language(lang)]
+        if len(same) == 1:
+            names[same[0]] = lang
+    return names
 
 
 def _side(location: str, row: dict, name: str) -> list[str]:

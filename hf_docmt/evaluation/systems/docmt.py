@@ -24,8 +24,10 @@ class DocMTSystem(ForcedDecoding):
 
     `past_context` may be less than the model's. One trained on chunks, whose configuration names no number of
     sentences, is scored with as many before and after (`future_context`) as are given, none by default; one that
-    carries a state with all that there are before. `strategy`, `batch_size` and further arguments go to
-    `translate_documents`. ValueError: more context than a window model takes.
+    carries a state with all that there are before. `source_lang` and `target_lang` are language codes of a model that
+    has some, by default those of its configuration; for others they are the languages of the data. `strategy`,
+    `batch_size` and further arguments go to `translate_documents`. ValueError: more context than a window model takes,
+    a language code that is missing or unknown.
     """
 
     kind = "docmt"
@@ -38,6 +40,8 @@ class DocMTSystem(ForcedDecoding):
         *,
         past_context: int | None = None,
         future_context: int | None = None,
+        source_lang: str | None = None,
+        target_lang: str | None = None,
         strategy: str | None = None,
         batch_size: int = 16,
         batch_tokens: int = 4096,
@@ -59,17 +63,19 @@ class DocMTSystem(ForcedDecoding):
                 f"past_context is {past_context}, but the model was trained with {config.past_context} sentences of "
                 "past context; give as many or fewer"
             )
+        self.codes = config.language_codes(source_lang, target_lang)
+        codes = (self.codes.get("source_lang"), self.codes.get("target_lang"))
         super().__init__(
             model,
             tokenizer,
             name or getattr(config, "_name_or_path", "") or architecture.name,
-            collate=architecture.collator(config, tokenizer, context_discount=0.0),
+            collate=architecture.collator(config, tokenizer, 0.0, codes),
             past_context=past_context,
             future_context=future_context,
             batch_tokens=batch_tokens,
             generate_kwargs=generate_kwargs,
         )
-        self.window_collate = architecture.collator(config, tokenizer, context_discount=1.0)
+        self.window_collate = architecture.collator(config, tokenizer, 1.0, codes)
         self.reads_chunks = chunks
         self.architecture, self.carries_state = architecture.name, architecture.carries_state
         self.separate_context = architecture.separate_context
@@ -109,6 +115,12 @@ class DocMTSystem(ForcedDecoding):
         return self._forced(items, self.window_collate)
 
     @property
+    def document_languages(self) -> tuple[str | None, str | None]:
+        """The codes with which it translates, where it has codes, else the languages of the configuration."""
+        source_lang, target_lang = super().document_languages
+        return self.codes.get("source_lang", source_lang), self.codes.get("target_lang", target_lang)
+
+    @property
     def target_context(self) -> str:
         """As `ForcedDecoding`'s; a memory of the source alone reads no translations."""
         if self.carries_state and self.model.config.memory_sides == "source":
@@ -124,7 +136,12 @@ class DocMTSystem(ForcedDecoding):
     def translate(self, documents: list[list[str]]) -> list[list[str]]:
         """Translations of documents, lists of sentences, each as long as the document."""
         return self.model.translate_documents(
-            documents, self.tokenizer, strategy=self.strategy, batch_size=self.batch_size, **self.generate_kwargs
+            documents,
+            self.tokenizer,
+            strategy=self.strategy,
+            batch_size=self.batch_size,
+            **self.codes,
+            **self.generate_kwargs,
         )
 
     def _context(self) -> dict:
@@ -133,4 +150,6 @@ class DocMTSystem(ForcedDecoding):
     def describe(self) -> dict:
         """The `model` section of a report."""
         config = self.model.config
-        return self.model_facts(self.architecture, **{field: getattr(config, field, None) for field in REPORTED_FIELDS})
+        return self.model_facts(
+            self.architecture, **self.codes, **{field: getattr(config, field, None) for field in REPORTED_FIELDS}
+        )
