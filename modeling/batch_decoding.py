@@ -53,6 +53,8 @@ class BatchDecoder:
         self.format = model.config.sequence_format(*languages)
         generate_kwargs = dict(generate_kwargs)
         self.settings = copy.deepcopy(generate_kwargs.pop("generation_config", None) or model.generation_config)
+        if self.format.target_before:  # it is in the prefix, or `generate` sets it
+            self.settings.forced_bos_token_id = generate_kwargs["forced_bos_token_id"] = None
         self.generate_kwargs = self.settings.update(**generate_kwargs)  # what no configuration holds
         self.settings.update(return_dict_in_generate=False, num_return_sequences=1)
         check_settings(self.settings)
@@ -62,8 +64,6 @@ class BatchDecoder:
         starts_with_code = self.config.target_format.startswith("[target_lang]")
         self.start = self.format.start if start is None or starts_with_code else start
         self.settings.decoder_start_token_id = self.start
-        if self.format.target_before:
-            self.settings.forced_bos_token_id = None  # it is in the prefix, or `generate` sets it
         learned = getattr(self.config, "position_type", None) == "learned"
         self.positions = self.config.max_position_embeddings if learned else math.inf  # tokens of either side
 

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import sentencepiece
+import torch
 from transformers import (
     BartConfig,
     BartForConditionalGeneration,
@@ -50,6 +51,7 @@ def sentence_model(family: str, folder: Path, seed: int = 0) -> SentenceModel:
     """A new model of one of `FAMILIES`; the files of its tokenizer are in the folder."""
     tokenizer = TOKENIZERS[family](folder)
     rows = max(tokenizer.get_vocab().values()) + 1
+    torch.manual_seed(seed)
     model = randomised(MODELS[family](tokenizer, rows), seed)
     source, target = LANGUAGES.get(family, (None, None))
     if family in ("mbart50", "m2m_100", "nllb"):
