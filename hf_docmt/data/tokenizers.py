@@ -4,11 +4,12 @@ import copy
 import json
 from collections.abc import Iterable, Iterator
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast, RobertaTokenizer
 
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>", "<sep>", "<bod>")
 SEP, BOD = "<sep>", "<bod>"
+SEPARATOR = AddedToken(SEP, lstrip=True, rstrip=True, normalized=False, special=True)  # blanks around it are no text
 KINDS = ("bpe", "unigram")
 TRAINER_STEP = 1e-4  # between the scores that the unigram trainer gives to bytes it has no use for
 BYTES = pre_tokenizers.ByteLevel.alphabet()  # one printable character for each of the 256 bytes
@@ -23,8 +24,10 @@ def train_tokenizer(
     unigram model (Kudo 2018, section 3.2). `decode(encode(x)) == x` for every text after the only normalisation,
     Unicode NFC (and lower case where asked for): white space is kept as it stands, no character is ever `<unk>`.
     A sentence is read as if a space stood before it, so that a word has the same tokens at its start and in its
-    middle; decoding takes that space away. Special tokens are `SPECIAL_TOKENS`, ids 0 to 5; their names inside a text
-    are read as ordinary characters. `encode` ends in `</s>` unless `add_special_tokens=False`.
+    middle; decoding takes that space away. Special tokens are `SPECIAL_TOKENS`, ids 0 to 5. A plain call reads
+    their names inside a text as these tokens, so that `generate` gets a segment from "A. <sep> B."; data and
+    `translate_documents` read them as text, by `split_special_tokens=True`. `encode` ends in `</s>` unless
+    `add_special_tokens=False`.
 
     `vocab_size` counts special tokens and bytes; a small corpus gives fewer. The same texts give the same vocabulary
     in every process. Departure: unigram scores are rounded to 4 decimals for that.
@@ -52,15 +55,16 @@ def train_tokenizer(
 
 def trained_tokenizer(backend: Tokenizer) -> PreTrainedTokenizerFast:
     """What `train_tokenizer` returns, from the tokenizer of the library tokenizers inside it."""
+    backend.add_special_tokens([SEPARATOR])  # a token it has already; the blanks are new
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
         pad_token="<pad>",
         unk_token="<unk>",
         bos_token="<s>",
         eos_token="</s>",
-        sep_token=SEP,
+        sep_token=SEPARATOR,
         extra_special_tokens=[BOD],
-        split_special_tokens=True,
+        split_special_tokens=False,
         clean_up_tokenization_spaces=False,
         model_input_names=["input_ids", "attention_mask"],
     )
@@ -70,10 +74,10 @@ def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedToken
     """Copy a pretrained tokenizer and give it `<sep>` and `<bod>`; also return how many embedding rows its ids need.
 
     Everything else stays: vocabulary, ids, padding and end tokens. A model whose embedding table already has more rows
-    keeps them. Names of special tokens inside a text are read as ordinary characters from now on, where the vocabulary
-    can. BART's tokenizer comes back as a plain `PreTrainedTokenizerFast`. Of two vocabularies (Marian) the new tokens
-    stand behind both, with the same ids. Adapting twice changes nothing. Raises ValueError where the tokenizer has no
-    padding or end token.
+    keeps them. A plain call reads `<sep>` in a text as the separator, with `split_special_tokens=True` as text. BART's
+    tokenizer comes back as a plain `PreTrainedTokenizerFast`. Of two vocabularies (Marian) the new tokens stand behind
+    both, with the same ids. Adapting twice changes nothing. Raises ValueError where the tokenizer has no padding or end
+    token.
 
     >>> adapted, rows = adapt_tokenizer(tokenizer)
     >>> rows == len(adapted)
@@ -87,18 +91,19 @@ def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedToken
     adapted = copy.deepcopy(tokenizer)
     _occupy_language_ids(adapted)
     _occupy_target_ids(adapted)
-    adapted.add_special_tokens({"sep_token": SEP})
+    adapted.add_special_tokens({"sep_token": SEPARATOR})
     if BOD not in adapted.all_special_tokens:
         adapted.add_special_tokens({"extra_special_tokens": [BOD]}, replace_extra_special_tokens=False)
-    for name, value in (("split_special_tokens", True), ("clean_up_tokenization_spaces", False)):
+    for name, value in (("split_special_tokens", False), ("clean_up_tokenization_spaces", False)):
         setattr(adapted, name, value)
         adapted.init_kwargs[name] = value  # what save_pretrained writes
     if isinstance(adapted, RobertaTokenizer):  # BART's; loaded again, it would end with its separator
         adapted = PreTrainedTokenizerFast(
             tokenizer_object=adapted.backend_tokenizer,
-            **adapted.special_tokens_map,
-            split_special_tokens=True,
+            **adapted.special_tokens_map | {"sep_token": SEPARATOR},
+            split_special_tokens=False,
             clean_up_tokenization_spaces=False,
+            model_input_names=["input_ids", "attention_mask"],
         )
     return adapted, max(adapted.get_vocab().values()) + 1
 

@@ -70,13 +70,12 @@ def test_special_tokens_have_their_ids(tokenizer):
 
 @pytest.mark.parametrize("text", UNSEEN)
 def test_decoding_gives_the_text_back(tokenizer, text):
-    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
     assert tokenizer.unk_token_id not in ids
     assert not set(ids) & set(range(6))
     assert tokenizer.decode(ids) == unicodedata.normalize("NFC", text)
-    assert tokenizer.decode(tokenizer(text)["input_ids"], skip_special_tokens=True) == unicodedata.normalize(
-        "NFC", text
-    )
+    ended = tokenizer(text, split_special_tokens=True)["input_ids"]
+    assert tokenizer.decode(ended, skip_special_tokens=True) == unicodedata.normalize("NFC", text)
 
 
 def test_lower_case_only_when_asked():
@@ -127,7 +126,8 @@ def test_plain_autotokenizer_loads_it_without_the_package(tmp_path):
         "import json; from transformers import AutoTokenizer\n"
         "for folder in sys.argv[2:]:\n"
         "    tokenizer = AutoTokenizer.from_pretrained(folder)\n"
-        "    ids = [tokenizer(text, add_special_tokens=False)['input_ids'] for text in json.loads(sys.argv[1])]\n"
+        "    as_text = {'add_special_tokens': False, 'split_special_tokens': True}\n"
+        "    ids = [tokenizer(text, **as_text)['input_ids'] for text in json.loads(sys.argv[1])]\n"
         "    sep, bod = tokenizer.sep_token_id, tokenizer.convert_tokens_to_ids('<bod>')\n"
         "    texts = [tokenizer.decode(row) for row in ids]\n"
         "    print(json.dumps([ids, texts, tokenizer.encode('a'), sep, bod, tokenizer.padding_side]))"
@@ -135,7 +135,8 @@ def test_plain_autotokenizer_loads_it_without_the_package(tmp_path):
     printed = run_without_package(script, json.dumps(UNSEEN), *(tmp_path / kind for kind in trained)).splitlines()
     for line, tokenizer in zip(printed, trained.values(), strict=True):
         ids, texts, with_end, sep, bod, side = json.loads(line)
-        assert ids == [tokenizer.encode(text, add_special_tokens=False) for text in UNSEEN]
+        as_text = {"add_special_tokens": False, "split_special_tokens": True}
+        assert ids == [tokenizer.encode(text, **as_text) for text in UNSEEN]
         assert texts == [unicodedata.normalize("NFC", text) for text in UNSEEN]
         assert with_end == tokenizer.encode("a") and with_end[-1] == 3
         assert (sep, bod, side) == (4, 5, "right")
@@ -147,7 +148,7 @@ def test_saved_again_it_stays_the_same(tokenizer, tmp_path):
     again.save_pretrained(tmp_path / "second")
     assert (tmp_path / "first" / "tokenizer.json").read_text() == (tmp_path / "second" / "tokenizer.json").read_text()
     assert again.special_tokens_map == tokenizer.special_tokens_map
-    assert again.split_special_tokens and not again.clean_up_tokenization_spaces
+    assert not again.split_special_tokens and not again.clean_up_tokenization_spaces
 
 
 @pytest.mark.parametrize(
@@ -241,7 +242,7 @@ def test_marian_tokenizer_is_adapted(marian_tokenizer, tmp_path):
         adapted.decode(bare + [adapted.sep_token_id] + bare, skip_special_tokens=True).replace("  ", " ")
         == f"{text} {text}"
     )
-    assert adapted.sep_token_id not in adapted.encode("a <sep> b")
+    assert adapted.sep_token_id not in adapted.encode("a <sep> b", split_special_tokens=True)
 
     adapted.save_pretrained(tmp_path)
     loaded = AutoTokenizer.from_pretrained(tmp_path)
@@ -258,4 +259,4 @@ def test_bart_tokenizer_ends_with_its_end_token_when_loaded_again(tmp_path):
     loaded = AutoTokenizer.from_pretrained(tmp_path)
     assert loaded("the dog")["input_ids"] == bart("the dog")["input_ids"]
     assert (loaded.sep_token, loaded.eos_token, rows) == ("<sep>", "</s>", len(tokens) + 2)
-    assert loaded("a <sep> b", add_special_tokens=False)["input_ids"].count(loaded.sep_token_id) == 0
+    assert loaded.sep_token_id not in loaded("a <sep> b", split_special_tokens=True)["input_ids"]

@@ -87,7 +87,7 @@ def _sentencepiece_tokenizer(dictionaries, subwords, special, languages):
             separate_vocabs=separate,
             source_lang=languages[0],
             target_lang=languages[1],
-            split_special_tokens=True,
+            split_special_tokens=False,
             clean_up_tokenization_spaces=False,
             model_max_length=int(1e9),
             **special,
@@ -110,7 +110,7 @@ def _bpe_tokenizer(dictionary: list[str], codes: str | Path, special: dict[str, 
     end = (special["eos_token"], vocabulary[special["eos_token"]])
     backend.post_processor = processors.TemplateProcessing(f"$A {end[0]}", f"$A {end[0]} $B {end[0]}", [end])
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=backend, split_special_tokens=True, clean_up_tokenization_spaces=False, **special
+        tokenizer_object=backend, split_special_tokens=False, clean_up_tokenization_spaces=False, **special
     )
     return tokenizer, further
 
