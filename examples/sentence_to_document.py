@@ -32,14 +32,14 @@ from hf_docmt.reports.tables import align_columns
 from hf_docmt.training.recipe import parse_recipe
 
 ARCHITECTURES = {  # what each of them reads: three sentences on either side, or a memory of all before
-    "concat": {"past_context": 3},
+    "concat": {"past_context": 3, "segment_encoding": "learned"},
     "caching": {"past_context": 3, "context_sides": "both"},
     "memory": {"memory_sides": "both"},
 }
 LORA = {"target_modules": ["q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2"], "rank": 16, "alpha": 32}
-RATES = {  # learning rates of both ways to fine-tune
-    "full": {"learning_rate": 1e-3},
-    "lora": {"learning_rate": 3e-3, "new_learning_rate": 1e-3},
+RATES = {  # learning rates of both ways to fine-tune: of what is there, or of LoRA; of the mechanism
+    "full": {"learning_rate": 4e-4, "new_learning_rate": 2e-3},
+    "lora": {"learning_rate": 2e-3, "new_learning_rate": 2e-3},
 }
 
 
@@ -128,16 +128,17 @@ def before_and_after(folder: Path, architecture: str, steps: int, seed: int) -> 
 
 
 def fine_tuning(folder: Path, architecture: str, way: str, steps: int, seed: int):
-    """The recipe that fine-tunes a converted model, whole or by LoRA."""
+    """The recipe that fine-tunes a model: MarianMT whole, converted by the recipe, or the converted one by LoRA."""
     parts = {name: {"format": "jsonl", "path": str(folder / "corpus" / f"{name}.jsonl")} for name in PARTS}
-    training = {"max_tokens": 1000, "max_steps": steps, "scheduler": "linear", "warmup_steps": steps // 10}
+    training = {"max_tokens": 2000, "max_steps": steps, "scheduler": "linear", "warmup_steps": steps // 10}
     training |= {"label_smoothing": 0.0, "clip": 1.0, "eval_steps": steps, "average": 0, **RATES[way]}
     training |= {"stream": {"documents": 8, "window": 4}} if architecture == "memory" else {}
     recipe = {
         "seed": seed,
         "output_dir": str(folder / architecture / way),
         "architecture": architecture,
-        "init_from": str(folder / architecture / "converted"),
+        "model": ARCHITECTURES[architecture],
+        "init_from": str(folder / "marian" if way == "full" else folder / architecture / "converted"),
         "peft": LORA if way == "lora" else None,
         "data": {"source_lang": "en", "target_lang": "de", "cache": str(folder / "cache"), **parts},
         "training": training,
@@ -164,7 +165,7 @@ if __name__ == "__main__":
     parser.add_argument("--documents", type=int, default=4000)
     parser.add_argument("--items", type=int, default=30, help="current sentences in a suite")
     parser.add_argument(
-        "--steps", type=int, nargs=2, default=[900, 300], help="of sentence-level training, of each tuning"
+        "--steps", type=int, nargs=2, default=[900, 500], help="of sentence-level training, of each tuning"
     )
     parser.add_argument("--seed", type=int, default=1)
     main(**vars(parser.parse_args()))
