@@ -4,14 +4,25 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.analysis.gradient_attribution import embedding_gradients, sentence_losses
-from hf_docmt.analysis.memory_maps import MemoryMap, memory_maps
-from hf_docmt.analysis.memory_steps import INPUTS, document_batches
+from hf_docmt.analysis.gradient_attribution import Words, embedding_gradients, mean_losses
+from hf_docmt.analysis.memory_maps import MemoryMap
+from hf_docmt.analysis.memory_steps import (
+    INPUTS,
+    Step,
+    attention_maps,
+    document_batches,
+    empty_memory,
+    forward_step,
+    memory_stacks,
+    token_mask,
+)
+from hf_docmt.analysis.model_hooks import eager_attention
 from hf_docmt.analysis.read_sentences import ContextUse, MemorySlot, Passage, read_sentences
 from hf_docmt.analysis.segment_attention import as_documents
+from hf_docmt.analysis.sentence_tokens import token_texts
 
 REACH = 8  # sentences before the current one whose share is computed
-WORDS = 4  # of a slot
+SHOWN = 4  # of a slot
 
 
 def memory_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passage: Passage) -> ContextUse:
@@ -23,12 +34,22 @@ def memory_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passa
     the words that the sentence before wrote into them (figure 6).
     """
     passage = passage.until(passage.position)
-    documents = as_documents(model.config, passage)
-    reach = max(1, min(REACH, passage.position))
-    with embedding_gradients(model) as embeddings:
+    documents, stacks = as_documents(model.config, passage), memory_stacks(model)
+    first = max(0, passage.position - REACH)
+    memory, earlier, maps = empty_memory(model, 1), [], []
+    with eager_attention(model), attention_maps(stacks) as weights, embedding_gradients(model) as embeddings:
         (steps,) = document_batches(model, documents, tokenizer, rows=1)
-        *_, (_, earlier, loss) = sentence_losses(model, steps, embeddings, reach)
+        for number, step in enumerate(steps):
+            embeddings.clear()
+            with torch.set_grad_enabled(number >= first):
+                outputs, memory = forward_step(model, step, memory)
+            if number >= first:
+                ids = {side: step.batch[name] for side, name in INPUTS.items()}
+                earlier.insert(0, Words(ids, dict(zip(INPUTS, embeddings, strict=True))))
+            if passage.position and number >= passage.position - 1:
+                maps += last_layer_maps(stacks, weights, step, number + 1, tokenizer)
         leaves = [words.embeddings[side] for side in INPUTS for words in earlier]
+        loss = mean_losses(outputs.logits, steps[-1].batch["labels"]).sum()
         found = torch.autograd.grad(loss, leaves, materialize_grads=True)
     norms = [one[0].norm(dim=1).double().cpu().numpy() for one in found]  # (T,) each
     sides = list(INPUTS)
@@ -38,7 +59,6 @@ def memory_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passa
     flat = [token for row in ids for token in row]
     sentences, by_token = read_sentences(passage, tokenizer, places, flat, owner, np.concatenate(norms)[None])
     order = sorted(range(len(places)), key=lambda number: places[number])
-    maps = memory_maps(model, documents, tokenizer, "passage") if passage.position else []
     return ContextUse(
         "memory",
         tuple(sentences[number] for number in order),
@@ -46,6 +66,19 @@ def memory_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passa
         by_token[:, order],
         slots=tuple(memory_slots(maps, passage.position + 1)),
     )
+
+
+def last_layer_maps(stacks: dict, weights: dict, step: Step, sentence: int, tokenizer) -> list[MemoryMap]:
+    """The maps of the last layer with a memory on each side, as `memory_maps` has them, of a pass over one sentence."""
+    found = []
+    for (attention, side, layer), one in weights.items():
+        if layer == stacks[side].memory_layers[-1]:
+            mean = one[0].mean(dim=0).detach().float().cpu().numpy()  # (M, T), output (T, M)
+            count = int(token_mask(step, side).sum())
+            tokens = token_texts(tokenizer, step.batch[INPUTS[side]][0, :count].tolist())
+            mean = mean.T if attention == "update" else mean
+            found.append(MemoryMap(attention, side, layer, sentence, tuple(tokens), mean))
+    return found
 
 
 def memory_slots(maps: list[MemoryMap], sentence: int) -> list[MemorySlot]:
@@ -64,5 +97,5 @@ def memory_slots(maps: list[MemoryMap], sentence: int) -> list[MemorySlot]:
 def most_read(update: MemoryMap, slot: int) -> tuple[tuple[str, float], ...]:
     """The tokens that an update read most for a slot, with percentages."""
     weights = update.weights[:, slot]
-    order = np.argsort(-weights, kind="stable")[:WORDS]
+    order = np.argsort(-weights, kind="stable")[:SHOWN]
     return tuple((update.tokens[index], 100 * float(weights[index])) for index in order)
