@@ -120,3 +120,13 @@ def test_name_of_the_folder_one_stands_in(run, nllb, suite, monkeypatch):
     monkeypatch.chdir(nllb)
     code, out, _ = run("contrast", ".", suite, *CODES, "--json")
     assert code == 0 and json.loads(out)["model"]["name"] == nllb.name
+
+
+def test_languages_of_the_model(model, nllb):
+    """--source-lang and --target-lang of what scores or translates: the model's own, or refused."""
+    own = load_system(str(model), model_languages=("en", None))
+    assert own.document_languages == ("en", "de")
+    with pytest.raises(ValueError, match="--target-lang is 'fr', but .* is of 'de'; leave it out"):
+        load_system(str(model), model_languages=("en", "fr"))
+    with pytest.raises(ValueError, match="give the codes of this one as --option src_lang=CODE"):
+        load_system(str(nllb), option_pairs=list(CODES[1::2]), model_languages=("en", None))

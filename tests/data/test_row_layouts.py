@@ -6,6 +6,8 @@ import pytest
 from support.reader_checks import fails, jsonl, pairs, read
 
 from hf_docmt.data.documents import sentences
+from hf_docmt.data.readers import read_documents
+from hf_docmt.data.readers.row_layouts import other_spellings
 from hf_docmt.data.readers.running_text import join_text, sentence_splitter, split_text
 
 TEXT = "Mr. Smith came. He  sat down.\n\nNobody spoke.\n"
@@ -87,3 +89,22 @@ def test_dochplt_source_side_has_all_sentences(write):
 def test_bad_dochplt_rows(write, change, words):
     path = write("a.jsonl", json.dumps(DOCHPLT | change) + "\n")
     fails("a.jsonl, line 1", *words, format="jsonl", path=path)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"translation": [{"en": "One.", "de": "Eins."}]},
+        {"source": ["Eins."], "target": ["One."], "source_lang": "deu", "target_lang": "en_XX"},
+    ],
+)
+def test_languages_spelled_otherwise(write, row):
+    path = write("a.jsonl", jsonl([{"doc_id": "a", **row}]))
+    documents = read_documents(path=path, source_lang="eng_Latn", target_lang="deu_Latn")
+    assert [sentences(documents[0], lang) for lang in ("eng_Latn", "deu_Latn")] == [["One."], ["Eins."]]
+
+
+def test_which_language_is_meant():
+    assert other_spellings(["en", "de", "fr"], ["eng_Latn", "de"]) == {"en": "eng_Latn"}
+    assert other_spellings(["zh_CN", "zh_TW"], ["zho_Hans"]) == {}  # either
+    assert other_spellings(["en", "en_GB"], ["en"]) == {}
