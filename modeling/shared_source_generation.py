@@ -38,9 +38,16 @@ class SharedSourceGeneration:
     def generate(self, *args, **kwargs):
         """As in transformers: a model in training mode uses dropout. It asks for no consent on standard input.
 
-        Warns once where a model whose context are inputs of its own, or a memory, gets none of them.
+        Warns once where a model whose context are inputs of its own, or a memory, gets none of them. Raises
+        `ValueError` for an `assistant_model` where the source is given by `encoder_outputs` alone.
         """
         warn_without_context(self, kwargs)
+        has_ids = bool(args) or any(kwargs.get(name) is not None for name in ("inputs", "input_ids"))
+        if kwargs.get("assistant_model") is not None and kwargs.get("encoder_outputs") is not None and not has_ids:
+            raise ValueError(
+                "assistant_model reads the source itself, got encoder_outputs without input_ids: give both, or use "
+                "prompt_lookup_num_tokens."
+            )
         with self.prepacked_weights():
             return super().generate(*args, **{"trust_remote_code": False} | kwargs)
 

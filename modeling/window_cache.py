@@ -12,15 +12,16 @@ class WindowLayer(DynamicLayer):
     def __init__(self, window: int):
         super().__init__()
         self.window, self.length, self.record_past = window, 0, False
-        self.read: tuple[torch.Tensor, ...] = ()  # what windows of the newest tokens could see; of all since a `crop`
+        self.read: tuple[torch.Tensor, ...] = ()  # what windows of the newest, or of all recorded tokens could see
 
     @property
     def is_croppable(self) -> bool:
         return self.record_past
 
     def activate_past_recording(self) -> None:
-        """From now on `crop` can take tokens back, of those that were read since the last one."""
+        """`crop` can take back what is read from now on, all of which is kept."""
         self.record_past = True
+        self.read = (self.keys, self.values) if self.length else ()
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, order=None, *args, **kwargs):
         """Append (B, H, T_new, Dh) keys and values; returns them behind those that were kept, in the order given."""
@@ -49,8 +50,8 @@ class WindowLayer(DynamicLayer):
         length = self.length + tokens_to_remove
         if not self.record_past or left < min(self.window, length):
             raise ValueError(f"cannot take back {-tokens_to_remove} tokens: the cache keeps the window only.")
-        self.keep_window(tuple(states[:, :, :left] for states in self.read))
-        self.read, self.length = (self.keys, self.values), length
+        self.read, self.length = tuple(states[:, :, :left] for states in self.read), length
+        self.keep_window(self.read)
 
     def select_tokens(self, rows: torch.Tensor, columns: torch.Tensor) -> None:
         """Of the rows (N,) keep the tokens in these columns (N, T), padding in front, right after all were read."""
@@ -107,9 +108,13 @@ class WindowCache(DecodingCache):
 
     def keep(self, sources: int, length: int) -> None:
         """Go back to the end of the prompt, of `length` tokens, with the first beam of every source."""
+        layers = self.self_attention_cache.layers
+        if all(layer.record_past for layer in layers):
+            self.crop(length - self.get_seq_length())
+            self.prompt_was_read()
         if not self.prompt or self.prompt[0][2] != length:
             raise ValueError(f"cannot go back to {length} tokens: the prompt was not read with this cache.")
-        for layer, (keys, values, _) in zip(self.self_attention_cache.layers, self.prompt):
+        for layer, (keys, values, _) in zip(layers, self.prompt):
             rows = torch.arange(0, keys.shape[0], keys.shape[0] // sources, device=keys.device)
             layer.keys, layer.values, layer.length = keys[rows], values[rows], length
 
