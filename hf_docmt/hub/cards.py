@@ -50,6 +50,7 @@ def make_card(
     known = report.to_dict() if report else {"model": {}, "data": {}, "results": []}
     facts = {"report": known, "config": config.to_dict(), "license": license, "name": name, "repo_id": repo_id}
     made = {"architecture": architecture.name, "text": text, "form": form, "model_class": model_class}
+    made |= {"sequence": config.sequence_format() if form == "stock" else None}
     body = _environment().get_template(TEMPLATE).render(**made, **facts)
     return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{body}")
 

@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from support.language_models import sentence_model
 from support.tiny_models import SEP, build, random_text, word_tokenizer
 
+from hf_docmt.hub.conversion import convert_sentence_model
 from hf_docmt.hub.stock_export import export_ctranslate2_model
 
 pytest.importorskip("ctranslate2")
@@ -75,6 +77,18 @@ def test_scores_behind_a_prefix(pair):
             logits = model(input_ids=torch.tensor([source]), decoder_input_ids=target[:, :-1]).logits
         expected = logits.log_softmax(dim=-1)[0].gather(1, target[0, 1:, None])[3:].mean()
         assert translator.score(score, ids, 3) == pytest.approx(expected.item(), abs=1e-4)
+
+
+def test_language_codes(tmp_path):
+    """Codes in front of the source, and in front of the translation, which begins behind it."""
+    source, tokenizer, *languages = sentence_model("nllb", tmp_path)
+    fields = dict(zip(("source_lang", "target_lang"), languages), past_context=1)
+    model, tokenizer = convert_sentence_model(source, tokenizer=tokenizer, **fields)
+    peer, _ = load_ctranslate2_model(export_ctranslate2_model(model, tokenizer, tmp_path / "int", "float32"))
+    for settings in ({}, {"source_lang": languages[1], "target_lang": languages[0], "strategy": "sequential"}):
+        arguments = ([["abc de", "fgh"], ["ij"]], tokenizer)
+        found = [one.translate_documents(*arguments, max_new_tokens=6, **settings) for one in (model, peer)]
+        assert found[0] == found[1]
 
 
 def test_further_settings(pair):
