@@ -70,9 +70,13 @@ class ModelCardText:
     # The card
 
     def __str__(self) -> str:
+        return f"{yaml_header(self.metadata())}\n\n{MARK}\n\n{self.body()}\n"
+
+    def body(self) -> str:
+        """The card below its header."""
         title = f"# {self.name or self.config.model_type}"
-        parts = (yaml_header(self.metadata()), MARK, title, self.introduction(), "## Use", self.usage(), self.facts())
-        return "\n\n".join(filter(None, (*parts, self.citation()))) + "\n"
+        parts = (title, self.introduction(), "## Use", self.usage(), self.facts(), self.citation())
+        return "\n\n".join(filter(None, parts))
 
     def metadata(self) -> dict:
         """The fields of the header: library, task, tags, and what is known of languages, base model and widget."""

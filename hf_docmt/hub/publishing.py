@@ -1,14 +1,17 @@
 """Upload of a finished folder to the Hub."""
 
+import json
 import os
+from pathlib import Path
 
 from huggingface_hub import CommitOperationAdd, HfApi, ModelCard
 from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.utils import validate_repo_id
 from yaml import YAMLError
 
-from hf_docmt.hub.upload_files import UploadFile, upload_files
+from hf_docmt.hub.upload_files import UploadFile, is_adapter, upload_files
 from hf_docmt.messages import first_line
+from hf_docmt.modeling.model_card import HUB_NAME
 
 # what huggingface_hub raises where there is no network: of httpx up to its 1.x, of httpx2 from 2.0 on
 CONNECTION_ERRORS = tuple(base for base in HfHubHTTPError.__bases__ if base is not OSError)
@@ -64,7 +67,8 @@ def planned_upload(
     """The files that `push_model` would send; asks nothing of the network.
 
     Raises ValueError for a folder or file that must not go up (see `upload_files`), a card whose header huggingface_hub
-    cannot read, a name that the Hub does not allow, and a branch together with a pull request.
+    cannot read or that is an empty template, an adapter of a model that is not on the Hub, a name that the Hub does not
+    allow, and a branch together with a pull request.
     """
     validate_repo_id(repo_id)
     if create_pr and revision is not None:
@@ -77,4 +81,18 @@ def planned_upload(
         ModelCard(card.read_text("utf-8"))
     except (ValueError, TypeError, YAMLError) as error:
         raise ValueError(f"{card}: the header cannot be read: {first_line(error)}") from error
+    if "[More Information Needed]" in card.read_text("utf-8"):
+        raise ValueError(f"{card} is an empty template; write what the model is, or a folder with docmt export")
+    if is_adapter(folder):
+        _check_base_model(Path(folder))
     return files
+
+
+def _check_base_model(folder: Path) -> None:
+    """ValueError for an adapter of a model that others cannot load."""
+    base = json.loads((folder / "adapter_config.json").read_text("utf-8")).get("base_model_name_or_path") or ""
+    if not HUB_NAME.fullmatch(base) or Path(base).exists():
+        raise ValueError(
+            f"{folder}: the adapter is of {base!r}, expected a model on the Hub: push it first and write its name "
+            "into base_model_name_or_path of adapter_config.json, or merge both with docmt export"
+        )

@@ -68,7 +68,7 @@ def upload_files(folder: str | os.PathLike) -> list[UploadFile]:
 
 def is_adapter(folder: str | os.PathLike) -> bool:
     """Whether a folder holds an adapter (LoRA and the like) in place of a model."""
-    return (Path(folder) / "adapter_config.json").is_file() and not (Path(folder) / "config.json").is_file()
+    return (Path(folder) / "adapter_config.json").is_file() and not any(Path(folder).glob("model*.safetensors"))
 
 
 def _missing(folder: Path) -> list[str]:

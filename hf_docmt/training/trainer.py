@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from itertools import repeat
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from transformers.trainer_utils import EvalLoopOutput
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.training.durable_trainer import DurableTrainer
 from hf_docmt.training.sharding import check_sharding, equal_rounds, tied_embeddings_in_root
+from hf_docmt.training.trainer_card import trainer_card
 from hf_docmt.training.update_batches import RegroupedBatches
 
 
@@ -98,6 +100,15 @@ class DocMTTrainer(DurableTrainer):
             tied = self.model.all_tied_weights_keys
             state_dict = {name: tensor for name, tensor in state_dict.items() if name not in tied}
         super()._save(output_dir, state_dict)
+
+    def create_model_card(self, *args, **kwargs) -> None:
+        """The model's own card with what transformers' draft says of data, scores and training; see `trainer_card`."""
+        super().create_model_card(*args, **kwargs)
+        if self.is_world_process_zero():
+            path = Path(self.args.output_dir) / "README.md"
+            model = self.accelerator.unwrap_model(self.model)
+            name = self.hub_model_id or path.parent.name
+            path.write_text(trainer_card(path.read_text(encoding="utf-8"), model, name), encoding="utf-8")
 
     def create_optimizer(self, model=None) -> torch.optim.Optimizer:
         """AdamW with one group for each of: learning rate (old, new), weight decay (no biases and norms, others)."""

@@ -296,7 +296,8 @@ class Handler(BaseHTTPRequestHandler):
         if not path.endswith(LFS_SUFFIXES):
             return self.answer(content, 200, headers)
         headers |= {"X-Linked-Etag": headers["ETag"], "X-Linked-Size": str(len(content))}
-        location = f"{self.server.endpoint}/lfs-objects/{blob_id(path, content)}"
+        other_host = self.server.endpoint.replace("127.0.0.1", "localhost")  # redirects inside the Hub are followed
+        location = f"{other_host}/lfs-objects/{blob_id(path, content)}"
         self.answer(b"", 302, headers | {"Location": location})
 
     def lfs_download(self, oid: str):

@@ -1,0 +1,176 @@
+"""From a trainer or an adapter to the double of the Hub, and back at one revision where this package is not there."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from huggingface_hub import ModelCard
+from support import hub_double
+from support.tiny_models import build, documents_of, random_text, word_tokenizer
+from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
+
+from hf_docmt import registry
+from hf_docmt.hub.export import export_model
+from hf_docmt.hub.publishing import planned_upload, push_model
+from hf_docmt.training.arguments import DocMTTrainingArguments
+from hf_docmt.training.trainer import DocMTTrainer
+
+ALL = tuple(registry.ARCHITECTURES)
+DOCUMENT = ["w7 w8 w9", "w10 w11"]
+PROCESS = """
+import importlib.metadata as metadata, json, re, sys
+
+def needed(name, found):
+    try:
+        requires = metadata.requires(name) or ()
+    except metadata.PackageNotFoundError:
+        return found
+    found.add(name.lower().replace("_", "-"))
+    for line in requires:
+        other = re.match(r"[\\w.-]+", line)[0]
+        if "extra ==" not in line and other.lower().replace("_", "-") not in found:
+            needed(other, found)
+    return found
+
+kept = needed("torch", needed("transformers", set()))
+names = metadata.packages_distributions()
+blocked = {top for top, of in names.items() if not {one.lower().replace("_", "-") for one in of} & kept}
+blocked |= {"hf_docmt"}
+
+class Hiding:
+    def __init__(self, finder):
+        self.finder = finder
+
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+
+    def find_spec(self, name, path=None, target=None):
+        return None if name.split(".")[0] in blocked else self.finder.find_spec(name, path, target)
+
+sys.meta_path[:] = map(Hiding, sys.meta_path)
+assert {"datasets", "peft", "sentencepiece", "accelerate"} & kept == set(), kept
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+for task in json.loads(sys.argv[1]):
+    name, revision = task["name"], task["revision"]
+    options = {"revision": revision, "code_revision": revision, "trust_remote_code": True}
+    tokenizer = AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=True)
+    model = AutoModelForSeq2SeqLM.from_pretrained(name, **options)
+    assert model.translate_documents([task["document"]], tokenizer, max_new_tokens=9) == task["expected"], name
+    for block in task["card"]:
+        exec(block)
+assert not any(name.split(".")[0] in blocked for name in sys.modules)
+print("loaded", len(json.loads(sys.argv[1])))
+"""
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    with hub_double.hub_double() as server:
+        hub_double.use(server, tmp_path / "home", monkeypatch)
+        yield server
+
+
+def run_elsewhere(hub, tasks, folder):
+    """Load, translate and run the cards' code in a process that sees torch, transformers and what they require."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "PYTHON"))}
+    process = [sys.executable, "-c", PROCESS, json.dumps(tasks)]
+    environment = kept | hub_double.environment(hub, folder / "elsewhere")
+    done = subprocess.run(
+        process, cwd=folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert hub_double.TOKEN not in done.stdout + done.stderr
+    return done.stdout.splitlines()[-1]
+
+
+def code_blocks(card):
+    return [part.partition("```")[0] for part in card.split("```python\n")[1:]]
+
+
+def files_of(hub, name):
+    return hub.repositories[name].files()
+
+
+@pytest.mark.parametrize("architectures", [("caching",), pytest.param(ALL, marks=pytest.mark.slow)], ids=len)
+def test_pushed_models_work_elsewhere(hub, tmp_path, architectures):
+    """At the revision of its push, after which another model is there; and the code of its card."""
+    tasks = []
+    for architecture in architectures:
+        fields = {} if architecture == "memory" else {"past_context": 1}
+        model, name = build(architecture, **fields), f"someone/{architecture}"
+        model.generation_config.max_new_tokens = 9
+        folder = export_model(model, word_tokenizer(), tmp_path / architecture, repo_id=name)
+        revision = push_model(folder, name).rpartition("/")[2]
+        expected = model.translate_documents([DOCUMENT], word_tokenizer(), max_new_tokens=9)
+        card = code_blocks((folder / "README.md").read_text())
+        tasks.append({"name": name, "revision": revision, "document": DOCUMENT, "expected": expected, "card": card})
+        build(architecture, seed=1, **fields).push_to_hub(name)
+        assert hub.repositories[name].oid("main") != revision
+    assert run_elsewhere(hub, tasks, tmp_path) == f"loaded {len(tasks)}"
+
+
+def examples_and_collator(model, tokenizer):
+    architecture = registry.for_config(model.config)
+    documents = documents_of(*[(random_text([3, 4], seed), random_text([4, 3], seed + 9)) for seed in range(4)])
+    return architecture.examples(documents, tokenizer, model.config), architecture.collator(model.config, tokenizer)
+
+
+def trained(trainer_class, arguments_class, hub, tmp_path, **options):
+    model, tokenizer = build("concat", past_context=1), word_tokenizer()
+    examples, collator = examples_and_collator(model, tokenizer)
+    arguments = arguments_class(
+        str(tmp_path / "run"), push_to_hub=True, hub_model_id="someone/trained", hub_strategy="end", max_steps=1,
+        report_to="none", save_strategy="no", remove_unused_columns=False, use_cpu=True, **options,
+    )  # fmt: skip
+    trainer = trainer_class(
+        model, arguments, train_dataset=examples, data_collator=collator, processing_class=tokenizer
+    )
+    trainer.train()
+    trainer.push_to_hub(dataset_tags="someone/talks", license="mit")
+    return model
+
+
+def test_trainer_of_this_package(hub, tmp_path):
+    """The real card, with the data, the licence and the procedure that the trainer knows."""
+    trained(DocMTTrainer, DocMTTrainingArguments, hub, tmp_path, max_tokens=50)
+    card = files_of(hub, "someone/trained")["README.md"].decode()
+    data = ModelCard(card).data
+    assert data.datasets == ["someone/talks"] and data.license == "mit" and "docmt-concat" in data.tags
+    assert 'name = "someone/trained"' in card and "## Limits" in card and "- learning_rate:" in card
+    assert "More information needed" not in card
+
+
+def test_unmodified_trainer(hub, tmp_path):
+    """Its draft goes up; `push_to_hub` of the model replaces it by the real card."""
+    model = trained(Seq2SeqTrainer, Seq2SeqTrainingArguments, hub, tmp_path, per_device_train_batch_size=2)
+    files = files_of(hub, "someone/trained")
+    assert {"model.safetensors", "modeling_concat.py", "tokenizer.json"} <= files.keys()
+    model.push_to_hub("someone/trained")
+    card = files_of(hub, "someone/trained")["README.md"].decode()
+    assert "More information needed" not in card and 'name = "someone/trained"' in card
+
+
+def test_adapter(hub, tmp_path):
+    peft = pytest.importorskip("peft")
+    base = export_model(build("concat", past_context=1), word_tokenizer(), tmp_path / "base")
+    push_model(base, "someone/base")
+    model = build("concat", past_context=1)
+    wrapped = peft.get_peft_model(model, peft.LoraConfig(target_modules=["q_proj"], init_lora_weights=False))
+    wrapped.save_pretrained(tmp_path / "adapter")
+    with pytest.raises(ValueError, match="README.md is an empty template"):
+        planned_upload(tmp_path / "adapter", "someone/adapter")
+    (tmp_path / "adapter" / "README.md").write_text("---\nlibrary_name: peft\nbase_model: someone/base\n---\n# Mine\n")
+    with pytest.raises(ValueError, match="the adapter is of .*, expected a model on the Hub: push it first"):
+        planned_upload(tmp_path / "adapter", "someone/adapter")
+    wrapped.peft_config["default"].base_model_name_or_path = "someone/base"
+    wrapped.peft_config["default"].save_pretrained(tmp_path / "adapter")
+    push_model(tmp_path / "adapter", "someone/adapter")
+    loaded, tokenizer = registry.load_model("someone/adapter")
+    torch.testing.assert_close(
+        loaded.lm_head.weight, model.get_output_embeddings().weight, msg="the base is the one that was pushed"
+    )
+    expected = wrapped.merge_and_unload().eval().translate_documents([DOCUMENT], tokenizer, max_new_tokens=9)
+    assert loaded.translate_documents([DOCUMENT], tokenizer, max_new_tokens=9) == expected
