@@ -99,10 +99,15 @@ class SharedSourceGeneration:
                 model_kwargs["past_key_values"].activate_past_recording()
 
     def _prepare_generated_length(self, generation_config, has_default_max_length, *args, **kwargs):
-        """`max_new_tokens` comes before the model's own `max_length` without a warning at every call."""
+        """`max_new_tokens` comes before the model's own `max_length` without a warning at every call.
+
+        Where neither is set, as in folders of 0.1.0, the model's limit takes the place of 20 tokens.
+        """
         is_own = generation_config.max_length == self.generation_config.max_length
-        if generation_config.max_new_tokens is not None and is_own:
-            has_default_max_length = True
+        if generation_config.max_new_tokens is not None:
+            has_default_max_length = has_default_max_length or is_own
+        elif has_default_max_length:
+            generation_config.max_length, has_default_max_length = self.config.longest_translation, False
         return super()._prepare_generated_length(generation_config, has_default_max_length, *args, **kwargs)
 
     def check_static_cache(self, generation_config, length: int) -> None:

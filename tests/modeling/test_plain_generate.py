@@ -69,6 +69,8 @@ def test_length(architecture, tmp_path):
         assert loaded.generation_config.max_length == 24
     assert model.generate(**SENTENCE, **names, max_new_tokens=25).shape[1] == 26
     assert model.generate(**SENTENCE, **names, max_length=9).shape[1] == 9
+    model.generation_config.max_length = None  # as in folders of 0.1.0
+    assert model.generate(**SENTENCE, **names).shape[1] == 24
 
 
 def test_two_lengths(monkeypatch):
