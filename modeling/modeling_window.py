@@ -16,7 +16,7 @@ from .layers import Attention, DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
 from .segments import token_positions
 from .token_alignment import by_sentence, linear, one_to_one, proportional, source_borders
-from .window_attention import Windows, dense_attention, window_attention, windows_around, windows_of
+from .window_attention import Windows, dense_attention, token_windows, window_attention, windows_around, windows_of
 from .window_cache import StaticWindowCache, WindowCache, in_order
 
 
@@ -85,34 +85,6 @@ class WindowAttention(Attention):
         if self.config._attn_implementation == "eager":
             return dense_attention(query * self.scaling, key, value, windows, relative, dropout)
         return window_attention(query, key, value, windows, relative, dropout), None
-
-
-def token_windows(
-    tokens: torch.Tensor | None, length: int, left: int, right: int, new: int, device: torch.device
-) -> tuple[Windows, torch.Tensor | None]:
-    """Windows of the last `new` of `length` tokens around themselves; `tokens` (B, length) bool or None = all.
-
-    Where more than one of them is new, there is a window for every key, and padding may stand between tokens. The
-    second value is the order (B, length) that puts such padding in front, None where there is none. Under
-    `torch.compile`, which does not see where padding stands, all of it is put there.
-    """
-    order = first = end = None
-    if tokens is not None:
-        count = tokens.sum(dim=1)
-        end = (tokens * torch.arange(1, length + 1, device=device)).amax(dim=1)
-        first = end - count
-        if new > 1 and (torch.compiler.is_compiling() or has_inner_padding(tokens)):
-            order = tokens.int().argsort(dim=1, stable=True)
-            first, end = length - count, torch.full_like(count, length)
-    start = length - 1 if new == 1 else 0
-    centres = torch.arange(start, length, device=device)[None]
-    return windows_around(centres, left, right, length, first, end), order
-
-
-def has_inner_padding(tokens: torch.Tensor) -> bool:
-    """Whether there is padding between the tokens of a row, (B, length) bool."""
-    begins = (tokens.int().diff(dim=1) > 0).sum(dim=1) + tokens[:, 0]
-    return bool((begins > 1).any())
 
 
 class WindowEncoderLayer(EncoderLayer):
