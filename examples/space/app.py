@@ -46,8 +46,8 @@ class Page:
                     self.text = gr.Textbox(
                         label=f"Document ({source})",
                         placeholder="Paste a document here. Shift+Enter translates.",
-                        lines=7,
-                        max_lines=16,
+                        lines=9,  # as many as max_lines: no measuring of the whole text at every change
+                        max_lines=9,
                         elem_id="text",
                     )
                     self.file = gr.HTML(visible=False, elem_id="file")
