@@ -466,7 +466,9 @@ def test_written_folder_reads_back(tmp_path):
     folder = write_corpus(tmp_path / "new" / "corpus", seed=2, train=5, validation=3, test=2, suite_items=1)
     suites = make_suites(2, 1)
     names = {f"{split}.jsonl" for split in (*SPLITS, "documents")} | {f"{n}.json" for n in (*CHANCE, "register")}
-    assert {path.name for path in folder.iterdir()} == names and [p.name for p in folder.parent.iterdir()] == ["corpus"]
+    assert {path.name for path in folder.iterdir()} == names | {"README.md"} and [
+        p.name for p in folder.parent.iterdir()
+    ] == ["corpus"]
     for split, rows in make_corpus(2, 5, 3, 2).items():
         assert [json.loads(line) for line in (folder / f"{split}.jsonl").read_text("utf-8").splitlines()] == rows
     for name in (*CHANCE, "register"):

@@ -23,6 +23,7 @@ import random
 from pathlib import Path
 
 from hf_docmt.data.documents import write_documents
+from hf_docmt.data.synthetic.dataset_card import dataset_card
 from hf_docmt.data.synthetic.document_plan import draw_document
 from hf_docmt.data.synthetic.suites import make_suites
 from hf_docmt.files import atomic_folder, check_new_folder, write_text
@@ -80,7 +81,7 @@ def write_corpus(
 
     Files: train.jsonl, validation.jsonl, test.jsonl; pronoun.json and register.json (ContraPro format) with their
     documents.jsonl; deixis.json, lex_cohesion.json, ellipsis.json (Voita format), `suite_items` items per distance and
-    answer. With `cataphora` > 0 (see `make_corpus`) cataphora.json, in ContraPro's format, too.
+    answer; README.md, a data set card. With `cataphora` > 0 (see `make_corpus`) cataphora.json, in ContraPro's format.
     The folder appears when it is complete. ValueError if it exists and is not empty.
 
     >>> folder = write_corpus("small", train=4, validation=1, test=1, suite_items=1)
@@ -95,6 +96,7 @@ def write_corpus(
             write_documents(rows, unfinished / f"{name}.jsonl")
         for name, items in suites.items():
             write_text(json.dumps(items, ensure_ascii=False, indent=1), unfinished / f"{name}.json")
+        write_text(str(dataset_card(corpus, suites, seed)), unfinished / "README.md")
     return folder
 
 
