@@ -160,6 +160,7 @@ def test_adapter(hub, tmp_path):
     model = build("concat", past_context=1)
     wrapped = peft.get_peft_model(model, peft.LoraConfig(target_modules=["q_proj"], init_lora_weights=False))
     wrapped.save_pretrained(tmp_path / "adapter")
+    word_tokenizer().save_pretrained(tmp_path / "adapter")
     with pytest.raises(ValueError, match="README.md is an empty template"):
         planned_upload(tmp_path / "adapter", "someone/adapter")
     (tmp_path / "adapter" / "README.md").write_text("---\nlibrary_name: peft\nbase_model: someone/base\n---\n# Mine\n")
