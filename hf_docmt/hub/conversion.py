@@ -36,8 +36,8 @@ def convert_sentence_model(
     """
     if output is not None:
         check_new_folder(output)
-    options = {"architecture": architecture, "interpolate_positions": interpolate_positions}
-    model, tokenizer = from_sentence_model(source, tokenizer=tokenizer, **options, **fields)
+    fields |= {"architecture": architecture, "interpolate_positions": interpolate_positions}
+    model, tokenizer = from_sentence_model(source, tokenizer=tokenizer, **fields)
     if output is not None:
         export_model(model, tokenizer, output)
     return model, tokenizer
