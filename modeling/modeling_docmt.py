@@ -166,7 +166,7 @@ class Stack(DocMTPreTrainedModel):
 
     def empty_states(self, batch: int, length: int, device: torch.device) -> torch.Tensor:
         """(batch, length, 0) of the weights' type: all that transformers' masks take from the states of queries."""
-        return torch.empty(batch, length, 0, dtype=self.layers[0].final_layer_norm.weight.dtype, device=device)
+        return torch.empty(batch, length, 0, dtype=self.dtype, device=device)
 
     @capture_outputs
     def run_layers(
