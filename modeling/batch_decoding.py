@@ -52,6 +52,7 @@ class BatchDecoder:
         self.model, self.config, self.batch_size = model, model.config, batch_size
         self.format = model.config.sequence_format(*languages)
         generate_kwargs = dict(generate_kwargs)
+        self.check_languages(generate_kwargs)
         self.settings = copy.deepcopy(generate_kwargs.pop("generation_config", None) or model.generation_config)
         if self.format.target_before:  # it is in the prefix, or `generate` sets it
             self.settings.forced_bos_token_id = generate_kwargs["forced_bos_token_id"] = None
@@ -66,6 +67,19 @@ class BatchDecoder:
         self.settings.decoder_start_token_id = self.start
         learned = getattr(self.config, "position_type", None) == "learned"
         self.positions = self.config.max_position_embeddings if learned else math.inf  # tokens of either side
+
+    def check_languages(self, generate_kwargs: dict) -> None:
+        """ValueError for tokens of another language than the target language: what is written starts with its code."""
+        own = {"forced_bos_token_id": self.format.target_before[:1]}
+        if self.config.target_format.startswith("[target_lang]"):
+            own["decoder_start_token_id"] = [self.format.start]
+        for name, tokens in own.items():
+            if tokens and generate_kwargs.get(name) not in (None, *tokens):
+                remedy = "choose the language by target_lang" if self.config.language_ids else "leave it out"
+                raise ValueError(
+                    f"{name} must be {tokens[0]}, with which translations of this model start, got "
+                    f"{generate_kwargs[name]!r}: {remedy}."
+                )
 
     @property
     def model_name(self) -> str:

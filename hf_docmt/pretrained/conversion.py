@@ -74,7 +74,9 @@ def from_sentence_model(
     model = target.model_class(target.config_class(**fields | overrides)).eval()
     copy_weights(original, model, writes_separators=not (target.separate_context or target.carries_state))
     model.generation_config = _generation_config(original.generation_config, model.config)
-    _set_languages(model, tokenizer)
+    set_search_languages(model)
+    used = [name for name in LANGUAGES if uses_language(model.config, name)]
+    set_tokenizer_languages(tokenizer, {name: getattr(model.config, name) for name in used})
     return model, tokenizer
 
 
@@ -128,15 +130,24 @@ def _generation_config(original: GenerationConfig, config: PreTrainedConfig) -> 
     return settings
 
 
-def _set_languages(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None) -> None:
-    """Make plain `generate` and the tokenizer use the default languages; ValueError for one that is unknown."""
-    config = model.config
+def set_search_languages(model: PreTrainedModel) -> None:
+    """Make plain `generate` write the default language; ValueError for a language that is unknown."""
+    config, settings = model.config, model.generation_config
     used = [name for name in LANGUAGES if uses_language(config, name)]
     given = [name for name in used if getattr(config, name) is not None]
     for name in given:
         checked_language(config, name, None)
-    if used and given == used and (before := config.sequence_format().target_before):
-        model.generation_config.forced_bos_token_id = before[0]
+    if not used or given != used:
+        return
+    languages = config.sequence_format()
+    if languages.target_before:
+        settings.forced_bos_token_id = languages.target_before[0]
+    elif config.target_format.startswith("[target_lang]"):
+        settings.decoder_start_token_id = languages.start
+
+
+def set_tokenizer_languages(tokenizer: PreTrainedTokenizerBase | None, codes: dict[str, str | None]) -> None:
+    """Make a tokenizer of the family write these codes by default, known ones, see `config.language_codes`."""
     for name, own in zip(LANGUAGES, ("src_lang", "tgt_lang")):
-        if name in given and hasattr(tokenizer, own):
-            setattr(tokenizer, own, getattr(config, name))
+        if codes.get(name) is not None and hasattr(tokenizer, own):
+            setattr(tokenizer, own, codes[name])

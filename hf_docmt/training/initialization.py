@@ -15,7 +15,12 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from hf_docmt import __version__, registry
 from hf_docmt.data.stored_documents import StoredDocuments
 from hf_docmt.data.tokenizers import adapt_tokenizer, train_tokenizer, trained_tokenizer
-from hf_docmt.pretrained.conversion import from_sentence_model, is_sentence_model
+from hf_docmt.pretrained.conversion import (
+    from_sentence_model,
+    is_sentence_model,
+    set_search_languages,
+    set_tokenizer_languages,
+)
 from hf_docmt.pretrained.weights import mechanism_parameters
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.training.recipe import SET_ELSEWHERE, Recipe, config_fields
@@ -25,9 +30,14 @@ CONTEXT_FIELDS = ("past_context", "future_context", "context_sides", "view", "ch
 
 
 def recipe_origin(recipe: Recipe) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Model and tokenizer of the recipe's `init_from`, see `load_origin`."""
+    """Model and tokenizer of the recipe's `init_from`, see `load_origin`; the tokenizer is told the recipe's languages.
+
+    ValueError also for languages that are none of the model's codes.
+    """
     languages = {"source_lang": recipe.data.source_lang, "target_lang": recipe.data.target_lang}
-    return load_origin(recipe.init_from, recipe.architecture, **recipe.model, **languages)
+    model, tokenizer = load_origin(recipe.init_from, recipe.architecture, **recipe.model, **languages)
+    set_tokenizer_languages(tokenizer, model.config.language_codes(**languages))
+    return model, tokenizer
 
 
 def untrained_parameters(recipe: Recipe, origin: PreTrainedModel) -> frozenset[str]:
@@ -138,6 +148,7 @@ def build_model(
         )
     model.load_state_dict(theirs, strict=False)
     model.generation_config = copy.deepcopy(origin.generation_config)
+    set_search_languages(model)
     return model, frozenset(new)
 
 

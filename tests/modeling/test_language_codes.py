@@ -160,6 +160,20 @@ def test_every_search_is_told_the_languages():
         build("concat").translate_documents([document], tokenizer, target_lang="fr")
 
 
+@pytest.mark.parametrize(
+    ("format", "name", "own"), [("m2m", "forced_bos_token_id", 27), ("mbart", "decoder_start_token_id", 27)]
+)
+def test_language_as_a_setting_of_generate(format, name, own):
+    """Not put aside without a word: what is written starts with the code of `target_lang`."""
+    model, tokenizer = model_of("concat", format, **WINDOW), word_tokenizer()
+    document = random_text([3, 4])
+    options = {"max_new_tokens": 3, **LANGUAGES}
+    expected = model.translate_documents([document], tokenizer, **options)
+    assert model.translate_documents([document], tokenizer, **options, **{name: own}) == expected
+    with pytest.raises(ValueError, match=f"{name} must be 27, .* got 28: choose the language by target_lang"):
+        model.translate_documents([document], tokenizer, **options, **{name: 28})
+
+
 def test_rows_alone_and_together():
     """In beam search, too, where sentences with and without a prefix meet in a batch."""
     model, tokenizer = model_of("concat", "m2m", **WINDOW), word_tokenizer()

@@ -4,13 +4,15 @@ import shutil
 
 import pytest
 import torch
+from support import language_models
 from support.tiny_run import SIZES, facts, fail_after, recipe_mapping, same_course, second_stage
 from transformers import BertConfig, BertModel, MarianConfig, MarianMTModel, Seq2SeqTrainer
 
 from hf_docmt import registry
 from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.pretrained.conversion import from_sentence_model
 from hf_docmt.training.checkpoints import read_weights
-from hf_docmt.training.initialization import model_config
+from hf_docmt.training.initialization import build_model, model_config, recipe_origin
 from hf_docmt.training.recipe import parse_recipe
 from hf_docmt.training.run import train
 
@@ -162,3 +164,24 @@ def test_unusable_checkpoints(corpus, tmp_path, sentence_model):
     ):
         start(learned, "model.segment_encoding=sinusoidal")
     assert not (tmp_path / "run").exists(), "nothing is left of a run that could not start"
+
+
+@pytest.mark.parametrize(("family", "target_lang"), [("nllb", "fra_Latn"), ("mbart", "fr_XX")])
+def test_other_language_in_a_second_stage(corpus, tmp_path, family, target_lang):
+    """Plain `generate` and the tokenizer write the recipe's languages, not those of the first stage."""
+    found = language_models.sentence_model(family, tmp_path)
+    languages = {"source_lang": found.source_lang, "target_lang": found.target_lang}
+    model, tokenizer = from_sentence_model(found.model, tokenizer=found.tokenizer, **languages)
+    model.save_pretrained(tmp_path / "first")
+    tokenizer.save_pretrained(tmp_path / "first")
+    recipe = of_architecture(corpus, tmp_path / "run", tmp_path / "first", "memory")
+    recipe.data.source_lang, recipe.data.target_lang = found.source_lang, target_lang
+    origin, tokenizer = recipe_origin(recipe)
+    assert (tokenizer.src_lang, tokenizer.tgt_lang) == (found.source_lang, target_lang)
+    model, _ = build_model(model_config(recipe, tokenizer, origin.config), origin)
+    code = tokenizer.convert_tokens_to_ids(target_lang)
+    own = "decoder_start_token_id" if family == "mbart" else "forced_bos_token_id"
+    assert getattr(model.generation_config, own) == code != getattr(origin.generation_config, own)
+    recipe.data.target_lang = "french"
+    with pytest.raises(ValueError, match="target_lang='french' is none of the"):
+        recipe_origin(recipe)
