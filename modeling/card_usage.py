@@ -95,7 +95,7 @@ class MemoryCard(ModelCardText):
     def context_code(self):
         return (
             "import torch\n\n"
-            "memory = {}\n"
+            'memory = {"document_start": None}  # nothing was read before\n'
             "for sentence in document:\n"
             '    inputs = tokenizer(sentence, return_tensors="pt")\n'
             "    output = model.generate(**inputs, **memory)\n"

@@ -7,6 +7,8 @@ import json
 import re
 import textwrap
 
+from .sequence_format import LANGUAGES, uses_language
+
 MARK = "<!-- Written from config.json by the model's own code. Remove this line, and your text stays as it is. -->"
 DRAFTS = (MARK, "This model card has been automatically generated", "This model card has been generated automatically")
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
@@ -137,15 +139,19 @@ class ModelCardText:
 
     def language_arguments(self) -> str:
         """Of a call of a model with language codes those that its configuration does not say."""
-        own = {name: getattr(self.config, name) for name in ("source_lang", "target_lang")}
+        own = {name: getattr(self.config, name) for name in self.chosen_languages()}
         codes = sorted(set(self.config.language_ids or ()) - set(own.values()))
         missing = [name for name, code in own.items() if code is None]
         return "".join(f", {name}={json.dumps(code)}" for name, code in zip(missing, codes))
 
     def languages_note(self) -> str:
         """That languages can be chosen, where they can."""
-        codes = self.config.language_ids
-        return f" Languages are `source_lang` and `target_lang`, of {len(codes)} codes." if codes else ""
+        names = " and ".join(f"`{name}`" for name in self.chosen_languages())
+        return f" Languages are chosen by {names}, of {len(self.config.language_ids)} codes." if names else ""
+
+    def chosen_languages(self) -> list[str]:
+        """The arguments of a call by which languages are chosen: those whose codes stand in a sequence."""
+        return [name for name in LANGUAGES if self.config.language_ids and uses_language(self.config, name)]
 
     def facts(self) -> str:
         """Context and limits."""

@@ -1,6 +1,7 @@
 """Cards that saving and pushing a model write, made from its configuration alone."""
 
 import inspect
+import logging
 import re
 
 import pytest
@@ -66,13 +67,16 @@ def test_saved_card_is_whole(architecture, tmp_path):
 
 
 @pytest.mark.parametrize("architecture", MODELS)
-def test_context_by_hand_is_what_documents_get(architecture, tmp_path, capsys):
-    """The last block of a card, as it stands, prints the translation that `translate_documents` gives."""
+def test_context_by_hand_is_what_documents_get(architecture, caplog, capsys):
+    """The last block of a card, as it stands, prints the translation that `translate_documents` gives, unwarned."""
+    logging.Logger.warning_once.cache_clear()
+    caplog.set_level(logging.WARNING)
     model, tokenizer = build(architecture, **MODELS[architecture]), word_tokenizer()
     model.generation_config.max_new_tokens = 9
     document = ["w7 w8 w9", "w10 w11"]
     block = code_blocks(str(model.card_class(model.config)))[-1]
     exec(block, {"model": model, "tokenizer": tokenizer, "document": document})
+    assert "no context" not in caplog.text
     last = re.sub(r"</?s>|<pad>|.*<sep>", "", capsys.readouterr().out.splitlines()[-1])
     options = {"repairs": "none"} if architecture in ("concat", "lst", "window") else {}
     assert last.split() == model.translate_documents([document], tokenizer, **options)[0][-1].split()
@@ -93,8 +97,18 @@ def test_languages_of_a_model_with_codes():
     codes = {"eng_Latn": 28, "deu_Latn": 29}
     model = build("concat", **fields, language_ids=codes, source_lang="eng_Latn", target_lang=None)
     text = str(model.card_class(model.config))
-    assert 'translate_documents([document], tokenizer, target_lang="deu_Latn")' in text and "of 2\ncodes" in text
+    assert 'translate_documents([document], tokenizer, target_lang="deu_Latn")' in text
+    assert "of 2 codes" in " ".join(text.split())
     assert text.count('target_lang="deu_Latn"') == 2 and "source_lang=" not in text
+
+
+def test_model_with_codes_of_its_target_alone():
+    """As multilingual Marian: the calls give no source language, which such a model refuses."""
+    fields = {"source_format": "[target_lang] X </s>", "source_lang": None}
+    model = build("concat", **fields, language_ids={"deu": 28, "fra": 29}, target_lang="fra")
+    text = str(model.card_class(model.config))
+    assert "source_lang=" not in text and "target_lang=" not in text
+    assert "Languages are chosen by `target_lang`, of 2 codes." in " ".join(text.split())
 
 
 def test_base_model_is_named():
