@@ -12,6 +12,7 @@ from huggingface_hub.utils import DEFAULT_IGNORE_PATTERNS, filter_repo_objects
 
 MODEL_FILES = ("README.md", "config.json", "tokenizer_config.json")
 ADAPTER_FILES = ("README.md", "adapter_config.json", "adapter_model.safetensors")
+CTRANSLATE2_FILES = ("ctranslate2/config.json", "ctranslate2/model.bin", "ctranslate2/shared_vocabulary.json")
 PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".distcp")
 STATES = ("optimizer", "scheduler", "rng_state", "scaler", "training_args")
 SECRET_FILES = re.compile(
@@ -78,7 +79,8 @@ def _missing(folder: Path) -> list[str]:
     if is_adapter(folder) or whole.is_file():
         return missing
     if not index.is_file():
-        return [*missing, whole.name]
+        weights = CTRANSLATE2_FILES if (folder / "ctranslate2").is_dir() else [whole.name]
+        return missing + [name for name in weights if not (folder / name).is_file()]
     shards = set(json.loads(index.read_text("utf-8"))["weight_map"].values())
     return missing + sorted(name for name in shards if not (folder / name).is_file())
 

@@ -68,6 +68,19 @@ def test_shards_go_up(hub, folder):
         planned_upload(folder, "someone/model")
 
 
+def test_folder_of_ctranslate2_goes_up(hub, folder):
+    """It has weights of that library alone, all of whose files are needed."""
+    (folder / "model.safetensors").unlink()
+    (folder / "ctranslate2").mkdir()
+    for name in ("config.json", "model.bin"):
+        (folder / "ctranslate2" / name).write_bytes(b"{}")
+    with pytest.raises(ValueError, match=r": ctranslate2/shared_vocabulary.json missing; write the folder with docmt"):
+        planned_upload(folder, "someone/model")
+    (folder / "ctranslate2" / "shared_vocabulary.json").write_text("[]")
+    push_model(folder, "someone/model")
+    assert uploaded(hub) == contents(folder) and "ctranslate2/model.bin" in uploaded(hub)
+
+
 def test_branch_and_pull_request(hub, folder):
     push_model(folder, "someone/model")
     (folder / "README.md").write_text("---\nlicense: mit\n---\n\n# New\n")
