@@ -116,11 +116,12 @@ def group_maps(model: PreTrainedModel, texts: Sequence[str], tokenizer: PreTrain
     """How a model with latent grouping or latent selecting assigns the tokens of each sentence to its groups.
 
     Maka et al. (2024), figures 4, 6 and 7: c of equation 3, from the states of the encoder. Sentences are read one by
-    one, as `tokens </s>`, not as the beginning of a document (no `<bod>`). ValueError: a model without groups, no
-    sentence, or an empty one.
+    one, as the encoder reads them, `tokens </s>` or with the codes of the model's languages, not as the beginning of a
+    document (no `<bod>`). ValueError: a model without groups, no sentence, an empty one, or no default languages.
     """
     check_groups(model.config)
-    ids = [[*row, tokenizer.eos_token_id] for row in sentence_ids(texts, tokenizer)]
+    sequence_format = model.config.sequence_format()
+    ids = [sequence_format.source(row) for row in sentence_ids(texts, tokenizer)]
     with evaluation_mode(model):
         weights = [token_weights(model, torch.tensor([row], device=model.device)) for row in ids]
     tokens = [tuple(token_texts(tokenizer, row)) for row in ids]

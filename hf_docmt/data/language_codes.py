@@ -1,5 +1,7 @@
 """The language that a code means, with or without script and region: `zh` for zh_CN, zho_Hans and cmn."""
 
+from collections.abc import Iterable
+
 _TWO_LETTERS = {"eng": "en", "deu": "de", "ger": "de", "fra": "fr", "fre": "fr", "rus": "ru", "spa": "es", "ita": "it"}
 _TWO_LETTERS |= {"pol": "pl", "por": "pt", "jpn": "ja", "kor": "ko", "tha": "th", "lao": "lo", "khm": "km"}
 _TWO_LETTERS |= {"mya": "my", "bur": "my", "bod": "bo", "tib": "bo", "dzo": "dz"}
@@ -19,3 +21,18 @@ def primary_language(code: str | None) -> str:
     """
     language = (code or "").lower().replace("-", "_").split("_")[0]
     return _TWO_LETTERS.get(language, language)
+
+
+def other_spellings(found: Iterable[str], asked: list[str]) -> dict[str, str]:
+    """Languages of data -> those asked for, where the data have the same language, and it alone, in another spelling.
+
+    >>> other_spellings(["en", "de", "fr"], ["eng_Latn", "de"])
+    {'en': 'eng_Latn'}
+    """
+    found, names = list(found), {}
+    for lang in asked:
+        others = [other for other in found if lang not in found and other not in asked]
+        same = [other for other in others if primary_language(other) == primary_language(lang)]
+        if len(same) == 1:
+            names[same[0]] = lang
+    return names

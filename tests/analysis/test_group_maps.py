@@ -11,7 +11,7 @@ from support.context_reference import LATENT, normalized
 from support.reference import feed_forward, reference_stack, weights_of
 from support.tiny_models import EOS, build, random_text, word_tokenizer
 
-from hf_docmt.analysis.group_maps import GroupMap, GroupMaps, GroupUse, group_maps
+from hf_docmt.analysis.group_maps import GroupMap, GroupMaps, GroupUse, group_maps, token_weights
 from hf_docmt.analysis.pictures.heat_maps import draw_group_maps
 from hf_docmt.analysis.sentence_tokens import token_texts
 from hf_docmt.data.tokenizers import train_tokenizer
@@ -36,6 +36,14 @@ def found():
 
 
 # The maps
+
+
+def test_sentences_are_read_with_language_codes():
+    family = {"source_format": "[source_lang] X </s>", "target_format": "<start> [target_lang] X </s>"}
+    model = model_of(**family, language_ids={"xx": 26, "yy": 27}, source_lang="xx", target_lang="yy")
+    one = group_maps(model, TEXTS[:1], word_tokenizer()).sentences[0]
+    ids = torch.tensor([[26, *(int(word[1:]) for word in TEXTS[0].split()), EOS]])
+    np.testing.assert_array_equal(one.weights, token_weights(model, ids))
 
 
 @torch.no_grad()

@@ -49,6 +49,8 @@ def test_chat_turns_are_exchanged(write):
     assert sentences(read("chat", "de", "en", path=path)[0], "de") == ["Hallo!", "Ja."]
     assert sentences(read("chat", "en", None, path=path)[0], "en") == ["Hi!", "Yes."]
     assert sentences(read("chat", "de", None, path=path)[0], "de") == ["Hallo!", "Ja."]
+    codes = ("eng_Latn", "deu_Latn")
+    assert pairs(read("chat", *codes, path=path), *codes) == [[("Hi!", "Hallo!"), ("Yes.", "Ja.")]]
 
 
 def test_broken_json(write):

@@ -6,8 +6,8 @@ import pytest
 from support.reader_checks import fails, jsonl, pairs, read
 
 from hf_docmt.data.documents import sentences
+from hf_docmt.data.language_codes import other_spellings
 from hf_docmt.data.readers import read_documents
-from hf_docmt.data.readers.row_layouts import other_spellings
 from hf_docmt.data.readers.running_text import join_text, sentence_splitter, split_text
 
 TEXT = "Mr. Smith came. He  sat down.\n\nNobody spoke.\n"
@@ -102,6 +102,12 @@ def test_languages_spelled_otherwise(write, row):
     path = write("a.jsonl", jsonl([{"doc_id": "a", **row}]))
     documents = read_documents(path=path, source_lang="eng_Latn", target_lang="deu_Latn")
     assert [sentences(documents[0], lang) for lang in ("eng_Latn", "deu_Latn")] == [["One."], ["Eins."]]
+
+
+def test_languages_of_dochplt_spelled_otherwise(write):
+    path = write("a.jsonl", json.dumps(DOCHPLT) + "\n")
+    documents = read_documents(path=path, source_lang="deu_Latn", target_lang="eng_Latn")
+    assert sentences(documents[0], "deu_Latn") == ["Eins.", "Zwei, drei."]
 
 
 def test_which_language_is_meant():

@@ -52,6 +52,7 @@ def test_commentary(write, end):
     assert [sentences(row, "en") for row in read("auto", target_lang=None, path=path)] == [
         [en for en, _ in document] for document in COMMENTARY_EN_DE
     ]
+    assert pairs(read("auto", "eng_Latn", "deu_Latn", path=path), "eng_Latn", "deu_Latn") == COMMENTARY_EN_DE
 
 
 def test_commentary_without_languages_in_the_name(write):

@@ -44,6 +44,13 @@ WMT = """<?xml version='1.0' encoding='utf-8'?>
 """
 
 
+def test_languages_spelled_otherwise_in_xml(write):
+    pytest.importorskip("defusedxml")
+    path, codes = write("newstest2021.en-de.xml", WMT), ("eng_Latn", "de_DE")
+    found = pairs(read("wmt", *codes, path=path, translator="A"), *codes)
+    assert found == pairs(read("wmt", path=path, translator="A"))
+
+
 def test_wmt(write):
     pytest.importorskip("defusedxml")
     path = write("newstest2021.en-de.xml", WMT)

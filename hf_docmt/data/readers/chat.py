@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
+from hf_docmt.data.language_codes import primary_language
 from hf_docmt.data.readers.evidence import Evidence, Sample
 from hf_docmt.data.readers.reader import Reader
 from hf_docmt.files import DataError, display_path, parse_json, read_lines
@@ -32,7 +33,8 @@ class ChatReader(Reader):
             raise DataError(
                 f"{display_path(path)}: a JSON object of conversation id and turns is needed, with at least one"
             )
-        if len(languages) == 2 and AGENT_LANGUAGE not in languages:
+        primary = [primary_language(lang) for lang in languages]
+        if len(languages) == 2 and AGENT_LANGUAGE not in primary:
             raise DataError(
                 f"{display_path(path)}: agents write {AGENT_LANGUAGE!r}, which is not in {languages}; ask for it"
             )
@@ -42,7 +44,7 @@ class ChatReader(Reader):
                 raise DataError(f"{location}: a list of turns is needed, got {type(turns).__name__}")
             pairs = [_agent_and_customer(f"{location}, turn {number}", turn) for number, turn in enumerate(turns, 1)]
             english, other = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-            source, target = (english, other) if languages[0] == AGENT_LANGUAGE else (other, english)
+            source, target = (english, other) if primary[0] == AGENT_LANGUAGE else (other, english)
             speakers = [turn["speaker"] for turn in turns]
             yield location, make_row(location, doc_id, source, target, languages, speaker=speakers)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
+from hf_docmt.data.language_codes import other_spellings
 from hf_docmt.data.readers.evidence import Evidence, Sample
 from hf_docmt.data.readers.parallel_files import numbered_id
 from hf_docmt.data.readers.reader import Reader
@@ -57,13 +58,15 @@ def _columns(path: str | Path, languages: list[str]) -> list[int]:
     named = PAIR.search(Path(path).name)
     if named is None:
         return list(range(len(languages)))
+    others = other_spellings(named.groups(), languages)
+    columns = [others.get(lang, lang) for lang in named.groups()]
     for lang in languages:
-        if lang not in named.groups():
+        if lang not in columns:
             raise DataError(
                 f"{display_path(path)}: the columns are {named[1]!r} and {named[2]!r} by the file's name, {lang!r} is "
                 "not there; correct the language or the name"
             )
-    return [named.groups().index(lang) for lang in languages]
+    return [columns.index(lang) for lang in languages]
 
 
 def _row(path: str | Path, start: int, number: int, sides: tuple[list, list], languages: list[str]) -> tuple[str, dict]:

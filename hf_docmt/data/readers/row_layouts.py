@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from hf_docmt.data.documents import check_unicode, make_row
-from hf_docmt.data.language_codes import primary_language
+from hf_docmt.data.language_codes import other_spellings
 from hf_docmt.data.readers.running_text import sentence_splitter, split_text
 from hf_docmt.files import DataError
 
@@ -97,6 +97,8 @@ def dochplt_row(location: str, row: dict, languages: list[str]) -> dict:
     """
     pair = row.get("lang_pair")
     codes = pair.split("-") if isinstance(pair, str) else []
+    others = other_spellings(codes, languages)
+    codes = [others.get(code, code) for code in codes]
     if len(codes) != 2 or any(lang not in codes for lang in languages):
         raise DataError(f"{location}: 'lang_pair' is {pair!r}, expected the languages {languages}, such as 'en-fi'")
     names = {code: side for code, side in zip(codes, ("src", "tgt"))}
@@ -150,21 +152,6 @@ def _side_languages(row: dict, languages: list[str]) -> dict[str, str]:
         if not named[name] and lang not in named.values():
             named[name] = lang
     return {name: lang for name, lang in named.items() if lang}
-
-
-def other_spellings(found: Iterable[str], asked: list[str]) -> dict[str, str]:
-    """Languages of a row -> those asked for, where a row has the same language, and it alone, in another spelling.
-
-    >>> other_spellings(["en", "de", "fr"], ["eng_Latn", "de"])
-    {'en': 'eng_Latn'}
-    """
-    found, names = list(found), {}
-    for lang in asked:
-        others = [other for other in found if lang not in found and other not in asked]
-        same = [other for other in others if primary_language(other) == primary_language(lang)]
-        if len(same) == 1:
-            names[same[0]] = lang
-    return names
 
 
 def _side(location: str, row: dict, name: str) -> list[str]:

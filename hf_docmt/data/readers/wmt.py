@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
+from hf_docmt.data.language_codes import other_spellings
 from hf_docmt.data.readers.evidence import Evidence, Sample
 from hf_docmt.data.readers.reader import Reader
 from hf_docmt.data.readers.tag_events import PROLOGUE, xml_events
@@ -55,7 +56,8 @@ AUTHOR = {"ref": "translator", "hyp": "system"}  # attribute that tells the side
 def _one(document: TaggedDocument, name: str, lang: str, author: str | None = None) -> Side:
     """The source, or the reference or output asked for; DataError unless there is exactly one."""
     sides = [side for side in document.sides if side.name == name]
-    found = [side for side in sides if side.attributes.get("lang") == lang]
+    others = other_spellings({code for side in sides if (code := side.attributes.get("lang"))}, [lang])
+    found = [side for side in sides if lang in (code := side.attributes.get("lang"), others.get(code))]
     if not found:
         have = ", ".join(sorted({repr(side.attributes.get("lang")) for side in sides})) or "none at all"
         raise DataError(

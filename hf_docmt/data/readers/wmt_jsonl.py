@@ -56,7 +56,10 @@ class WmtJsonlReader(Reader):
         if code is None:
             found = ", ".join(sorted({f"{one}-{two}" for one, two in others}))
             asked = f"{languages[0]}-{wanted}" if wanted else languages[0]
-            raise DataError(f"{display_path(path)}: no documents for {asked}, there are {found}; correct the languages")
+            raise DataError(
+                f"{display_path(path)}: no documents for {asked}, there are {found}; correct the languages, "
+                "or give the target as the file has it by tgt_lang="
+            )
 
 
 def _checked(location: str, row: object) -> dict:
