@@ -226,8 +226,13 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if not options.model:
         sys.exit("no model: give --model FOLDER, or set the variable DOCMT_MODEL to a folder or a Hub name")
-    made = Page(Workbench(options.model))
-    made.blocks.queue().launch(theme=THEME, css_paths=[HERE / "style.css"], max_file_size="10mb", footer_links=[])
+    try:
+        bench = Workbench(options.model)
+    except ValueError as error:
+        sys.exit(f"the page has no model: {error}")
+    Page(bench).blocks.queue().launch(
+        theme=THEME, css_paths=[HERE / "style.css"], max_file_size="10mb", footer_links=[]
+    )
 
 
 if __name__ == "__main__":

@@ -43,6 +43,15 @@ def test_missing_packages(space, tmp_path):
     assert done.stderr == "the page needs more packages (no gradio): pip install 'hf-docmt[space]'\n"
 
 
+def test_wrong_model_is_one_line():
+    pytest.importorskip("gradio")
+    import app
+
+    with pytest.raises(SystemExit, match="the page has no model: no/such/model: no such folder") as error:
+        app.main(["--model", "no/such/model"])
+    assert "\n" not in str(error.value)
+
+
 @pytest.fixture
 def made(monkeypatch):
     pytest.importorskip("gradio")
