@@ -89,23 +89,26 @@ def _reason_against(path: Path) -> str | None:
     """Why a file must not be published; None where it may."""
     if path.is_symlink():
         return f"a link to {path.readlink()}"
-    if SECRET_FILES.fullmatch(path.name):
+    name = path.name.lower()
+    if SECRET_FILES.fullmatch(name):
         return "a file of secrets by its name"
-    if path.name.startswith(STATES):
+    if name.startswith(STATES):
         return "a state of training"
-    if path.suffix in PICKLES or _is_pickle(path):
+    if name.endswith(PICKLES) or _is_pickle(path):
         return "a pickle, which can run code where it is loaded"
-    for name, pattern in _secrets().items():
+    for secret, pattern in _secrets().items():
         if any(re.search(pattern, part) for part in _parts(path)):
-            return f"holds {name}"
+            return f"holds {secret}"
     return None
 
 
 def _is_pickle(path: Path) -> bool:
-    """By its first bytes: a pickle of protocol 2 to 5, or the zip archive of torch.save."""
+    """By its first bytes: a pickle of protocol 2 to 5, the zip archive of torch.save, or NumPy's array of objects."""
     with path.open("rb") as file:
         start = file.read(256)
-    return re.match(rb"\x80[\x02-\x05]", start) is not None or (start[:4] == b"PK\x03\x04" and b"data.pkl" in start)
+    archive = start[:4] == b"PK\x03\x04" and b"data.pkl" in start
+    objects = start[:6] == b"\x93NUMPY" and b"'descr': '|O'" in start
+    return re.match(rb"\x80[\x02-\x05]", start) is not None or archive or objects
 
 
 def _secrets() -> dict[str, bytes]:

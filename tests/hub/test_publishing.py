@@ -6,6 +6,7 @@ import pickle
 import shutil
 
 import huggingface_hub
+import numpy
 import pytest
 import torch
 from huggingface_hub import HfApi
@@ -140,11 +141,14 @@ REFUSED = {
     "pytorch_model.bin": (write_torch, "a pickle"),
     "vocabulary.pkl": (write_text("(dp0\n."), "a pickle"),
     "extra.dat": (write_pickle, "a pickle"),
+    "WEIGHTS.PT": (write_text("x"), "a pickle"),
+    "objects.npy": (lambda path: numpy.save(path, numpy.array([{}])), "a pickle"),
     "checkpoint-10/optimizer.pt": (write_torch, "a state of training"),
     "rng_state_0.pth": (write_torch, "a state of training"),
     "training_args.bin": (write_torch, "a state of training"),
     "optimizer.safetensors": (write_header, "a state of training"),
     ".env": (write_text("A=1"), "a file of secrets"),
+    ".ENV": (write_text("A=1"), "a file of secrets"),
     "keys/server.pem": (write_text("A"), "a file of secrets"),
     "notes.txt": (write_text(f"token: {LOOKS_LIKE_A_TOKEN}"), "a token of the Hub"),
     "long.txt": (write_far_token, "a token of the Hub"),
