@@ -19,7 +19,7 @@ from hf_docmt.data.tokenizers import BOD, adapt_tokenizer
 from hf_docmt.files import HUB_NAME, check_hub_name
 from hf_docmt.messages import closest_hint
 from hf_docmt.modeling.sequence_format import LANGUAGES, checked_language, uses_language
-from hf_docmt.pretrained.families import FAMILIES, FIXED, TOKENS, config_from_pretrained
+from hf_docmt.pretrained.families import FAMILIES, FIXED, TOKENS, WITH_CODES, config_from_pretrained
 from hf_docmt.pretrained.weights import copy_weights
 from hf_docmt.remote_code import load_tokenizer
 
@@ -49,7 +49,7 @@ def from_sentence_model(
     has; with `interpolate_positions` their table is stretched to more or fewer, and logits are no longer the same.
 
     Where the family has language codes, `source_lang` and `target_lang` are codes of the family; without them every
-    translation has to name them.
+    translation has to name them. Their ids are the tokenizer's: a model without one is converted without codes.
 
     Departure: layer drop is left out. Raises ValueError for another model type or architecture, unknown overrides,
     overrides of what the weights fix, unknown languages, broken weight files.
@@ -62,6 +62,7 @@ def from_sentence_model(
     if HUB_NAME.fullmatch(original.name_or_path) and not os.path.exists(original.name_or_path):
         fields["base_model"] = original.name_or_path
     if tokenizer is None:  # the new tokens get the ids behind the vocabulary
+        _check_languages_known(original.config.model_type, overrides)
         size = fields["vocab_size"]
         fields |= {"sep_token_id": size, "bod_token_id": size + 1, "vocab_size": size + 2}
     else:
@@ -119,6 +120,16 @@ def _check_overrides(overrides: dict, fields: dict, config_class: type, interpol
         raise ValueError(
             "decoder_start_token_id: got none, expected the token that decoding starts with; give it, or target_lang "
             "where the model's tokenizer has language codes"
+        )
+
+
+def _check_languages_known(model_type: str, overrides: dict) -> None:
+    """ValueError for languages of a family with codes, whose tokenizer was not given: it alone knows their ids."""
+    given = [name for name in LANGUAGES if overrides.get(name) is not None]
+    if given and model_type in WITH_CODES:
+        raise ValueError(
+            f"{given[0]}: got {overrides[given[0]]!r}, but the ids of language codes are those of the tokenizer, and "
+            "there is none: give tokenizer= as well"
         )
 
 

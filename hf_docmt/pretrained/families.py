@@ -8,6 +8,7 @@ FAMILIES = {
     "mbart": {"position_type": "learned", "normalize_before": True, "layernorm_embedding": True},
     "m2m_100": {"position_type": "sinusoidal_t2t", "normalize_before": True, "layernorm_embedding": False},
 }
+WITH_CODES = ("mbart", "m2m_100")  # families with language codes in every sequence
 SIZES = ("vocab_size", "d_model", "activation_function", "scale_embedding", "tie_word_embeddings") + tuple(
     f"{side}_{size}" for side in ("encoder", "decoder") for size in ("layers", "attention_heads", "ffn_dim")
 )

@@ -6,6 +6,7 @@ from support.language_models import FAMILIES, TEXT, sentence_model
 
 from hf_docmt import registry
 from hf_docmt.hub.conversion import convert_sentence_model
+from hf_docmt.pretrained.conversion import from_sentence_model
 
 torch.set_num_threads(1)
 ARCHITECTURES = dict(zip(FAMILIES, ("concat", "memory", "caching", "multiencoder", "routing", "doct", "lst")))
@@ -47,6 +48,13 @@ def test_unknown_language(source):
     _, folder, found = source
     with pytest.raises(ValueError, match="source_lang='eng' is none of the .* did you mean"):
         convert_sentence_model(folder, source_lang="eng", target_lang=found.target_lang)
+
+
+def test_languages_without_a_tokenizer(tmp_path):
+    """Not taken for names of languages, by which no code would stand in any sequence."""
+    model = sentence_model("nllb", tmp_path).model
+    with pytest.raises(ValueError, match="target_lang: got 'deu_Latn', .* give tokenizer= as well"):
+        from_sentence_model(model, target_lang="deu_Latn")
 
 
 @pytest.mark.parametrize("source", ["nllb"], indirect=True)
