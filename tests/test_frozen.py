@@ -421,7 +421,7 @@ def test_commands_and_flags():
 @pytest.mark.parametrize("options", frozen("corpus.json"))
 def test_built_in_corpus(options, tmp_path):
     docmt("corpus", tmp_path / "corpus", *options.split())
-    files = sorted((tmp_path / "corpus").iterdir())
+    files = [path for path in (tmp_path / "corpus").iterdir() if path.name != "README.md"]  # the card, since 0.2.0
     sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
     assert sums == frozen("corpus.json")[options]
 
