@@ -107,6 +107,7 @@ def gradient_attribution(
     firsts = range(1, reach + 1, step)
     ranges = [(0, 0), *((first, min(first + step - 1, reach)) for first in firsts)]
     special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id} | {model.config.decoder_start_token_id}
+    special |= set((model.config.language_ids or {}).values())
     counter = ScoreCounter(ranges, sorted(special), model.config.vocab_size)
     with embedding_gradients(model) as embeddings:
         for steps in document_batches(model, documents, tokenizer, rows):

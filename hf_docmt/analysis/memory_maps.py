@@ -9,6 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.analysis.memory_steps import (
     INPUTS,
+    Step,
     attention_maps,
     document_batches,
     empty_memory,
@@ -67,14 +68,20 @@ def memory_maps(
     with eager_attention(model), attention_maps(stacks) as maps, torch.inference_mode():
         for number, step in enumerate(steps, 1):
             _, memory = forward_step(model, step, memory)
-            for (attention, side, index), weights in maps.items():
-                if index != chosen[side]:
-                    continue
-                mean = weights[0].mean(dim=0).float().cpu().numpy()  # (M, T), output (T, M)
-                count = int(token_mask(step, side).sum())
-                tokens = token_texts(tokenizer, step.batch[INPUTS[side]][0, :count].tolist())
-                mean = mean.T if attention == "update" else mean
-                found.append(MemoryMap(attention, side, index, number, tuple(tokens), mean))
+            found += maps_of_step(maps, chosen, step, number, tokenizer)
+    return found
+
+
+def maps_of_step(weights: dict, layers: dict[str, int], step: Step, sentence: int, tokenizer) -> list[MemoryMap]:
+    """The maps of one sentence in one layer a side, from `weights` as `attention_maps` gives them, of one document."""
+    found = []
+    for (attention, side, layer), one in weights.items():
+        if layer == layers[side]:
+            mean = one[0].mean(dim=0).detach().float().cpu().numpy()  # (M, T), output (T, M)
+            count = int(token_mask(step, side).sum())
+            tokens = token_texts(tokenizer, step.batch[INPUTS[side]][0, :count].tolist())
+            mean = mean.T if attention == "update" else mean
+            found.append(MemoryMap(attention, side, layer, sentence, tuple(tokens), mean))
     return found
 
 

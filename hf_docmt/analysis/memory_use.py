@@ -5,21 +5,18 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.analysis.gradient_attribution import Words, embedding_gradients, mean_losses
-from hf_docmt.analysis.memory_maps import MemoryMap
+from hf_docmt.analysis.memory_maps import MemoryMap, maps_of_step
 from hf_docmt.analysis.memory_steps import (
     INPUTS,
-    Step,
     attention_maps,
     document_batches,
     empty_memory,
     forward_step,
     memory_stacks,
-    token_mask,
 )
 from hf_docmt.analysis.model_hooks import eager_attention
 from hf_docmt.analysis.read_sentences import ContextUse, MemorySlot, Passage, read_sentences
 from hf_docmt.analysis.segment_attention import as_documents
-from hf_docmt.analysis.sentence_tokens import token_texts
 
 REACH = 8  # sentences before the current one whose share is computed
 SHOWN = 4  # of a slot
@@ -36,6 +33,7 @@ def memory_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passa
     passage = passage.until(passage.position)
     documents, stacks = as_documents(model.config, passage), memory_stacks(model)
     first = max(0, passage.position - REACH)
+    last = {side: stack.memory_layers[-1] for side, stack in stacks.items()}
     memory, earlier, maps = empty_memory(model, 1), [], []
     with eager_attention(model), attention_maps(stacks) as weights, embedding_gradients(model) as embeddings:
         (steps,) = document_batches(model, documents, tokenizer, rows=1)
@@ -47,7 +45,7 @@ def memory_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passa
                 ids = {side: step.batch[name] for side, name in INPUTS.items()}
                 earlier.insert(0, Words(ids, dict(zip(INPUTS, embeddings, strict=True))))
             if passage.position and number >= passage.position - 1:
-                maps += last_layer_maps(stacks, weights, step, number + 1, tokenizer)
+                maps += maps_of_step(weights, last, step, number + 1, tokenizer)
         leaves = [words.embeddings[side] for side in INPUTS for words in earlier]
         loss = mean_losses(outputs.logits, steps[-1].batch["labels"]).sum()
         found = torch.autograd.grad(loss, leaves, materialize_grads=True)
@@ -66,19 +64,6 @@ def memory_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passa
         by_token[:, order],
         slots=tuple(memory_slots(maps, passage.position + 1)),
     )
-
-
-def last_layer_maps(stacks: dict, weights: dict, step: Step, sentence: int, tokenizer) -> list[MemoryMap]:
-    """The maps of the last layer with a memory on each side, as `memory_maps` has them, of a pass over one sentence."""
-    found = []
-    for (attention, side, layer), one in weights.items():
-        if layer == stacks[side].memory_layers[-1]:
-            mean = one[0].mean(dim=0).detach().float().cpu().numpy()  # (M, T), output (T, M)
-            count = int(token_mask(step, side).sum())
-            tokens = token_texts(tokenizer, step.batch[INPUTS[side]][0, :count].tolist())
-            mean = mean.T if attention == "update" else mean
-            found.append(MemoryMap(attention, side, layer, sentence, tuple(tokens), mean))
-    return found
 
 
 def memory_slots(maps: list[MemoryMap], sentence: int) -> list[MemorySlot]:

@@ -157,7 +157,7 @@ def translate_sample(
         strata[key].times.append((characters_of(part), time.perf_counter() - begin))
         sentences += part.sentences
         texts = [text for source in part.sources(translator.source_lang) for text in source]
-        tokens += sum(map(len, translator.tokenizer(texts)["input_ids"]))
+        tokens += sum(map(len, translator.tokenizer(texts, split_special_tokens=True)["input_ids"]))
 
 
 def units_of(stratum: Stratum, size: int) -> list[Group]:

@@ -95,6 +95,16 @@ def test_runs_and_rows_do_not_matter(reach):
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
+def test_language_codes_are_no_words():
+    """In a multilingual Marian they are ordinary tokens to the tokenizer."""
+    model = build("memory", memory_size=3)
+    words = {token for row in documents() for pair in row["translation"] for token in pair["de"].split()}
+    codes = word_tokenizer().convert_tokens_to_ids(sorted(words))
+    model.config.language_ids = {f"l{token}": token for token in codes}
+    found = gradient_attribution(model, documents(), word_tokenizer(), reach=2, step=1)
+    assert found.target == (0.0, 0.0, 0.0)
+
+
 def test_result():
     found = Attribution(((0, 0), (1, 2), (3, 3)), (1.0, 0.2, 0.1), (2.0, 0.2, 0.0), (9, 6, 2), reach=3)
     assert found.labels == ("0", "1-2", "3") and found.both == (3.0, 0.4, 0.1)
