@@ -48,6 +48,7 @@ def test_sentences_as_the_family_translates_them(family, request):
     target_lang = OTHER.get(name)
     form = model.config.sequence_format(found.source_lang, target_lang)
     first = len(form.target_before)
+    model.final_logits_bias[:, found.model.config.vocab_size :] = -100  # new tokens take no share of the probability
     own = {"decoder_start_token_id": form.start} | ({"forced_bos_token_id": form.target_before[0]} if first else {})
     unwanted = {model.config.sep_token_id, model.config.bod_token_id, *(model.config.language_ids or {}).values()}
     # nothing is repeated, so that translations end at some length
