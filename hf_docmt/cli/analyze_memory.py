@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from hf_docmt.cli.loading import AnalysisInput, model_names
-from hf_docmt.cli.options import AsJson, Model, Output, OutputFolder, Picture, ReferencedDocuments, Rows
+from hf_docmt.cli.options import AsJson, Lang, Model, Output, OutputFolder, Picture, ReferencedDocuments, Rows
 from hf_docmt.cli.output import check_files, check_folder, print_table, write_reports
 
 
@@ -16,6 +16,8 @@ def information_gain(
     documents: ReferencedDocuments,
     seed: Annotated[int, typer.Option(help="Seed of the untrained memory it is compared with.")] = 1,
     rows: Rows = 8,
+    source_lang: Lang = None,
+    target_lang: Lang = None,
     picture: Picture = None,
     output: OutputFolder = None,
     as_json: AsJson = False,
@@ -30,7 +32,7 @@ def information_gain(
     check_folder(output)
     gains, reports = {}, {}
     for name, model in zip(names, models):
-        source = AnalysisInput(model, documents)
+        source = AnalysisInput(model, documents, source_lang, target_lang)
         gains[name] = measure(*source.arguments, seed=seed, rows=rows)
         reports[name] = source.report(*gains[name].results(source.dataset))
     if output:
@@ -51,6 +53,8 @@ def attribution(
     reach: Annotated[int, typer.Option(help="Largest distance in sentences; run time grows with it.")] = 100,
     step: Annotated[int, typer.Option(help="Sentences per range of distances.")] = 10,
     rows: Rows = 8,
+    source_lang: Lang = None,
+    target_lang: Lang = None,
     picture: Picture = None,
     output: Output = None,
     as_json: AsJson = False,
@@ -60,7 +64,7 @@ def attribution(
     from hf_docmt.analysis.pictures.curves import draw_attribution
 
     check_files(picture, output)
-    source = AnalysisInput(model, documents)
+    source = AnalysisInput(model, documents, source_lang, target_lang)
     found = gradient_attribution(*source.arguments, reach=reach, step=step, rows=rows)
     report = source.report(found.result(source.dataset))
     if output:
@@ -81,6 +85,8 @@ def memory_maps(
         int, typer.Option(help="Sentence whose memory update is shown, with the output to the next one; from 1.")
     ] = 1,
     layer: Annotated[int | None, typer.Option(help="Layer, from 0; default: the last one with a memory.")] = None,
+    source_lang: Lang = None,
+    target_lang: Lang = None,
     picture: Picture = None,
     as_json: AsJson = False,
 ) -> None:
@@ -93,7 +99,7 @@ def memory_maps(
     from hf_docmt.analysis.pictures.heat_maps import draw_memory_maps
 
     check_files(picture, None)
-    source = AnalysisInput(model, documents)
+    source = AnalysisInput(model, documents, source_lang, target_lang)
     maps = compute(*source.arguments, document, layer=layer)
     shown = write_and_read_maps(maps, sentence)
     cells = [["side", "attention", "sentence", "token", "slot", "weight"]]

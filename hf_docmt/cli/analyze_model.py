@@ -72,6 +72,8 @@ def attention_share(
     ] = "reference",
     strategy: Strategy = None,
     beams: Beams = None,
+    source_lang: Lang = None,
+    target_lang: Lang = None,
     picture: Picture = None,
     output: Output = None,
     as_json: AsJson = False,
@@ -81,7 +83,7 @@ def attention_share(
     from hf_docmt.analysis.pictures.heat_maps import draw_attention_share
 
     check_files(picture, output)
-    source = AnalysisInput(model, documents)
+    source = AnalysisInput(model, documents, source_lang, target_lang)
     search = {name: value for name, value in {"strategy": strategy, "num_beams": beams}.items() if value is not None}
     found = measure(*source.arguments, target=target, **search)
     print_report(source.report(found.result(source.dataset)), as_json, output)
@@ -92,6 +94,8 @@ def attention_share(
 def groups(
     model: Model,
     texts: Annotated[list[str], typer.Argument(help="Sentences in the language of the context, each in quotes.")],
+    source_lang: Lang = None,
+    target_lang: Lang = None,
     picture: Picture = None,
     output: Output = None,
     as_json: AsJson = False,
@@ -104,10 +108,12 @@ def groups(
     from pathlib import Path
 
     from hf_docmt.analysis.group_maps import group_maps
+    from hf_docmt.analysis.model_languages import set_languages
     from hf_docmt.analysis.pictures.heat_maps import draw_group_maps
 
     check_files(picture, output)
     name, (loaded, tokenizer) = Path(model).name, load_model(model)
+    set_languages(loaded, source_lang, target_lang)
     found = group_maps(loaded, texts, tokenizer)
     report = analysis_report(loaded, tokenizer, name, {"sentences": texts}, found.result("sentences"))
     if output:
@@ -136,6 +142,8 @@ def gates(
     model: Model,
     texts: Annotated[list[str], typer.Argument(help="Sentences of a document from its first one, each in quotes.")],
     sentence: Annotated[int | None, typer.Option(help="The current sentence, from 1; default: the middle one.")] = None,
+    source_lang: Lang = None,
+    target_lang: Lang = None,
     picture: Picture = None,
     output: Output = None,
     as_json: AsJson = False,
@@ -148,10 +156,12 @@ def gates(
     from pathlib import Path
 
     from hf_docmt.analysis.gate_maps import gate_map
+    from hf_docmt.analysis.model_languages import set_languages
     from hf_docmt.analysis.pictures.bars import draw_gates
 
     check_files(picture, output)
     name, (loaded, tokenizer) = Path(model).name, load_model(model)
+    set_languages(loaded, source_lang, target_lang)
     found = gate_map(loaded, texts, tokenizer, sentence)
     report = analysis_report(loaded, tokenizer, name, {"sentences": texts}, found.result("sentences"))
     if output:

@@ -127,19 +127,22 @@ def analysis_report(model, tokenizer, name: str, data: dict, *results: Result) -
 
 
 class AnalysisInput:
-    """A model and the documents it is analysed on, read in the languages of the model."""
+    """A model and the documents it is analysed on, read in the languages that are given, or else the model's."""
 
-    def __init__(self, model: str, documents: str):
+    def __init__(self, model: str, documents: str, source_lang: str | None, target_lang: str | None):
         from pathlib import Path
 
+        from hf_docmt.analysis.model_languages import set_languages
         from hf_docmt.data.readers import read_documents
 
         self.model, self.tokenizer = load_model(model)
+        set_languages(self.model, source_lang, target_lang)
         config = self.model.config
         self.languages = {"source_lang": config.source_lang, "target_lang": config.target_lang}
         if not all(self.languages.values()):
             raise ValueError(
-                f"{model}: its config.json names no source_lang and target_lang, which documents need; add them"
+                f"{model}: its config.json does not name both languages, which documents need; give --source-lang and "
+                "--target-lang"
             )
         self.documents = read_documents(path=documents, **self.languages)
         self.name, self.dataset = Path(model).name, Path(documents).stem
