@@ -181,7 +181,6 @@ class LstForConditionalGeneration(DocMTForConditionalGeneration):
     model_class = LstModel
     card_class = LstCard
     _supports_flash_attn = False  # it takes no masks but those of padding
-    _supports_flex_attn = False
 
     def decoder_inputs_for_generation(self, input_ids, model_inputs):
         """The sentence index of all tokens so far, and -1 for those that a static cache has room for."""

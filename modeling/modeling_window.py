@@ -115,7 +115,7 @@ class WindowStack(Stack):
         return None
 
     def window_inputs(self, name: str, windows: Windows, is_relative: bool = False) -> dict:
-        return windows.to_layer_inputs(name, is_relative, is_dense=self.config._attn_implementation == "eager")
+        return windows.to_layer_inputs(name, is_relative, self.config._attn_implementation)
 
     def token_window_inputs(self, tokens: torch.Tensor | None, length: int, new: int, right: int, device) -> dict:
         """`token_windows` of the last `new` of `length` tokens, and `token_order`."""

@@ -5,8 +5,10 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.attention.flex_attention import BlockMask
 
 from .window_blocks import LAYOUT, BlockedAttention, Blocks
+from .window_flex import flex_window_attention, window_block_mask
 
 BLOCK = 32  # fewest key positions that queries of one block may be centred on
 GATHERED = 4  # keys gathered query by query per key that there is, up to which blocks do not pay
@@ -17,7 +19,7 @@ class Windows:
     """The keys that every query sees: those from `low` to `high`, within `centres` - left and + right.
 
     `centres`, `low`, `high` (B or 1, I) int64, positions of keys from 0; low > high = no key. `keys` is their number J.
-    `known` are those of `allowed`, `offsets` and `blocks` that need not be computed.
+    `known` are those of `allowed`, `offsets`, `blocks` and `block_mask` that need not be computed.
     """
 
     centres: torch.Tensor
@@ -58,17 +60,26 @@ class Windows:
     def blocks(self) -> Blocks:
         return self.known["blocks"] if "blocks" in self.known else Blocks(self)
 
+    @property
+    def block_mask(self) -> BlockMask:
+        """The windows as FlexAttention takes them."""
+        return self.known["block_mask"] if "block_mask" in self.known else window_block_mask(self)
+
     def method(self, is_relative: bool) -> str:
         """How attention to these windows is computed, with or without relative vectors."""
+        if "block_mask" in self.known:
+            return "flex"
         if self.keys <= self.block + self.width - 1:
             return "dense"
         few = self.centres.shape[1] * self.width <= GATHERED * self.keys
         return "gathered" if few and not is_relative else "blocked"
 
-    def to_layer_inputs(self, name: str, is_relative: bool, is_dense: bool = False) -> dict[str, Any]:
+    def to_layer_inputs(self, name: str, is_relative: bool, implementation: str = "sdpa") -> dict[str, Any]:
         """The windows as tensors for all layers, under names that begin with `name`, with what the method needs."""
         inputs = {name: torch.stack([self.centres, self.low, self.high])}  # (3, B or 1, I)
-        method = "dense" if is_dense else self.method(is_relative)
+        if implementation == "flex_attention":
+            return inputs | {f"{name}_block_mask": self.block_mask}
+        method = "dense" if implementation == "eager" else self.method(is_relative)
         if method == "dense":
             inputs[f"{name}_allowed"] = self.allowed
             if is_relative:
@@ -124,7 +135,7 @@ def windows_of(layer_inputs: dict[str, Any], name: str, keys: int, window: int, 
     """What `Windows.to_layer_inputs` made, with so many keys; `window` and direction are the configuration's."""
     left = min(window, max(keys - 1, 0))
     windows = Windows(*layer_inputs[name].unbind(), keys, left, left if looks_ahead else 0)
-    for part in ("allowed", "offsets"):
+    for part in ("allowed", "offsets", "block_mask"):
         if f"{name}_{part}" in layer_inputs:
             windows.known[part] = layer_inputs[f"{name}_{part}"]
     if f"{name}_slot" in layer_inputs:
@@ -145,8 +156,8 @@ def window_attention(
     Herold and Ney (2023), section 3.3; `relative` (H, width, Dh) are the vectors r for the positions in a window, from
     left to right, on queries and keys as in Shaw et al. (2018); they need centres that are the queries' own positions.
     A query without keys gets zeros. Time and memory, forward and backward, grow with I + J times the window: windows
-    are taken from the keys query by query for a few queries, and block by block for many. Raises `ValueError` for a
-    `relative` of another width.
+    are taken from the keys query by query for a few queries, and block by block for many; where they have a block mask,
+    torch's FlexAttention does it. Raises `ValueError` for a `relative` of another width.
     """
     if relative is not None and relative.shape[1] != windows.width:
         raise ValueError(
@@ -155,6 +166,8 @@ def window_attention(
         )
     query = query * query.shape[-1] ** -0.5
     method = windows.method(relative is not None)
+    if method == "flex":
+        return flex_window_attention(query, key, value, windows, relative, dropout)
     if method == "dense":
         return dense_attention(query, key, value, windows, relative, dropout)[0]
     if method == "gathered":

@@ -29,6 +29,11 @@ CASES = {  # name: architecture, implementation, fields of its configuration
     "window w=10": ("window", "sdpa", {"window": 10}),
     "window w=20": ("window", "sdpa", {"window": 20}),
 }
+FLEX = {  # on CUDA alone: on a CPU its kernels have no backward pass
+    "lst flex": ("lst", "flex_attention", {}),
+    "window w=10 flex": ("window", "flex_attention", {"window": 10}),
+    "window w=20 flex": ("window", "flex_attention", {"window": 20}),
+}
 LINEAR = ("window w=10", "window w=20")  # cases whose cost has to grow linearly
 ALONE = {"sdpa": {}, "eager": {}, "window": {"window": 20}}  # attention alone, at the last length
 DECODING = {  # name: segments of a batch, tokens of each
@@ -60,7 +65,7 @@ class AttentionBenchmark(Benchmark):
     the medians are reported. A measurement is stopped where it needs more than the available memory or more than
     `time_limit` seconds; `skipped` says so, and longer documents are not tried. `on_row` gets the row of a case after
     each of its measurements, with the medians so far. At last come the exponents with which time and memory grow,
-    fitted from the second length on.
+    fitted from the second length on. On CUDA lst and window are measured with FlexAttention, too.
     """
 
     name = "attention"
@@ -84,10 +89,15 @@ class AttentionBenchmark(Benchmark):
         check_device(self.device)
         check_time_limit(self.time_limit)
 
+    @property
+    def cases(self) -> dict[str, tuple[str, str, dict]]:
+        """Architecture, implementation and fields of what is measured at every length."""
+        return CASES | (FLEX if torch.device(self.device).type == "cuda" else {})
+
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         rows: list[ScalingRow] = []
         for tokens in self.lengths:
-            cases = {name: self.step_case(name, tokens) for name in CASES}
+            cases = {name: self.step_case(name, tokens) for name in self.cases}
             rows += self.measure(STEP, cases, PEER, rows, on_row)
         alone = {f"attention alone, {name}": self.alone_case(name, self.lengths[-1]) for name in ALONE}
         rows += self.measure(STEP, alone, next(iter(alone)), (), on_row)
@@ -95,14 +105,14 @@ class AttentionBenchmark(Benchmark):
             for mode in MODES:
                 cases = {decoding_name(name, mode, text): self.decoding_case(name, mode, text) for name in DECODERS}
                 rows += self.measure(SEGMENTS, cases, next(iter(cases)), (), on_row)
-        growth = [row for name in CASES for row in growth_rows(name, PEER, rows, self.lengths)]
+        growth = [row for name in self.cases for row in growth_rows(name, PEER, rows, self.lengths)]
         setting = {"lengths": list(self.lengths), "repeats": self.repeats, "vocab_size": self.vocab_size}
         setting |= {"sizes": dict(self.sizes), "device": self.device, "time_limit": self.time_limit}
         return BenchResult.of(rows + growth, target_checks(rows, growth, self.lengths), **setting)
 
     def step_case(self, name: str, tokens: int) -> dict:
-        """The training step of one of `CASES`, for `hf_docmt.bench.attention_step`."""
-        architecture, implementation, fields = CASES[name]
+        """The training step of one of the cases, for `hf_docmt.bench.attention_step`."""
+        architecture, implementation, fields = self.cases[name]
         case = {"architecture": architecture, "implementation": implementation, "fields": fields}
         case |= {"work": "training step", "sizes": dict(self.sizes), "vocab_size": self.vocab_size}
         return case | self.shared_case(tokens)

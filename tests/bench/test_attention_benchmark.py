@@ -110,6 +110,13 @@ def test_command(monkeypatch, run):
     assert len(err.splitlines()) == 5 * 4 + 3 + 8 and err.startswith("concat sdpa, 1024 tokens ")
 
 
+def test_flex_attention_on_cuda_alone(monkeypatch):
+    monkeypatch.setattr(attention, "check_device", lambda device: None)
+    on_cpu, on_cuda = AttentionBenchmark(device="cpu"), AttentionBenchmark(device="cuda")
+    assert on_cpu.cases == CASES and on_cuda.cases == CASES | attention.FLEX
+    assert on_cuda.step_case("lst flex", 100)["implementation"] == "flex_attention"
+
+
 def test_what_was_not_measured_is_missed(monkeypatch):
     """Exponents of window that do not reach the last length do not count."""
 

@@ -198,7 +198,7 @@ def test_cache_without_sentences():
         model(**inputs, decoder_input_ids=torch.tensor([[SEP]]), past_key_values=cache)
 
 
-@pytest.mark.parametrize("implementation", ["flash_attention_2", "flex_attention"])
+@pytest.mark.parametrize("implementation", ["flash_attention_2", "flash_attention_3"])
 def test_attention_without_masks_of_sentences(implementation):
     with pytest.raises(ValueError, match="LstForConditionalGeneration does not support"):
         build("lst", **WINDOW).set_attn_implementation(implementation)
