@@ -24,6 +24,13 @@ def corpus(
     cataphora: Annotated[
         float, typer.Option(help="Share of pronouns *it* that precede their noun; above 0 adds a suite of them.")
     ] = 0.0,
+    far: Annotated[
+        int,
+        typer.Option(
+            help="Most sentences between a clue and what depends on it, before and after it; adds competing "
+            "antecedents and suites by distance, and needs --longest 2 above it. 0: clues are near."
+        ),
+    ] = 0,
 ) -> None:
     """Write the built-in English-German discourse corpus: documents and contrastive suites."""
     from hf_docmt.data.synthetic.corpus import write_corpus
@@ -37,6 +44,7 @@ def corpus(
         sentences=(shortest, longest),
         suite_items=suite_items,
         cataphora=cataphora,
+        far=far,
     )
     for file in sorted(written.iterdir()):
         print(file)

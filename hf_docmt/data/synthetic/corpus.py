@@ -25,6 +25,8 @@ from pathlib import Path
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.dataset_card import dataset_card
 from hf_docmt.data.synthetic.document_plan import draw_document
+from hf_docmt.data.synthetic.far_plan import draw_far_document
+from hf_docmt.data.synthetic.far_suites import FAR_CHANCE, make_far_suites
 from hf_docmt.data.synthetic.suites import make_suites
 from hf_docmt.files import atomic_folder, check_new_folder, write_text
 
@@ -33,7 +35,7 @@ SPLITS = ("train", "validation", "test")
 
 _ATTEMPTS = 100
 
-__all__ = ["CHANCE", "SPLITS", "make_corpus", "make_suites", "write_corpus"]
+__all__ = ["CHANCE", "FAR_CHANCE", "SPLITS", "make_corpus", "make_far_suites", "make_suites", "write_corpus"]
 
 
 def make_corpus(
@@ -43,6 +45,7 @@ def make_corpus(
     test: int = 200,
     sentences: tuple[int, int] = (6, 10),
     cataphora: float = 0.0,
+    far: int = 0,
 ) -> dict[str, list[dict]]:
     """Rows of the document contract for each split, no document twice; `sentences` is the range of document lengths.
 
@@ -58,11 +61,12 @@ def make_corpus(
         if not isinstance(size, int) or size < 0:
             raise ValueError(f"{split}: got {size!r} documents, expected an integer of 0 or more")
     shortest, longest = _checked_range(sentences)
+    _check_far(far, longest, cataphora)
     seen: set[tuple[str, ...]] = set()
     corpus = {}
     for split in reversed(SPLITS):  # the small parts first: they stay as they are when train grows
         names = (f"{seed}/{split}/{number}" for number in range(1, sizes[split] + 1))
-        corpus[split] = [_new_row(name, shortest, longest, seen, cataphora) for name in names]
+        corpus[split] = [_new_row(name, shortest, longest, seen, cataphora, far) for name in names]
     return {split: corpus[split] for split in SPLITS}
 
 
@@ -76,6 +80,7 @@ def write_corpus(
     sentences: tuple[int, int] = (6, 10),
     suite_items: int = 30,
     cataphora: float = 0.0,
+    far: int = 0,
 ) -> Path:
     """Write the splits (JSON lines) and the suites into a new folder; returns it.
 
@@ -89,8 +94,11 @@ def write_corpus(
     ['documents.jsonl', 'test.jsonl', 'train.jsonl', 'validation.jsonl']
     """
     folder = check_new_folder(folder)
-    corpus = make_corpus(seed, train, validation, test, sentences, cataphora)
-    suites = make_suites(seed, suite_items, longest=max(sentences), cataphora=cataphora > 0)
+    corpus = make_corpus(seed, train, validation, test, sentences, cataphora, far)
+    if far:
+        suites = make_far_suites(seed, suite_items, longest=max(sentences), far=far)
+    else:
+        suites = make_suites(seed, suite_items, longest=max(sentences), cataphora=cataphora > 0)
     with atomic_folder(folder) as unfinished:
         for name, rows in {**corpus, "documents": suites.pop("documents")}.items():
             write_documents(rows, unfinished / f"{name}.jsonl")
@@ -107,10 +115,22 @@ def _checked_range(sentences: tuple[int, int]) -> tuple[int, int]:
     raise ValueError(f"sentences: got {sentences!r}, expected (shortest, longest) with 1 <= shortest <= longest")
 
 
-def _new_row(name: str, shortest: int, longest: int, seen: set[tuple[str, ...]], cataphora: float) -> dict:
+def _check_far(far: int, longest: int, cataphora: float) -> None:
+    if not isinstance(far, int) or far < 0:
+        raise ValueError(f"far: got {far!r}, expected a number of sentences, or 0 for a corpus without far clues")
+    if far and cataphora:
+        raise ValueError(f"cataphora: got {cataphora} with far {far}, whose documents have it; leave cataphora out")
+    if far and longest < far + 2:
+        raise ValueError(
+            f"far: got {far}, but the longest document has {longest} sentences; ask for documents of {far + 2} or more"
+        )
+
+
+def _new_row(name: str, shortest: int, longest: int, seen: set[tuple[str, ...]], cataphora: float, far: int) -> dict:
     for attempt in range(_ATTEMPTS):
         rng = random.Random(f"{name}/{attempt}")
-        scene = draw_document(rng, rng.randint(shortest, longest), cataphora=cataphora)
+        length = rng.randint(shortest, longest)
+        scene = draw_far_document(rng, length, far) if far else draw_document(rng, length, cataphora=cataphora)
         text = tuple(s.en + "\t" + s.de for s in scene.sentences)
         if text not in seen:
             seen.add(text)

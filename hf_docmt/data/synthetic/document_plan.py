@@ -35,8 +35,8 @@ def draw_document(
             "pronoun": bool(scene.antecedents()),
             "pronoun_within": free > 1,
             "mention": free > 1,
-            "first_term": "term" not in scene.clues,
-            "same_term": "term" in scene.clues,
+            "first_term": scene.term["en"] not in scene.clues,
+            "same_term": scene.term["en"] in scene.clues,
             "ellipsis": length - len(scene.sentences) > 1,
             "cataphora": free > 0 and length - len(scene.sentences) > 1,
         }
@@ -62,7 +62,9 @@ def _add(scene: Scene, kind: str, free: int) -> None:
         case "address":
             scene.address(scene.draw_noun() if more else None)
         case "cataphora":
-            scene.cataphora(scene.draw_noun())
+            noun = scene.draw_noun()
+            scene.cataphora(noun)
+            scene.mention(noun)
         case "action":
             scene.act()
         case "ellipsis":

@@ -31,7 +31,7 @@ class Sentence:
     """A sentence pair. `options` maps every answer to its German sentence where context decides; `answer` is right.
 
     `distance` counts sentences back to the nearest clue (0: in this sentence; -1: in the next one; None: there is none,
-    or none is needed).
+    or none is needed); `noun` is the antecedent of *it*.
     """
 
     phenomenon: str
@@ -63,7 +63,7 @@ class Scene:
         self.sentences: list[Sentence] = []
         self.mentions: dict[str, tuple[int, Noun]] = {}  # class -> sentence index and noun of its last mention
         self.open: set[str] = set()  # classes whose last noun no *it* has taken up yet
-        self.clues: dict[str, int] = {}  # "register" and "term" -> sentence index of the nearest clue
+        self.clues: dict[str, int] = {}  # "register" or a term -> sentence index of the nearest clue
         self.verb: list[str] | None = None  # of the last action, as its ellipsis needs it
         self.actors: dict[str, str] = {}
         self.unused: dict[int, list] = {}  # what this document has not used yet of every list of templates
@@ -119,11 +119,10 @@ class Scene:
         options = {pronoun: f"{named[1]} und {de}" for pronoun, de in options.items()}
         self._append("pronoun", f"{named[0]} and {en}", options, PRONOUNS[meant.gender], 0, meant)
 
-    def cataphora(self, noun: Noun, only_subject: bool = False) -> None:
-        """A sentence with *it* for `noun`, of a free class, and the sentence that names it."""
+    def cataphora(self, noun: Noun, only_subject: bool = False, ahead: int = 1) -> None:
+        """A sentence with *it* for `noun`, of a free class, which the caller names `ahead` sentences later."""
         en, options = self._said_of(noun, self._names(), only_subject)
-        self._append("cataphora", en, options, PRONOUNS[noun.gender], -1, noun)
-        self.mention(noun)
+        self._append("cataphora", en, options, PRONOUNS[noun.gender], -ahead, noun)
 
     def address(self, noun: Noun | None = None) -> None:
         """A sentence to the person greeted, about `noun` where given; its English says nothing about the register."""
@@ -148,7 +147,7 @@ class Scene:
             fields = noun_fields(noun=Noun(self.term["en"], word, self.term["gender"], "term"))
             en, de = zip(*(fill(template, **fields, **names) for template in drawn))
             options[word] = " und ".join(de)
-        distance = self._nearest_clue("term")
+        distance = self._nearest_clue(self.term["en"])
         answer = self.term["de"][self.rendering]
         self._append("lex_cohesion", " and ".join(en), options, answer, 0 if twice else distance)
 
@@ -209,7 +208,13 @@ class Scene:
     def _said_of(self, noun: Noun, names: dict[str, str], only_subject: bool) -> tuple[str, dict[str, str]]:
         """A clause about *it* that fits the class of `noun`: English, and German by pronoun."""
         clauses = LEXICON["pronouns"][noun.kind]
-        clause = self.rng.choice(clauses["subject"] + ([] if only_subject else clauses["object"]))
+        return self._by_pronoun(
+            self.rng.choice(clauses["subject"] + ([] if only_subject else clauses["object"])), names
+        )
+
+    @staticmethod
+    def _by_pronoun(clause: list[str], names: dict[str, str]) -> tuple[str, dict[str, str]]:
+        """English, and German by pronoun, of a clause about *it*."""
         options = {}
         for gender in GENDERS:
             en, options[PRONOUNS[gender]] = fill(clause, **names, **pronoun_fields(gender))

@@ -19,17 +19,15 @@ from item to item. A distance is that of the nearest clue:
 """
 
 import random
-import re
 
 from hf_docmt.data.synthetic.document_plan import draw_document
 from hf_docmt.data.synthetic.scene import Scene
+from hf_docmt.data.synthetic.suite_items import contrapro_item, pronoun_item, voita_item
 from hf_docmt.data.synthetic.word_forms import GENDERS, LEXICON, PRONOUNS, REGISTERS
 
 PRONOUN_DISTANCES = (0, 1, 2, 3, 4)
 VOITA_DISTANCES = (1, 2, 3)
 ELLIPSIS_CANDIDATES = 4
-
-_GENDER_NAMES = {"m": "Masc", "f": "Fem", "n": "Neut"}
 
 
 def make_suites(
@@ -48,33 +46,33 @@ def make_suites(
     for number in range(items_per_cell):
         for distance in PRONOUN_DISTANCES:
             for gender in GENDERS:
-                scene = _pronoun_scene(_rng(seed, "pronoun", distance, number), distance, gender)
+                scene = _pronoun_scene(cell_rng(seed, "pronoun", distance, number), distance, gender)
                 doc_id = f"pronoun-{distance}-{number + 1}-{PRONOUNS[gender]}"
                 suites["documents"].append(scene.row(doc_id))
-                suites["pronoun"].append(_pronoun_item(doc_id, scene))
+                suites["pronoun"].append(pronoun_item(doc_id, scene))
         for gender in GENDERS if cataphora else ():
-            scene = _cataphora_scene(_rng(seed, "cataphora", 1, number), gender)
+            scene = _cataphora_scene(cell_rng(seed, "cataphora", 1, number), gender)
             doc_id = f"cataphora-{number + 1}-{PRONOUNS[gender]}"
             suites["documents"].append(scene.row(doc_id))
-            suites["cataphora"].append(_pronoun_item(doc_id, scene, index=len(scene.sentences) - 2))
+            suites["cataphora"].append(pronoun_item(doc_id, scene, index=len(scene.sentences) - 2))
         for distance in range(1, longest):
             for register in REGISTERS:
-                scene = _register_scene(_rng(seed, "register", distance, number), distance, register)
+                scene = _register_scene(cell_rng(seed, "register", distance, number), distance, register)
                 doc_id = f"register-{distance}-{number + 1}-{register}"
                 suites["documents"].append(scene.row(doc_id))
-                suites["register"].append(_contrapro_item(doc_id, scene, "you", distance, "register"))
+                suites["register"].append(contrapro_item(doc_id, scene, "you", distance, "register"))
         for distance in VOITA_DISTANCES:
             for answer in (0, 1):
-                scene = _deixis_scene(_rng(seed, "deixis", distance, number), distance, REGISTERS[answer])
-                suites["deixis"].append(_voita_item(scene))
-                scene = _term_scene(_rng(seed, "lex_cohesion", distance, number), distance, answer)
-                suites["lex_cohesion"].append(_voita_item(scene))
+                scene = _deixis_scene(cell_rng(seed, "deixis", distance, number), distance, REGISTERS[answer])
+                suites["deixis"].append(voita_item(scene))
+                scene = _term_scene(cell_rng(seed, "lex_cohesion", distance, number), distance, answer)
+                suites["lex_cohesion"].append(voita_item(scene))
         for answer in range(ELLIPSIS_CANDIDATES):
-            suites["ellipsis"].append(_voita_item(_ellipsis_scene(_rng(seed, "ellipsis", 1, number), answer)))
+            suites["ellipsis"].append(voita_item(_ellipsis_scene(cell_rng(seed, "ellipsis", 1, number), answer)))
     return suites
 
 
-def _rng(seed: int, *cell: object) -> random.Random:
+def cell_rng(seed: int, *cell: object) -> random.Random:
     """Equal for all items of a group: their scenes make the same draws."""
     return random.Random("/".join(map(str, (seed, "suite", *cell))))
 
@@ -110,6 +108,7 @@ def _cataphora_scene(rng: random.Random, gender: str) -> Scene:
     for _ in range(rng.randint(1, 2)):
         rng.choice((scene.address, scene.name_term, scene.act))()
     scene.cataphora(antecedent, only_subject=True)
+    scene.mention(antecedent)
     return scene
 
 
@@ -148,65 +147,3 @@ def _ellipsis_scene(rng: random.Random, answer: int) -> Scene:
     scene.act(verbs[answer])
     scene.ellipsis(verbs)
     return scene
-
-
-def _voita_item(scene: Scene) -> dict:
-    current = scene.sentences[-1]
-    context = [s.de for s in scene.sentences[:-1]]
-    return {
-        "src": " _eos ".join(s.en for s in scene.sentences),
-        "dst": [" _eos ".join([*context, option]) for option in current.options.values()],
-        "true_ind": list(current.options).index(current.answer),
-        "ctx_dist": current.distance,
-    }
-
-
-def _contrapro_item(doc_id: str, scene: Scene, pronoun: str, distance: int, kind: str, index: int = -1) -> dict:
-    """What every item has; `kind` is what is wrong in the wrong translations, `index` the current sentence."""
-    index %= len(scene.sentences)
-    current = scene.sentences[index]
-    wrong = {answer: de for answer, de in current.options.items() if answer != current.answer}
-    return {
-        "document id": doc_id,
-        "segment id": index + 1,
-        "corpus": "hf-docmt discourse",
-        "src segment": current.en,
-        "ref segment": current.de,
-        "src pronoun": pronoun,
-        "ref pronoun": current.answer,
-        "ante distance": distance,
-        "intrasegmental": distance == 0,
-        "errors": [{"contrastive": de, "replacement": answer, "type": kind} for answer, de in wrong.items()],
-    }
-
-
-def _pronoun_item(doc_id: str, scene: Scene, index: int = -1) -> dict:
-    """With the antecedent's fields, too."""
-    index %= len(scene.sentences)
-    current = scene.sentences[index]
-    noun, named = current.noun, scene.sentences[index - current.distance]
-    item = _contrapro_item(doc_id, scene, "it", current.distance, "pronominal coreference", index)
-    genders = {PRONOUNS[gender]: _GENDER_NAMES[gender] for gender in GENDERS}
-    errors = [error | {"replacement gender": genders[error["replacement"]]} for error in item.pop("errors")]
-    morpho = f"{_GENDER_NAMES[noun.gender]}|_|Sg"
-    return {
-        **item,
-        **_head("src", named.en, noun.en, None, None),
-        **_head("ref", named.de, noun.de, _GENDER_NAMES[noun.gender], morpho),
-        "errors": errors,
-    }
-
-
-def _head(side: str, text: str, lemma: str, gender: str | None, morpho: str | None) -> dict:
-    """The antecedent's fields; the phrase is article and noun, the id its 1-based word number in its sentence."""
-    words = re.findall(r"\w+", text)
-    index = words.index(lemma)
-    return {
-        f"{side} ante phrase": " ".join(words[index - 1 : index + 1]),
-        f"{side} ante head": lemma,
-        f"{side} ante head gender": gender,
-        f"{side} ante head id": index + 1,
-        f"{side} ante head lemma": lemma,
-        f"{side} ante head morpho": morpho,
-        f"{side} ante head pos": "NN",
-    }

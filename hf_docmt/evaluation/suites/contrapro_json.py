@@ -21,6 +21,7 @@ def json_items(suite: Suite, first_segment: int) -> Iterator[tuple[dict, dict]]:
         source, doc_id = field_of(entry, "src segment", str, where), field_of(entry, "document id", str, where)
         segment = field_of(entry, "segment id", int, where)
         around = documents.around(doc_id, segment, source, where) if documents else Surroundings()
+        labels = field_of(entry, "labels", dict, where, optional=True) or {}
         pronouns = [entry.get("src pronoun"), entry.get("ref pronoun")]
         distance = field_of(entry, "ante distance", int, where, optional=True)
         inside = field_of(entry, "intrasegmental", bool, where, optional=True)
@@ -32,7 +33,7 @@ def json_items(suite: Suite, first_segment: int) -> Iterator[tuple[dict, dict]]:
                 "candidates": (field_of(entry, "ref segment", str, where), *_errors(entry, where)),
                 "phenomenon": ":".join(pronouns).lower() if all(isinstance(p, str) for p in pronouns) else suite.name,
                 "distance": distance,
-                "labels": {} if inside is None else {"intrasegmental": "yes" if inside else "no"},
+                "labels": labels | ({} if inside is None else {"intrasegmental": "yes" if inside else "no"}),
                 "index": segment - first_segment,
                 "source_after": around.source_after,
                 "target_after": around.target_after,

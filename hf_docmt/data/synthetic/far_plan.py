@@ -1,0 +1,115 @@
+"""Documents of the built-in discourse corpus whose clues may be far away: what follows what, and at which distance."""
+
+import random
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from hf_docmt.data.synthetic.far_scene import FarScene
+from hf_docmt.data.synthetic.word_forms import LEXICON
+
+DISTANCES = (1, 2, 3, 5, 8, 12, 16, 20, 25, 30)  # the cells of the suites
+
+Agenda = dict[int, tuple[str, Callable[[], None]]]  # sentence index -> class or term, and what makes the sentence
+
+# Shares in which kinds of sentences are drawn, of those that are possible; what depends on them is scheduled.
+_MIX = {
+    "cataphora": 0.4,
+    "pronoun_within": 0.03,
+    "mention": 0.18,
+    "owned": 0.3,
+    "address": 0.24,
+    "first_term": 0.05,
+    "ellipsis": 0.04,
+    "action": 0.01,
+}
+_SELDOM = 0.1  # of the addresses in half of the documents: their greeting is far
+
+
+def draw_far_document(rng: random.Random, length: int, far: int) -> FarScene:
+    """A greeting and the other sentences; what a sentence depends on is at most `far` away, but for the greeting."""
+    scene = FarScene(rng)
+    scene.greet(scene.draw_noun())
+    extend(scene, length, far, address=_MIX["address"] * rng.choice((1, _SELDOM)))
+    return scene
+
+
+def extend(scene: FarScene, length: int, far: int, address: float = _MIX["address"]) -> None:
+    """Sentences up to a `length` of the document, without what the scene holds back; `address`: share of addresses.
+
+    After each sentence that others can depend on, one of them is scheduled at a distance from it that is drawn.
+    """
+    mix = _MIX | {"address": address}
+    agenda: Agenda = {}
+    while len(scene.sentences) < length:
+        _schedule(scene, agenda, length, far)
+        if len(scene.sentences) in agenda:
+            agenda.pop(len(scene.sentences))[1]()
+        else:
+            _add_free(scene, agenda, length, far, mix)
+
+
+def draw_distance(rng: random.Random, distances: Sequence[int]) -> int:
+    """One of these. Cells of `DISTANCES` weigh alike, however many distances are in them, far ones somewhat more."""
+    return rng.choices(distances, [_weight(distance) for distance in distances])[0]
+
+
+def _weight(distance: int) -> float:
+    upper = min(bisect_left(DISTANCES, distance), len(DISTANCES) - 1)
+    return (1 + upper) ** 0.25 / (DISTANCES[upper] - (DISTANCES[upper - 1] if upper else 0))
+
+
+def _schedule(scene: FarScene, agenda: Agenda, length: int, far: int) -> None:
+    """Give what depends on an earlier sentence a sentence of its own, if one is free within reach."""
+    scheduled = {key for key, _ in agenda.values()}
+    for key, clue, call in scene.dependents():
+        if key in scheduled:
+            continue
+        nearest = len(scene.sentences) - clue
+        distances = [d for d in range(nearest, min(far, length - 1 - clue) + 1) if clue + d not in agenda]
+        if distances:
+            agenda[clue + draw_distance(scene.rng, distances)] = key, call
+        else:
+            scene.open.discard(key)
+
+
+def _add_free(scene: FarScene, agenda: Agenda, length: int, far: int, mix: dict[str, float]) -> None:
+    """A sentence that depends on none before it (an ellipsis after its action), of a kind that is possible."""
+    rng, now, free = scene.rng, len(scene.sentences), scene.free_classes()
+    ahead = [d for d in range(1, min(far, length - 1 - now) + 1) if now + d not in agenda]
+    coming = {key for key, _ in agenda.values()}
+    expected = [scene.nouns[kind] for kind in scene.expected if kind not in scene.held_back | coming]
+    owned = [kind for kind in scene.owners if kind not in scene.held_back | scene.open]
+    terms = [term for term in LEXICON["terms"] if term["en"] not in scene.held_back | scene.clues.keys()]
+    possible = {
+        "cataphora": ahead and expected,
+        "pronoun_within": free,
+        "mention": free,
+        "owned": owned,
+        "first_term": terms,
+        "ellipsis": now + 1 < length and now + 1 not in agenda,
+    }
+    kinds = [kind for kind in mix if possible.get(kind, True)]
+    more = len(free) > 1 and rng.random() < 0.5
+    match rng.choices(kinds, [mix[kind] for kind in kinds])[0]:
+        case "cataphora":
+            noun, distance = rng.choice(expected), draw_distance(rng, ahead)
+            agenda[now + distance] = noun.kind, partial(scene.name_expected, noun)
+            scene.cataphora(noun, ahead=distance)
+        case "pronoun_within":
+            noun = scene.draw_noun()
+            nouns = [noun, scene.draw_noun(without=noun.kind)] if more else [noun]
+            scene.pronoun_within(nouns, rng.choice(nouns))
+        case "mention":
+            scene.pair() if more else scene.mention()
+        case "owned":
+            scene.name_owned(rng.choice(owned))
+        case "address":
+            scene.address(scene.draw_noun() if more else None)
+        case "first_term":
+            scene.use_term(rng.choice(terms))
+        case "action":
+            scene.act()
+        case "ellipsis":
+            scene.act()
+            scene.ellipsis()
