@@ -5,21 +5,12 @@ import re
 from collections import Counter, defaultdict
 
 import pytest
+from support.discourse_reading import GENDER, NOUNS, TERMS, address_of, class_of_it, mentions_of_class, words
 
 from hf_docmt.data.synthetic.corpus import CHANCE, SPLITS, make_corpus, make_suites, write_corpus
 from hf_docmt.data.synthetic.scene import SAME_CLASS_GAP
 from hf_docmt.data.synthetic.word_forms import LEXICON, PRONOUNS
 
-NOUNS = {
-    de: (en, gender, kind)
-    for kind, genders in LEXICON["nouns"].items()
-    for gender, nouns in genders.items()
-    for en, de in nouns
-}
-TERMS = {word: (term["en"], term["gender"], term["de"]) for term in LEXICON["terms"] for word in term["de"]}
-GENDER = {word: entry[1] for word, entry in (NOUNS | TERMS).items()}
-DU = re.compile(r"\b(du|dich|dir|deine|warte)\b", re.I)
-SIE = re.compile(r"\b(Sie (haben|warten)|(haben|können|wohnen|sehen|mögen|warten) Sie|Ihnen|Ihre|rufe Sie)\b", re.I)
 CONTRAPRO_KEYS = {
     "document id", "segment id", "corpus", "src segment", "ref segment", "src pronoun", "ref pronoun", "ante distance",
     "intrasegmental", "errors",
@@ -46,38 +37,6 @@ def texts(corpus, suites):
         for item in suites[name]:
             pairs += zip(item["src"].split(" _eos "), item["dst"][item["true_ind"]].split(" _eos "))
     return pairs
-
-
-def words(text):
-    return re.findall(r"\w+", text)
-
-
-def class_of_it(english):
-    """The class that what is said of *it* belongs to, from the English sentence alone."""
-    clause = english.lower().rstrip(".").split(" and ")[-1]
-    fits = {
-        kind
-        for kind, clauses in LEXICON["pronouns"].items()
-        for en, _ in clauses["subject"] + clauses["object"]
-        if re.fullmatch(re.escape(en).replace(r"\{name\}", r"\w+"), clause)
-    }
-    assert len(fits) == 1, english
-    return fits.pop()
-
-
-def mentions_of_class(german_sentences, kind):
-    """(sentence, gender) of every noun of a class."""
-    return [
-        (index, NOUNS[word][1])
-        for index, text in enumerate(german_sentences)
-        for word in words(text)
-        if word in NOUNS and NOUNS[word][2] == kind
-    ]
-
-
-def address_of(german):
-    found = {"du"} if DU.search(german) else set()
-    return found | ({"Sie"} if SIE.search(german) else set())
 
 
 # Corpus

@@ -16,6 +16,11 @@ and the same candidates, each candidate being the right one in one item of the g
 - ellipsis (1/4): "So did Anna." takes its German verb from the sentence before.
 
 On request (`cataphora`) some antecedents stand after their pronoun: what *it* is, only the next sentence tells (1/3).
+
+Another corpus on request (`far`) has its clues up to so many sentences away, as a comparison of mechanisms needs them:
+antecedents before and after the pronoun with nouns of other classes in between, competing antecedents whose owner tells
+which is meant, terms used again much later (`far_plan.py`; suites and what chance is there: `far_suites.py`).
+`docmt corpus FOLDER --far 30 --longest 40` writes it.
 """
 
 import json
@@ -52,7 +57,8 @@ def make_corpus(
     The n-th document of a split does not depend on how many there are. Column `phenomena` says for every sentence what
     it is: greeting, mention, action, or a phenomenon with the distance of its nearest clue, such as "pronoun-2" (none
     where there is no clue: the first "lex_cohesion"). `cataphora` is how often an antecedent follows its pronoun, as a
-    share of 1 for all other kinds of sentences. ValueError for sizes below 0 and impossible ranges.
+    share of 1 for all other kinds of sentences. With `far` > 0 clues are up to so many sentences away, before and after
+    what depends on them. ValueError for sizes below 0, impossible ranges, and documents too short for `far`.
     """
     if not 0 <= cataphora <= 1:
         raise ValueError(f"cataphora: got {cataphora!r}, expected a share from 0 (none) to 1")
@@ -87,6 +93,7 @@ def write_corpus(
     Files: train.jsonl, validation.jsonl, test.jsonl; pronoun.json and register.json (ContraPro format) with their
     documents.jsonl; deixis.json, lex_cohesion.json, ellipsis.json (Voita format), `suite_items` items per distance and
     answer; README.md, a data set card. With `cataphora` > 0 (see `make_corpus`) cataphora.json, in ContraPro's format.
+    With `far` > 0 the suites of `far_suites.py`, all but deixis and ellipsis in ContraPro's format.
     The folder appears when it is complete. ValueError if it exists and is not empty.
 
     >>> folder = write_corpus("small", train=4, validation=1, test=1, suite_items=1)
@@ -104,7 +111,7 @@ def write_corpus(
             write_documents(rows, unfinished / f"{name}.jsonl")
         for name, items in suites.items():
             write_text(json.dumps(items, ensure_ascii=False, indent=1), unfinished / f"{name}.json")
-        write_text(str(dataset_card(corpus, suites, seed)), unfinished / "README.md")
+        write_text(str(dataset_card(corpus, suites, seed, far)), unfinished / "README.md")
     return folder
 
 

@@ -9,10 +9,11 @@ from huggingface_hub import DatasetCard, DatasetCardData
 TEMPLATE = "dataset_card.md.j2"
 
 
-def dataset_card(corpus: Mapping[str, Sequence[dict]], suites: Iterable[str], seed: int) -> DatasetCard:
+def dataset_card(corpus: Mapping[str, Sequence[dict]], suites: Iterable[str], seed: int, far: int = 0) -> DatasetCard:
     """The card of the splits `corpus` (rows of documents) and the suites of these names; empty splits are left out.
 
-    Its header tells the library `datasets` which file is which split.
+    `far`: the most sentences between a clue and what depends on it, 0 where clues are near.
+    The header tells the library `datasets` which file is which split.
     """
     splits = {split: rows for split, rows in corpus.items() if rows}
     header = DatasetCardData(
@@ -32,5 +33,5 @@ def dataset_card(corpus: Mapping[str, Sequence[dict]], suites: Iterable[str], se
     )
     text = files("hf_docmt.hub_cards").joinpath(TEMPLATE).read_text("utf-8")
     template = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True).from_string(text)
-    body = template.render(corpus=splits, suites=sorted(suites), seed=seed)
+    body = template.render(corpus=splits, suites=sorted(suites), seed=seed, far=far)
     return DatasetCard(f"---\n{header.to_yaml()}\n---\n\n{body}")

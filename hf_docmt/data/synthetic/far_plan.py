@@ -23,14 +23,17 @@ _MIX = {
     "ellipsis": 0.04,
     "action": 0.01,
 }
-_SELDOM = 0.1  # of the addresses in half of the documents: their greeting is far
 
 
 def draw_far_document(rng: random.Random, length: int, far: int) -> FarScene:
-    """A greeting and the other sentences; what a sentence depends on is at most `far` away, but for the greeting."""
+    """A greeting and the other sentences; what a sentence depends on is at most `far` sentences away.
+
+    Forms of address are frequent in one half of the documents (and may be further away), and scheduled in the other.
+    """
     scene = FarScene(rng)
+    scene.seldom_addresses = rng.random() < 0.5
     scene.greet(scene.draw_noun())
-    extend(scene, length, far, address=_MIX["address"] * rng.choice((1, _SELDOM)))
+    extend(scene, length, far, address=0 if scene.seldom_addresses else _MIX["address"])
     return scene
 
 
@@ -56,7 +59,7 @@ def draw_distance(rng: random.Random, distances: Sequence[int]) -> int:
 
 def _weight(distance: int) -> float:
     upper = min(bisect_left(DISTANCES, distance), len(DISTANCES) - 1)
-    return (1 + upper) ** 0.25 / (DISTANCES[upper] - (DISTANCES[upper - 1] if upper else 0))
+    return (1 + upper) ** 0.4 / (DISTANCES[upper] - (DISTANCES[upper - 1] if upper else 0))
 
 
 def _schedule(scene: FarScene, agenda: Agenda, length: int, far: int) -> None:

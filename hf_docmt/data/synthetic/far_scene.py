@@ -37,6 +37,7 @@ class FarScene(Scene):
         self.expected = list(self.nouns)[rng.randint(1, len(self.nouns) - 1) :]  # classes named only after a pronoun
         self.renderings = {term["en"]: rng.randrange(2) for term in LEXICON["terms"]}
         self.held_back: set[str] = set()
+        self.seldom_addresses = False  # whether the next one depends on the nearest one before it
 
     def free_classes(self) -> list[str]:
         """Classes with one noun that no *it* waits for, before or after it."""
@@ -52,6 +53,7 @@ class FarScene(Scene):
         found = [(kind, partial(self.pronoun, noun)) for kind, noun in self.nouns.items()]
         found += [(kind, partial(self.competing_antecedents, kind)) for kind in self.owners]
         ready = [(kind, self.mentions[kind][0], call) for kind, call in found if kind in self.open - self.held_back]
+        ready += [("register", self.clues["register"], self.address)] * self.seldom_addresses
         terms = [term for term in LEXICON["terms"] if term["en"] in self.clues and term["en"] not in self.held_back]
         return ready + [(term["en"], self.clues[term["en"]], partial(self.use_term, term)) for term in terms]
 

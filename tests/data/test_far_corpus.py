@@ -1,0 +1,270 @@
+"""Documents and suites with far clues, resolved again by a reader who sees nothing but their text."""
+
+import json
+import re
+from collections import Counter, defaultdict
+
+import pytest
+from support.discourse_reading import (
+    NOUNS,
+    PRONOUN_OF,
+    TERMS,
+    address_of,
+    antecedent,
+    class_of_it,
+    owners_in,
+    words,
+)
+
+from hf_docmt.data.documents import write_documents
+from hf_docmt.data.synthetic.corpus import FAR_CHANCE, make_corpus, make_far_suites, write_corpus
+from hf_docmt.data.synthetic.far_plan import DISTANCES
+from hf_docmt.data.synthetic.word_forms import LEXICON, PRONOUNS
+from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy
+from hf_docmt.evaluation.suites import read_suite
+
+FAR, LONGEST, ITEMS = 30, 40, 2
+ANTECEDENTS = ("pronoun", "cataphora", "competing_antecedents")
+PARTICIPLES = {verb[2] for verb in LEXICON["verbs"]}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_corpus(seed=3, train=200, validation=0, test=0, sentences=(6, LONGEST), far=FAR)["train"]
+
+
+@pytest.fixture(scope="module")
+def suites():
+    return make_far_suites(seed=5, items_per_cell=ITEMS, longest=LONGEST, far=FAR)
+
+
+@pytest.fixture(scope="module")
+def texts(suites):
+    """(English, German) sentences of every document of the suites by its id."""
+    return {row["doc_id"]: sides(row) for row in suites["documents"]}
+
+
+def sides(row):
+    return tuple([pair[lang] for pair in row["translation"]] for lang in ("en", "de"))
+
+
+def candidates(item):
+    return [item["ref segment"], *(error["contrastive"] for error in item["errors"])]
+
+
+def groups(items, size):
+    """Items by current sentence and candidates, next to each other in cells."""
+    found = defaultdict(list)
+    for item in items:
+        found[item["ante distance"], item["src segment"], frozenset(candidates(item))].append(item)
+    assert all(len(group) % size == 0 for group in found.values())
+    return found
+
+
+def test_a_reader_resolves_every_sentence(rows):
+    """Everything that context decides follows from the text, with the phenomenon and distance of its label."""
+    seen = Counter()
+    for row in rows:
+        english, german = sides(row)
+        formal = bool(re.search(r"\b(Herr|Frau) ", german[0]))
+        taken_up, terms, addressed = {}, {}, 0
+        for index, label in enumerate(row["phenomena"]):
+            phenomenon = re.sub(r"-\d+$", "", label)
+            if re.search(r"\b[Ii]t\b", english[index]):
+                noun, distance = antecedent(english, index)
+                pronouns = PRONOUN_OF[NOUNS[noun][1]] & {word.lower() for word in words(german[index])}
+                assert len(pronouns) == 1 and label == f"{phenomenon}-{abs(distance)}" and abs(distance) <= FAR
+                two = len(
+                    {word for text in german for word in words(text) if NOUNS.get(word, "??")[2:] == (NOUNS[noun][2],)}
+                )
+                assert phenomenon == ("cataphora" if distance < 0 else ("pronoun", "competing_antecedents")[two - 1])
+                # the pronoun before, whose German would tell, is not nearer than the noun
+                assert taken_up.get(NOUNS[noun][2], -1) <= index - distance if distance > 0 else True
+                assert distance >= 0 or NOUNS[noun][2] not in taken_up
+                taken_up[NOUNS[noun][2]] = index
+            elif address_of(german[index]):
+                assert (
+                    address_of(german[index]) == {"Sie" if formal else "du"} and label == f"deixis-{index - addressed}"
+                )
+                addressed = index
+            elif used := [word for word in words(german[index]) if word in TERMS]:
+                term = TERMS[used[0]][0]
+                before, word = terms.get(term, (None, used[0]))
+                assert used == [word] and label == (
+                    "lex_cohesion" if before is None else f"lex_cohesion-{index - before}"
+                )
+                terms[term] = index, word
+            elif phenomenon == "ellipsis":
+                (verb,) = PARTICIPLES & set(words(german[index]))
+                assert verb in words(german[index - 1]) and label == "ellipsis-1"
+            else:
+                assert label in ("greeting", "mention", "action")
+            seen[phenomenon] += 1
+    assert set(seen) == {*ANTECEDENTS, "greeting", "mention", "action", "deixis", "lex_cohesion", "ellipsis"}
+
+
+def test_every_phenomenon_is_frequent_at_every_distance(rows):
+    labels = Counter(label for row in rows for label in row["phenomena"])
+    kinds = Counter()
+    for label, count in labels.items():
+        kinds[label.rstrip("-0123456789")] += count
+    share = {kind: count / labels.total() for kind, count in kinds.items()}
+    assert share["pronoun"] > 0.2 and min(share[kind] for kind in (*ANTECEDENTS, "deixis", "lex_cohesion")) > 0.07
+    for kind in ("pronoun", "cataphora", "competing_antecedents", "lex_cohesion"):
+        reached = Counter()
+        for distance in range(1, FAR + 1):
+            cell = next(i for i, upper in enumerate(DISTANCES) if distance <= upper)
+            reached[cell] += labels[f"{kind}-{distance}"] / kinds[kind]
+        assert min(reached[cell] for cell in range(7)) > 0.03 and sum(reached[cell] for cell in (7, 8, 9)) > 0.03, kind
+
+
+def test_genders_are_equally_frequent(rows):
+    found = defaultdict(Counter)
+    for row in rows:
+        english, german = sides(row)
+        for index, label in enumerate(row["phenomena"]):
+            if label.startswith(ANTECEDENTS):
+                found[label.rstrip("-0123456789")][NOUNS[antecedent(english, index)[0]][1]] += 1
+    for counts in found.values():
+        assert all(abs(counts[gender] / counts.total() - 1 / 3) < 0.1 for gender in PRONOUNS), found
+
+
+def test_growing_keeps_what_was_there_and_no_clue_is_beyond_the_limit(rows):
+    assert make_corpus(seed=3, train=9, validation=1, test=1, sentences=(6, LONGEST), far=FAR)["train"] == rows[:9]
+    few = make_corpus(seed=3, train=60, validation=0, test=0, sentences=(3, 9), far=1)["train"]
+    labels = {label for row in few for label in row["phenomena"] if not label.startswith("deixis")}
+    assert "cataphora-1" in labels and not [label for label in labels if int((re.findall(r"\d+", label) or "0")[0]) > 1]
+
+
+# Suites
+
+
+def test_sizes(suites):
+    cells = len(DISTANCES)
+    sizes = {name: len(items) for name, items in suites.items()}
+    assert sizes.pop("documents") == sum(sizes.values()) - sizes["deixis"] - sizes["ellipsis"]
+    assert sizes.keys() == FAR_CHANCE.keys()
+    assert sizes == {
+        **dict.fromkeys(ANTECEDENTS, 3 * cells * ITEMS),
+        "lex_cohesion": 2 * cells * ITEMS,
+        "register": 2 * (cells + 1) * ITEMS,
+        "deixis": 6 * ITEMS,
+        "ellipsis": 4 * ITEMS,
+    }
+    assert 5 * sum(sizes.values()) < 1500
+    assert {i["ante distance"] for i in suites["pronoun"]} == set(DISTANCES)
+    assert {-i["ante distance"] for i in suites["cataphora"]} == set(DISTANCES)
+    assert max(item["ante distance"] for item in suites["register"]) == LONGEST - 1
+
+
+@pytest.mark.parametrize("name", ANTECEDENTS)
+def test_antecedents_of_items_follow_from_their_document(suites, texts, name):
+    for item in suites[name]:
+        english, german = texts[item["document id"]]
+        index = item["segment id"] - 1
+        assert (english[index], german[index]) == (item["src segment"], item["ref segment"])
+        noun, distance = antecedent(english, index)
+        assert PRONOUNS[NOUNS[noun][1]] == item["ref pronoun"] and distance == item["ante distance"]
+        assert noun == item["ref ante head"] and noun in words(german[index - distance])
+        of_class = [
+            at for at, text in enumerate(english) for word in words(text) if named_class(word) == NOUNS[noun][2]
+        ]
+        assert of_class == [index - distance] * (2 if name == "competing_antecedents" else 1)
+        pronouns = [at for at, text in enumerate(english) if re.search(r"\b[Ii]t\b", text)]
+        assert [at for at in pronouns if class_of_it(english[at]) == NOUNS[noun][2]] == [index]
+
+
+def named_class(english):
+    return next((kind for word, _, kind in NOUNS.values() if word == english), None)
+
+
+@pytest.mark.parametrize("name", ["pronoun", "cataphora"])
+def test_only_the_antecedent_differs(suites, texts, name):
+    for (distance, *_), group in groups(suites[name], 3).items():
+        assert Counter(item["ref pronoun"] for item in group) == Counter(
+            dict.fromkeys(PRONOUNS.values(), len(group) // 3)
+        )
+        for three in (group[start : start + 3] for start in range(0, len(group), 3)):
+            others = set()
+            for item in three:
+                clue = item["segment id"] - 1 - distance
+                english, german = (list(side) for side in texts[item["document id"]])
+                del english[clue], german[clue], german[item["segment id"] - 1 - (distance > 0)]
+                others.add((*english, *german))
+            assert len(others) == 1
+
+
+def test_no_answer_without_the_owner(suites, texts):
+    """Every pronoun is right twice in six items, and any choice by the two nouns alone is right in three."""
+    for (distance, *_), group in groups(suites["competing_antecedents"], 6).items():
+        assert Counter(item["ref pronoun"] for item in group) == Counter(
+            dict.fromkeys(PRONOUNS.values(), len(group) // 3)
+        )
+        answers = defaultdict(Counter)
+        for item in group:
+            english, _ = texts[item["document id"]]
+            nouns = [word for word in words(english[item["segment id"] - 1 - distance]) if named_class(word)]
+            assert len(owners_in(english[item["segment id"] - 1 - distance])) == 2
+            answers[tuple(nouns)][item["ref pronoun"]] += 1
+        for found in answers.values():
+            assert len(found) == 2 and len(set(found.values())) == 1
+
+
+def test_only_the_german_of_the_first_use_differs(suites, texts):
+    for _, group in groups(suites["lex_cohesion"], 2).items():
+        for one, other in zip(group[::2], group[1::2]):
+            (english, german), (same, others) = texts[one["document id"]], texts[other["document id"]]
+            current = one["segment id"] - 1
+            assert english == same and one["ref segment"] == other["errors"][0]["contrastive"]
+            differing = [at for at, pair in enumerate(zip(german, others)) if len(set(pair)) > 1]
+            assert differing == [current - one["ante distance"], current]
+            assert all(one["ref pronoun"] in words(german[at]) for at in differing)
+
+
+def test_only_the_greeting_tells_the_register(suites, texts):
+    for item in suites["register"]:
+        english, german = texts[item["document id"]]
+        assert len(german) == item["ante distance"] + 1 and not any(map(address_of, german[:-1]))
+        assert address_of(german[-1]) == {"Sie" if re.search(r"\b(Mr|Mrs) ", english[0]) else "du"}
+    for one, other in zip(suites["register"][::2], suites["register"][1::2]):
+        rest = [[side[1:] for side in texts[item["document id"]]] for item in (one, other)]
+        assert rest[0][0] == rest[1][0] and rest[0][1][:-1] == rest[1][1][:-1]
+        assert one["ref segment"] == other["errors"][0]["contrastive"] and one["src segment"] == other["src segment"]
+
+
+def test_suites_are_read_with_the_whole_document(suites, texts, tmp_path):
+    """The scorer gets the clue, before or after, and reports all distances apart."""
+    write_documents(suites["documents"], tmp_path / "documents.jsonl")
+    for name in (*ANTECEDENTS, "lex_cohesion", "register"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(suites[name]), encoding="utf-8")
+        items = read_suite(tmp_path / f"{name}.json", context=100, future_context=100)
+        for item in items:
+            english, german = texts[item.group]
+            assert [*item.source, *item.source_after] == english
+            assert [*item.target_context, item.candidates[item.correct], *item.target_after] == german
+            assert len(item.source_after if item.distance < 0 else item.target_context) >= abs(item.distance)
+        breakdown = contrastive_accuracy(items, [[0.0] + [1.0] * (len(i.candidates) - 1) for i in items]).breakdown
+        distances = {label for label in breakdown if label.startswith("exact_distance=")}
+        assert distances == {f"exact_distance={item.distance}" for item in items}
+
+
+def test_folder_and_card(tmp_path):
+    sizes = {"train": 3, "validation": 1, "test": 1, "suite_items": 1}
+    folder = write_corpus(tmp_path / "far", sentences=(6, 12), far=8, **sizes)
+    assert {file.stem for file in folder.glob("*.json")} == set(FAR_CHANCE)
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "competing_antecedents" in card and "up to 8 sentences" in card
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ({"far": -1}, "far: got -1, expected a number of sentences, or 0"),
+        ({"far": 2.5}, "far: got 2.5, expected a number of sentences, or 0"),
+        ({"far": 9}, "far: got 9, but the longest document has 10 sentences; ask for documents of 11 or more"),
+        ({"far": 8, "cataphora": 0.1}, "cataphora: got 0.1 with far 8, whose documents have it; leave cataphora out"),
+    ],
+)
+def test_what_cannot_be_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        make_corpus(train=1, validation=0, test=0, **wrong)
