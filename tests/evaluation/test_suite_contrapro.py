@@ -46,6 +46,15 @@ def test_contrapro_nulls(write_suite):
     assert (item.phenomenon, item.distance, item.labels) == ("suite", None, {})
 
 
+def test_contrapro_labels(write_suite):
+    """Further properties of an item, by which accuracy is broken down, too."""
+    (item,) = items = read_suite(write_suite(changed(CONTRAPRO, labels={"exact_distance": 3})))
+    assert item.labels == {"intrasegmental": "no", "exact_distance": 3}
+    assert contrastive_accuracy(items, [[1.0, 0.0, 0.0]]).breakdown["exact_distance=3"].value == 100
+    with pytest.raises(ValueError, match=r"item 1: 'labels' must be of type dict, got \[3\]"):
+        read_suite(write_suite(changed(CONTRAPRO, labels=[3])))
+
+
 def test_contrapro_future_context(write_suite):
     path = write_suite(CONTRAPRO, changed(CONTRAPRO, **{"segment id": 1, "src segment": "Where is the cup?"}))
     last, first = read_suite(path, context=0, future_context=2)

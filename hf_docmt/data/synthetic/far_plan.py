@@ -10,7 +10,7 @@ from hf_docmt.data.synthetic.word_forms import LEXICON
 
 DISTANCES = (1, 2, 3, 5, 8, 12, 16, 20, 25, 30)  # the cells of the suites
 
-Agenda = dict[int, tuple[str, Callable[[], None]]]  # sentence index -> class or term, and what makes the sentence
+Agenda = dict[int, tuple[str, Callable[[], None]]]  # sentence index -> what it is said because of, and the call
 
 # Shares in which kinds of sentences are drawn, of those that are possible; what depends on them is scheduled.
 _MIX = {

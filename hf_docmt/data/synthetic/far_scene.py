@@ -9,15 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from hf_docmt.data.synthetic.scene import Scene
-from hf_docmt.data.synthetic.word_forms import (
-    CLASSES,
-    GENDERS,
-    LEXICON,
-    PRONOUNS,
-    Noun,
-    fill,
-    noun_fields,
-)
+from hf_docmt.data.synthetic.word_forms import CLASSES, GENDERS, LEXICON, PRONOUNS, Noun, fill, noun_fields
 
 OWNED_CLASSES = (1, 2)  # fewest and most in a document
 
@@ -37,7 +29,7 @@ class FarScene(Scene):
         self.expected = list(self.nouns)[rng.randint(1, len(self.nouns) - 1) :]  # classes named only after a pronoun
         self.renderings = {term["en"]: rng.randrange(2) for term in LEXICON["terms"]}
         self.held_back: set[str] = set()
-        self.seldom_addresses = False  # whether the next one depends on the nearest one before it
+        self.seldom_addresses = False  # whether an address is said because of the one before only
 
     def free_classes(self) -> list[str]:
         """Classes with one noun that no *it* waits for, before or after it."""
@@ -45,11 +37,11 @@ class FarScene(Scene):
         return [kind for kind in self.nouns if kind not in taken]
 
     def draw_noun(self, gender: str | None = None, without: str | None = None) -> Noun:
-        """The noun of a free class other than `without`; no gender can be asked for."""
+        """The noun of a free class other than `without`; its gender cannot be chosen."""
         return self.nouns[self.rng.choice([kind for kind in self.free_classes() if kind != without])]
 
     def dependents(self) -> list[tuple[str, int, Callable[[], None]]]:
-        """What may still be said because of an earlier sentence: class or term, index of that sentence, the method."""
+        """What may be said because of an earlier sentence: class, term or "register", that sentence's index, a call."""
         found = [(kind, partial(self.pronoun, noun)) for kind, noun in self.nouns.items()]
         found += [(kind, partial(self.competing_antecedents, kind)) for kind in self.owners]
         ready = [(kind, self.mentions[kind][0], call) for kind, call in found if kind in self.open - self.held_back]

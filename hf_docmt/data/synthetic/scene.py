@@ -208,9 +208,8 @@ class Scene:
     def _said_of(self, noun: Noun, names: dict[str, str], only_subject: bool) -> tuple[str, dict[str, str]]:
         """A clause about *it* that fits the class of `noun`: English, and German by pronoun."""
         clauses = LEXICON["pronouns"][noun.kind]
-        return self._by_pronoun(
-            self.rng.choice(clauses["subject"] + ([] if only_subject else clauses["object"])), names
-        )
+        clause = self.rng.choice(clauses["subject"] + ([] if only_subject else clauses["object"]))
+        return self._by_pronoun(clause, names)
 
     @staticmethod
     def _by_pronoun(clause: list[str], names: dict[str, str]) -> tuple[str, dict[str, str]]:

@@ -31,12 +31,13 @@ DOCUMENT_ID = re.compile(r"\d{4}_\d+_\d+(\.de)?")  # of OpenSubtitles: year, fil
 class ContraPro(Suite):
     """German pronouns er, sie and es (Müller et al. 2018); other suites use the format, too.
 
-    JSON with `segment id` counted from 1 and one or more errors an item: the context is taken from `documents`, JSON
-    lines with the source language first in every sentence pair, by default `documents.jsonl` beside the suite; those
-    that are given are read without context, too. Or `NAME.text.en` and `.de`, parallel files with the reference and its
-    two errors as the lines of an item, and the context in `NAME.context.en` and `.de`, as many lines for each line of
-    text, where empty lines stand for sentences that were not there. There the pronoun is read from the translations,
-    all else about an item from `records`, the JSON, where it is there.
+    JSON with `segment id` counted from 1 and one or more errors an item; `labels`, an object, may name further
+    properties that accuracy is broken down by. The context is taken from `documents`, JSON lines with the source
+    language first in every sentence pair, by default `documents.jsonl` beside the suite; those that are given are read
+    without context, too. Or `NAME.text.en` and `.de`, parallel files with the reference and its two errors as the lines
+    of an item, and the context in `NAME.context.en` and `.de`, as many lines for each line of text, where empty lines
+    stand for sentences that were not there. There the pronoun is read from the translations, all else about an item
+    from `records`, the JSON, where it is there.
     """
 
     format = "contrapro"
