@@ -59,6 +59,8 @@ def main(output: str, steps: int, documents: int) -> None:
     print(trainer.evaluate())
 
     # 5. A folder for AutoModelForSeq2SeqLM.from_pretrained(..., trust_remote_code=True), and a translated document.
+    #    On the Hub trainer.push_to_hub() leaves transformers' draft of a card; model.push_to_hub(NAME), after it or
+    #    instead of it, writes the real one.
     trainer.save_model(output)
     source = sentences(test[0], "en")
     for english, german in zip(source, model.translate_documents([source], tokenizer)[0], strict=True):

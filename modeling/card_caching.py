@@ -17,7 +17,7 @@ MAKA = """@inproceedings{maka-etal-2024-sequence,
 
 
 class CachingCard(ContextCard):
-    """Its text."""
+    """Method, shortening and context of a model that keeps encoded sentences; its paper."""
 
     citations = (MAKA,)
 

@@ -25,7 +25,7 @@ LUPO = """@inproceedings{lupo-etal-2023-encoding,
 
 
 class ConcatCard(SegmentCard):
-    """Its text."""
+    """View, encoding of sentence positions, papers of a model that reads joined sentences; the baseline's, too."""
 
     @property
     def citations(self):

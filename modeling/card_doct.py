@@ -14,7 +14,7 @@ ZHANG = """@inproceedings{zhang-etal-2018-improving,
 
 
 class DocTCard(ContextCard):
-    """Its text."""
+    """Context, gate and papers of a Document Transformer."""
 
     @property
     def citations(self):

@@ -4,7 +4,7 @@ from .card_usage import HEROLD, SegmentCard
 
 
 class LstCard(SegmentCard):
-    """Its text."""
+    """Attention, view and paper of a model of long-short term attention."""
 
     citations = (HEROLD,)
 

@@ -12,7 +12,7 @@ SIDES = {"both": "encoder and decoder", "source": "the encoder", "target": "the 
 
 
 class RecurrentMemoryCard(MemoryCard):
-    """Its text."""
+    """Size and sides of a recurrent memory, its paper, and that it fades."""
 
     citations = (FENG,)
 

@@ -13,7 +13,7 @@ JEAN = """@article{jean-etal-2017-does,
 
 
 class MultiEncoderCard(ContextCard):
-    """Its text."""
+    """Context of the second encoder, and its paper."""
 
     citations = (JEAN,)
 

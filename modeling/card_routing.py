@@ -4,7 +4,7 @@ from .card_usage import FEI, ContextCard
 
 
 class RoutingCard(ContextCard):
-    """Its text."""
+    """The sentences that words choose from, and the paper."""
 
     citations = (FEI,)
 

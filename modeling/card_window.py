@@ -10,7 +10,7 @@ ALIGNMENTS = {
 
 
 class WindowCard(SegmentCard):
-    """Its text."""
+    """Window, alignment, positions and view of a model of window attention; its paper."""
 
     citations = (HEROLD,)
 
