@@ -6,6 +6,7 @@ python examples/space/app.py --model runs/demo/hub
 import argparse
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -17,7 +18,7 @@ except ImportError as error:
 
 import page
 from uploads import ENDINGS, MOST_SENTENCES, Upload, pasted, read_upload, source_of, write_upload
-from workbench import Workbench
+from workbench import Langs, Workbench
 
 from hf_docmt.translation.live_translation import Progress
 
@@ -34,7 +35,7 @@ class Page:
 
     def __init__(self, bench: Workbench):
         self.bench = bench
-        source, target = bench.langs
+        self.runs: dict[str, threading.Event] = {}  # session -> set when its translation is to end
         with gr.Blocks(
             title="Document translation", analytics_enabled=False, delete_cache=(3600, 86400)
         ) as self.blocks:
@@ -44,7 +45,7 @@ class Page:
             with gr.Row(elem_id="input"):
                 with gr.Column(scale=3, min_width=280):
                     self.text = gr.Textbox(
-                        label=f"Document ({source})",
+                        label=f"Document ({bench.langs[0]})" if len(bench.language_choices[0]) == 1 else "Document",
                         placeholder="Paste a document here. Shift+Enter translates.",
                         lines=9,  # as many as max_lines: no measuring of the whole text at every change
                         max_lines=9,
@@ -57,6 +58,7 @@ class Page:
                     )
                     gr.HTML(f"<p class='note'>{' '.join(ENDINGS)}, up to {MOST_SENTENCES} sentences</p>")
                     self.remove = gr.Button("Remove the file", visible=False, size="md", elem_id="remove")
+                    self.langs = [language_choice(bench, side) for side in (0, 1)]
                     names = list(bench.strategies)
                     about = bench.strategies[names[0]]
                     self.strategy = gr.Dropdown(names, value=names[0], label="Strategy", info=about, elem_id="strategy")
@@ -77,29 +79,27 @@ class Page:
         keep = "(text, draft) => ({...draft, text})"
         self.text.change(None, [self.text, self.draft], self.draft, js=keep, show_progress="hidden")
         input_side = [self.draft, self.text, self.file, self.open, self.remove]
-        self.open.upload(self.open_file, [self.open, self.draft], input_side, show_progress="hidden")
+        self.open.upload(self.open_file, [self.open, self.draft, self.langs[0]], input_side, show_progress="hidden")
         self.remove.click(self.remove_file, [self.draft], input_side, show_progress="hidden")
         self.strategy.change(self.about, self.strategy, self.strategy, show_progress="hidden")
         shown = [self.result, self.status, self.rows, self.panel, self.download, self.start, self.stop]
-        inputs = [self.text, self.draft, self.strategy]
-        runs = [
-            event(self.translate, inputs, shown, show_progress="hidden", **ONE_AT_A_TIME)
-            for event in (self.start.click, self.text.submit)
-        ]
-        self.stop.click(self.stopped, [self.result], [self.start, self.stop, self.status], cancels=runs)
+        inputs = [self.text, self.draft, self.strategy, *self.langs]
+        begin = [self.start.click, self.text.submit]
+        gr.on(begin, self.translate, inputs, shown, show_progress="hidden", trigger_mode="once", **ONE_AT_A_TIME)
+        self.stop.click(self.ask_to_stop, queue=False)
         self.rows.click(self.explain, [self.result], self.panel, show_progress="hidden", **ONE_AT_A_TIME)
         typed_first = "(text, draft) => text || !draft.text ? {__type__: 'update'} : draft.text"
         self.blocks.load(None, [self.text, self.draft], self.text, js=typed_first, show_progress="hidden")
-        kept = [self.draft, self.result]
-        self.blocks.load(self.restore, kept, [*input_side[1:], self.strategy, *shown], show_progress="hidden")
+        kept, settings = [self.draft, self.result], [self.strategy, *self.langs]
+        self.blocks.load(self.restore, kept, [*input_side[1:], *settings, *shown], show_progress="hidden")
 
     def about(self, strategy: str) -> dict:
         return gr.update(info=self.bench.strategies[strategy])
 
-    def open_file(self, path: str, draft: dict) -> tuple:
+    def open_file(self, path: str, draft: dict, source_lang: str) -> tuple:
         upload = Upload(Path(path).name, Path(path).read_bytes())
         with shown_errors():
-            rows = read_upload(upload, self.bench.langs[0])
+            rows = read_upload(upload, source_lang)
         if len(upload.data) > MOST_KEPT:
             gr.Warning(f"{upload.name} is too large to be kept: open it again after a reload of the page.")
         return draft | {"file": upload.as_json()}, *self._input_side(upload, rows)
@@ -116,30 +116,47 @@ class Page:
             gr.update(visible=bool(upload)),
         )
 
-    def translate(self, text: str, draft: dict, strategy: str):
-        """Yields what is shown while the translation grows."""
-        with shown_errors():
-            upload = Upload.from_json(draft["file"]) if draft.get("file") else pasted(text)
-            rows = read_upload(upload, self.bench.langs[0])
-            sources = [source_of(row, self.bench.langs[0]) for row in rows]
-            begin = time.monotonic()
-            for progress in self.bench.translate(sources, strategy):
-                result = {
-                    "upload": upload.as_json() if len(upload.data) <= MOST_KEPT else None,
-                    "strategy": strategy,
-                    "translations": progress.translations,
-                    "repairs": progress.repairs,
-                }
-                yield result, *self._output_side(upload, rows, progress, strategy, time.monotonic() - begin, True)
+    def translate(self, text: str, draft: dict, strategy: str, source_lang: str, target_lang: str, request: gr.Request):
+        """Yields what is shown while the translation grows; where it is to stop, what is there, and nothing after it.
 
-    def stopped(self, result: dict | None) -> tuple:
-        """What there is so far stays; nothing where no sentence was begun."""
-        line = page.status(self._read_result(result)[2], result["strategy"]) if result else ""
-        return gr.update(visible=True), gr.update(visible=False), line
+        Events that gradio cancels may still send what they have yielded, and so hide the buttons again.
+        """
+        session, stop = request.session_hash, threading.Event()
+        self.runs[session] = stop
+        try:
+            with shown_errors():
+                yield from self._grow(text, draft, strategy, (source_lang, target_lang), stop)
+        finally:
+            if self.runs.get(session) is stop:
+                del self.runs[session]
 
-    def _output_side(self, upload, rows, progress: Progress, strategy: str, seconds: float | None, is_running) -> tuple:
+    def ask_to_stop(self, request: gr.Request) -> None:
+        if request.session_hash in self.runs:
+            self.runs[request.session_hash].set()
+
+    def _grow(self, text: str, draft: dict, strategy: str, langs: Langs, stop: threading.Event):
+        upload = Upload.from_json(draft["file"]) if draft.get("file") else pasted(text)
+        rows = read_upload(upload, langs[0])
+        sources = [source_of(row, langs[0]) for row in rows]
+        begin = time.monotonic()
+        for progress in self.bench.translate(sources, strategy, langs):
+            result = {
+                "upload": upload.as_json() if len(upload.data) <= MOST_KEPT else None,
+                "strategy": strategy,
+                "langs": langs,
+                "translations": progress.translations,
+                "repairs": progress.repairs,
+            }
+            is_stopped = stop.is_set()
+            seconds = None if is_stopped else time.monotonic() - begin
+            yield result, *self._output_side(upload, rows, progress, strategy, langs, seconds, not is_stopped)
+            if is_stopped:
+                return
+
+    def _output_side(
+        self, upload, rows, progress: Progress, strategy: str, langs: Langs, seconds: float | None, is_running: bool
+    ) -> tuple:
         """Status, sentences, panel, download and the two buttons."""
-        langs = self.bench.langs
         sources = [source_of(row, langs[0]) for row in rows]
         names = [row["doc_id"] for row in rows]
         repairs = progress.repairs or [[] for _ in rows]
@@ -159,21 +176,23 @@ class Page:
     def explain(self, result: dict | None, event: gr.EventData) -> str:
         """The panel of the sentence that was chosen."""
         with shown_errors():
-            upload, rows, progress = self._read_result(result)
+            _, rows, progress, langs = self._read_result(result)
             document, number = int(event.document), int(event.sentence)
-            source = source_of(rows[document], self.bench.langs[0])
+            source = source_of(rows[document], langs[0])
             made, repairs = progress.translations[document], (progress.repairs or [[]] * len(rows))[document]
             known = [text if translation is not None else "" for text, translation in zip(source, made)]
             made = [text or "" for text in made]
-            found = self.bench.explain(known, made, repairs, result["strategy"], number)
-            return page.context(found, self.bench.langs)
+            found = self.bench.explain(known, made, repairs, result["strategy"], langs, number)
+            return page.context(found, langs)
 
-    def _read_result(self, result: dict | None) -> tuple[Upload, list[dict], Progress]:
+    def _read_result(self, result: dict | None) -> tuple[Upload, list[dict], Progress, Langs]:
         """What the browser kept of a translation. ValueError: nothing, or what this page has not made."""
         if not result or not result.get("upload"):
             raise ValueError("there is no translation to look at: translate the document again")
-        upload = Upload.from_json(result["upload"])
-        rows = read_upload(upload, self.bench.langs[0])
+        upload, langs = Upload.from_json(result["upload"]), tuple(result["langs"])
+        if any(lang not in codes for lang, codes in zip(langs, self.bench.language_choices, strict=True)):
+            raise ValueError(f"the languages {langs} are of another model: translate again")
+        rows = read_upload(upload, langs[0])
         translations, repairs = result["translations"], result["repairs"]
         texts = [text for one in translations for text in one]
         is_same = [len(one) for one in translations] == [len(row["translation"]) for row in rows]
@@ -182,25 +201,34 @@ class Page:
         if result["strategy"] not in self.bench.strategies:
             raise ValueError(f"strategy {result['strategy']!r} is of another model: translate again")
         done = sum(text is not None for text in texts)
-        return upload, rows, Progress(done, len(texts), translations, repairs)
+        return upload, rows, Progress(done, len(texts), translations, repairs), langs
 
     def restore(self, draft: dict, result: dict | None) -> tuple:
         """After a reload: file and translation as they were; the text itself comes back without the server."""
+        kept = None
+        try:
+            kept = self._read_result(result)
+        except (ValueError, TypeError, KeyError):  # nothing, or of another model or version
+            pass
+        langs = kept[-1] if kept else self.bench.langs
         try:
             upload = Upload.from_json(draft["file"]) if draft.get("file") else None
-            own = read_upload(upload, self.bench.langs[0]) if upload else []
+            own = read_upload(upload, langs[0]) if upload else []
         except ValueError:
             upload, own = None, []
         input_side = self._input_side(upload, own)
-        nothing = (gr.update(),) * 6
-        if not result:
-            return *input_side, gr.update(), result, *nothing
-        try:
-            kept, rows, progress = self._read_result(result)
-        except (ValueError, TypeError, KeyError):  # of another model or version
-            return *input_side, gr.update(), None, *nothing
-        output_side = self._output_side(kept, rows, progress, result["strategy"], None, False)
-        return *input_side, result["strategy"], result, *output_side
+        if not kept:
+            return *input_side, *(gr.update(),) * 3, None, *(gr.update(),) * 6
+        output_side = self._output_side(*kept[:3], result["strategy"], langs, None, False)
+        return *input_side, result["strategy"], *langs, result, *output_side
+
+
+def language_choice(bench: Workbench, side: int) -> gr.Dropdown:
+    """The codes of one side, 0 = source, 1 = target; shown where there is a choice."""
+    codes, label = bench.language_choices[side], ("From", "To")[side]
+    return gr.Dropdown(
+        codes, value=bench.langs[side], label=label, visible=len(codes) > 1, elem_id=f"{label.lower()}-language"
+    )
 
 
 class shown_errors:  # noqa: N801  # used like a function

@@ -7,12 +7,14 @@ from functools import cached_property
 import hf_docmt
 from hf_docmt import registry
 from hf_docmt.analysis.context_use import context_use
+from hf_docmt.analysis.model_languages import chosen_languages
 from hf_docmt.analysis.read_sentences import ContextUse
 from hf_docmt.modeling.strategies import STRATEGIES
 from hf_docmt.reports.side_by_side import changed_words
 from hf_docmt.translation.live_translation import Progress, live_translation
 
 BATCH_SIZE = 8
+Langs = tuple[str, str]  # of source and target
 ABOUT = {
     "sentence": "Every sentence alone, without context.",
     "sliding": "Every sentence in a window of its neighbours.",
@@ -56,7 +58,7 @@ class Workbench:
                 f"{name}: the configuration names source_lang={config.source_lang!r} and target_lang="
                 f"{config.target_lang!r}, and the page needs both: set them in config.json"
             )
-        self.langs: tuple[str, str] = (config.source_lang, config.target_lang)
+        self.langs: Langs = (config.source_lang, config.target_lang)
 
     @property
     def architecture(self) -> str:
@@ -65,6 +67,15 @@ class Workbench:
     @property
     def reach(self) -> str:
         return self.model.config.context_reach()
+
+    @property
+    def language_choices(self) -> tuple[list[str], list[str]]:
+        """Codes that may be chosen for source and target; where the model has none, its language alone."""
+        config = self.model.config
+        used = config.language_codes()
+        codes = sorted(config.language_ids or ())
+        sides = zip(("source_lang", "target_lang"), self.langs, strict=True)
+        return tuple(codes if name in used else [own] for name, own in sides)
 
     @cached_property
     def strategies(self) -> dict[str, str]:
@@ -79,13 +90,19 @@ class Workbench:
             return False
         return True
 
-    def translate(self, documents: list[list[str]], strategy: str) -> Iterator[Progress]:
+    def translate(self, documents: list[list[str]], strategy: str, langs: Langs) -> Iterator[Progress]:
         """See `live_translation`; greedy search."""
-        options = {"strategy": strategy, "batch_size": BATCH_SIZE, "num_beams": 1}
+        options = {"strategy": strategy, "batch_size": BATCH_SIZE, "num_beams": 1} | self._languages(langs)
         return live_translation(self.model, self.tokenizer, documents, **options)
 
     def explain(
-        self, source: list[str], translation: list[str], repairs: list[dict], strategy: str, number: int
+        self,
+        source: list[str],
+        translation: list[str],
+        repairs: list[dict],
+        strategy: str,
+        langs: Langs,
+        number: int,
     ) -> Explanation:
         """Sentence `number` (from 1) of a document that was translated by this strategy.
 
@@ -93,8 +110,13 @@ class Workbench:
         """
         use = None
         if strategy != "sentence":
-            use = context_use(self.model, source, translation, self.tokenizer, number)
+            with chosen_languages(self.model, *langs):
+                use = context_use(self.model, source, translation, self.tokenizer, number)
         text, made = source[number - 1], translation[number - 1]
-        ((alone,),) = self.model.translate_documents([[text]], self.tokenizer, "sentence", num_beams=1)
+        options = {"strategy": "sentence", "num_beams": 1} | self._languages(langs)
+        ((alone,),) = self.model.translate_documents([[text]], self.tokenizer, **options)
         own = tuple(f"{one['kind']}: {one['detail']}" for one in repairs if one["sentence"] == number - 1)
         return Explanation(number, text, made, alone, changed_words(alone, made), use, own)
+
+    def _languages(self, langs: Langs) -> dict[str, str]:
+        return dict(zip(("source_lang", "target_lang"), langs, strict=True))

@@ -11,9 +11,12 @@ import pytest
 from huggingface_hub import SpaceCard
 from support.tiny_models import build, word_tokenizer
 
+from hf_docmt.translation.live_translation import Progress
+
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = "w6 w7 w8\n\nw9 w10\nw11 w12 w13\n"
 EMPTY = {"text": "", "file": None}
+SESSION = SimpleNamespace(session_hash="a")
 
 
 def test_header_of_the_space(space):
@@ -69,8 +72,12 @@ def stored(value):
     return json.loads(json.dumps(value))
 
 
+def translated(made, text=TEXT, draft=EMPTY, strategy="sliding", langs=None):
+    return made.translate(text, draft, strategy, *(langs or made.bench.langs), SESSION)
+
+
 def test_translation_explanation_and_reload(made):
-    *_, (result, status, rows, panel, download, start, stop) = made.translate(TEXT, EMPTY, "sliding")
+    *_, (result, status, rows, panel, download, start, stop) = translated(made)
     assert "3 of 3 sentences" in status and panel == "" and rows.count("<button") == 3
     assert (download["visible"], start["visible"], stop["visible"]) == (True, True, False)
     assert Path(download["value"]).name == "text.de.txt"
@@ -81,28 +88,69 @@ def test_translation_explanation_and_reload(made):
     shown = made.explain(stored(result), SimpleNamespace(document=0, sentence=2))
     assert "Sentence 2" in shown and "w6" in shown and "w9 w10" in shown
 
-    *outputs, strategy, kept, status, again, panel, download, start, stop = made.restore(EMPTY, stored(result))
-    assert (strategy, kept, again) == ("sliding", stored(result), rows)
+    *outputs, strategy, source, target, kept, status, again, panel, download, start, stop = made.restore(
+        EMPTY, stored(result)
+    )
+    assert (strategy, source, target, kept, again) == ("sliding", "en", "de", stored(result), rows)
     assert "3 of 3 sentences" in status and Path(download["value"]).read_text().split("\n") == lines
 
 
 def test_reload_in_the_middle(made):
     """What was translated so far is there again, can be looked at, and the document can be translated again."""
-    *_, (result, *_) = made.translate(TEXT, EMPTY, "sliding")
+    *_, (result, *_) = translated(made)
     result["translations"][0][2], result["repairs"] = None, None
-    *_, strategy, _, status, rows, _, download, start, stop = made.restore(EMPTY, stored(result))
+    *_, status, rows, _, download, start, stop = made.restore(EMPTY, stored(result))
     assert "2 of 3 sentences" in status and rows.count("waiting") == 1
     assert (download["visible"], start["visible"], stop["visible"]) == (False, True, False)
     assert "Sentence 2" in made.explain(stored(result), SimpleNamespace(document=0, sentence=2))
 
 
+def test_stop(made, monkeypatch):
+    """What has been translated is shown, the page can begin anew, and nothing comes after it."""
+    running = (Progress(done, 3, [["a"] * done + [None] * (3 - done)]) for done in range(4))
+    monkeypatch.setattr(made.bench, "translate", lambda *_: running)
+    updates = translated(made)
+    next(updates)
+    made.ask_to_stop(SimpleNamespace(session_hash="another"))
+    *_, start, stop = next(updates)
+    assert (start["visible"], stop["visible"]) == (False, True)
+    made.ask_to_stop(SESSION)
+    (last,) = updates
+    *_, status, rows, _, download, start, stop = last
+    assert "2 of 3 sentences, strategy sliding." in status and rows.count("waiting") == 1
+    assert (download["visible"], start["visible"], stop["visible"]) == (False, True, False)
+    assert not made.runs
+
+
+def test_languages_of_a_family(made, monkeypatch):
+    """Chosen where the model has codes; kept with the translation, and read and written by the model."""
+    family = {"source_format": "[source_lang] X </s>", "target_format": "<start> [target_lang] X </s>"}
+    model = build("concat", past_context=1, **family, language_ids={"en": 26, "de": 27, "fr": 28})
+    model.generation_config.max_new_tokens = 8
+    monkeypatch.setattr(made.bench, "model", model)
+    import app
+
+    assert made.bench.language_choices == (["de", "en", "fr"], ["de", "en", "fr"])
+    assert app.language_choice(made.bench, 1).visible and not made.langs[1].visible
+    assert "3 languages → 3 languages" in app.page.header(made.bench)
+    *_, (result, _, rows, *_) = translated(made, langs=("fr", "en"))
+    expected = model.translate_documents(
+        [["w6 w7 w8", "w9 w10", "w11 w12 w13"]], word_tokenizer(), "sliding", source_lang="fr", target_lang="en"
+    )
+    assert result["translations"] == expected and 'lang="fr"' in rows
+    assert "Sentence 2" in made.explain(stored(result), SimpleNamespace(document=0, sentence=2))
+    assert (model.config.source_lang, model.config.target_lang) == ("en", "de")
+    *_, strategy, source, target, kept, _, _, _, _, _, _ = made.restore(EMPTY, stored(result))
+    assert (strategy, source, target) == ("sliding", "fr", "en") and kept
+
+
 def test_files(made, tmp_path):
     path = tmp_path / "film.srt"
     path.write_text("1\n00:00:01,000 --> 00:00:02,000\nw6 w7\n")
-    draft, text, file, button, remove = made.open_file(str(path), {"text": "typed", "file": None})
+    draft, text, file, button, remove = made.open_file(str(path), {"text": "typed", "file": None}, "en")
     assert (text["visible"], file["visible"], remove["visible"]) == (False, True, True)
     assert "film.srt" in file["value"] and draft["text"] == "typed"
-    *_, (result, _, _, _, download, _, _) = made.translate("typed", stored(draft), "sentence")
+    *_, (result, _, _, _, download, _, _) = translated(made, "typed", stored(draft), "sentence")
     assert (
         Path(download["value"]).name == "film.de.srt"
         and "00:00:01,000 --> 00:00:02,000" in Path(download["value"]).read_text()
@@ -117,10 +165,10 @@ def test_errors_are_shown(made, tmp_path):
     import gradio as gr
 
     with pytest.raises(gr.Error, match="text.txt has no text"):
-        next(made.translate(" ", EMPTY, "sliding"))
+        next(translated(made, " "))
     (tmp_path / "a.pdf").write_bytes(b"x")
     with pytest.raises(gr.Error, match=r"a\.pdf ends in"):
-        made.open_file(str(tmp_path / "a.pdf"), EMPTY)
+        made.open_file(str(tmp_path / "a.pdf"), EMPTY, "en")
     with pytest.raises(gr.Error, match="there is no translation"):
         made.explain(None, SimpleNamespace(document=0, sentence=1))
 
@@ -129,6 +177,7 @@ def test_errors_are_shown(made, tmp_path):
     "change",
     [
         {"strategy": "stream"},
+        {"langs": ["en", "fr"]},
         {"translations": [["a"]]},
         {"upload": {"name": "a.txt", "data": "?"}},
         {"translations": [["a", 1, "b"]]},
@@ -136,6 +185,6 @@ def test_errors_are_shown(made, tmp_path):
 )
 def test_storage_of_another_page(made, change):
     """A result that does not fit is forgotten, not shown."""
-    *_, (result, *_) = made.translate(TEXT, EMPTY, "sliding")
+    *_, (result, *_) = translated(made)
     *_, kept, status, rows, _, _, _, _ = made.restore({"text": "", "file": {"name": 3}}, stored(result | change))
     assert kept is None and "value" not in rows

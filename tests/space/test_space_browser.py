@@ -107,6 +107,7 @@ def test_two_hundred_sentences(tab):
     tab.locator(".pair").nth(150).click()
     tab.wait_for_selector(".explanation:has-text('Sentence 151')")
     assert tab.locator(".explanation .bar").count() > 2
+    tab.locator(".explanation summary").last.click()  # the whole panel can be scrolled to
     with tab.expect_download() as found:
         tab.click("#download")
     assert found.value.suggested_filename == "text.de.txt"

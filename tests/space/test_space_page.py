@@ -33,9 +33,9 @@ def test_sentence_of_every_architecture(bench):
 
     own = next(iter(bench.strategies))
     assert own == bench.model.default_strategy()
-    *_, last = bench.translate([SOURCE], own)
+    *_, last = bench.translate([SOURCE], own, bench.langs)
     assert last.translations == bench.model.translate_documents([SOURCE], bench.tokenizer, num_beams=1)
-    it = bench.explain(SOURCE, last.translations[0], last.repairs[0], own, 2)
+    it = bench.explain(SOURCE, last.translations[0], last.repairs[0], own, bench.langs, 2)
     ((alone,),) = bench.model.translate_documents([SOURCE[1:2]], bench.tokenizer, "sentence", num_beams=1)
     assert (it.alone, it.is_same) == (alone, alone == it.translation)
     shown = page.context(it, bench.langs)
@@ -48,12 +48,12 @@ def test_sentence_of_every_architecture(bench):
 
 def test_strategies_are_the_models(bench):
     assert list(bench.strategies) == ["sliding", "sentence", "sequential", "full"]
-    it = bench.explain(SOURCE, SOURCE, [], "sentence", 2)
+    it = bench.explain(SOURCE, SOURCE, [], "sentence", bench.langs, 2)
     import page
 
     assert it.use is None and "reads no context" in page.context(it, bench.langs)
     with pytest.raises(ValueError, match="sentence 9 of 3"):
-        bench.explain(SOURCE, SOURCE, [], "sliding", 9)
+        bench.explain(SOURCE, SOURCE, [], "sliding", bench.langs, 9)
 
 
 def test_header(bench):
