@@ -38,8 +38,8 @@ ARCHITECTURES = {  # what each of them reads: three sentences on either side, or
 }
 LORA = {"target_modules": ["q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2"], "rank": 16, "alpha": 32}
 RATES = {  # learning rates of both ways to fine-tune: of what is there, or of LoRA; of the mechanism
-    "full": {"learning_rate": 4e-4, "new_learning_rate": 2e-3},
-    "lora": {"learning_rate": 2e-3, "new_learning_rate": 2e-3},
+    "full": {"learning_rate": 2e-3, "new_learning_rate": 2e-3},
+    "lora": {"learning_rate": 2e-3, "new_learning_rate": 4e-3},
 }
 
 
@@ -100,9 +100,9 @@ def marian_tokenizer(folder: Path, texts: list[str]) -> MarianTokenizer:
     """One SentencePiece model for both languages, `</s>` and `<unk>` in front of its pieces, `<pad>` behind them."""
     folder.mkdir(parents=True)
     trained = BytesIO()
-    size = min(1000, 100 + len(texts))
+    settings = {"model_type": "bpe", "vocab_size": min(1200, 100 + len(texts)), "hard_vocab_limit": False}
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(texts), model_writer=trained, vocab_size=size, hard_vocab_limit=False, minloglevel=2
+        sentence_iterator=iter(texts), model_writer=trained, minloglevel=2, **settings
     )
     pieces = sentencepiece.SentencePieceProcessor(model_proto=trained.getvalue())
     words = [pieces.id_to_piece(number) for number in range(len(pieces))]
@@ -165,7 +165,7 @@ if __name__ == "__main__":
     parser.add_argument("--documents", type=int, default=4000)
     parser.add_argument("--items", type=int, default=30, help="current sentences in a suite")
     parser.add_argument(
-        "--steps", type=int, nargs=2, default=[900, 500], help="of sentence-level training, of each tuning"
+        "--steps", type=int, nargs=2, default=[900, 1200], help="of sentence-level training, of each tuning"
     )
     parser.add_argument("--seed", type=int, default=1)
     main(**vars(parser.parse_args()))
