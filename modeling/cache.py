@@ -75,6 +75,12 @@ class BeamLayer(DynamicLayer):
             self.buffers[number][:length] = states.view(length, len(rows), -1)  # (T, N, H*Dh)
         self.show(length)
 
+    def join(self, other: "BeamLayer") -> None:
+        """Take the rows of another layer behind its own; shorter ones are filled up in front."""
+        length = max(self.keys.shape[2], other.keys.shape[2])
+        pairs = ((self.keys, other.keys), (self.values, other.values))
+        self.adopt(*(torch.cat([filled_up(one, length, front=True) for one in pair]) for pair in pairs), room=32)
+
 
 class BeamCache(DynamicCache):
     """A `DynamicCache` of `BeamLayer`."""
@@ -93,6 +99,7 @@ class DecodingCache(EncoderDecoderCache):
     """
 
     can_have_holes = True  # whether tokens of self-attention that the mask leaves out may stay in it
+    can_join = True  # whether further rows may come in between
 
     def __init__(self) -> None:
         super().__init__(BeamCache(), DynamicCache())
@@ -118,6 +125,17 @@ class DecodingCache(EncoderDecoderCache):
         for layer in self.self_attention_cache.layers:
             layer.select_tokens(rows, columns)
 
+    def join(self, other: "DecodingCache") -> None:
+        """Take the rows of another cache, of one row for each source, behind its own; nothing in named stores."""
+        for layer, new in zip(self.self_attention_cache.layers, other.self_attention_cache.layers):
+            layer.join(new)
+        for layer, new in zip(self.cross_attention_cache.layers, other.cross_attention_cache.layers):
+            length = max(layer.keys.shape[2], new.keys.shape[2])
+            layer.keys, layer.values = (
+                torch.cat([filled_up(one, length) for one in pair])
+                for pair in ((layer.keys, new.keys), (layer.values, new.values))
+            )
+
     def keep(self, sources: int, length: int) -> None:
         """Of the rows keep the first beam of every source, and of it the first `length` tokens."""
         keys = self.self_attention_cache.layers[0].keys
@@ -137,6 +155,12 @@ class StaticDecodingCache(EncoderDecoderCache):
 
     def __init__(self, config: PreTrainedConfig, max_length: int) -> None:
         super().__init__(StaticCache(config, max_length), DynamicCache())
+
+
+def filled_up(states: torch.Tensor, length: int, front: bool = False) -> torch.Tensor:
+    """Keys or values (B, H, T, Dh) with zeros behind the last one, or in `front`: (B, H, length, Dh)."""
+    missing = length - states.shape[2]
+    return torch.nn.functional.pad(states, (0, 0, missing, 0) if front else (0, 0, 0, missing))
 
 
 def is_static(cache: EncoderDecoderCache | None) -> bool:

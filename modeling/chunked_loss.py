@@ -104,7 +104,7 @@ class ChunkedCrossEntropy(Function):
         if need_states:
             states_grad = states_grad.to(states_type) * gradient  # a number: multiplied in fp32, whatever the type
         if need_weight:
-            weight_grad = (weight_grad * gradient).to(weight_type)
+            weight_grad = (weight_grad.float() * gradient).to(weight_type)  # fp16 is too small for the scale of a loss
         return states_grad, weight_grad, None, None, None, None
 
 

@@ -6,9 +6,10 @@ several tokens in one pass are rounded otherwise than one by one, as batches of 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
+from torch import nn
 
 from .batch_decoding import BatchDecoder, Job, NonFiniteScoresError, Output, pad_rows
 from .forced_prefixes import SourceState
@@ -55,37 +56,58 @@ class DraftDecoder(BatchDecoder):
         """As in the base class; with `drafts` greedy outputs by the search of this file, of jobs and their drafts."""
         if drafts is None:
             return super().decode(jobs, stop_at_sep)
-        ends = [self.eos, self.sep] if stop_at_sep else [self.eos]
-        outputs: list[Output] = [Output([], True)] * len(jobs)
-        for batch in self.batches(range(len(jobs)), lambda row: len(jobs[row].source)):
-            rows = [DraftRow(self, jobs[row], drafts[row], ends) for row in batch]
-            self.write(rows)
-            for row, drafted in zip(batch, rows):
-                outputs[row] = drafted.output()
-        return outputs
+        rows = [self.draft_row(job, draft, stop_at_sep) for job, draft in zip(jobs, drafts, strict=True)]
+        for batch in self.batches(rows, lambda row: len(row.job.source)):
+            waiting = iter([batch])
+            self.write(lambda places, waiting=waiting: next(waiting, []), len(batch))
+        return [row.output() for row in rows]
 
-    def write(self, rows: Sequence["DraftRow"]) -> None:
-        """Write all rows of a batch to their ends; those that ended are taken out when they are many."""
-        batch, state = rows, DraftState(self, [row.job for row in rows])
-        while rows:
-            most = self.longest_proposal(batch)
-            proposals = [row.proposal(most) for row in rows]
-            unread = [[*row.unread, *proposal] for row, proposal in zip(rows, proposals)]
-            asked = [0 if row.is_finished else 1 + len(proposal) for row, proposal in zip(rows, proposals)]
-            found = state.read(unread, asked)
-            kept = [row.take(proposal, best) if best else 0 for row, proposal, best in zip(rows, proposals, found)]
-            remaining = [number for number, row in enumerate(rows) if not row.is_finished]
-            if len(remaining) > FULL * len(rows):
-                remaining = list(range(len(rows)))
-            state.keep(remaining, kept)
-            rows = [rows[number] for number in remaining]
-        self.accepted += sum(row.accepted for row in batch)
-        self.written += sum(row.tried for row in batch)
+    def draft_row(self, job: Job, draft: Draft = (), stop_at_sep: bool = False) -> "DraftRow":
+        """The row of a job, which ends at its end token, or at a separator, too."""
+        return DraftRow(self, job, draft, [self.eos, self.sep] if stop_at_sep else [self.eos])
 
-    def longest_proposal(self, batch: Sequence["DraftRow"]) -> float:
+    def write(self, more: Callable[[int], list["DraftRow"]], size: int) -> None:
+        """Write rows to their ends, at most `size` at a time.
+
+        `more` gives rows for so many free places; it is asked at the start, when many rows have ended, where the cache
+        takes rows in between, and when all have, until it gives none.
+        """
+        rows: list[DraftRow] = []
+        state = None
+        while True:
+            if not rows or state.cache.can_join and len(rows) <= FULL * size:
+                added = more(size - len(rows))
+                if not rows + added:
+                    return
+                if added:
+                    new = DraftState(self, [row.job for row in added])
+                    added = self.write_further(added, new)
+                    state = state.joined(new) if rows and added else new if added else state
+                    rows = rows + added
+            if rows:
+                rows = self.write_further(rows, state)
+
+    def write_further(self, rows: list["DraftRow"], state: "DraftState") -> list["DraftRow"]:
+        """One pass; gives back the rows that stay in the batch, from which those that ended go when they are many."""
+        most = self.longest_proposal(rows)
+        proposals = [row.proposal(most) for row in rows]
+        unread = [[*row.unread, *proposal] for row, proposal in zip(rows, proposals)]
+        asked = [0 if row.is_finished else 1 + len(proposal) for row, proposal in zip(rows, proposals)]
+        found = state.read(unread, asked)
+        kept = [row.take(proposal, best) if best else 0 for row, proposal, best in zip(rows, proposals, found)]
+        remaining = [number for number, row in enumerate(rows) if not row.is_finished]
+        if len(remaining) > FULL * len(rows):
+            remaining = list(range(len(rows)))
+        state.keep(remaining, kept)
+        for number in set(range(len(rows))).difference(remaining):
+            self.accepted += rows[number].accepted
+            self.written += rows[number].tried
+        return [rows[number] for number in remaining]
+
+    def longest_proposal(self, rows: Sequence["DraftRow"]) -> float:
         """Draft tokens that a row may propose: few until it shows whether drafts hold, none where they do not."""
-        accepted = self.accepted + sum(row.accepted for row in batch)
-        written = self.written + sum(row.tried for row in batch)
+        accepted = self.accepted + sum(row.accepted for row in rows)
+        written = self.written + sum(row.tried for row in rows)
         if written < ENOUGH:
             return FIRST
         return math.inf if accepted >= PAYS * written else 0
@@ -186,6 +208,17 @@ class DraftState(SourceState):
         self.mask = self.ids.clone()
         self.past = 0  # columns before those that were read last
         self.cache = self.model.new_cache()
+
+    def joined(self, new: "DraftState") -> "DraftState":
+        """With the rows of a new one behind its own."""
+        self.join_sources(new)
+        self.cache.join(new.cache)
+        width = max(self.ids.shape[1], new.ids.shape[1])
+        for name, filling in (("ids", self.pad), ("mask", 0)):
+            pair = (getattr(self, name), getattr(new, name))
+            filled = [nn.functional.pad(one, (width - one.shape[1], 0), value=filling) for one in pair]
+            setattr(self, name, torch.cat(filled))
+        return self
 
     @torch.no_grad()
     def read(self, tokens: list[list[int]], last: list[int]) -> list[list[int | None]]:

@@ -92,6 +92,23 @@ class SourceState:
             if torch.is_tensor(value):
                 self.encoder_outputs[name] = value[index]
 
+    def join_sources(self, new: "SourceState") -> None:
+        """Take the rows of a new one behind its own; of each source its tensors (B,) or (B, S, ...)."""
+        length = max(self.source_mask.shape[1], new.source_mask.shape[1])
+        self.source_mask = torch.cat([filled_up(state.source_mask, length) for state in (self, new)])
+        for name, value in self.encoder_outputs.items():
+            if torch.is_tensor(value):
+                pair = (value, new.encoder_outputs[name])
+                self.encoder_outputs[name] = torch.cat(
+                    [filled_up(one, length) if one.dim() > 1 else one for one in pair]
+                )
+
+
+def filled_up(states: torch.Tensor, length: int) -> torch.Tensor:
+    """Tensors by token, (B, S, ...), with zeros behind the last one: (B, length, ...)."""
+    missing = states.new_zeros(len(states), length - states.shape[1], *states.shape[2:])
+    return torch.cat([states, missing], dim=1)
+
 
 class PrefixState(SourceState):
     """Encoder states and the decoder's cache of a growing target prefix, rows = parts of documents.

@@ -1,11 +1,13 @@
 """Strategies of translating documents with models that read and write segments."""
 
+from collections.abc import Callable
 from itertools import accumulate, islice, takewhile
 
 import torch
 
 from .batch_decoding import Job, Output
 from .document_state import CurrentSentence, DocumentState
+from .draft_verification import DraftRow
 from .forced_prefixes import ForcedPrefixTranslator, Segment
 from .sliding_windows import SlidingTranslator, split_at
 
@@ -105,40 +107,63 @@ class SegmentTranslator(SlidingTranslator, ForcedPrefixTranslator):
     def sequential(self, documents: list[DocumentState]) -> None:
         """SD: argmax p(E_i | E^_{i-k}^{i-1}, F_{i-k}^i), sentence by sentence, earlier translations as forced prefix.
 
-        The next sentences of `batch_size` documents are translated together, see `sentences_together`. All of a window
-        is read anew: a further source sentence changes the states of all others in the encoder, and so those of the
-        prefix in the decoder.
+        The next sentences of `batch_size` documents are translated together, see `sentences_together`; in greedy search
+        one comes in as soon as others have ended. All of a window is read anew: a further source sentence changes the
+        states of all others in the encoder, and so those of the prefix in the decoder.
         """
-        is_plain = self.drafts and self.is_plain_greedy_search()
         waiting = iter(sorted(documents, key=lambda document: -len(document.parts)))
         ready: list[Job] = []  # the next sentence of each document
-        while True:
+
+        def next_jobs(size: int) -> list[Job]:
+            nonlocal ready
             new = islice(waiting, READY_BATCHES * self.batch_size - len(ready))
             ready += [self.current_job(CurrentSentence(document, 0)) for document in new if document.parts]
-            if not ready:
-                return
-            batch, ready = self.sentences_together(ready)
-            outputs = self.decode(batch, stop_at_sep=True, drafts=[[]] * len(batch) if is_plain else None)
-            for job, output in zip(batch, outputs):
-                document, index = job.current
-                job.current.part.target = output.ids
-                self.check_end(job.current, output)
-                if index + 1 < len(document.parts):
-                    ready.append(self.current_job(CurrentSentence(document, index + 1)))
+            batch, ready = self.sentences_together(ready, size)
+            return batch
 
-    def sentences_together(self, ready: list[Job]) -> tuple[list[Job], list[Job]]:
+        def take(job: Job, output: Output) -> None:
+            document, index = job.current
+            job.current.part.target = output.ids
+            self.check_end(job.current, output)
+            if index + 1 < len(document.parts):
+                ready.append(self.current_job(CurrentSentence(document, index + 1)))
+
+        if self.drafts and self.is_plain_greedy_search():
+            return self.write_jobs(next_jobs, take)
+        while batch := next_jobs(self.batch_size):
+            for job, output in zip(batch, self.decode(batch, stop_at_sep=True)):
+                take(job, output)
+
+    def write_jobs(self, next_jobs: Callable[[int], list[Job]], take: Callable[[Job, Output], None]) -> None:
+        """Greedy search, in which a job takes the place of one that has ended, and is for `take`."""
+        rows: list[DraftRow] = []
+
+        def more(places: int) -> list[DraftRow]:
+            nonlocal rows
+            for row in rows:
+                if row.is_finished:
+                    take(row.job, row.output())
+            new = [self.draft_row(job, stop_at_sep=True) for job in next_jobs(places)]
+            rows = [row for row in rows if not row.is_finished] + new
+            return new
+
+        self.write(more, self.batch_size)
+
+    def sentences_together(self, ready: list[Job], size: int) -> tuple[list[Job], list[Job]]:
         """A batch of the next sentences of documents, and the others.
 
         With that of the document that has most left, so that no document is left alone at the end, come those of about
         its length, since a batch takes as long as its longest sentence. Windows count half: they are read in one pass.
         """
+        if not ready:
+            return [], []
         first = max(ready, key=lambda job: len(job.current.document.parts) - job.current.index)
 
         def distance(job: Job) -> int:
             return 2 * abs(job.length - first.length) + abs(len(job.source) - len(first.source))
 
         ready = sorted(ready, key=distance)
-        return ready[: self.batch_size], ready[self.batch_size :]
+        return ready[:size], ready[size:]
 
     def current_job(self, sentence: CurrentSentence) -> Job:
         """What `sequential` translates: the largest window that learned positions reach for, prefix included."""

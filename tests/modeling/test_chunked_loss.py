@@ -63,6 +63,17 @@ def test_products_in_bf16(chunk):
         assert (one - truth).norm() < 1.5 * (other - truth).norm() + 1e-3 * truth.norm()
 
 
+def test_scaled_loss_in_fp16(chunk):
+    """The scale of a loss scaler is beyond fp16, the gradient of the fp32 weight is not."""
+    projection, states, bias = projection_and_states()
+    expected = grad(projection(states, bias, LABELS, WEIGHTS, 0.1) * 2.0**16, [states, projection.weight])
+    with torch.autocast("cpu", torch.float16):
+        loss = projection(states, bias, LABELS, WEIGHTS, 0.1)
+    for found, exact in zip(grad(loss * 2.0**16, [states, projection.weight]), expected):
+        assert found.dtype == torch.float
+        torch.testing.assert_close(found, exact, atol=0.01 * exact.abs().max().item(), rtol=0)
+
+
 def test_weights_of_half_precision(chunk):
     projection, states, bias = projection_and_states()
     projection, states = projection.bfloat16(), states.detach().bfloat16().requires_grad_()

@@ -7,7 +7,7 @@ from support.tiny_models import EOS, SEP, build, random_text, word_tokenizer
 from hf_docmt.modeling import draft_verification
 from hf_docmt.modeling.batch_decoding import NonFiniteScoresError
 from hf_docmt.modeling.document_state import CurrentSentence, DocumentState, SentencePart
-from hf_docmt.modeling.draft_verification import DraftRow
+from hf_docmt.modeling.draft_verification import DraftRow, DraftState
 from hf_docmt.modeling.segment_strategies import SegmentTranslator
 from hf_docmt.modeling.sliding_windows import split_at
 
@@ -67,14 +67,18 @@ class Search:
 
 @pytest.mark.parametrize("name", ["shift, bod", "few positions", "lst", "window, linear"])
 def test_sequential(name, monkeypatch):
-    """Its own greedy search, without drafts, writes what `generate` does."""
+    """Its own greedy search, without drafts, writes what `generate` does, also where rows come in between."""
     search = Search(writing_model(name), monkeypatch)
-    expected = search(False, strategy="sequential", batch_size=3)
-    batches = []
-    write = SegmentTranslator.write
-    monkeypatch.setattr(SegmentTranslator, "write", lambda *args: batches.append(write(*args)))
-    assert search(True, strategy="sequential", batch_size=3) == expected
-    assert batches and search.translator.written == search.translator.accepted == 0
+    expected = search(False, DOCUMENTS * 3, strategy="sequential", batch_size=4)
+    sizes, joined, write_further, join = [], [], SegmentTranslator.write_further, DraftState.joined
+    monkeypatch.setattr(DraftState, "joined", lambda *args: joined.append(1) or join(*args))
+    monkeypatch.setattr(
+        SegmentTranslator,
+        "write_further",
+        lambda self, rows, state: sizes.append(len(rows)) or write_further(self, rows, state),
+    )
+    assert search(True, DOCUMENTS * 3, strategy="sequential", batch_size=4) == expected
+    assert max(sizes) == 4 and bool(joined) == (search.model.config.model_type != "docmt-window")
 
 
 @pytest.mark.parametrize("name", MODELS)
