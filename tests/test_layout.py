@@ -32,8 +32,9 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "hub": {"files", "modeling", "pretrained", "registry", "reports"},
     "info": {"files", "registry", "training", "remote_code"},
 }
-ROOMS["bench"] = {"modeling", *ROOMS} - {"info", "analysis"}
-ROOMS["demo"] = {*ROOMS} - {"bench", "info"}
+ROOMS["studies"] = {"analysis.pictures", "files", "info", "reports", "training"}
+ROOMS["bench"] = {"modeling", *ROOMS} - {"info", "analysis", "studies"}
+ROOMS["demo"] = {*ROOMS} - {"bench", "info", "studies"}
 ROOMS["cli"] = {*ROOMS}  # and nobody but __main__ imports cli
 ROOMS["__main__"] = {"cli"}
 ROOMS["__init__"] = {*ROOMS} - {"cli", "__main__"}  # the Python API, lazily; nobody imports it but for __version__

@@ -14,6 +14,7 @@ from hf_docmt.cli.comparison import compare
 from hf_docmt.cli.data import corpus, data_app, segment
 from hf_docmt.cli.evaluate import evaluate
 from hf_docmt.cli.hub import convert, export, push
+from hf_docmt.cli.study import study
 from hf_docmt.cli.suites import contrast, ctxpro, cxmi, translate_suite
 from hf_docmt.cli.training import demo, info, train
 from hf_docmt.cli.translation import translate
@@ -23,7 +24,7 @@ PANELS = {  # panel of the help -> its commands, in the order a user meets them
     "Start": (demo,),
     "Data": (corpus, segment),
     "Models": (train, info, translate),
-    "Evaluation": (evaluate, contrast, translate_suite, ctxpro, cxmi, compare),
+    "Evaluation": (evaluate, contrast, translate_suite, ctxpro, cxmi, compare, study),
     "Publication": (convert, export, push),
 }
 

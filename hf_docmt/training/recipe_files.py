@@ -37,8 +37,10 @@ def similar_recipe(target: str | Path) -> str:
     return closest_hint(Path(target).name, packaged_recipes(), "; did you mean the packaged recipe {!r}?")
 
 
-def read_recipe(path: Path) -> tuple[Any, dict[str, Path]]:
+def read_recipe(path: Path, values: Mapping | None = None) -> tuple[Any, dict[str, Path]]:
     """The values of a recipe file laid over those of its base, and the file that each dotted key comes from.
+
+    With `values` the recipe is a part of the file, these.
 
     `base` names another recipe file, by a path relative to the file that names it or by the name of a packaged recipe.
     Mappings are merged key by key and the nearer file wins, also with null; lists are replaced, and so is a mapping
@@ -50,12 +52,11 @@ def read_recipe(path: Path) -> tuple[Any, dict[str, Path]]:
         raise RecipeError(
             str(path), f"no such recipe{similar_recipe(path)}; check the path, or start from one of examples/recipes"
         )
-    return _read_over_base(path, ())
+    return _over_base(read_values(path) if values is None else values, path, ())
 
 
-def _read_over_base(path: Path, chain: tuple[Path, ...]) -> tuple[Any, dict[str, Path]]:
-    """`read_recipe` of a file that exists; `chain` are the files that led to it."""
-    values = _read_yaml(path)
+def _over_base(values: Any, path: Path, chain: tuple[Path, ...]) -> tuple[Any, dict[str, Path]]:
+    """`read_recipe` of the values in a file; `chain` are the files that led to it."""
     if not isinstance(values, Mapping) or BASE not in values:
         return values, dict.fromkeys(_dotted_keys(values), path)
     chain = (*chain, path)
@@ -63,13 +64,13 @@ def _read_over_base(path: Path, chain: tuple[Path, ...]) -> tuple[Any, dict[str,
     if base.resolve() in [file.resolve() for file in chain]:
         circle = " -> ".join(map(str, (*chain, base)))
         raise RecipeError(str(path), f"base: the bases form a circle, {circle}; one of them must have no base")
-    base_values, base_sources = _read_over_base(base, chain)
+    base_values, base_sources = _over_base(read_values(base), base, chain)
     try:
         check_mapping(base_values)
     except RecipeError as error:
         raise RecipeError(str(base), str(error)) from error
     values = {key: value for key, value in values.items() if key != BASE}
-    return _merge(base_values, values), base_sources | dict.fromkeys(_dotted_keys(values), path)
+    return merged(base_values, values), base_sources | dict.fromkeys(_dotted_keys(values), path)
 
 
 def _base_path(base: Any, path: Path) -> Path:
@@ -88,12 +89,13 @@ def _base_path(base: Any, path: Path) -> Path:
     return file
 
 
-def _merge(base: Mapping, values: Mapping) -> dict[str, Any]:
-    merged = dict(base)
+def merged(base: Mapping, values: Mapping) -> dict[str, Any]:
+    """Values over those of a base, key by key; a mapping that names a `format` replaces the one of the base."""
+    found = dict(base)
     for key, value in values.items():
         inherits = isinstance(value, Mapping) and isinstance(base.get(key), Mapping) and "format" not in value
-        merged[key] = _merge(base[key], value) if inherits else value
-    return merged
+        found[key] = merged(base[key], value) if inherits else value
+    return found
 
 
 def _dotted_keys(values: Any, key: str = "") -> Iterator[str]:
@@ -132,7 +134,8 @@ def _with_value(values: Any, keys: list[str], value: Any, override: str) -> dict
     return values
 
 
-def _read_yaml(path: Path) -> Any:
+def read_values(path: Path) -> Any:
+    """What a YAML file holds. RecipeError: it is no YAML, gives a key twice, or has aliases."""
     try:
         return yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)
     except (yaml.YAMLError, UnicodeDecodeError) as error:

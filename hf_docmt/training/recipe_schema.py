@@ -66,7 +66,7 @@ def hint(name: Any, allowed: Iterable[str]) -> str:
 
 
 def convert(value: Any, kind: Any, key: str) -> Any:
-    """The value as `kind`: a dataclass, bool, int, float, str, dict, list, Literal, fixed tuple or a union of them.
+    """The value as `kind`: a dataclass (or a dict of them), bool, number, str, dict, list, Literal, fixed tuple, union.
 
     Only two conversions are made: a whole number becomes a number where one is asked for, and so does text like `1e-4`,
     which YAML does not take for a number.
@@ -81,6 +81,9 @@ def convert(value: Any, kind: Any, key: str) -> Any:
         return _convert_tuple(value, get_args(kind), key)
     if dataclasses.is_dataclass(kind):
         return build(kind, value, key)
+    if get_origin(kind) is dict and dataclasses.is_dataclass(get_args(kind)[1]):
+        check_mapping(value, key)
+        return {name: build(get_args(kind)[1], item, join(key, name)) for name, item in value.items()}
     if kind is float:
         return _convert_number(value, key)
     kind = get_origin(kind) or kind  # dict[str, Any] -> dict, list[str] -> list

@@ -1,0 +1,1 @@
+"""Studies: many systems, trained, evaluated and compared from one file."""

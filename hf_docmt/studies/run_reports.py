@@ -1,0 +1,75 @@
+"""The report of an evaluation as it goes into the results: with facts of the training, without statistics."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from hf_docmt.files import write_text
+from hf_docmt.info import describe
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Result
+from hf_docmt.studies.jobs import Job, StudyPlan
+from hf_docmt.training.run_folder import FACTS
+
+
+def keep_report(plan: StudyPlan, job: Job, seconds: float) -> None:
+    """Write what an evaluation found into the results. ValueError: its last command has written no report."""
+    if not plan.full_report(job).exists():
+        raise ValueError(f"{job.name}: its last command has written no {plan.full_report(job)}")
+    report, run, folder = Report.read(plan.full_report(job)), job.run, plan.model_folder(job.run)
+    facts = describe(folder)
+    model = {"name": run.name, "architecture": facts["architecture"], "parameters": facts["parameters"]["total"]}
+    study = {
+        "name": plan.study.file.stem,
+        "system": run.system,
+        "seed": run.seed,
+        "evaluation": job.evaluation,
+        "commands": plan.study.evaluations[job.evaluation].commands,
+        "seconds": round(seconds, 1),
+        "context_reach": facts["context_reach"],
+        "recipe": plan.recipe_values(run),
+        "digest": plan.digest(run, job.evaluation),
+    }
+    kept = replace(
+        report,
+        model={**report.model, **model},
+        data={**report.data, "study": study},
+        training=json.loads((folder / FACTS).read_text(encoding="utf-8")),
+        results=[summary(result) for result in report.results],
+    )
+    plan.report_file(job).parent.mkdir(parents=True, exist_ok=True)
+    write_text(report_text(kept), plan.report_file(job))
+
+
+def report_text(report: Report) -> str:
+    """The JSON of a report, a line for each result: small, and readable in a difference of versions."""
+    found = report.to_dict()
+    results = found.pop("results")
+    head = json.dumps(found, ensure_ascii=False, allow_nan=False, indent=1).removesuffix("\n}")
+    lines = ",\n".join(json.dumps(result, ensure_ascii=False, allow_nan=False) for result in results)
+    return f'{head},\n "results": [\n{lines}\n]}}\n'
+
+
+def best_report(plan: StudyPlan, job: Job) -> Report | None:
+    """The report of an evaluation: with statistics where it was made here, else that of the results, or none."""
+    if not plan.report_file(job).exists():
+        return None
+    kept = Report.read(plan.report_file(job))
+    if not plan.full_report(job).exists():
+        return kept
+    return replace(kept, results=Report.read(plan.full_report(job)).results)
+
+
+def summary(result: Result) -> Result:
+    """A result without statistics of single documents and without parts of two axes; intervals with two decimals."""
+    details: dict[str, Any] = {key: value for key, value in result.details.items() if key != "statistics"}
+    parts = {label: part for label, part in result.breakdown.items() if label.count("=") < 2}
+    rounded = {label: replace(part, details=with_rounded_interval(part.details)) for label, part in parts.items()}
+    return replace(result, details=with_rounded_interval(details), breakdown=rounded)
+
+
+def with_rounded_interval(details: dict[str, Any]) -> dict[str, Any]:
+    """Details with the ends of their interval rounded."""
+    if not details.get("interval"):
+        return details
+    return {**details, "interval": [round(end, 2) for end in details["interval"]]}

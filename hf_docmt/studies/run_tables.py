@@ -1,0 +1,194 @@
+"""Tables of a study: a row for each system, a column for each score, over its runs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hf_docmt.reports.plain_tables import plain_table
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.runs import mean_and_deviation
+from hf_docmt.reports.significance_markers import PairedTest, compare_with_baseline
+from hf_docmt.reports.system_settings import SYSTEM_KEYS
+
+ABSENT = "-"
+
+
+def tokens_per_second(report: Report) -> float | None:
+    """Target and source tokens of training per second, padding not counted."""
+    training = report.training or {}
+    if not {"steps", "tokens_per_update", "seconds"} <= training.keys() or training.get("resumed_from_step"):
+        return None  # the seconds of a run that went on are those of its last part
+    return training["steps"] * training["tokens_per_update"] / training["seconds"]
+
+
+FACTS: dict[str, Callable[[Report], float | str | None]] = {
+    "parameters": lambda report: report.model.get("parameters"),
+    "context": lambda report: report.data.get("study", {}).get("context_reach"),
+    "architecture": lambda report: report.model.get("architecture"),
+    "training tokens/s": tokens_per_second,
+    "updates": lambda report: (report.training or {}).get("steps"),
+    "training seconds": lambda report: (report.training or {}).get("seconds"),
+    "validation loss": lambda report: (report.training or {}).get("best_validation_loss"),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure of one system: the mean over its runs, their deviation, whether it differs from the baseline's."""
+
+    value: float | str | None = None
+    deviation: float | None = None
+    runs: int = 0
+    significant: bool = False
+
+    def text(self, digits: int, most_runs: int) -> str:
+        if self.value is None:
+            return ABSENT
+        if isinstance(self.value, str):
+            return self.value
+        marker = "*" if self.significant else ""
+        deviation = f" ±{self.deviation:.{digits}f}" if self.deviation is not None else ""
+        runs = f" ({self.runs} of {most_runs} runs)" if 0 < self.runs < most_runs else ""
+        return f"{self.value:,.{digits}f}{marker}{deviation}{runs}"
+
+
+class RunTable:
+    """A table of a study, from the reports of every evaluation: {evaluation: {system: reports of its runs}}."""
+
+    def __init__(self, section, reports: Mapping[str, Mapping[str, Sequence[Report]]], systems: Sequence[str]):
+        self.section = section
+        self.systems = [system for system in systems if any(found.get(system) for found in reports.values())]
+        self.reports = reports
+        self.signatures: dict[str, list[str]] = {}  # signature -> the columns measured so
+        self.tests = 0
+        self.columns = {name: self._column(name, column) for name, column in section.columns.items()}
+
+    def to_text(self, style: str) -> str:
+        """The table in text, markdown or latex."""
+        runs = max((cell.runs for column in self.columns.values() for cell in column.values()), default=0)
+        digits = {name: column.digits for name, column in self.section.columns.items()}
+        rows = [
+            [system, *(column[system].text(digits[name], runs) for name, column in self.columns.items())]
+            for system in self.systems
+        ]
+        measured = [f"{', '.join(names)}: {signature}" for signature, names in self.signatures.items()]
+        return plain_table([["system", *self.columns], *rows], [*self._remarks(runs), *measured], style)
+
+    def _remarks(self, runs: int) -> list[str]:
+        remarks = [self.section.title] if self.section.title else []
+        if runs > 1:
+            remarks.append(f"Means of {runs} runs; ±: standard deviation over runs, with runs - 1.")
+        if self.tests:
+            remarks.append(
+                f"*: differs from {self.section.baseline} with p < 0.05 (Welch's t-test over runs, paired "
+                f"randomisation over documents of single runs); {self.tests} tests, p not corrected for their number."
+            )
+        return remarks
+
+    def _column(self, name: str, column) -> dict[str, Cell]:
+        if column.fact is not None:
+            return {system: self._fact(column.fact, system) for system in self.systems}
+        found = {
+            system: [one for one in map(Finder(column).find, self.reports[column.evaluation].get(system, ())) if one]
+            for system in self.systems
+        }
+        for signature in dict.fromkeys(one.signature for runs in found.values() for one in runs):
+            self.signatures.setdefault(signature, []).append(name)
+        significant = self._significant(column, found)
+        return {system: cell_of(runs, system in significant) for system, runs in found.items()}
+
+    def _fact(self, fact: str, system: str) -> Cell:
+        reports = next((found[system] for found in self.reports.values() if found.get(system)), ())
+        values = [value for value in map(FACTS[fact], reports) if value is not None]
+        if not values:
+            return Cell()
+        if isinstance(values[0], str):
+            return Cell(values[0])
+        return Cell(sum(values) / len(values))
+
+    def _significant(self, column, found: dict[str, list["Found"]]) -> set[str]:
+        """Systems whose figure differs from the baseline's; of single runs those with statistics of documents."""
+        baseline = self.section.baseline
+        if baseline is None or not found.get(baseline):
+            return set()
+        systems = {system: [one.as_result() for one in runs] for system, runs in found.items() if runs}
+        tests = compare_with_baseline(baseline, systems, PairedTest("randomisation")).tests
+        self.tests += len(tests)
+        return {system for system, test in tests.items() if test.significant}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a column shows of one run: the value, and the result that it is a part of or the difference from."""
+
+    value: float
+    result: Result
+    whole: bool  # the value is that of the result, so that its statistics are those of the value
+
+    @property
+    def signature(self) -> str:
+        """How the value was measured, without what is the system's own."""
+        return str(self.result.signature.without(*SYSTEM_KEYS))
+
+    def as_result(self) -> Result:
+        """A result with this value, with statistics only where they belong to it."""
+        details = self.result.details if self.whole else {}
+        return Result(**{**vars(self.result), "value": self.value, "details": details, "breakdown": {}})
+
+
+class Finder:
+    """Finds what a column shows in a report."""
+
+    def __init__(self, column):
+        self.column = column
+
+    def find(self, report: Report) -> Found | None:
+        """ValueError where several results fit."""
+        column = self.column
+        result = self._result(report, column.context)
+        if result is None:
+            return None
+        part = part_of(result, column.part)
+        if part is None:
+            return None
+        if column.minus_context is None:
+            return Found(part.value, result, not column.part)
+        other = self._result(report, column.minus_context)
+        other_part = other and part_of(other, column.part)
+        return Found(part.value - other_part.value, result, False) if other_part else None
+
+    def _result(self, report: Report, context: str | None) -> Result | None:
+        column = self.column
+        found = [
+            result
+            for result in report.results
+            if column.metric in (None, result.metric)
+            and column.dataset in (None, result.dataset)
+            and column.strategy in (None, result.strategy)
+            and (context is None or condition_of(result) == context)
+        ]
+        if len(found) > 1:
+            names = ", ".join(f"{one.dataset} {one.metric} ({condition_of(one)}, {one.strategy})" for one in found)
+            raise ValueError(
+                f"{report.name}, {column.evaluation}: {len(found)} results fit the column: {names}; say which by "
+                "metric, dataset, context or strategy"
+            )
+        return found[0] if found else None
+
+
+def condition_of(result: Result) -> str:
+    """The condition of context that a result was measured under, `true` where its signature has none."""
+    return (result.signature.values().get("context") or "true").partition(",")[0]
+
+
+def part_of(result: Result, label: str) -> Part | None:
+    """A part of a result, the whole for an empty label."""
+    return result.breakdown.get(label) if label else Part(result.value, result.n)
+
+
+def cell_of(found: Sequence[Found], significant: bool) -> Cell:
+    """The cell of a system's runs."""
+    if not found:
+        return Cell()
+    mean, deviation = mean_and_deviation([one.value for one in found])
+    return Cell(mean, deviation, len(found), significant)

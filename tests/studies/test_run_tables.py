@@ -1,0 +1,99 @@
+"""Tables of a study: cells worked out by hand."""
+
+import statistics
+
+import pytest
+
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.statistics import Statistics
+from hf_docmt.studies.run_tables import RunTable
+from hf_docmt.studies.study import ColumnSection, TableSection
+
+
+def result(value, context="true", dataset="deixis", rows=None):
+    details = {"statistics": Statistics([str(n) for n in range(len(rows))], rows, "item").to_dict()} if rows else {}
+    signature = Signature.parse(f"logprob:sum|past:3|context:{context}|version:0.2.0")
+    return Result(
+        task="contrastive", dataset=dataset, split="all", metric="accuracy", value=value, signature=signature, n=10,
+        breakdown={"distance=1": Part(value + 1, 5)}, details=details,
+    )  # fmt: skip
+
+
+def report(name, *results, training=None):
+    return Report(model={"name": name, "parameters": 1234}, data={}, results=results, training=training)
+
+
+def table(columns, systems, baseline=None):
+    section = TableSection({name: ColumnSection(**column) for name, column in columns.items()}, baseline=baseline)
+    return RunTable(section, {"accuracy": systems}, list(systems))
+
+
+SCORE = {"evaluation": "accuracy", "metric": "accuracy", "context": "true"}
+RUNS = {
+    "sentence": [report("sentence-seed1", result(50.0)), report("sentence-seed2", result(51.0))],
+    "concat": [report("concat-seed1", result(80.0)), report("concat-seed2", result(84.0))],
+}
+
+
+def test_means_deviations_and_a_test_over_runs():
+    found = table({"deixis": SCORE, "near": {**SCORE, "part": "distance=1"}}, RUNS, "sentence")
+    cell = found.columns["deixis"]["concat"]
+    assert (cell.value, cell.runs) == (82.0, 2)
+    assert cell.deviation == pytest.approx(statistics.stdev([80, 84]))
+    assert cell.significant  # Welch: t = 31.5 / sqrt(8/2 + 0.5/2) = 15.3 with 1.12 degrees of freedom, p = 0.03
+    assert found.columns["near"]["concat"].value == 83.0
+    text = found.to_text("text")
+    assert "82.0* ±2.8" in text and "50.5 ±0.7" in text
+    assert "Means of 2 runs" in text and "2 tests" in text
+    assert "deixis, near: logprob:sum|context:true|version:0.2.0" in text
+
+
+def test_other_runs_are_not_significant():
+    runs = RUNS | {"concat": [report("a", result(49.0)), report("b", result(60.0))]}
+    assert not table({"deixis": SCORE}, runs, "sentence").columns["deixis"]["concat"].significant
+
+
+def test_single_runs_are_tested_over_documents():
+    wrong, right = [[n % 2, 1] for n in range(40)], [[1, 1]] * 40
+    systems = {
+        "sentence": [report("sentence-seed1", result(50.0, rows=wrong))],
+        "concat": [report("concat-seed1", result(100.0, rows=right))],
+        "lst": [report("lst-seed1", result(50.0, rows=wrong))],
+    }
+    cells = table({"deixis": SCORE}, systems, "sentence").columns["deixis"]
+    assert cells["concat"].significant and not cells["lst"].significant
+    assert cells["concat"].deviation is None
+    part = table({"near": {**SCORE, "part": "distance=1"}}, systems, "sentence").columns["near"]
+    assert not part["concat"].significant  # a part has no statistics of documents
+
+
+def test_difference_between_contexts():
+    systems = {"concat": [report("concat-seed1", result(80.0), result(55.0, "random, seed 0"))]}
+    columns = {"gain": {**SCORE, "minus_context": "random"}}
+    assert table(columns, systems).columns["gain"]["concat"].value == 25.0
+
+
+def test_facts():
+    training = {"steps": 100, "tokens_per_update": 2000, "seconds": 50.0, "resumed_from_step": None}
+    systems = {"concat": [report("concat-seed1", result(80.0), training=training)]}
+    columns = {"parameters": {"fact": "parameters", "digits": 0}, "speed": {"fact": "training tokens/s", "digits": 0}}
+    text = table(columns, systems).to_text("markdown")
+    assert "| concat | 1,234 | 4,000 |" in text
+    resumed = {"concat": [report("concat-seed1", result(80.0), training=training | {"resumed_from_step": 50})]}
+    assert table(columns, resumed).columns["speed"]["concat"].value is None
+
+
+def test_what_is_missing():
+    systems = {"sentence": RUNS["sentence"], "concat": RUNS["concat"][:1], "lst": [report("lst-seed1")], "none": []}
+    found = table({"deixis": SCORE}, systems, "sentence")
+    rows = found.to_text("text").splitlines()[2:5]
+    assert [row.split()[0] for row in rows] == ["sentence", "concat", "lst"]
+    assert "(1 of 2 runs)" in rows[1] and rows[2].split()[1] == "-"
+
+
+def test_a_column_that_several_results_fit_is_refused():
+    systems = {"concat": [report("concat-seed1", result(80.0), result(70.0, dataset="ellipsis"))]}
+    with pytest.raises(ValueError, match="concat-seed1, accuracy: 2 results fit the column: deixis accuracy"):
+        table({"score": SCORE}, systems)

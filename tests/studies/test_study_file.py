@@ -1,0 +1,128 @@
+"""Study files: what they mean, and what is refused."""
+
+import pytest
+import yaml
+
+from hf_docmt.studies.jobs import Run, StudyPlan
+from hf_docmt.studies.study import command_arguments, load_study
+
+
+def test_runs_and_jobs(study_file):
+    plan = StudyPlan(load_study(study_file()))
+    assert [run.name for run in plan.runs] == ["sentence-seed1", "concat2-seed1", "sentence-seed2", "concat2-seed2"]
+    assert [job.name for job in plan.pending()] == [
+        "prepare/corpus",
+        "train/sentence-seed1",
+        "bleu/sentence-seed1",
+        "train/concat2-seed1",
+        "bleu/concat2-seed1",
+        "accuracy/concat2-seed1",
+        "train/sentence-seed2",
+        "bleu/sentence-seed2",
+        "train/concat2-seed2",
+        "bleu/concat2-seed2",
+        "accuracy/concat2-seed2",
+    ]
+    assert plan.jobs["train/concat2-seed2"].needs == ("prepare/corpus", "train/sentence-seed2")
+    assert plan.results.name == "small"
+
+
+def test_the_recipe_of_a_run(study_file):
+    plan = StudyPlan(load_study(study_file()))
+    found = yaml.safe_load(plan.recipe_text(Run("concat2", 2)))
+    assert found["seed"] == 2
+    assert found["output_dir"] == "runs/models/concat2-seed2"
+    assert found["init_from"] == "runs/models/sentence-seed2"
+    assert found["model"]["past_context"] == 1
+    assert found["model"]["d_model"] == 16
+    assert found["model"]["normalize_before"] is True  # of the base
+    assert found["training"]["max_steps"] == 4
+
+
+def test_patterns(study_file):
+    plan = StudyPlan(load_study(study_file()))
+    assert [run.name for run in plan.chosen_runs(["concat2"])] == ["concat2-seed1", "concat2-seed2"]
+    assert [run.name for run in plan.chosen_runs(["*-seed2"])] == ["sentence-seed2", "concat2-seed2"]
+    needed = [job.name for job in plan.pending(["concat2-seed1"])]
+    assert "train/sentence-seed1" in needed and "bleu/sentence-seed1" not in needed
+
+
+def test_a_budget_lies_over_the_study(study_file):
+    study = load_study(study_file(), "short")
+    assert study.seeds == [3]
+    assert study.recipe_of("concat2")["training"]["max_steps"] == 2
+    assert study.recipe_of("concat2")["training"]["eval_steps"] == 2
+
+
+def test_places_are_filled_in_behind_the_split():
+    found = command_arguments("docmt translate {model} 'a b' -o {work}/x", {"model": "my model", "work": "w"})
+    assert found == ("translate", "my model", "a b", "-o", "w/x")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seeds": []}, "no systems or no seeds"),
+        ({"seeds": [1, 1]}, "different whole numbers"),
+        ({"seed": 1}, "seed: unknown key"),
+        ({"systems.a b": {}}, "letters, digits"),
+        ({"systems.concat2.init_from": "concat2"}, "a circle, concat2 -> concat2"),
+        ({"systems.sentence.init_from": "concat2"}, "a circle"),
+        ({"systems.concat2.seed": 1}, "systems.concat2.seed: the study sets it"),
+        ({"systems.concat2.base": "demo_sentense"}, "did you mean the packaged recipe 'demo_sentence'"),
+        ({"systems.concat2": [1]}, "systems.concat2: expected a mapping"),
+        ({"systems.concat2.model.past_contxt": 1}, "systems.concat2: model.past_contxt: unknown key"),
+        ({"systems.concat2.training": {"max_steps": 0}}, "expected at least 1, got 0"),
+        ({"evaluations.bleu": []}, "at least one command"),
+        ({"evaluations.bleu": ["rm -rf {work}"]}, "commands that begin with docmt"),
+        ({"evaluations.bleu": ["docmt evaluate {modle} -o {report}"]}, "unknown place {modle}.*did you mean 'model'"),
+        ({"evaluations.bleu": ["docmt evaluate {model}"]}, "writes no {report}"),
+        ({"evaluations.accuracy.systems": ["concat3"]}, "no system 'concat3'.*did you mean 'concat2'"),
+        ({"prepare.corpus": "docmt corpus {model}"}, "unknown place {model}"),
+        ({"tables.scores.baseline": "sentences"}, "no system 'sentences'.*did you mean 'sentence'"),
+        ({"tables.scores.columns.parameters": {"fact": "parameter"}}, "unknown fact 'parameter'.*'parameters'"),
+        ({"tables.scores.columns.parameters": {"digits": 1}}, "expected evaluation or fact"),
+        ({"tables.scores.columns.s-BLEU": {"evaluation": "blue"}}, "no evaluation 'blue'.*did you mean 'bleu'"),
+        ({"figures.distance": {"evaluation": "bleu", "axis": "time"}}, "allowed: distance, index, length"),
+    ],
+)
+def test_refused(study_file, changes, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        StudyPlan(load_study(study_file(changes)))
+    assert "small.yaml" in str(caught.value)
+
+
+def test_unknown_budget_pattern_and_file(study_file):
+    with pytest.raises(ValueError, match="no budget 'shrot'.*did you mean 'short'"):
+        load_study(study_file(), "shrot")
+    with pytest.raises(ValueError, match=r"--only concat3: no such system or run.*concat2"):
+        StudyPlan(load_study(study_file())).pending(["concat3"])
+    with pytest.raises(ValueError, match=r"nothing.yaml: no such study"):
+        load_study("nothing.yaml")
+
+
+def test_a_recipe_that_changed_is_refused(study_file):
+    plan = StudyPlan(load_study(study_file()))
+    run = plan.runs[0]
+    plan.recipe_file(run).parent.mkdir(parents=True)
+    plan.recipe_file(run).write_text(plan.recipe_text(run))
+    assert not plan.is_done(plan.jobs[f"train/{run.name}"])
+    other = StudyPlan(load_study(study_file({"recipe.training.max_steps": 5})))
+    with pytest.raises(ValueError, match="another recipe than sentence-seed1"):
+        other.pending()
+
+
+def test_digests_tell_recipes_and_commands_apart(study_file):
+    run = Run("concat2", 1)
+    plans = [
+        StudyPlan(load_study(study_file(changes)))
+        for changes in (
+            {},
+            {"title": "another"},
+            {"systems.sentence.model": {"dropout": 0.2}},
+            {"evaluations.bleu": ["docmt x -o {report}"]},
+        )
+    ]
+    digests = [plan.digest(run, "bleu") for plan in plans]
+    assert digests[0] == digests[1]  # a title changes no number
+    assert len(set(digests)) == 3  # the system that it begins with does

@@ -1,0 +1,147 @@
+"""Studies that run: order of jobs, failures, going on, and a real one from its file to its tables."""
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from support.small_study import VALUES
+from typer.testing import CliRunner
+
+from hf_docmt.cli import app
+from hf_docmt.reports.report import Report
+from hf_docmt.studies.execution import run_study
+from hf_docmt.studies.jobs import StudyPlan
+from hf_docmt.studies.processes import run_jobs
+from hf_docmt.studies.study import load_study
+from hf_docmt.training.run_folder import folder_lock
+
+
+def pretend(arguments):
+    """Stands in for a command: writes down when it ran; fails where a file says so."""
+    with open("commands.txt", "a") as file:
+        file.write(json.dumps([time.monotonic(), os.getpid(), *arguments]) + "\n")
+    print("pretended", *arguments)
+    if Path("fails.txt").exists() and Path("fails.txt").read_text() in arguments:
+        raise ValueError("it was to fail")
+
+
+def run(plan, processes=1):
+    finished, failed = [], []
+    lost = run_jobs(
+        plan,
+        plan.pending(),
+        pretend,
+        processes,
+        lambda job, seconds: finished.append(job.name),
+        lambda job: failed.append(job.name),
+    )
+    assert [job.name for job in lost] == failed
+    return finished, failed
+
+
+def test_jobs_run_after_what_they_need(study_file):
+    plan = StudyPlan(load_study(study_file({"seeds": [1]})))
+    finished, failed = run(plan, processes=2)
+    assert sorted(finished) == sorted(plan.jobs) and not failed
+    for job in plan.jobs.values():
+        assert all(finished.index(name) < finished.index(job.name) for name in job.needs)
+    ran = [json.loads(line)[2:] for line in Path("commands.txt").read_text().splitlines()]
+    assert ["corpus", "runs/corpus", "--train", "40", "--validation", "6", "--test", "6", "--suite-items", "2"] in ran
+    assert (
+        "pretended train runs/recipes/concat2-seed1.yaml" in plan.log_file(plan.jobs["train/concat2-seed1"]).read_text()
+    )
+
+
+def test_a_failed_job_stops_what_needs_it_alone(study_file):
+    plan = StudyPlan(load_study(study_file({"seeds": [1]})))
+    Path("fails.txt").write_text("runs/recipes/concat2-seed1.yaml")
+    finished, failed = run(plan)
+    assert failed == ["train/concat2-seed1"]
+    assert finished == ["prepare/corpus", "train/sentence-seed1", "bleu/sentence-seed1"]
+    assert "it was to fail" in plan.log_file(plan.jobs["train/concat2-seed1"]).read_text()
+    assert [job.name for job in plan.pending()][:1] == ["train/sentence-seed1"]  # pretended: there is no model
+
+
+@pytest.fixture(scope="module")
+def finished_study(tmp_path_factory):
+    """A folder in which the small study has run once, and what the command printed."""
+    folder = tmp_path_factory.mktemp("study")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        (folder / "small.yaml").write_text(yaml.safe_dump(VALUES | {"seeds": [1]}, sort_keys=False))
+        result = CliRunner().invoke(app, ["study", "small.yaml", "--processes", "2"])
+    finally:
+        os.chdir(before)
+    assert result.exit_code == 0, result.output
+    return folder, result
+
+
+def test_a_study_from_file_to_table(finished_study, monkeypatch):
+    folder, result = finished_study
+    monkeypatch.chdir(folder)
+    assert "5/6" in result.stderr and "small/tables/scores.md" in result.stdout
+    table = Path("small/tables/scores.txt").read_text()
+    assert [line.split()[0] for line in table.splitlines()[2:4]] == ["sentence", "concat2"]
+    report = Report.read("small/bleu/concat2-seed1.json")
+    assert report.name == "concat2-seed1" and report.training["steps"] == 4
+    assert report.data["study"]["recipe"]["model"]["past_context"] == 1
+    assert all("statistics" not in one.details for one in report.results)
+    assert Path("small/figures/distance.png").stat().st_size > 1000
+    assert not Path("small/accuracy/sentence-seed1.json").exists()
+
+
+def test_a_second_call_runs_nothing_and_a_lost_report_is_made_again(finished_study, monkeypatch):
+    folder, _ = finished_study
+    monkeypatch.chdir(folder)
+    dry = CliRunner().invoke(app, ["study", "small.yaml", "--dry-run"])
+    assert dry.exit_code == 0 and not dry.stdout.strip()
+    before = Path("small/bleu/concat2-seed1.json").read_bytes()
+    Path("small/bleu/concat2-seed1.json").unlink()
+    dry = CliRunner().invoke(app, ["study", "small.yaml", "--dry-run"])
+    assert [line.split(":")[0] for line in dry.stdout.splitlines()] == ["bleu/concat2-seed1"] * 2
+    again = run_study("small.yaml", rerun, only=["concat2"])
+    assert (again.finished, again.missing) == (["bleu/concat2-seed1"], 0)
+    timeless = [json.loads(text) for text in (before, Path("small/bleu/concat2-seed1.json").read_bytes())]
+    for found in timeless:
+        del found["data"]["study"]["seconds"]
+    assert timeless[0] == timeless[1]
+
+
+def rerun(arguments):
+    from hf_docmt.cli.study import run_command
+
+    run_command(arguments)
+
+
+def test_reports_alone_are_enough(finished_study, tmp_path, monkeypatch):
+    """A copy without the models has all reports, and renders the same numbers."""
+    folder, _ = finished_study
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(folder / "small", "small")
+    shutil.copy(folder / "small.yaml", "small.yaml")
+    table = Path("small/tables/scores.txt").read_text().splitlines()
+    result = CliRunner().invoke(app, ["study", "small.yaml", "--render", "--dry-run"])
+    assert result.exit_code == 0 and "docmt train" not in result.stdout
+    assert [line for line in Path("small/tables/scores.txt").read_text().splitlines()[:4]] == table[:4]
+
+
+def test_other_commands_than_those_of_a_report_are_refused(finished_study, monkeypatch):
+    folder, _ = finished_study
+    monkeypatch.chdir(folder)
+    values = yaml.safe_load(Path("small.yaml").read_text())
+    values["evaluations"]["bleu"][0] += " --beams 2"
+    Path("changed.yaml").write_text(yaml.safe_dump(values, sort_keys=False))
+    result = CliRunner().invoke(app, ["study", "changed.yaml", "--results", "small", "--dry-run"])
+    assert result.exit_code == 1 and "was made from another recipe or by other commands" in str(result.exception)
+
+
+def test_two_calls_at_once_are_refused(finished_study, monkeypatch):
+    folder, _ = finished_study
+    monkeypatch.chdir(folder)
+    with folder_lock(Path("runs")), pytest.raises(ValueError, match="is in use"):
+        run_study("small.yaml", rerun)
