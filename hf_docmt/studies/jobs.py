@@ -64,7 +64,7 @@ class StudyPlan:
         self.jobs = {job.name: job for job in self._all_jobs()}
 
     def chosen_runs(self, only: Sequence[str] = ()) -> list[Run]:
-        """The runs whose name, or that of their system, matches one of the patterns; all without patterns.
+        """The runs whose name, or that of their system, matches one of the patterns; without patterns all of `only`.
 
         ValueError: a pattern that matches none.
         """
@@ -75,7 +75,8 @@ class StudyPlan:
                     f"--only {pattern}: no such system or run{closest_hint(pattern, known)}; the systems are "
                     f"{', '.join(self.study.systems)}, a run is called {self.runs[0].name}"
                 )
-        return [run for run in self.runs if not only or any(self._matches(run, pattern) for pattern in only)]
+        patterns = only or self.study.only or ["*"]
+        return [run for run in self.runs if any(self._matches(run, pattern) for pattern in patterns)]
 
     def pending(self, only: Sequence[str] = ()) -> list[Job]:
         """The jobs that the chosen runs still need, in order of seeds, systems and evaluations, each after its needs.

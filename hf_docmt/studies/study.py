@@ -81,7 +81,8 @@ class Study:
 
     `recipe` lies under the recipe of every system. `systems` are recipes without `output_dir` and `seed`, whose
     `init_from` may be the name of another system: its run of the same seed. `prepare` are commands that come before all
-    others, by name. RecipeError, a ValueError, names the key that is wrong.
+    others, by name. `only` are the systems that are run where no others are asked for, null = all. RecipeError, a
+    ValueError, names the key that is wrong.
     """
 
     output_dir: str
@@ -90,6 +91,7 @@ class Study:
     recipe: dict[str, Any] = field(default_factory=dict)
     title: str = ""
     seeds: list[int] = field(default_factory=lambda: [1])
+    only: list[str] | None = None
     prepare: dict[str, str] = field(default_factory=dict)
     tables: dict[str, TableSection] = field(default_factory=dict)
     figures: dict[str, FigureSection] = field(default_factory=dict)
@@ -128,7 +130,9 @@ class Study:
                 raise RecipeError(f"evaluations.{name}", "the last command writes no {report}; add -o {report}")
 
     def _check_names(self) -> None:
-        """That tables, figures and evaluations name systems and evaluations that there are."""
+        """That what names systems and evaluations names some that there are."""
+        for system in self.only or ():
+            check_name(system, self.systems, f"only: no system {system!r}")
         for section in ("evaluations", "tables", "figures"):
             for name, part in getattr(self, section).items():
                 for system in [*(part.systems or ()), *filter(None, [getattr(part, "baseline", None)])]:

@@ -1,8 +1,12 @@
 """Study files: what they mean, and what is refused."""
 
+from pathlib import Path
+
 import pytest
 import yaml
+from typer.main import get_command
 
+from hf_docmt.cli import app
 from hf_docmt.studies.jobs import Run, StudyPlan
 from hf_docmt.studies.study import command_arguments, load_study
 
@@ -43,6 +47,8 @@ def test_patterns(study_file):
     plan = StudyPlan(load_study(study_file()))
     assert [run.name for run in plan.chosen_runs(["concat2"])] == ["concat2-seed1", "concat2-seed2"]
     assert [run.name for run in plan.chosen_runs(["*-seed2"])] == ["sentence-seed2", "concat2-seed2"]
+    only = StudyPlan(load_study(study_file({"only": ["concat2"]})))
+    assert {run.system for run in only.chosen_runs()} == {"concat2"}
     needed = [job.name for job in plan.pending(["concat2-seed1"])]
     assert "train/sentence-seed1" in needed and "bleu/sentence-seed1" not in needed
 
@@ -62,6 +68,7 @@ def test_places_are_filled_in_behind_the_split():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"only": ["concat3"]}, "no system 'concat3'"),
         ({"seeds": []}, "no systems or no seeds"),
         ({"seeds": [1, 1]}, "different whole numbers"),
         ({"seed": 1}, "seed: unknown key"),
@@ -126,3 +133,19 @@ def test_digests_tell_recipes_and_commands_apart(study_file):
     digests = [plan.digest(run, "bleu") for plan in plans]
     assert digests[0] == digests[1]  # a title changes no number
     assert len(set(digests)) == 3  # the system that it begins with does
+
+
+STUDIES = sorted((Path(__file__).parents[2] / "examples" / "studies").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.name)
+def test_the_studies_of_the_examples(path, tmp_path, monkeypatch):
+    """Each can be read, with every budget, and its recipes and commands are known."""
+    commands = {command.name for command in get_command(app).commands.values()}
+    budgets = yaml.safe_load(path.read_text()).get("budgets", {})
+    for budget in (None, *budgets):
+        study = load_study(path, budget)
+        study.output_dir = str(tmp_path)
+        plan = StudyPlan(study, tmp_path / "results")
+        assert plan.pending()
+        assert {command[0] for job in plan.jobs.values() for command in job.commands} <= commands
