@@ -19,7 +19,7 @@ _MIX = {
     "mention": 0.18,
     "owned": 0.3,
     "address": 0.24,
-    "first_term": 0.05,
+    "first_term": 0.1,
     "ellipsis": 0.04,
     "action": 0.01,
 }
@@ -53,13 +53,14 @@ def extend(scene: FarScene, length: int, far: int, address: float = _MIX["addres
 
 
 def draw_distance(rng: random.Random, distances: Sequence[int]) -> int:
-    """One of these. Cells of `DISTANCES` weigh alike, however many distances are in them, far ones somewhat more."""
+    """One of these. Cells of `DISTANCES` weigh by their number, not by how many distances are in them."""
     return rng.choices(distances, [_weight(distance) for distance in distances])[0]
 
 
 def _weight(distance: int) -> float:
+    """Near ones weigh much, for they are learned first, and far ones, since they are seldom there to draw."""
     upper = min(bisect_left(DISTANCES, distance), len(DISTANCES) - 1)
-    return (1 + upper) ** 0.4 / (DISTANCES[upper] - (DISTANCES[upper - 1] if upper else 0))
+    return (2 if distance <= 3 else (1 + upper) ** 0.6) / (DISTANCES[upper] - (DISTANCES[upper - 1] if upper else 0))
 
 
 def _schedule(scene: FarScene, agenda: Agenda, length: int, far: int) -> None:
