@@ -19,8 +19,8 @@ def draw_study_figure(section, runs: Mapping[str, Sequence[Report]], path: Path)
     several = max(len(reports) for reports in runs.values()) > 1
     names = [report.name if several else system for system, reports in runs.items() for report in reports]
     found = compare_reports(chosen, names=names, breakdown="all", runs=SEED if several else None)
-    if section.axis == "distance":
-        return draw_accuracy_by_distance(found, path, datasets=section.datasets)
+    if "distance" in section.axis:
+        return draw_accuracy_by_distance(found, path, axis=section.axis, datasets=section.datasets)
     return draw_scores(found, path, axis=section.axis, datasets=section.datasets, metric=section.metric)
 
 

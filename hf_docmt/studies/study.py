@@ -67,7 +67,7 @@ class FigureSection:
     """Scores of systems as lines, along the labels of a breakdown."""
 
     evaluation: str
-    axis: Literal["distance", "index", "length"] = "distance"
+    axis: Literal["distance", "exact_distance", "index", "length"] = "distance"
     title: str = ""
     datasets: list[str] = field(default_factory=list)
     metric: str | None = None

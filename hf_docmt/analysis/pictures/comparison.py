@@ -23,6 +23,7 @@ def draw_accuracy_by_distance(
     comparison,
     path: str | Path,
     *,
+    axis: str = "distance",
     datasets: Sequence[str] = (),
     chance: float | dict[str, float] | None = None,
     dpi: int = 200,
@@ -30,7 +31,7 @@ def draw_accuracy_by_distance(
     """Accuracy in percent at each distance, a line for each system, bars for 95 % intervals, a subplot for each suite.
 
     `comparison` is made by compare_reports with breakdown="distance" or "all"; results that may not be compared are in
-    different subplots. `datasets`: only these suites. `chance`: accuracy of guessing in percent, of all suites or by
+    different subplots. `axis`: the breakdown, `distance` or one of more classes. `datasets`: only these suites. `chance`: accuracy of guessing in percent, of all suites or by
     dataset, as a dashed line; by default what the reports say. The file's ending says PNG (`dpi` dots per inch) or SVG.
     A subplot has SUBPLOT inches, a single one SINGLE; legend and signatures add to the height. ValueError: nothing to
     draw, another ending, no such folder, more systems than twice the COLOURS, matplotlib missing.
@@ -46,7 +47,7 @@ def draw_accuracy_by_distance(
         if level is not None:
             axes.axhline(level, color="#777777", linestyle="--", linewidth=1, zorder=1, label="chance")
 
-    subplots = subplot_rows(comparison, "distance", datasets, "accuracy")
+    subplots = subplot_rows(comparison, axis, datasets, "accuracy")
     return _draw_subplots(comparison, subplots, path, dpi, draw, "distance in sentences", "accuracy (%)")
 
 
