@@ -6,10 +6,10 @@ import typer
 
 from hf_docmt.cli.analyze_files import by_index, connectives, losses
 from hf_docmt.cli.analyze_memory import attribution, information_gain, memory_maps
-from hf_docmt.cli.analyze_model import attention_share, gates, groups, rationales
+from hf_docmt.cli.analyze_model import attention_share, gates, groups, rationales, segment_losses
 
 PANELS = {  # panel of the help -> its commands
-    "Attention and context of one model": (rationales, attention_share, groups, gates),
+    "Attention and context of one model": (rationales, attention_share, groups, gates, segment_losses),
     "Models with a recurrent memory": (information_gain, attribution, memory_maps),
     "Files of training runs and translations": (losses, by_index, connectives),
 }

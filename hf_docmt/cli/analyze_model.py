@@ -91,6 +91,24 @@ def attention_share(
         draw_attention_share(found, picture, title=source.title)
 
 
+def segment_losses(
+    model: Model,
+    documents: ReferencedDocuments,
+    source_lang: Lang = None,
+    target_lang: Lang = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Loss of each sentence of a window, by its offset from the current one, in nats per target token."""
+    from hf_docmt.analysis.segment_losses import segment_losses as measure
+    from hf_docmt.files import check_writable_file
+
+    check_writable_file(output or "-")
+    source = AnalysisInput(model, documents, source_lang, target_lang)
+    found = measure(*source.arguments)
+    print_report(source.report(found.result(source.dataset)), as_json, output)
+
+
 def groups(
     model: Model,
     texts: Annotated[list[str], typer.Argument(help="Sentences in the language of the context, each in quotes.")],

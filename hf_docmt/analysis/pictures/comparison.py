@@ -30,11 +30,12 @@ def draw_accuracy_by_distance(
 ) -> Path:
     """Accuracy in percent at each distance, a line for each system, bars for 95 % intervals, a subplot for each suite.
 
-    `comparison` is made by compare_reports with breakdown="distance" or "all"; results that may not be compared are in
-    different subplots. `axis`: the breakdown, `distance` or one of more classes. `datasets`: only these suites. `chance`: accuracy of guessing in percent, of all suites or by
-    dataset, as a dashed line; by default what the reports say. The file's ending says PNG (`dpi` dots per inch) or SVG.
-    A subplot has SUBPLOT inches, a single one SINGLE; legend and signatures add to the height. ValueError: nothing to
-    draw, another ending, no such folder, more systems than twice the COLOURS, matplotlib missing.
+    `comparison` is made by compare_reports with breakdown=`axis` or "all"; results that may not be compared are in
+    different subplots. `axis`: `distance`, or another breakdown by distance. `datasets`: only these suites. `chance`:
+    accuracy of guessing in percent, of all suites or by dataset, as a dashed line; by default what the reports say. The
+    file's ending says PNG (`dpi` dots per inch) or SVG. A subplot has SUBPLOT inches, a single one SINGLE; legend and
+    signatures add to the height. ValueError: nothing to draw, another ending, no such folder, more systems than twice
+    the COLOURS, matplotlib missing.
     """
     reported = {row.group: row.chance for row in comparison.rows if not row.part}
 

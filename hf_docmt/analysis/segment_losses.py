@@ -1,0 +1,76 @@
+"""Loss of each sentence of a window: whether a model writes later sentences better for the ones before them."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import torch
+from datasets import Dataset
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from hf_docmt import __version__, registry
+from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
+
+SENTENCE_INDEX = "hf_docmt.modeling.segments:sentence_index"
+
+
+@dataclass(frozen=True)
+class SegmentLosses:
+    """Mean loss in nats per target token and number of tokens, {offset: (loss, tokens)}; 0 is the current sentence."""
+
+    offsets: dict[int, tuple[float, int]]
+
+    def result(self, dataset: str, split: str = "all") -> Result:
+        """The result of a report: the loss of the current sentence, with a part for each offset."""
+        value, tokens = self.offsets[0]
+        signature = Signature.of(
+            {"unit": "nats", "per": "token", "target-context": "reference", "version": __version__}
+        )
+        return Result(
+            task="context use",
+            dataset=dataset,
+            split=split,
+            metric="loss",
+            value=value,
+            signature=signature,
+            n=tokens,
+            breakdown={f"offset={offset}": Part(*found) for offset, found in sorted(self.offsets.items())},
+        )
+
+
+def segment_losses(
+    model: PreTrainedModel, documents: Dataset, tokenizer: PreTrainedTokenizerBase, max_tokens: int = 4096
+) -> SegmentLosses:
+    """The loss of a model of windows by the offset of the sentence in the window, references being forced.
+
+    Lupo et al. (2022, 2023) discount the loss of context, since a window is only read for its current sentence. Windows
+    are cut as in training, so those at the start of a document have fewer sentences. The separator behind a sentence,
+    or `</s>`, counts as a token of it. No label smoothing, no discount. Batches have up to `max_tokens` source and
+    target tokens. ValueError: a model that writes one sentence at a time, or chunks, which have no current sentence.
+    """
+    config, architecture = model.config, registry.for_config(model.config)
+    if architecture.separate_context or architecture.carries_state or config.context_sides == "source":
+        raise ValueError(f"{config.model_type} writes one sentence at a time; give a model that writes whole windows")
+    if architecture.view(config) != "window":
+        raise ValueError(f"the model reads a {architecture.view(config)}, expected windows with a current sentence")
+    examples = architecture.examples(documents, tokenizer, config)
+    collate, sentence_index = architecture.collator(config, tokenizer), registry.load(SENTENCE_INDEX)
+    sums: dict[int, float] = defaultdict(float)
+    counts: dict[int, int] = defaultdict(int)
+    device = next(model.parameters()).device
+    for batch in TokenBudgetBatchSampler(examples.side_lengths, max_tokens, shuffle=False):
+        rows = [examples[number] for number in batch]
+        inputs = {name: value.to(device) for name, value in collate(rows).items()}
+        labels = inputs.pop("labels")  # (B, T)
+        inputs.pop("label_weights", None)
+        with torch.inference_mode():
+            logits = model(**inputs).logits.float()  # (B, T, V)
+        losses = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
+        current = torch.tensor([row["current"] for row in rows], device=device)
+        offsets = sentence_index(labels, config.sep_token_id) - current[:, None]  # (B, T)
+        for offset in offsets[labels != -100].unique().tolist():
+            counted = (offsets == offset) & (labels != -100)
+            sums[offset] += float(losses.view_as(labels)[counted].double().sum())
+            counts[offset] += int(counted.sum())
+    return SegmentLosses({offset: (sums[offset] / counts[offset], counts[offset]) for offset in sums})
