@@ -24,8 +24,6 @@ def draw_study_figure(section, runs: Mapping[str, Sequence[Report]], path: Path)
     return draw_scores(found, path, axis=section.axis, datasets=section.datasets, metric=section.metric)
 
 
-def with_context(report: Report, context: str | None) -> Report:
+def with_context(report: Report, context: str) -> Report:
     """A report with the results under one condition of context alone."""
-    if context is None:
-        return report
     return replace(report, results=[result for result in report.results if condition_of(result) == context])

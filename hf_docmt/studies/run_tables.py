@@ -157,7 +157,7 @@ class Finder:
         other_part = other and part_of(other, column.part)
         return Found(part.value - other_part.value, result, False) if other_part else None
 
-    def _result(self, report: Report, context: str | None) -> Result | None:
+    def _result(self, report: Report, context: str) -> Result | None:
         column = self.column
         found = [
             result
@@ -165,7 +165,7 @@ class Finder:
             if column.metric in (None, result.metric)
             and column.dataset in (None, result.dataset)
             and column.strategy in (None, result.strategy)
-            and (context is None or condition_of(result) == context)
+            and condition_of(result) == context
         ]
         if len(found) > 1:
             names = ", ".join(f"{one.dataset} {one.metric} ({condition_of(one)}, {one.strategy})" for one in found)

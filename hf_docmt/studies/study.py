@@ -39,7 +39,7 @@ class ColumnSection:
     metric: str | None = None
     dataset: str | None = None
     part: str = ""  # label in the breakdown, such as distance=3
-    context: str | None = None
+    context: str = "true"
     minus_context: str | None = None
     strategy: str | None = None
     fact: str | None = None
@@ -71,7 +71,7 @@ class FigureSection:
     title: str = ""
     datasets: list[str] = field(default_factory=list)
     metric: str | None = None
-    context: str | None = None
+    context: str = "true"
     systems: list[str] | None = None
 
 

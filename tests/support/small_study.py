@@ -38,10 +38,10 @@ VALUES = {
             "columns": {
                 "parameters": {"fact": "parameters", "digits": 0},
                 "s-BLEU": {"evaluation": "bleu", "metric": "s-BLEU"},
-                "deixis": {"evaluation": "accuracy", "metric": "accuracy", "context": "true"},
+                "deixis": {"evaluation": "accuracy", "metric": "accuracy"},
             },
         }
     },
-    "figures": {"distance": {"evaluation": "accuracy", "context": "true"}},
+    "figures": {"distance": {"evaluation": "accuracy"}},
     "budgets": {"short": {"seeds": [3], "recipe": {"training": {"max_steps": 2}}}},
 }
