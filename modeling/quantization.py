@@ -8,7 +8,7 @@ attention stay as they are. An output projection that is tied with the embedding
 fewer than `MIN_ELEMENTS` weights stay, too: they are no faster in int8. Saved folders hold the int8 weights.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import nn
@@ -40,14 +40,18 @@ class Quantization:
             raise ValueError("the model is in training mode, and int8 weights cannot be trained: call eval() first")
         check_device((parameter.device for parameter in self.parameters()), ("cpu",))
         config = Int8Config()
-        self.replace_linear(config, Int8Linear.of)
+        self.replace_linear(config)
         self.hf_quantizer = Int8Quantizer(config)
         self.is_quantized, self.quantization_method = True, QUANT_METHOD
         self.hf_quantizer.postprocess_model(self)
         return self
 
-    def replace_linear(self, config: "Int8Config", convert: Callable[[nn.Linear], Int8Linear]) -> None:
-        """Replace the `Linear` layers that `config` does not leave out by what `convert` makes of them."""
+    def replace_linear(self, config: "Int8Config", weights_follow: bool = False) -> None:
+        """Replace the `Linear` layers that `config` does not leave out, with their weights or, if those follow, none.
+
+        The model does it, for a quantizer may be that of another copy of these files, whose layers it would not know.
+        """
+        convert = Int8Linear.like if weights_follow else Int8Linear.of
         modules = self.named_modules(remove_duplicate=False)
         linear = {name: module for name, module in modules if isinstance(module, nn.Linear)}
         kept = config.modules_to_not_convert
@@ -141,11 +145,11 @@ class Int8Quantizer(HfQuantizer):
         if not hasattr(model, "replace_linear"):
             raise ValueError(f"{QUANT_METHOD} quantizes models of this family only, got {type(model).__name__}")
         if self.pre_quantized:
-            model.replace_linear(self.quantization_config, Int8Linear.like)
+            model.replace_linear(self.quantization_config, weights_follow=True)
 
     def _process_model_after_weight_loading(self, model, **kwargs):
         if not self.pre_quantized:
-            model.replace_linear(self.quantization_config, Int8Linear.of)
+            model.replace_linear(self.quantization_config)
             self.pre_quantized = True
         model.requires_grad_(False)
 

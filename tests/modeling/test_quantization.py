@@ -9,6 +9,7 @@ import torch
 from support.battery import logits
 from support.tiny_models import EOS, build, word_tokenizer
 from torch import nn
+from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
 from hf_docmt import registry
 from hf_docmt.modeling import quantization
@@ -71,6 +72,19 @@ def test_while_loading(model, tmp_path):
     half = type(plain).from_pretrained(tmp_path / "int8", dtype=torch.bfloat16)
     assert torch.equal(half.lm_head.weight_scale, model.lm_head.weight_scale)
     assert logits(half, BATCH).dtype is torch.bfloat16
+
+
+def test_a_copy_beside_the_package_has_layers_of_its_own(tmp_path):
+    """Its attention multiplies Q, K and V at once only where it knows their class."""
+    plain = build("concat", d_model=256, encoder_layers=1, decoder_layers=1)
+    plain.save_pretrained(tmp_path)
+    copied = get_class_from_dynamic_module("modeling_concat.ConcatForConditionalGeneration", tmp_path)
+    other = copied.from_pretrained(tmp_path, quantization_config=dict(INT8))
+    assert not isinstance(other, type(plain))
+    found = type(other.get_encoder().layers[0].self_attn.q_proj)
+    assert found is not Int8Linear and found.__module__.rpartition(".")[0] == type(other).__module__.rpartition(".")[0]
+    expected = logits(plain, BATCH)
+    assert 0 < (logits(other, BATCH) - expected).norm() < 0.1 * expected.norm()
 
 
 def test_size(tmp_path):
