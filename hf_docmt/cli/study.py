@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -31,11 +32,11 @@ def study(
 
     if dry_run or render:
         plan = StudyPlan(load_study(file, budget), results)
-        lines = [str(path) for path in render_study(plan)] if render else []
-        lines += [f"{job.name}: docmt {' '.join(one)}" for job in plan.pending(only or ()) for one in job.commands] * (
-            dry_run
-        )
-        print("\n".join(lines))
+        for path in render_study(plan) if render else ():
+            print(path)
+        for job in plan.pending(only or ()) if dry_run else ():
+            for command in job.commands:
+                print(f"{job.name}: docmt {shlex.join(command)}")
         return
     outcome = run_study(
         file,
@@ -46,7 +47,8 @@ def study(
         processes=processes,
         on_progress=lambda line: print(line, file=sys.stderr, flush=True),
     )
-    print("\n".join(map(str, outcome.rendered)))
+    for path in outcome.rendered:
+        print(path)
     if outcome.missing:
         print(f"{outcome.missing} reports of the study are missing; call again for them", file=sys.stderr)
     if outcome.failed:

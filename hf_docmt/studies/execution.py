@@ -18,7 +18,10 @@ SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex"}
 
 @dataclass
 class StudyOutcome:
-    """What a call of `run_study` did: jobs that ran and failed, files of tables and figures, reports still missing."""
+    """What a call of `run_study` did: jobs that ran and failed, files of tables and figures.
+
+    `missing` are the reports that the study file asks for and that are not there yet.
+    """
 
     finished: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
@@ -65,16 +68,17 @@ def run_study(
 
         run_jobs(plan, jobs, run_command, processes, finished, failed)
         outcome.rendered = render(plan)
-    outcome.missing = sum(1 for job in plan.jobs.values() if job.evaluation and not plan.is_done(job))
+    runs = plan.chosen_runs()
+    outcome.missing = sum(1 for job in plan.missing() if job.run in runs)
     return outcome
 
 
 def render(plan: StudyPlan) -> list[Path]:
-    """Make tables and figures from the reports that are there; returns their files."""
+    """Make tables and figures from the reports that are there; returns their files. ValueError: see `is_done`."""
     reports: dict[str, dict[str, list]] = {name: {} for name in plan.study.evaluations}
     for job in plan.jobs.values():
-        if job.evaluation and (report := best_report(plan, job)) is not None:
-            reports[job.evaluation].setdefault(job.run.system, []).append(report)
+        if job.evaluation and plan.is_done(job):
+            reports[job.evaluation].setdefault(job.run.system, []).append(best_report(plan, job))
     if not any(reports.values()):
         return []
     files = []

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -58,6 +58,8 @@ class StudyPlan:
         self.study = study
         self.output = Path(study.output_dir)
         self.results = Path(results) if results is not None else study.file.with_suffix("")
+        if self.results.exists() and not self.results.is_dir():
+            raise ValueError(f"{self.results} is a file; give another folder for the results with --results")
         self.runs = [Run(system, seed) for seed in study.seeds for system in study.systems]
         for run in self.runs[: len(study.systems)]:
             self._check_recipe(run)
@@ -81,13 +83,18 @@ class StudyPlan:
     def pending(self, only: Sequence[str] = ()) -> list[Job]:
         """The jobs that the chosen runs still need, in order of seeds, systems and evaluations, each after its needs.
 
-        ValueError: what is there was made from another recipe, or by other commands.
+        ValueError: what is there was made from another recipe, or by other commands; so is a report of other runs,
+        which would be in the tables, too.
         """
         runs, found = self.chosen_runs(only), {}
-        for job in self.jobs.values():
-            if job.evaluation and job.run in runs and not self.is_done(job):
+        for job in self.missing():
+            if job.run in runs:
                 self._add(job, found)
         return list(found.values())
+
+    def missing(self) -> list[Job]:
+        """The evaluations without a report. ValueError: see `is_done`."""
+        return [job for job in self.jobs.values() if job.evaluation and not self.is_done(job)]
 
     def is_done(self, job: Job) -> bool:
         """Whether what the job makes is there. ValueError: it is, but made in another way."""
@@ -95,12 +102,12 @@ class StudyPlan:
             return self._has_report(job)
         if job.run is None:
             return self._is_prepared(job)
-        recipe = self.recipe_file(job.run)
-        if recipe.exists() and recipe.read_text(encoding="utf-8") != self.recipe_text(job.run):
-            raise ValueError(
-                f"{recipe} has another recipe than {job.run.name} in {self.study.file}; give the system another name, "
-                f"or delete {recipe} and {self.model_folder(job.run)}"
-            )
+        for file, text in self._recipe_files(job.run).items():
+            if file.exists() and file.read_text(encoding="utf-8") != text:
+                raise ValueError(
+                    f"{file} has another recipe than {job.run.name} in {self.study.file}; give the system another "
+                    f"name, or delete {file} and {self.model_folder(job.run)}"
+                )
         return (self.model_folder(job.run) / FACTS).exists()
 
     def prepare(self, job: Job) -> tuple[tuple[str, ...], ...]:
@@ -109,12 +116,14 @@ class StudyPlan:
             shutil.rmtree(self.work_folder(job), ignore_errors=True)  # of an interrupted job
             self.work_folder(job).mkdir(parents=True)
             self.full_report(job).parent.mkdir(parents=True, exist_ok=True)
+            self.full_report(job).unlink(missing_ok=True)  # of other commands, or of other results
             return job.commands
         if job.run is None:
             return job.commands
-        folder, recipe = self.model_folder(job.run), self.recipe_file(job.run)
-        recipe.parent.mkdir(parents=True, exist_ok=True)
-        write_text(self.recipe_text(job.run), recipe)
+        folder = self.model_folder(job.run)
+        for file, text in self._recipe_files(job.run).items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_text(text, file)
         if (folder / RECIPE).exists():
             return ((*job.commands[0], "--resume"),)
         shutil.rmtree(folder, ignore_errors=True)  # a run that was interrupted before it began
@@ -142,7 +151,8 @@ class StudyPlan:
         values = self.recipe_values(run) | {"output_dir": str(self.model_folder(run))}
         if origin := self.study.origin_of(run.system):
             values["init_from"] = str(self.model_folder(Run(origin, run.seed)))
-        values["data"] = {"cache": str(self.output / CACHE)} | values.get("data", {})
+        if isinstance(data := values.get("data", {}), Mapping):  # else the recipe is refused
+            values["data"] = {"cache": str(self.output / CACHE)} | data
         return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
 
     def recipe_file(self, run: Run) -> Path:
@@ -176,14 +186,14 @@ class StudyPlan:
             needs = (*before, *([f"train/{Run(origin, run.seed).name}"] if origin else []))
             jobs.append(Job(f"train/{run.name}", (("train", str(self.recipe_file(run))),), needs, run))
             jobs += [
-                self._evaluation(name, run)
+                self._evaluation(name, run, before)
                 for name, evaluation in self.study.evaluations.items()
                 if evaluation.systems is None or run.system in evaluation.systems
             ]
         return [*prepare, *jobs]
 
-    def _evaluation(self, evaluation: str, run: Run) -> Job:
-        job = Job(f"{evaluation}/{run.name}", (), (f"train/{run.name}",), run, evaluation)
+    def _evaluation(self, evaluation: str, run: Run, before: tuple[str, ...]) -> Job:
+        job = Job(f"{evaluation}/{run.name}", (), (*before, f"train/{run.name}"), run, evaluation)
         places = {
             "output_dir": self.output,
             "model": self.model_folder(run),
@@ -220,6 +230,13 @@ class StudyPlan:
                 "give the system another name, or give another folder with --results"
             )
         return True
+
+    def _recipe_files(self, run: Run) -> dict[Path, str]:
+        """Files that say how a model was made, with what they say: its recipe, and those of what it begins with."""
+        files = {self.recipe_file(run): self.recipe_text(run)}
+        if origins := [self.recipe_values(origin) for origin in self._line_of(run)[1:]]:
+            files[self.output / "recipes" / "origins" / f"{run.name}.json"] = json.dumps(origins, sort_keys=True) + "\n"
+        return files
 
     def _is_prepared(self, job: Job) -> bool:
         marker = self._prepared_file(job)

@@ -2,12 +2,15 @@
 
 import io
 import os
+import shlex
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
-from multiprocessing import connection, get_all_start_methods, get_context
+from multiprocessing import connection, get_all_start_methods, get_context, parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -41,7 +44,8 @@ def run_jobs(
 
     What needs a failed job is left out. `run_command(arguments)` runs one command of a job, in a new process with its
     standard output and error in the job's log. `finished(job, seconds)` and `failed(job)` are called in this process.
-    An interruption ends all processes; what was not finished is done again, or goes on, the next time.
+    An interruption, or the end of this process, ends them all; what was not finished is done again, or goes on, the
+    next time.
     """
     order = {job.name: number for number, job in enumerate(jobs)}
     graph = TopologicalSorter({job.name: [name for name in job.needs if name in order] for job in jobs})
@@ -77,6 +81,8 @@ def run_jobs(
                     finished(one.job, time.monotonic() - one.started)
                     graph.done(one.job.name)
                 else:
+                    if one.process.exitcode < 0:
+                        note_signal(-one.process.exitcode, plan.log_file(one.job))
                     lost.append(one.job)
                     failed(one.job)
     finally:
@@ -97,18 +103,32 @@ def run_in_process(
     with open(log, "ab") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    sys.stdout = io.TextIOWrapper(os.fdopen(1, "wb", closefd=False), line_buffering=True)
-    sys.stderr = io.TextIOWrapper(os.fdopen(2, "wb", closefd=False), line_buffering=True)
+    form = {"encoding": "utf-8", "errors": "backslashreplace", "line_buffering": True}
+    sys.stdout = io.TextIOWrapper(os.fdopen(1, "wb", closefd=False), **form)
+    sys.stderr = io.TextIOWrapper(os.fdopen(2, "wb", closefd=False), **form)
+    threading.Thread(target=end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
     for command in commands:
-        print(f"docmt {' '.join(command)}", flush=True)
+        print(f"docmt {shlex.join(command)}", flush=True)
         run_command(command)
+
+
+def end_with_parent() -> None:
+    """Wait for the end of the process that started this one, however it ends, and end this one, too."""
+    connection.wait([parent_process().sentinel])
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def visible_device(number: int) -> str:
     """The name of a device among those that this process sees."""
     given = os.environ.get("CUDA_VISIBLE_DEVICES")
     return given.split(",")[number] if given else str(number)
+
+
+def note_signal(number: int, log: Path) -> None:
+    """Write into the log of a job which signal ended it."""
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(f"\nended by {signal.Signals(number).name}; where memory runs out, the system sends SIGKILL\n")
 
 
 def last_lines(log: Path, count: int = 3) -> str:

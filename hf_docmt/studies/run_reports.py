@@ -50,14 +50,13 @@ def report_text(report: Report) -> str:
     return f'{head},\n "results": [\n{lines}\n]}}\n'
 
 
-def best_report(plan: StudyPlan, job: Job) -> Report | None:
-    """The report of an evaluation: with statistics where it was made here, else that of the results, or none."""
-    if not plan.report_file(job).exists():
-        return None
+def best_report(plan: StudyPlan, job: Job) -> Report:
+    """The report of an evaluation that is done: with statistics where it was made here, else that of the results."""
     kept = Report.read(plan.report_file(job))
     if not plan.full_report(job).exists():
         return kept
-    return replace(kept, results=Report.read(plan.full_report(job)).results)
+    full = Report.read(plan.full_report(job)).results
+    return replace(kept, results=full) if tuple(map(summary, full)) == kept.results else kept  # made for other results
 
 
 def summary(result: Result) -> Result:

@@ -15,10 +15,16 @@ ABSENT = "-"
 
 def tokens_per_second(report: Report) -> float | None:
     """Target and source tokens of training per second, padding not counted."""
+    training, seconds = report.training or {}, training_seconds(report)
+    if not {"steps", "tokens_per_update"} <= training.keys() or not seconds:
+        return None
+    return training["steps"] * training["tokens_per_update"] / seconds
+
+
+def training_seconds(report: Report) -> float | None:
+    """Those of a training without interruption: of one that went on, only those of its last part are known."""
     training = report.training or {}
-    if not {"steps", "tokens_per_update", "seconds"} <= training.keys() or training.get("resumed_from_step"):
-        return None  # the seconds of a run that went on are those of its last part
-    return training["steps"] * training["tokens_per_update"] / training["seconds"]
+    return None if training.get("resumed_from_step") else training.get("seconds")
 
 
 FACTS: dict[str, Callable[[Report], float | str | None]] = {
@@ -27,7 +33,7 @@ FACTS: dict[str, Callable[[Report], float | str | None]] = {
     "architecture": lambda report: report.model.get("architecture"),
     "training tokens/s": tokens_per_second,
     "updates": lambda report: (report.training or {}).get("steps"),
-    "training seconds": lambda report: (report.training or {}).get("seconds"),
+    "training seconds": training_seconds,
     "validation loss": lambda report: (report.training or {}).get("best_validation_loss"),
 }
 

@@ -16,6 +16,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")  # of systems and the like, wh
 COMMAND = "docmt"
 PLACES = ("output_dir", "model", "work", "report", "system", "seed")  # what commands may name in braces
 SET_BY_STUDY = ("output_dir", "seed")  # keys of recipes
+JOBS = ("prepare", "train")  # those that are no evaluations
 OF_ALL = ("output_dir",)  # those that a preparing command may name
 
 
@@ -50,6 +51,10 @@ class ColumnSection:
             raise RecipeError("column", f"expected evaluation or fact, got {self.evaluation!r} and {self.fact!r}")
         if self.fact is not None and self.fact not in FACTS:
             raise RecipeError("fact", f"unknown fact {self.fact!r}{hint(self.fact, FACTS)}")
+        if self.digits < 0:
+            raise RecipeError("digits", f"expected at least 0, got {self.digits}")
+        if self.minus_context is not None and self.context is None:
+            raise RecipeError("minus_context", "it needs the context that it is taken from; add context")
 
 
 @dataclass
@@ -104,8 +109,9 @@ class Study:
                     raise RecipeError(f"{section}.{name}", "expected a name of letters, digits and . _ + -")
         if not self.systems or not self.seeds:
             raise RecipeError("study", "it has no systems or no seeds; name at least one of each")
-        if not all(type(seed) is int for seed in self.seeds) or len(set(self.seeds)) < len(self.seeds):
-            raise RecipeError("seeds", f"expected different whole numbers, got {self.seeds!r}")
+        are_seeds = all(type(seed) is int and 0 <= seed < 2**32 for seed in self.seeds)
+        if not are_seeds or len(set(self.seeds)) < len(self.seeds):
+            raise RecipeError("seeds", f"expected different whole numbers from 0 to 2^32 - 1, got {self.seeds!r}")
         for name in self.systems:
             self._check_origin(name)
         self._check_commands()
@@ -122,6 +128,8 @@ class Study:
         for name, command in self.prepare.items():
             check_command(command, OF_ALL, f"prepare.{name}")
         for name, evaluation in self.evaluations.items():
+            if name in JOBS:
+                raise RecipeError(f"evaluations.{name}", f"{' and '.join(JOBS)} are other jobs; choose another name")
             if not evaluation.commands:
                 raise RecipeError(f"evaluations.{name}.commands", "expected at least one command, got none")
             for command in evaluation.commands:
@@ -148,7 +156,7 @@ class Study:
     def origin_of(self, system: str) -> str | None:
         """The system that another one begins from, None where it begins from elsewhere or from scratch."""
         origin = self.recipe_of(system).get("init_from")
-        return origin if origin in self.systems else None
+        return origin if isinstance(origin, str) and origin in self.systems else None
 
     def recipe_of(self, system: str) -> dict[str, Any]:
         """The recipe of a system over that of all systems."""
@@ -207,14 +215,18 @@ def check_command(command: Any, places: tuple[str, ...], key: str) -> None:
     """RecipeError for what is no command of this package, and for a place in braces that is not known."""
     if not isinstance(command, str) or command.split()[:1] != [COMMAND]:
         raise RecipeError(key, f"expected commands that begin with {COMMAND}, got {command!r}")
+    try:
+        shlex.split(command)
+    except ValueError as error:
+        raise RecipeError(key, f"{error} in {command!r}; close it, or write \\' for the sign itself") from error
     for found in re.findall(r"\{([^{}]*)\}", command):
         if found not in places:
             raise RecipeError(key, f"unknown place {{{found}}} in {command!r}{hint(found, places)}")
 
 
-def check_name(name: str, known: Mapping, problem: str) -> None:
+def check_name(name: Any, known: Mapping, problem: str) -> None:
     """RecipeError with this problem and the closest name for one that is not known."""
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise RecipeError(problem, f"known are {', '.join(known)}{closest_hint(name, known)}")
 
 

@@ -83,6 +83,9 @@ def test_facts():
     assert "| concat | 1,234 | 4,000 |" in text
     resumed = {"concat": [report("concat-seed1", result(80.0), training=training | {"resumed_from_step": 50})]}
     assert table(columns, resumed).columns["speed"]["concat"].value is None
+    seconds = {"seconds": {"fact": "training seconds"}}
+    assert table(seconds, systems).columns["seconds"]["concat"].value == 50
+    assert table(seconds, resumed).columns["seconds"]["concat"].value is None  # those of its last part alone
 
 
 def test_what_is_missing():

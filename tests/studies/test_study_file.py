@@ -28,6 +28,7 @@ def test_runs_and_jobs(study_file):
         "accuracy/concat2-seed2",
     ]
     assert plan.jobs["train/concat2-seed2"].needs == ("prepare/corpus", "train/sentence-seed2")
+    assert plan.jobs["bleu/concat2-seed2"].needs == ("prepare/corpus", "train/concat2-seed2")
     assert plan.results.name == "small"
 
 
@@ -71,8 +72,12 @@ def test_places_are_filled_in_behind_the_split():
         ({"only": ["concat3"]}, "no system 'concat3'"),
         ({"seeds": []}, "no systems or no seeds"),
         ({"seeds": [1, 1]}, "different whole numbers"),
+        ({"seeds": [-1]}, "whole numbers from 0"),
         ({"seed": 1}, "seed: unknown key"),
         ({"systems.a b": {}}, "letters, digits"),
+        ({"systems.concat2.init_from": ["sentence"]}, "init_from: expected a text"),
+        ({"recipe.data": None}, "data: expected a mapping"),
+        ({"only": [{}]}, "only: no system {}"),
         ({"systems.concat2.init_from": "concat2"}, "a circle, concat2 -> concat2"),
         ({"systems.sentence.init_from": "concat2"}, "a circle"),
         ({"systems.concat2.seed": 1}, "systems.concat2.seed: the study sets it"),
@@ -81,6 +86,8 @@ def test_places_are_filled_in_behind_the_split():
         ({"systems.concat2.model.past_contxt": 1}, "systems.concat2: model.past_contxt: unknown key"),
         ({"systems.concat2.training": {"max_steps": 0}}, "expected at least 1, got 0"),
         ({"evaluations.bleu": []}, "at least one command"),
+        ({"evaluations.train": ["docmt x -o {report}"]}, "prepare and train are other jobs"),
+        ({"evaluations.bleu": ["docmt 'x -o {report}"]}, "evaluations.bleu: No closing quotation"),
         ({"evaluations.bleu": ["rm -rf {work}"]}, "commands that begin with docmt"),
         ({"evaluations.bleu": ["docmt evaluate {modle} -o {report}"]}, "unknown place {modle}.*did you mean 'model'"),
         ({"evaluations.bleu": ["docmt evaluate {model}"]}, "writes no {report}"),
@@ -90,6 +97,8 @@ def test_places_are_filled_in_behind_the_split():
         ({"tables.scores.columns.parameters": {"fact": "parameter"}}, "unknown fact 'parameter'.*'parameters'"),
         ({"tables.scores.columns.parameters": {"digits": 1}}, "expected evaluation or fact"),
         ({"tables.scores.columns.s-BLEU": {"evaluation": "blue"}}, "no evaluation 'blue'.*did you mean 'bleu'"),
+        ({"tables.scores.columns.s-BLEU.digits": -1}, "digits: expected at least 0, got -1"),
+        ({"tables.scores.columns.s-BLEU.minus_context": "empty"}, "minus_context: it needs the context"),
         ({"figures.distance": {"evaluation": "bleu", "axis": "time"}}, "allowed: distance, index, length"),
     ],
 )
@@ -117,6 +126,34 @@ def test_a_recipe_that_changed_is_refused(study_file):
     other = StudyPlan(load_study(study_file({"recipe.training.max_steps": 5})))
     with pytest.raises(ValueError, match="another recipe than sentence-seed1"):
         other.pending()
+
+
+def test_a_model_that_began_with_another_is_refused(study_file):
+    """Also where what it begins with was deleted, to be trained anew."""
+    plan = StudyPlan(load_study(study_file()))
+    job = plan.jobs["train/concat2-seed1"]
+    plan.prepare(job)
+    plan.model_folder(job.run).mkdir(parents=True)
+    (plan.model_folder(job.run) / "training.json").write_text("{}")
+    assert plan.is_done(job)
+    other = StudyPlan(load_study(study_file({"systems.sentence.model": {"dropout": 0.2}})))
+    with pytest.raises(ValueError, match="origins.concat2-seed1.json has another recipe than concat2-seed1"):
+        other.pending()
+
+
+def test_results_that_are_a_file_are_refused(study_file):
+    path = study_file().rename("study")  # without a suffix: the folder of its name would be the file itself
+    with pytest.raises(ValueError, match="study is a file.*--results"):
+        StudyPlan(load_study(path))
+
+
+def test_a_report_of_an_earlier_try_is_deleted(study_file):
+    plan = StudyPlan(load_study(study_file()))
+    job = plan.jobs["bleu/sentence-seed1"]
+    plan.prepare(job)
+    plan.full_report(job).write_text("{}")
+    plan.prepare(job)
+    assert not plan.full_report(job).exists()
 
 
 def test_digests_tell_recipes_and_commands_apart(study_file):

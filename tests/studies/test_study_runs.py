@@ -3,7 +3,10 @@
 import json
 import os
 import shutil
+import signal
+import threading
 import time
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,7 @@ from hf_docmt.cli import app
 from hf_docmt.reports.report import Report
 from hf_docmt.studies.execution import run_study
 from hf_docmt.studies.jobs import StudyPlan
-from hf_docmt.studies.processes import run_jobs
+from hf_docmt.studies.processes import end_with_parent, last_lines, run_jobs
 from hf_docmt.studies.study import load_study
 from hf_docmt.training.run_folder import folder_lock
 
@@ -27,6 +30,8 @@ def pretend(arguments):
     print("pretended", *arguments)
     if Path("fails.txt").exists() and Path("fails.txt").read_text() in arguments:
         raise ValueError("it was to fail")
+    if Path("killed.txt").exists() and Path("killed.txt").read_text() in arguments:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def run(plan, processes=1):
@@ -59,11 +64,40 @@ def test_jobs_run_after_what_they_need(study_file):
 def test_a_failed_job_stops_what_needs_it_alone(study_file):
     plan = StudyPlan(load_study(study_file({"seeds": [1]})))
     Path("fails.txt").write_text("runs/recipes/concat2-seed1.yaml")
+    Path("killed.txt").write_text("runs/models/sentence-seed1")
     finished, failed = run(plan)
-    assert failed == ["train/concat2-seed1"]
-    assert finished == ["prepare/corpus", "train/sentence-seed1", "bleu/sentence-seed1"]
+    assert failed == ["bleu/sentence-seed1", "train/concat2-seed1"]
+    assert finished == ["prepare/corpus", "train/sentence-seed1"]
     assert "it was to fail" in plan.log_file(plan.jobs["train/concat2-seed1"]).read_text()
+    assert "ended by SIGKILL" in last_lines(plan.log_file(plan.jobs["bleu/sentence-seed1"]))
     assert [job.name for job in plan.pending()][:1] == ["train/sentence-seed1"]  # pretended: there is no model
+
+
+def test_a_job_ends_with_the_process_that_started_it():
+    """Also where that is killed, and can end nothing itself."""
+    fork = get_context("fork")
+    reader, writer = fork.Pipe(duplex=False)
+    parent = fork.Process(target=start_and_wait, args=(writer,))
+    parent.start()
+    writer.close()
+    assert reader.recv() == "started"
+    parent.kill()
+    with pytest.raises(EOFError):  # the job had the last writer
+        assert reader.poll(20)
+        reader.recv()
+
+
+def start_and_wait(writer):
+    job = get_context("fork").Process(target=wait_for_end, args=(writer,))
+    job.start()
+    writer.close()
+    job.join()
+
+
+def wait_for_end(writer):
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    writer.send("started")
+    time.sleep(30)
 
 
 @pytest.fixture(scope="module")
@@ -134,10 +168,34 @@ def test_other_commands_than_those_of_a_report_are_refused(finished_study, monke
     folder, _ = finished_study
     monkeypatch.chdir(folder)
     values = yaml.safe_load(Path("small.yaml").read_text())
-    values["evaluations"]["bleu"][0] += " --beams 2"
+    values["evaluations"]["accuracy"]["commands"][0] += " --beams 2"
     Path("changed.yaml").write_text(yaml.safe_dump(values, sort_keys=False))
-    result = CliRunner().invoke(app, ["study", "changed.yaml", "--results", "small", "--dry-run"])
-    assert result.exit_code == 1 and "was made from another recipe or by other commands" in str(result.exception)
+    for action in (["--dry-run"], ["--render"], ["--dry-run", "--only", "sentence"]):  # of which none has changed
+        result = CliRunner().invoke(app, ["study", "changed.yaml", "--results", "small", *action])
+        assert result.exit_code == 1 and "was made from another recipe or by other commands" in str(result.exception)
+
+
+def test_statistics_of_other_results_are_left_out(finished_study, tmp_path, monkeypatch):
+    """Those in `output_dir` may have been made for the results in another folder since."""
+    shutil.copytree(finished_study[0], tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    table = Path("small/tables/scores.txt").read_bytes()
+    full = Path("runs/reports/bleu/concat2-seed1.json")
+    values = json.loads(full.read_text())
+    values["results"] = [result | {"value": result["value"] + 10} for result in values["results"]]
+    full.write_text(json.dumps(values))
+    result = CliRunner().invoke(app, ["study", "small.yaml", "--render"])
+    rendered = Path("small/tables/scores.txt").read_bytes()
+    assert result.exit_code == 0 and rendered.splitlines()[2:4] == table.splitlines()[2:4]
+
+
+def test_systems_that_are_not_asked_for_are_not_missing(finished_study, tmp_path, monkeypatch):
+    shutil.copytree(finished_study[0], tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    values = yaml.safe_load(Path("small.yaml").read_text())
+    values["systems"]["concat3"] = {"init_from": "sentence", "tokenizer": None}
+    Path("small.yaml").write_text(yaml.safe_dump(values | {"only": ["concat2"]}, sort_keys=False))
+    assert run_study("small.yaml", rerun).missing == 0
 
 
 def test_two_calls_at_once_are_refused(finished_study, monkeypatch):
