@@ -53,8 +53,6 @@ class ColumnSection:
             raise RecipeError("fact", f"unknown fact {self.fact!r}{hint(self.fact, FACTS)}")
         if self.digits < 0:
             raise RecipeError("digits", f"expected at least 0, got {self.digits}")
-        if self.minus_context is not None and self.context is None:
-            raise RecipeError("minus_context", "it needs the context that it is taken from; add context")
 
 
 @dataclass
