@@ -98,7 +98,7 @@ def test_places_are_filled_in_behind_the_split():
         ({"tables.scores.columns.parameters": {"digits": 1}}, "expected evaluation or fact"),
         ({"tables.scores.columns.s-BLEU": {"evaluation": "blue"}}, "no evaluation 'blue'.*did you mean 'bleu'"),
         ({"tables.scores.columns.s-BLEU.digits": -1}, "digits: expected at least 0, got -1"),
-        ({"figures.distance": {"evaluation": "bleu", "axis": "time"}}, "allowed: distance, index, length"),
+        ({"figures.distance": {"evaluation": "bleu", "axis": "time"}}, "allowed: distance, exact_distance"),
     ],
 )
 def test_refused(study_file, changes, message):
