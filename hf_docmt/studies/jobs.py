@@ -51,13 +51,14 @@ class StudyPlan:
     In `output_dir`: `recipes`, `models`, `reports` with their statistics, `work` (translations and the like), `logs`,
     `prepared` (what of `prepare` is done). In `results`: a report of each evaluation of each run, without statistics
     of documents, tables and figures. An evaluation is done when `results` has its report, a run when its model is
-    there. `results` is by default the folder beside the study file that has its name.
+    there. `results` is by default the folder beside the study file that has its name, and that of the budget.
     """
 
     def __init__(self, study: Study, results: str | Path | None = None):
         self.study = study
         self.output = Path(study.output_dir)
-        self.results = Path(results) if results is not None else study.file.with_suffix("")
+        name = study.file.stem if study.budget is None else f"{study.file.stem}-{study.budget}"
+        self.results = Path(results) if results is not None else study.file.with_name(name)
         if self.results.exists() and not self.results.is_dir():
             raise ValueError(f"{self.results} is a file; give another folder for the results with --results")
         self.runs = [Run(system, seed) for seed in study.seeds for system in study.systems]

@@ -67,6 +67,7 @@ class RunTable:
         self.reports = reports
         self.signatures: dict[str, list[str]] = {}  # signature -> the columns measured so
         self.tests = 0
+        self.notes: list[str] = []
         self.columns = {name: self._column(name, column) for name, column in section.columns.items()}
 
     def to_text(self, style: str) -> str:
@@ -89,7 +90,7 @@ class RunTable:
                 f"*: differs from {self.section.baseline} with p < 0.05 (Welch's t-test over runs, paired "
                 f"randomisation over documents of single runs); {self.tests} tests, p not corrected for their number."
             )
-        return remarks
+        return [*remarks, *self.notes]
 
     def _column(self, name: str, column) -> dict[str, Cell]:
         if column.fact is not None:
@@ -98,6 +99,8 @@ class RunTable:
             system: [one for one in map(Finder(column).find, self.reports[column.evaluation].get(system, ())) if one]
             for system in self.systems
         }
+        if self.systems and not any(found.values()):
+            self.notes.append(f"{name}: no report has it; check metric, dataset, part, context and strategy.")
         for signature in dict.fromkeys(one.signature for runs in found.values() for one in runs):
             self.signatures.setdefault(signature, []).append(name)
         significant = self._significant(column, found)

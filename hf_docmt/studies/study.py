@@ -10,13 +10,14 @@ from typing import Any, Literal
 from hf_docmt.messages import closest_hint
 from hf_docmt.studies.run_tables import FACTS
 from hf_docmt.training.recipe_files import merged, read_recipe, read_values
-from hf_docmt.training.recipe_schema import RecipeError, build, check_mapping, hint
+from hf_docmt.training.recipe_schema import RecipeError, build, check_keys, check_mapping, hint
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")  # of systems and the like, which become names of files
 COMMAND = "docmt"
 PLACES = ("output_dir", "model", "work", "report", "system", "seed")  # what commands may name in braces
 SET_BY_STUDY = ("output_dir", "seed")  # keys of recipes
 JOBS = ("prepare", "train")  # those that are no evaluations
+OF_CALLER = ("file", "budget")  # fields of a study that do not stand in its file
 OF_ALL = ("output_dir",)  # those that a preparing command may name
 
 
@@ -80,12 +81,12 @@ class FigureSection:
 
 @dataclass
 class Study:
-    """What a study file says, checked. `file` is where it stands; paths in commands are relative to the caller.
+    """What a study file says, checked. `file` is where it stands, `budget` the one that was chosen.
 
-    `recipe` lies under the recipe of every system. `systems` are recipes without `output_dir` and `seed`, whose
-    `init_from` may be the name of another system: its run of the same seed. `prepare` are commands that come before all
-    others, by name. `only` are the systems that are run where no others are asked for, null = all. RecipeError, a
-    ValueError, names the key that is wrong.
+    Paths in commands are relative to the caller. `recipe` lies under the recipe of every system. `systems` are recipes
+    without `output_dir` and `seed`, whose `init_from` may be the name of another system: its run of the same seed.
+    `prepare` are commands that come before all others, by name. `only` are the systems that are run where no others are
+    asked for, null = all. RecipeError, a ValueError, names the key that is wrong.
     """
 
     output_dir: str
@@ -99,6 +100,7 @@ class Study:
     tables: dict[str, TableSection] = field(default_factory=dict)
     figures: dict[str, FigureSection] = field(default_factory=dict)
     file: Path = Path()
+    budget: str | None = None
 
     def __post_init__(self):
         for section in ("systems", "evaluations", "prepare", "tables", "figures"):
@@ -173,6 +175,7 @@ def load_study(path: str | Path, budget: str | None = None) -> Study:
     try:
         values = read_values(path)
         check_mapping(values)
+        check_keys(values, [name for name in (*Study.__annotations__, "budgets") if name not in OF_CALLER], "")
         values = with_budget(dict(values), budget)
         for key in ("recipe", "systems"):
             check_mapping(values.get(key, {}), key)
@@ -182,7 +185,7 @@ def load_study(path: str | Path, budget: str | None = None) -> Study:
         evaluations = values.get("evaluations", {})
         check_mapping(evaluations, "evaluations")
         short = {name: {"commands": found} for name, found in evaluations.items() if isinstance(found, list)}
-        return build(Study, {**values, "evaluations": {**evaluations, **short}, "file": path})
+        return build(Study, {**values, "evaluations": {**evaluations, **short}, "file": path, "budget": budget})
     except RecipeError as error:
         raise RecipeError(str(path), str(error)) from error
 

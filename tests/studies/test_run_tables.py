@@ -96,6 +96,11 @@ def test_what_is_missing():
     assert "(1 of 2 runs)" in rows[1] and rows[2].split()[1] == "-"
 
 
+def test_a_column_that_no_report_fits_is_named():
+    text = table({"score": {**SCORE, "dataset": "deiksis"}}, {"concat": RUNS["concat"]}).to_text("text")
+    assert "score: no report has it; check metric, dataset" in text
+
+
 def test_a_column_that_several_results_fit_is_refused():
     systems = {"concat": [report("concat-seed1", result(80.0), result(70.0, dataset="ellipsis"))]}
     with pytest.raises(ValueError, match="concat-seed1, accuracy: 2 results fit the column: deixis accuracy"):

@@ -56,6 +56,7 @@ def test_patterns(study_file):
 
 def test_a_budget_lies_over_the_study(study_file):
     study = load_study(study_file(), "short")
+    assert StudyPlan(study).results.name == "small-short"
     assert study.seeds == [3]
     assert study.recipe_of("concat2")["training"]["max_steps"] == 2
     assert study.recipe_of("concat2")["training"]["eval_steps"] == 2
@@ -69,6 +70,7 @@ def test_places_are_filled_in_behind_the_split():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"file": "x"}, "file: unknown key"),
         ({"only": ["concat3"]}, "no system 'concat3'"),
         ({"seeds": []}, "no systems or no seeds"),
         ({"seeds": [1, 1]}, "different whole numbers"),
