@@ -128,10 +128,12 @@ class SegmentTranslator(SlidingTranslator, ForcedPrefixTranslator):
             if index + 1 < len(document.parts):
                 ready.append(self.current_job(CurrentSentence(document, index + 1)))
 
-        if self.drafts and self.is_plain_greedy_search():
+        is_plain = self.drafts and self.is_plain_greedy_search()
+        if is_plain and self.batch_tokens is None:
             return self.write_jobs(next_jobs, take)
         while batch := next_jobs(self.batch_size):
-            for job, output in zip(batch, self.decode(batch, stop_at_sep=True)):
+            drafts = [[]] * len(batch) if is_plain else None
+            for job, output in zip(batch, self.decode(batch, stop_at_sep=True, drafts=drafts)):
                 take(job, output)
 
     def write_jobs(self, next_jobs: Callable[[int], list[Job]], take: Callable[[Job, Output], None]) -> None:

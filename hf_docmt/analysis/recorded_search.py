@@ -50,6 +50,13 @@ def record_search(
             segments.extend(searched_segment(job, output, self) for job, output in zip(jobs, outputs))
             return outputs
 
+        def write_jobs(self, next_jobs, take):
+            def record_and_take(job, output):
+                segments.append(searched_segment(job, output, self))
+                take(job, output)
+
+            super().write_jobs(next_jobs, record_and_take)
+
     lang, _ = check_documents(documents)
     was_set = "translator_class" in vars(model)
     model.translator_class = Recorder

@@ -65,6 +65,16 @@ class Search:
         return self.model.translate_documents(documents, word_tokenizer(), **arguments)
 
 
+def test_sequential_keeps_to_batch_tokens(monkeypatch):
+    search, sizes, read = Search(writing_model("none"), monkeypatch), [], DraftState.read
+    monkeypatch.setattr(
+        DraftState, "read", lambda state, tokens, last: sizes.append(len(tokens)) or read(state, tokens, last)
+    )
+    found = search(True, strategy="sequential", batch_tokens=1)
+    assert set(sizes) == {1}
+    assert found == search(False, strategy="sequential")
+
+
 @pytest.mark.parametrize("name", ["shift, bod", "few positions", "lst", "window, linear"])
 def test_sequential(name, monkeypatch):
     """Its own greedy search, without drafts, writes what `generate` does, also where rows come in between."""
