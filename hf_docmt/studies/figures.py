@@ -9,7 +9,7 @@ from hf_docmt.reports.comparison import compare_reports
 from hf_docmt.reports.report import Report
 from hf_docmt.studies.run_tables import condition_of
 
-SEED = r"-seed-?\d+$"  # what differs in the names of runs of one system
+SEED = r"-seed\d+$"  # what differs in the names of runs of one system
 
 
 def draw_study_figure(section, runs: Mapping[str, Sequence[Report]], path: Path) -> Path:

@@ -72,7 +72,6 @@ class FigureSection:
 
     evaluation: str
     axis: Literal["distance", "exact_distance", "index", "length"] = "distance"
-    title: str = ""
     datasets: list[str] = field(default_factory=list)
     metric: str | None = None
     context: str = "true"
