@@ -65,7 +65,7 @@ def run_jobs(
                 job = plan.jobs[ready.pop(0)]
                 place = min(set(range(processes)) - {one.place for one in running})
                 device = visible_device(place % devices) if devices else None
-                threads = max(1, (os.cpu_count() or 1) // processes)
+                threads = max(1, torch.get_num_threads() // processes)  # as OMP_NUM_THREADS and taskset leave them
                 arguments = (run_command, plan.prepare(job), plan.log_file(job), threads, device)
                 process = context.Process(target=run_in_process, args=arguments, name=job.name)  # type: ignore[attr-defined]
                 process.start()
