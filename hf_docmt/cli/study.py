@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -25,6 +26,7 @@ def study(
     render: Annotated[bool, typer.Option("--render", help="Make tables and figures from what is there.")] = False,
 ) -> None:
     """Train, translate and score what is missing of a study, and make its tables and figures; call again to go on."""
+    from hf_docmt.remote_code import is_trusted
     from hf_docmt.studies.execution import render as render_study
     from hf_docmt.studies.execution import run_study
     from hf_docmt.studies.jobs import StudyPlan
@@ -40,7 +42,7 @@ def study(
         return
     outcome = run_study(
         file,
-        run_command,
+        partial(run_command, trusted=is_trusted()),
         only=only or (),
         budget=budget,
         results=results,
@@ -55,11 +57,11 @@ def study(
         raise typer.Exit(1)
 
 
-def run_command(arguments: Sequence[str]) -> None:
-    """Run a command of this package in this process; ends the process where it fails."""
+def run_command(arguments: Sequence[str], trusted: bool = False) -> None:
+    """Run a command of this package in this process, `trusted` with `--trust-remote-code`; ends it where it fails."""
     import runpy
 
-    sys.argv = ["docmt", *arguments]
+    sys.argv = ["docmt", *(["--trust-remote-code"] if trusted else []), *arguments]
     try:
         runpy.run_module("hf_docmt", run_name="__main__")
     except SystemExit as ending:

@@ -50,6 +50,7 @@ def run_study(
     outcome = StudyOutcome()
     with folder_lock(plan.output):
         jobs = plan.pending(only)
+        on_progress(": ".join(filter(None, [plan.study.title, f"{len(jobs)} jobs to do"])))
 
         def finished(job: Job, seconds: float) -> None:
             try:

@@ -103,13 +103,15 @@ class StudyPlan:
             return self._has_report(job)
         if job.run is None:
             return self._is_prepared(job)
+        folder = self.model_folder(job.run)
+        has_begun = (folder / RECIPE).exists() or (folder / FACTS).exists()
         for file, text in self._recipe_files(job.run).items():
-            if file.exists() and file.read_text(encoding="utf-8") != text:
+            if has_begun and file.exists() and file.read_text(encoding="utf-8") != text:
                 raise ValueError(
                     f"{file} has another recipe than {job.run.name} in {self.study.file}; give the system another "
-                    f"name, or delete {file} and {self.model_folder(job.run)}"
+                    f"name, or delete {folder}"
                 )
-        return (self.model_folder(job.run) / FACTS).exists()
+        return (folder / FACTS).exists()
 
     def prepare(self, job: Job) -> tuple[tuple[str, ...], ...]:
         """Make the folders and files that the job's commands need; returns the commands to run now."""

@@ -118,6 +118,7 @@ def finished_study(tmp_path_factory):
 def test_a_study_from_file_to_table(finished_study, monkeypatch):
     folder, result = finished_study
     monkeypatch.chdir(folder)
+    assert "Two tiny systems: 6 jobs to do" in result.stderr
     assert "5/6" in result.stderr and "small/tables/scores.md" in result.stdout
     table = Path("small/tables/scores.txt").read_text()
     assert [line.split()[0] for line in table.splitlines()[2:4]] == ["sentence", "concat2"]
@@ -127,6 +128,25 @@ def test_a_study_from_file_to_table(finished_study, monkeypatch):
     assert all("statistics" not in one.details for one in report.results)
     assert Path("small/figures/distance.png").stat().st_size > 1000
     assert not Path("small/accuracy/sentence-seed1.json").exists()
+
+
+def test_trust_in_remote_code_reaches_the_jobs(finished_study, tmp_path, monkeypatch):
+    """A job runs with `--trust-remote-code` where the study was called with it."""
+    shutil.copytree(finished_study[0], tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    Path("small/bleu/concat2-seed1.json").unlink()
+    tokenizer = Path("runs/models/concat2-seed1/tokenizer_config.json")
+    Path("runs/models/concat2-seed1/own_code.py").write_text(
+        "from transformers import PreTrainedTokenizerFast\n\n\nclass OwnTokenizer(PreTrainedTokenizerFast):\n    pass\n"
+    )
+    own = json.loads(tokenizer.read_text()) | {
+        "tokenizer_class": "OwnTokenizer",
+        "auto_map": {"AutoTokenizer": [None, "own_code.OwnTokenizer"]},
+    }
+    tokenizer.write_text(json.dumps(own))
+    refused = CliRunner().invoke(app, ["study", "small.yaml"])
+    assert refused.exit_code == 1 and "--trust-remote-code" in refused.stderr
+    assert CliRunner().invoke(app, ["--trust-remote-code", "study", "small.yaml"]).exit_code == 0
 
 
 def test_a_second_call_runs_nothing_and_a_lost_report_is_made_again(finished_study, monkeypatch):

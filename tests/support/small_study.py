@@ -1,6 +1,7 @@
 """A study of two tiny systems on a few documents of the built-in corpus."""
 
 VALUES = {
+    "title": "Two tiny systems",
     "output_dir": "runs",
     "seeds": [1, 2],
     "prepare": {"corpus": "docmt corpus {output_dir}/corpus --train 40 --validation 6 --test 6 --suite-items 2"},
