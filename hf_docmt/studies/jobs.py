@@ -142,7 +142,7 @@ class StudyPlan:
     def digest(self, run: Run, evaluation: str) -> str:
         """What tells an evaluation from others: recipes of the run and of what it begins with, and all commands."""
         made = [self.recipe_values(each) for each in self._line_of(run)]
-        commands = [self.study.prepare, self.study.evaluations[evaluation].commands]
+        commands = [self.study.prepare, self.study.evaluations[evaluation].commands_of(run.system)]
         return hashlib.sha256(json.dumps([made, commands, run.seed], sort_keys=True).encode()).hexdigest()[:12]
 
     def recipe_values(self, run: Run) -> dict[str, Any]:
@@ -205,7 +205,7 @@ class StudyPlan:
             "system": run.system,
             "seed": run.seed,
         }
-        commands = self.study.evaluations[evaluation].commands
+        commands = self.study.evaluations[evaluation].commands_of(run.system)
         return Job(job.name, tuple(command_arguments(one, places) for one in commands), job.needs, run, evaluation)
 
     def _add(self, job: Job, found: dict[str, Job]) -> None:

@@ -24,7 +24,7 @@ def keep_report(plan: StudyPlan, job: Job, seconds: float) -> None:
         "system": run.system,
         "seed": run.seed,
         "evaluation": job.evaluation,
-        "commands": plan.study.evaluations[job.evaluation].commands,
+        "commands": plan.study.evaluations[job.evaluation].commands_of(run.system),
         "seconds": round(seconds, 1),
         "context_reach": facts["context_reach"],
         "recipe": plan.recipe_values(run),

@@ -23,10 +23,18 @@ OF_ALL = ("output_dir",)  # those that a preparing command may name
 
 @dataclass
 class EvaluationSection:
-    """Commands that score one model; the last one writes `{report}`. `systems`: only these, null = all."""
+    """Commands that score one model; the last one writes `{report}`. `systems`: only these, null = all.
+
+    `options` are those that a system has beside the others' in the last command, such as the context to score with.
+    """
 
     commands: list[str]
     systems: list[str] | None = None
+    options: dict[str, str] = field(default_factory=dict)
+
+    def commands_of(self, system: str) -> list[str]:
+        """The commands for a system."""
+        return [*self.commands[:-1], " ".join(filter(None, [self.commands[-1], self.options.get(system)]))]
 
 
 @dataclass
@@ -131,7 +139,10 @@ class Study:
                 raise RecipeError(f"evaluations.{name}", f"{' and '.join(JOBS)} are other jobs; choose another name")
             if not evaluation.commands:
                 raise RecipeError(f"evaluations.{name}.commands", "expected at least one command, got none")
-            for command in evaluation.commands:
+            for system, options in evaluation.options.items():
+                if not isinstance(options, str):
+                    raise RecipeError(f"evaluations.{name}.options.{system}", f"expected a text, got {options!r}")
+            for command in dict.fromkeys(line for system in self.systems for line in evaluation.commands_of(system)):
                 check_command(command, PLACES, f"evaluations.{name}")
             if "{report}" not in evaluation.commands[-1]:
                 raise RecipeError(f"evaluations.{name}", "the last command writes no {report}; add -o {report}")
@@ -140,6 +151,9 @@ class Study:
         """That what names systems and evaluations names some that there are."""
         for system in self.only or ():
             check_name(system, self.systems, f"only: no system {system!r}")
+        for name, evaluation in self.evaluations.items():
+            for system in evaluation.options:
+                check_name(system, self.systems, f"evaluations.{name}.options: no system {system!r}")
         for section in ("evaluations", "tables", "figures"):
             for name, part in getattr(self, section).items():
                 for system in [*(part.systems or ()), *filter(None, [getattr(part, "baseline", None)])]:

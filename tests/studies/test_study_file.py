@@ -93,6 +93,9 @@ def test_places_are_filled_in_behind_the_split():
         ({"evaluations.bleu": ["rm -rf {work}"]}, "commands that begin with docmt"),
         ({"evaluations.bleu": ["docmt evaluate {modle} -o {report}"]}, "unknown place {modle}.*did you mean 'model'"),
         ({"evaluations.bleu": ["docmt evaluate {model}"]}, "writes no {report}"),
+        ({"evaluations.accuracy.options": {"concat3": "--context 1"}}, "options: no system 'concat3'.*'concat2'"),
+        ({"evaluations.accuracy.options": {"concat2": "'"}}, "evaluations.accuracy: No closing quotation"),
+        ({"evaluations.accuracy.options": {"concat2": 1}}, "options.concat2: expected a text, got 1"),
         ({"evaluations.accuracy.systems": ["concat3"]}, "no system 'concat3'.*did you mean 'concat2'"),
         ({"prepare.corpus": "docmt corpus {model}"}, "unknown place {model}"),
         ({"tables.scores.baseline": "sentences"}, "no system 'sentences'.*did you mean 'sentence'"),
@@ -142,6 +145,18 @@ def test_a_model_that_began_with_another_is_refused(study_file):
     other = StudyPlan(load_study(study_file({"systems.sentence.model": {"dropout": 0.2}})))
     with pytest.raises(ValueError, match="origins.concat2-seed1.json has another recipe than concat2-seed1"):
         other.pending()
+
+
+def test_a_system_has_options_of_its_own(study_file):
+    """They are part of what its evaluation was made by; the other systems' evaluations stay what they were."""
+    before = StudyPlan(load_study(study_file({"evaluations.accuracy.systems": None})))
+    own = {"evaluations.accuracy.systems": None, "evaluations.accuracy.options": {"concat2": "--context 1"}}
+    plan = StudyPlan(load_study(study_file(own)))
+    assert plan.jobs["accuracy/concat2-seed1"].commands[-1][-2:] == ("--context", "1")
+    assert plan.jobs["accuracy/sentence-seed1"].commands == before.jobs["accuracy/sentence-seed1"].commands
+    for run in plan.runs:
+        same = plan.digest(run, "accuracy") == before.digest(run, "accuracy")
+        assert same == (run.system == "sentence")
 
 
 def test_results_that_are_a_file_are_refused(study_file):
