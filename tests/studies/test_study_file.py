@@ -1,5 +1,6 @@
 """Study files: what they mean, and what is refused."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -204,3 +205,22 @@ def test_the_studies_of_the_examples(path, tmp_path, monkeypatch):
         plan = StudyPlan(study, tmp_path / "results")
         assert plan.pending()
         assert {command[0] for job in plan.jobs.values() for command in job.commands} <= commands
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.name)
+def test_the_results_of_the_examples_are_of_what_their_files_say(path):
+    """ValueError for a report that was made from another recipe or by other commands."""
+    plan = StudyPlan(load_study(path))
+    reports = {file for name in plan.study.evaluations for file in (plan.results / name).glob("*.json")}
+    missing = {plan.report_file(job) for job in plan.missing()}
+    assert reports.isdisjoint(missing)
+    assert reports <= {plan.report_file(job) for job in plan.jobs.values()}
+
+
+def test_the_page_of_results_shows_the_tables_of_the_studies():
+    folder = STUDIES[0].parent
+    shown = re.findall(r"<!-- (\S+\.md) -->\n(.*?)\n<!-- end -->", (folder / "README.md").read_text(), re.DOTALL)
+    assert shown
+    for name, text in shown:
+        rows = [line for line in (folder / name).read_text().splitlines() if line.startswith("|")]
+        assert text.strip().splitlines() == rows, f"copy the rows of {name} into {folder / 'README.md'}"
