@@ -32,7 +32,7 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "hub": {"files", "modeling", "pretrained", "registry", "reports"},
     "info": {"files", "registry", "training", "remote_code"},
 }
-ROOMS["studies"] = {"analysis.pictures", "files", "info", "reports", "training"}
+ROOMS["studies"] = {"analysis.pictures", "evaluation.metrics", "files", "info", "reports", "training"}
 ROOMS["bench"] = {"modeling", *ROOMS} - {"info", "analysis", "studies"}
 ROOMS["demo"] = {*ROOMS} - {"bench", "info", "studies"}
 ROOMS["cli"] = {*ROOMS}  # and nobody but __main__ imports cli

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hf_docmt.evaluation.metrics import metric_classes
 from hf_docmt.files import write_text
 from hf_docmt.studies.figures import draw_study_figure
 from hf_docmt.studies.jobs import Job, StudyPlan
@@ -82,6 +83,7 @@ def render(plan: StudyPlan) -> list[Path]:
             reports[job.evaluation].setdefault(job.run.system, []).append(best_report(plan, job))
     if not any(reports.values()):
         return []
+    metric_classes()  # they know how scores follow from the statistics in reports, which tests need
     files = []
     for name, section in plan.study.tables.items():
         table = RunTable(section, reports, section.systems or list(plan.study.systems))

@@ -7,10 +7,11 @@ from hf_docmt.reports.plain_tables import plain_table
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.runs import mean_and_deviation
-from hf_docmt.reports.significance_markers import PairedTest, compare_with_baseline
+from hf_docmt.reports.significance_markers import GroupTests, PairedTest, compare_with_baseline, significance_notes
 from hf_docmt.reports.system_settings import SYSTEM_KEYS
 
 ABSENT = "-"
+TEST = PairedTest("randomisation")
 
 
 def tokens_per_second(report: Report) -> float | None:
@@ -66,7 +67,7 @@ class RunTable:
         self.systems = [system for system in systems if any(found.get(system) for found in reports.values())]
         self.reports = reports
         self.signatures: dict[str, list[str]] = {}  # signature -> the columns measured so
-        self.tests = 0
+        self.tests: dict[str, GroupTests] = {}  # of each column with a score, against the baseline
         self.notes: list[str] = []
         self.columns = {name: self._column(name, column) for name, column in section.columns.items()}
 
@@ -86,10 +87,7 @@ class RunTable:
         if runs > 1:
             remarks.append(f"Means of {runs} runs; ±: standard deviation over runs, with runs - 1.")
         if self.tests:
-            remarks.append(
-                f"*: differs from {self.section.baseline} with p < 0.05 (Welch's t-test over runs, paired "
-                f"randomisation over documents of single runs); {self.tests} tests, p not corrected for their number."
-            )
+            remarks += significance_notes(self.section.baseline, list(self.tests), list(self.tests.values()), TEST)
         return [*remarks, *self.notes]
 
     def _column(self, name: str, column) -> dict[str, Cell]:
@@ -103,7 +101,7 @@ class RunTable:
             self.notes.append(f"{name}: no report has it; check metric, dataset, part, context and strategy.")
         for signature in dict.fromkeys(one.signature for runs in found.values() for one in runs):
             self.signatures.setdefault(signature, []).append(name)
-        significant = self._significant(column, found)
+        significant = self._significant(name, found)
         return {system: cell_of(runs, system in significant) for system, runs in found.items()}
 
     def _fact(self, fact: str, system: str) -> Cell:
@@ -115,15 +113,14 @@ class RunTable:
             return Cell(values[0])
         return Cell(sum(values) / len(values))
 
-    def _significant(self, column, found: dict[str, list["Found"]]) -> set[str]:
+    def _significant(self, name: str, found: dict[str, list["Found"]]) -> set[str]:
         """Systems whose figure differs from the baseline's; of single runs those with statistics of documents."""
         baseline = self.section.baseline
         if baseline is None or not found.get(baseline):
             return set()
         systems = {system: [one.as_result() for one in runs] for system, runs in found.items() if runs}
-        tests = compare_with_baseline(baseline, systems, PairedTest("randomisation")).tests
-        self.tests += len(tests)
-        return {system for system, test in tests.items() if test.significant}
+        self.tests[name] = compare_with_baseline(baseline, systems, TEST)
+        return {system for system, test in self.tests[name].tests.items() if test.significant}
 
 
 @dataclass(frozen=True)

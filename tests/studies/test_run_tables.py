@@ -67,6 +67,9 @@ def test_single_runs_are_tested_over_documents():
     assert cells["concat"].deviation is None
     part = table({"near": {**SCORE, "part": "distance=1"}}, systems, "sentence").columns["near"]
     assert not part["concat"].significant  # a part has no statistics of documents
+    text = table({"deixis": SCORE, "near": {**SCORE, "part": "distance=1"}}, systems, "sentence").to_text("text")
+    assert "* differs from sentence with p < 0.05 (randomisation over items" in text and "2 tests" in text
+    assert "Not tested, no statistics in the reports: near of concat, near of lst." in text
 
 
 def test_difference_between_contexts():

@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from multiprocessing import get_context
@@ -182,6 +184,15 @@ def test_reports_alone_are_enough(finished_study, tmp_path, monkeypatch):
     result = CliRunner().invoke(app, ["study", "small.yaml", "--render", "--dry-run"])
     assert result.exit_code == 0 and "docmt train" not in result.stdout
     assert [line for line in Path("small/tables/scores.txt").read_text().splitlines()[:4]] == table[:4]
+
+
+def test_scores_of_corpora_are_tested_in_a_process_of_its_own(finished_study, tmp_path):
+    """BLEU's statistics are of use only where its metric was imported, as no other test can have done there."""
+    shutil.copytree(finished_study[0], tmp_path / "copy")
+    command = [sys.executable, "-m", "hf_docmt", "study", "small.yaml", "--render"]
+    subprocess.run(command, cwd=tmp_path / "copy", check=True, capture_output=True)
+    table = (tmp_path / "copy/small/tables/scores.txt").read_text()
+    assert "(randomisation over documents, 1000 samples, seed 1); 1 tests" in table and "Not tested" not in table
 
 
 def test_other_commands_than_those_of_a_report_are_refused(finished_study, monkeypatch):
