@@ -56,6 +56,16 @@ def mechanism_parameters(model: PreTrainedModel) -> frozenset[str]:
     return frozenset(names - {name for name, _ in backbone(model.config).named_parameters()})
 
 
+def add_neutral_mechanism(model: PreTrainedModel, origin: PreTrainedModel) -> None:
+    """Start what `model` has besides the backbone of `origin` neutral. ValueError: `origin` has a mechanism already."""
+    if trained := sorted(mechanism_parameters(origin)):
+        raise ValueError(
+            f"training.neutral_start: init_from is no sentence-level model but one with a mechanism ({trained[0]}), "
+            "which a neutral start would undo; leave it out, or begin from a sentence-level model"
+        )
+    start_neutral(model)
+
+
 def with_new_tokens(weight: torch.Tensor, rows: int) -> torch.Tensor:
     """A table (tokens, D), or a bias (1, tokens), for `rows` tokens: new ones are the mean of the others."""
     dim = 1 if weight.shape[0] == 1 else 0

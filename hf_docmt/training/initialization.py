@@ -21,7 +21,7 @@ from hf_docmt.pretrained.conversion import (
     set_search_languages,
     set_tokenizer_languages,
 )
-from hf_docmt.pretrained.weights import mechanism_parameters
+from hf_docmt.pretrained.weights import add_neutral_mechanism, mechanism_parameters
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.training.recipe import SET_ELSEWHERE, Recipe, config_fields
 from hf_docmt.training.recipe_sections import TokenizerRecipe
@@ -118,12 +118,13 @@ def model_config(
 
 
 def build_model(
-    config: PreTrainedConfig, origin: PreTrainedModel | None = None
+    config: PreTrainedConfig, origin: PreTrainedModel | None = None, neutral: bool = False
 ) -> tuple[PreTrainedModel, frozenset[str]]:
     """A model of this config with the weights of `origin` that have the same names, and the names of the other ones.
 
-    `model.adapt_state_dict` changes what differs in the weights of `origin` for this config. Raises `ValueError` for a
-    weight of `origin` that the model does not have, and for one of another size.
+    `model.adapt_state_dict` changes what differs in the weights of `origin` for this config. The other ones are drawn;
+    `neutral`: they begin so that they change nothing. Raises `ValueError` for a weight of `origin` that the model does
+    not have, for one of another size, and for a mechanism of `origin` that a neutral start would undo.
     """
     model = registry.for_config(config).model_class(config)
     if origin is None:
@@ -147,6 +148,8 @@ def build_model(
             "checkpoint"
         )
     model.load_state_dict(theirs, strict=False)
+    if neutral:
+        add_neutral_mechanism(model, origin)
     model.generation_config = copy.deepcopy(origin.generation_config)
     set_search_languages(model)
     return model, frozenset(new)

@@ -115,6 +115,7 @@ class TrainingRecipe:
     # of parameters that `init_from` does not have; with peft of those that are trained whole
     new_learning_rate: float | None = None
     freeze: bool = False  # train only those, at `learning_rate`; what `init_from` has stays as it is
+    neutral_start: bool = False  # they begin so that they change nothing, as those of a converted model always do
     scheduler: Literal["inverse_sqrt", "linear"] = "inverse_sqrt"
     warmup_steps: int = 4000
     adam_betas: tuple[float, float] = (0.9, 0.98)
@@ -163,7 +164,7 @@ class TrainingRecipe:
     @property
     def second_stage_settings(self) -> list[str]:
         """The settings in use that treat new parameters and those of `init_from` differently."""
-        return [name for name in ("new_learning_rate", "freeze") if getattr(self, name)]
+        return [name for name in ("new_learning_rate", "freeze", "neutral_start") if getattr(self, name)]
 
     def _check(self, name: str, allowed: Callable[[Any], bool], expected: str) -> None:
         value = getattr(self, name)

@@ -152,7 +152,7 @@ def make_trainer(
     examples = {part: architecture.examples(rows, tokenizer, config) for part, rows in documents.items()}
     _fill_in_lengths(config, examples["train"])
     set_seed(recipe.seed)
-    model, new_parameters = build_model(config, origin)
+    model, new_parameters = build_model(config, origin, recipe.training.neutral_start)
     if origin is not None:
         new_parameters |= untrained_parameters(recipe, origin)
     _set_decoding(model, recipe.decoding)

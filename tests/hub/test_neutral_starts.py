@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-from support.pretrained_models import VOCABULARY, logits, sentence_model
+from support.pretrained_models import VOCABULARY, context_inputs, logits, sentence_model
 
-from hf_docmt import registry
 from hf_docmt.pretrained.conversion import from_sentence_model
 from hf_docmt.pretrained.weights import mechanism_parameters
 
@@ -33,17 +32,6 @@ def converted(original, case):
     return from_sentence_model(original, architecture=case.partition(",")[0], **CASES[case][0])[0]
 
 
-def context(model, rows):
-    """Inputs with something to read besides the sentence, for models that take it."""
-    torch.manual_seed(3)
-    if registry.for_config(model.config).carries_state:
-        slots = {"encoder_memory": model.config.encoder_layers, "decoder_memory": model.config.decoder_layers}
-        return {name: torch.randn(rows, model.config.memory_size, model.config.d_model) for name in slots}
-    ids = torch.randint(4, 30, (rows, 1, 5))
-    offsets = torch.full((rows, 1), -1)
-    return {"context_input_ids": ids, "context_attention_mask": torch.ones_like(ids), "context_offsets": offsets}
-
-
 @pytest.mark.parametrize(("family", "case"), PAIRS)
 def test_logits_and_beams_are_those_of_the_source(family, case):
     original = sentence_model(family)
@@ -54,7 +42,7 @@ def test_logits_and_beams_are_those_of_the_source(family, case):
         bound = 1e-4
         if case.startswith("doct"):  # LayerNorm(x/2), where the epsilon counts more; or a gate that is not wide open
             bound = 0.5 if model.config.normalize_before else 1e-3
-        found = logits(model, pad, **context(model, 3))[..., :VOCABULARY]
+        found = logits(model, pad, **context_inputs(model, 3))[..., :VOCABULARY]
         torch.testing.assert_close(found, expected, atol=bound, rtol=0)
     source = torch.randint(4, 30, (3, 8), generator=torch.Generator().manual_seed(4))
     banned = [[VOCABULARY], [VOCABULARY + 1]] if case in ("concat", "window", "lst") else None  # <sep>, <bod>
@@ -69,7 +57,7 @@ def test_what_starts_as_zeros_learns(case):
     model = converted(sentence_model("mbart" if case == "doct" else "marian"), case)
     new, parameters = mechanism_parameters(model), dict(model.named_parameters())
     zeros = [name for name in new if name.endswith("weight") and not parameters[name].any()]
-    inputs = {} if case in ("concat", "lst") else context(model, 2)
+    inputs = {} if case in ("concat", "lst") else context_inputs(model, 2)
     source = torch.randint(4, 30, (2, 6), generator=torch.Generator().manual_seed(5))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     for _ in range(2):  # behind a zero the gradient comes with the second step

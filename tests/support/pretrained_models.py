@@ -14,6 +14,8 @@ from transformers import (
     NllbTokenizer,
 )
 
+from hf_docmt import registry
+
 SIZES = {
     "d_model": 16,
     "encoder_layers": 2,
@@ -96,3 +98,14 @@ def saved(folder, model, tokenizer):
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def context_inputs(model, rows):
+    """Inputs with something to read besides the sentence, for models that take it."""
+    torch.manual_seed(3)
+    if registry.for_config(model.config).carries_state:
+        slots = {"encoder_memory": model.config.encoder_layers, "decoder_memory": model.config.decoder_layers}
+        return {name: torch.randn(rows, model.config.memory_size, model.config.d_model) for name in slots}
+    ids = torch.randint(4, 30, (rows, 1, 5))
+    offsets = torch.full((rows, 1), -1)
+    return {"context_input_ids": ids, "context_attention_mask": torch.ones_like(ids), "context_offsets": offsets}

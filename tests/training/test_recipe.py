@@ -89,6 +89,8 @@ def test_overrides(mapping):
         ("training.max_steps=null", "expected one of max_steps and epochs"),
         ("training.new_learning_rate=0.1", "training.new_learning_rate: needs init_from"),
         ("training.freeze=true", "training.freeze: needs init_from; without it all parameters are new"),
+        ("training.neutral_start=true", "training.neutral_start: needs init_from; without it all parameters are new"),
+        ("training.neutral_start=1", "training.neutral_start: expected true or false, got 1"),
         ("training.freeze=1", "training.freeze: expected true or false, got 1"),
         ("init_from=somewhere", "tokenizer: must be null with init_from"),
         ("training.max_steps", "expected key=value"),

@@ -5,6 +5,7 @@ import shutil
 import pytest
 import torch
 from support import language_models
+from support.pretrained_models import context_inputs
 from support.tiny_run import SIZES, facts, fail_after, recipe_mapping, same_course, second_stage
 from transformers import BertConfig, BertModel, MarianConfig, MarianMTModel, Seq2SeqTrainer
 
@@ -44,6 +45,31 @@ def of_architecture(corpus, output, origin, architecture, **training):
     mapping = recipe_mapping(corpus, output, **{"freeze": True, "learning_rate": 0.1} | training)
     mapping |= {"architecture": architecture, "init_from": str(origin), "tokenizer": None, "model": {}}
     return parse_recipe(mapping)
+
+
+@pytest.mark.parametrize("architecture", ["caching", "routing", "memory"])
+def test_neutral_start(corpus, sentence_model, tmp_path, architecture):
+    """Before training, sentences with context get the logits of the sentence-level model; drawn weights change them."""
+    recipe = of_architecture(corpus, tmp_path / "run", sentence_model[0], architecture)
+    origin, tokenizer = recipe_origin(recipe)
+    config = model_config(recipe, tokenizer, origin.config)
+    ids = torch.randint(10, 60, (2, 7), generator=torch.Generator().manual_seed(1))
+    expected = origin.eval()(input_ids=ids, labels=ids.flip(1)).logits
+    for neutral in (True, False):
+        torch.manual_seed(1)
+        model = build_model(config, origin, neutral)[0].eval()
+        found = model(input_ids=ids, labels=ids.flip(1), **context_inputs(model, 2)).logits
+        assert torch.allclose(found, expected, atol=1e-4) == neutral
+
+
+def test_neutral_start_undoes_no_mechanism(corpus, sentence_model, tmp_path):
+    folder = sentence_model[0]
+    doct = of_architecture(corpus, tmp_path / "doct", folder, "doct")
+    origin, tokenizer = recipe_origin(doct)
+    trained, _ = build_model(model_config(doct, tokenizer, origin.config), origin)
+    selecting = model_config(doct, tokenizer, origin.config)
+    with pytest.raises(ValueError, match="training.neutral_start: init_from is no sentence-level model but one with"):
+        build_model(selecting, trained, neutral=True)
 
 
 @pytest.mark.parametrize("architecture", ["doct", "routing", "memory"])
