@@ -87,6 +87,8 @@ def render(plan: StudyPlan) -> list[Path]:
     files = []
     for name, section in plan.study.tables.items():
         table = RunTable(section, reports, section.systems or list(plan.study.systems))
+        if not table.systems:
+            continue
         for style, suffix in SUFFIXES.items():
             files.append(plan.results / "tables" / f"{name}.{suffix}")
             files[-1].parent.mkdir(parents=True, exist_ok=True)

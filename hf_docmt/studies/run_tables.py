@@ -60,11 +60,15 @@ class Cell:
 
 
 class RunTable:
-    """A table of a study, from the reports of every evaluation: {evaluation: {system: reports of its runs}}."""
+    """A table of a study, from the reports of every evaluation: {evaluation: {system: reports of its runs}}.
+
+    It has the systems with a report of one of the evaluations that its columns name, of any where they are all facts.
+    """
 
     def __init__(self, section, reports: Mapping[str, Mapping[str, Sequence[Report]]], systems: Sequence[str]):
         self.section = section
-        self.systems = [system for system in systems if any(found.get(system) for found in reports.values())]
+        named = {column.evaluation for column in section.columns.values()} & reports.keys() or reports.keys()
+        self.systems = [system for system in systems if any(reports[name].get(system) for name in named)]
         self.reports = reports
         self.signatures: dict[str, list[str]] = {}  # signature -> the columns measured so
         self.tests: dict[str, GroupTests] = {}  # of each column with a score, against the baseline

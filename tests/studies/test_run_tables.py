@@ -99,6 +99,14 @@ def test_what_is_missing():
     assert "(1 of 2 runs)" in rows[1] and rows[2].split()[1] == "-"
 
 
+def test_only_systems_that_the_evaluations_of_its_columns_had():
+    section = TableSection({"deixis": ColumnSection(**SCORE), "parameters": ColumnSection(fact="parameters")})
+    reports = {"bleu": {"sentence": RUNS["sentence"]}, "accuracy": {"concat": RUNS["concat"]}}
+    assert RunTable(section, reports, ["sentence", "concat"]).systems == ["concat"]
+    facts = TableSection({"parameters": ColumnSection(fact="parameters")})
+    assert RunTable(facts, reports, ["sentence", "concat"]).systems == ["sentence", "concat"]
+
+
 def test_a_column_that_no_report_fits_is_named():
     text = table({"score": {**SCORE, "dataset": "deiksis"}}, {"concat": RUNS["concat"]}).to_text("text")
     assert "score: no report has it; check metric, dataset" in text
