@@ -80,6 +80,7 @@ def train(recipe: Recipe, resume: bool = False) -> Path:
 def _train(recipe: Recipe, arguments: DocMTTrainingArguments, resume: bool) -> None:
     output, processes = Path(recipe.output_dir), PartialState()
     documents = {part: read_part(recipe, part) for part in ("train", "validation")}
+    set_seed(recipe.seed)  # a converted model draws what it gets besides
     origin, tokenizer = recipe_origin(recipe) if recipe.init_from else (None, None)
     try:
         with processes.main_process_first():
@@ -151,10 +152,10 @@ def make_trainer(
     architecture = registry.for_config(config)
     examples = {part: architecture.examples(rows, tokenizer, config) for part, rows in documents.items()}
     _fill_in_lengths(config, examples["train"])
+    untrained = untrained_parameters(recipe, origin) if origin is not None else frozenset()  # neutral already
     set_seed(recipe.seed)
-    model, new_parameters = build_model(config, origin, recipe.training.neutral_start)
-    if origin is not None:
-        new_parameters |= untrained_parameters(recipe, origin)
+    model, new_parameters = build_model(config, origin, recipe.training.neutral_start and not untrained)
+    new_parameters |= untrained
     _set_decoding(model, recipe.decoding)
     if recipe.peft:
         base = save_base(model, origin, recipe.init_from, tokenizer, Path(recipe.output_dir))

@@ -63,13 +63,12 @@ def test_neutral_start(corpus, sentence_model, tmp_path, architecture):
 
 
 def test_neutral_start_undoes_no_mechanism(corpus, sentence_model, tmp_path):
-    folder = sentence_model[0]
-    doct = of_architecture(corpus, tmp_path / "doct", folder, "doct")
+    doct = of_architecture(corpus, tmp_path / "doct", sentence_model[0], "doct")
     origin, tokenizer = recipe_origin(doct)
-    trained, _ = build_model(model_config(doct, tokenizer, origin.config), origin)
-    selecting = model_config(doct, tokenizer, origin.config)
+    config = model_config(doct, tokenizer, origin.config)
+    trained, _ = build_model(config, origin)
     with pytest.raises(ValueError, match="training.neutral_start: init_from is no sentence-level model but one with"):
-        build_model(selecting, trained, neutral=True)
+        build_model(config, trained, neutral=True)
 
 
 @pytest.mark.parametrize("architecture", ["doct", "routing", "memory"])
@@ -148,6 +147,14 @@ def test_start_from_marian(corpus, tmp_path, marian):
     model, _ = registry.load_model(folder)
     assert model.config.decoder_start_token_id == 0 and model.config.segment_encoding == "learned"
     assert facts(folder)["steps"] == 3
+
+
+def test_neutral_start_from_marian(corpus, tmp_path, marian):
+    """It begins so anyway, drawn from the recipe's seed; asking for it is no error."""
+    options = {"max_steps": 1, "eval_steps": 1}
+    plain = train(of_architecture(corpus, tmp_path / "plain", marian, "doct", **options))
+    asked = train(of_architecture(corpus, tmp_path / "asked", marian, "doct", neutral_start=True, **options))
+    assert all(torch.equal(read_weights(asked)[name], tensor) for name, tensor in read_weights(plain).items())
 
 
 def test_mechanism_added_to_marian(corpus, tmp_path, marian):
