@@ -12,7 +12,7 @@ from hf_docmt.reports.tables import align_columns
 
 Cells = list[list[str]]
 NOT_MEASURED = "-"
-MAIN = ("decode", "train", "train_memory", "documents", "attention", "cost-by-length")  # benchmarks of the README
+MAIN = ("decode", "train", "train_memory", "documents", "attention", "cost-by-length", "cost-by-context")
 
 
 def speed_tables(report: BenchReport, style: str, benchmarks: Sequence[str] = MAIN) -> str:
@@ -22,7 +22,9 @@ def speed_tables(report: BenchReport, style: str, benchmarks: Sequence[str] = MA
         title, make_cells = TABLES[benchmark]
         for run in report.runs_of(benchmark):
             if run.rows:
-                known = title.format(**run.setting) if run.problem is None else f"{benchmark}: {run.problem}"
+                known = f"{benchmark}: {run.problem}"
+                if run.problem is None:
+                    known = f"{title.format(**run.setting)} {rounds_text(run)}"
                 parts += [known, plain_table(make_cells(run, report), (), style).rstrip()]
     return "\n\n".join([*parts, machine_text(report)])
 
@@ -94,6 +96,12 @@ def length_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
 def context_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
     """`time_cells` by sentences of context."""
     return time_cells(run, "context", run.options.get("contexts") or run.setting["contexts"], "context sentences")
+
+
+def rounds_text(run: BenchmarkRun) -> str:
+    """How often each case was measured."""
+    rounds = run.setting["repeats"]
+    return "Measured once." if rounds == 1 else f"Medians of {rounds} rounds."
 
 
 def machine_text(report: BenchReport) -> str:

@@ -8,8 +8,9 @@ from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics
+from hf_docmt.studies import figures
 from hf_docmt.studies.run_tables import RunTable
-from hf_docmt.studies.study import ColumnSection, TableSection
+from hf_docmt.studies.study import ColumnSection, FigureSection, TableSection
 
 
 def result(value, context="true", dataset="deixis", rows=None):
@@ -116,3 +117,16 @@ def test_a_column_that_several_results_fit_is_refused():
     systems = {"concat": [report("concat-seed1", result(80.0), result(70.0, dataset="ellipsis"))]}
     with pytest.raises(ValueError, match="concat-seed1, accuracy: 2 results fit the column: deixis accuracy"):
         table({"score": SCORE}, systems)
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_figure_over_runs(tmp_path, monkeypatch, runs):
+    """A line for each system: of the values of its run, or of the means over those that it has."""
+    drawn = []
+    monkeypatch.setattr(figures, "draw_accuracy_by_distance", lambda found, path, **options: drawn.append(found))
+    systems = {"sentence": RUNS["sentence"][:1], "concat": RUNS["concat"][:runs]}
+    figures.draw_study_figure(FigureSection("accuracy"), systems, tmp_path / "figures" / "a.png")
+    (found,) = drawn
+    assert found.systems == ("sentence", "concat")
+    (near,) = [row for row in found.rows if row.part == "distance=1"]
+    assert [near.figures[system].value for system in found.systems] == [51.0, {1: 81.0, 2: 83.0}[runs]]
