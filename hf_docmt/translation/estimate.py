@@ -74,7 +74,7 @@ def estimate_job(
     machines vary. Several processes of a CPU are measured as one with its share of the threads, those of GPUs as so
     many times one; what slows processes beside each other is not seen.
     """
-    strata, counts = read_strata(document_groups(rows))
+    strata, counts = read_strata(document_groups(rows, batch_size=settings.batch_size))
     start = time.perf_counter()
     translator = GroupTranslator(settings)
     load_seconds = time.perf_counter() - start

@@ -8,6 +8,7 @@ from threading import Thread
 
 MAX_SENTENCES = 1024
 MAX_CHARACTERS = 1 << 20  # of all sides that were read
+BATCHES = 4  # of documents, which a group of long ones has at least
 PATIENCE = 0.2  # seconds that a document waits for a further one
 
 
@@ -29,25 +30,33 @@ class Group:
 
 
 def document_groups(
-    rows: Iterable[dict], max_sentences: int = MAX_SENTENCES, max_characters: int = MAX_CHARACTERS
+    rows: Iterable[dict],
+    max_sentences: int = MAX_SENTENCES,
+    max_characters: int = MAX_CHARACTERS,
+    batch_size: int | None = None,
 ) -> Iterator[Group]:
     """Consecutive documents in groups of at most so many sentences and characters, as full as the next one allows.
 
-    A document that is larger is a group of its own. The groups follow from the rows alone, so that a job makes the same
-    ones whenever and wherever it runs. ValueError: a bound below 1.
+    A document that is larger is a group of its own. With `batch_size` a group goes on beyond `max_sentences` until it
+    has BATCHES batches of documents: strategies that translate sentence after sentence have one of each document in a
+    batch. The groups follow from rows and bounds alone, so that a job makes the same ones whenever and wherever it
+    runs. ValueError: a bound below 1.
 
     >>> row = {"doc_id": "talk-1", "translation": [{"en": "Hello."}]}
     >>> [len(group.rows) for group in document_groups([row] * 5, max_sentences=2)]
     [2, 2, 1]
     """
-    builder = _GroupBuilder(max_sentences, max_characters)
+    builder = _GroupBuilder(max_sentences, max_characters, batch_size)
     for row in rows:
         yield from builder.add(row)
     yield from builder.finish()
 
 
 def arriving_groups(
-    rows: Iterable[dict], max_sentences: int = MAX_SENTENCES, max_characters: int = MAX_CHARACTERS
+    rows: Iterable[dict],
+    max_sentences: int = MAX_SENTENCES,
+    max_characters: int = MAX_CHARACTERS,
+    batch_size: int | None = None,
 ) -> Iterator[Group | None]:
     """As `document_groups`, but a group ends, too, where no further document arrives within a moment.
 
@@ -56,7 +65,7 @@ def arriving_groups(
     raised after the groups of the documents before.
     """
     arrivals = _Arrivals(rows, max_sentences)
-    builder = _GroupBuilder(max_sentences, max_characters)
+    builder = _GroupBuilder(max_sentences, max_characters, batch_size)
     while True:
         try:
             row = arrivals.next(PATIENCE)
@@ -74,14 +83,16 @@ def arriving_groups(
 class _GroupBuilder:
     """Collects rows into groups."""
 
-    def __init__(self, max_sentences: int, max_characters: int):
-        for name, bound in (("max_sentences", max_sentences), ("max_characters", max_characters)):
-            if bound < 1:
+    def __init__(self, max_sentences: int, max_characters: int, batch_size: int | None):
+        bounds = {"max_sentences": max_sentences, "max_characters": max_characters, "batch_size": batch_size}
+        for name, bound in bounds.items():
+            if bound is not None and bound < 1:
                 raise ValueError(f"{name} of a group must be at least 1, got {bound}")
-        self.limits = (max_sentences, max_characters)
+        self.max_sentences, self.max_characters = max_sentences, max_characters
+        self.least_documents = BATCHES * batch_size if batch_size else 0
         self.number, self.documents = 0, 0
         self.rows: list[dict] = []
-        self.sizes = (0, 0)  # sentences and characters
+        self.sentences = self.characters = 0
 
     @property
     def is_empty(self) -> bool:
@@ -90,18 +101,20 @@ class _GroupBuilder:
     def add(self, row: dict) -> Iterator[Group]:
         """Add a row; gives the group before it where it is full."""
         pairs = row["translation"]
-        size = (len(pairs), sum(len(text) for pair in pairs for text in pair.values()))
-        if any(have + more > limit for have, more, limit in zip(self.sizes, size, self.limits)):
+        characters = sum(len(text) for pair in pairs for text in pair.values())
+        has_batches = len(self.rows) >= self.least_documents
+        has_sentences = self.sentences + len(pairs) > self.max_sentences
+        if (has_sentences and has_batches) or self.characters + characters > self.max_characters:
             yield from self.finish()
         self.rows.append(row)
-        self.sizes = (self.sizes[0] + size[0], self.sizes[1] + size[1])
+        self.sentences, self.characters = self.sentences + len(pairs), self.characters + characters
 
     def finish(self) -> Iterator[Group]:
         """The rows collected so far, if any, as a group."""
         if self.rows:
             yield Group(self.number, self.documents, self.rows)
             self.number, self.documents = self.number + 1, self.documents + len(self.rows)
-            self.rows, self.sizes = [], (0, 0)
+            self.rows, self.sentences, self.characters = [], 0, 0
 
 
 class _Arrivals:

@@ -48,7 +48,7 @@ class TranslationJob:
         with open_output(self.output, identity, self.resume) as output:
             try:
                 engine, size = self.make_engine(self.settings), self.input.size()
-                groups = self.input.groups(as_they_come=not is_file_output(self.output))
+                groups = self.input.groups(self.settings.batch_size, as_they_come=not is_file_output(self.output))
                 progress = job_progress(size, output.summary)
                 return run_job(groups, engine, output, self.render, progress, interruption)
             except Interrupted as stopped:

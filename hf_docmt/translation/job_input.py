@@ -72,6 +72,7 @@ class JobInput:
             sentences += len(row["translation"])
         return Size(documents, sentences)
 
-    def groups(self, as_they_come: bool = False) -> Iterable[Group | None]:
+    def groups(self, batch_size: int, as_they_come: bool = False) -> Iterable[Group | None]:
         """The documents in groups; `as_they_come`: those of a pipe without waiting for groups to be full."""
-        return arriving_groups(self.rows()) if as_they_come and self.path is None else document_groups(self.rows())
+        make_groups = arriving_groups if as_they_come and self.path is None else document_groups
+        return make_groups(self.rows(), batch_size=batch_size)

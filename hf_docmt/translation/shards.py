@@ -104,7 +104,7 @@ class ShardedJob:
         self, folder: "ShardFolder", waiting: deque[Shard], facts: dict[int, dict], summary: JobSummary
     ) -> Iterator[Group]:
         """The groups of shards that the folder does not have; these wait. The facts of the others are noted."""
-        for shard in shards_of(document_groups(self.input.rows())):
+        for shard in shards_of(document_groups(self.input.rows(), batch_size=self.settings.batch_size)):
             data = folder.read(shard.name) if self.resume else None
             rows = _parse(data)
             if data is not None and shard.matches(rows, self.input.source_lang):

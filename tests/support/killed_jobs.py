@@ -8,7 +8,6 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from hf_docmt import cli
@@ -68,7 +67,7 @@ def call(*arguments) -> int:
     """The exit code of `docmt` with these arguments, called in this process."""
     before = sys.argv, job_input.document_groups
     sys.argv = ["docmt", *map(str, arguments)]
-    job_input.document_groups = partial(document_groups, max_sentences=GROUP)
+    job_input.document_groups = lambda rows, batch_size: document_groups(rows, max_sentences=GROUP)
     try:
         cli.main()
         return 0

@@ -24,9 +24,18 @@ def test_bounds(group):
     assert sizes_of(group(rows, 50, 13)) == [[2, 2], [1], [9], [1], [4], [5], [5], [1]]  # 3 characters a sentence
     assert sizes_of(group(rows)) == [[2, 2, 1, 9, 1, 4, 5, 5, 1]]
     assert sizes_of(group([])) == []
-    for bounds in ((0, 1), (1, 0)):
+    for bounds in ((0, 1), (1, 0), (1, 1, 0)):
         with pytest.raises(ValueError, match="of a group must be at least 1, got 0"):
             list(group(rows, *bounds))
+
+
+@pytest.mark.parametrize("group", [document_groups, arriving_groups])
+def test_long_documents_fill_batches(group):
+    """More sentences than the bound until there are four batches of documents; never more characters."""
+    rows = rows_of(*[9] * 20)
+    assert sizes_of(group(rows, 5, batch_size=2)) == [[9] * 8, [9] * 8, [9] * 4]
+    assert sizes_of(group(rows, 90, batch_size=2)) == [[9] * 10, [9] * 10]
+    assert sizes_of(group(rows, 5, 3 * 9 * 3, batch_size=2)) == [[9] * 3] * 6 + [[9] * 2]  # 3 characters a sentence
 
 
 def test_every_document_is_in_one_group():

@@ -21,7 +21,7 @@ def test_plain_lines(write, without_context):
     assert [pair["en"] for row in rows for pair in row["translation"]] == ["eins", "", "  zwei ", "drei\u2028vier"]
     ids = ["talk:1", "talk:2", "talk:3", "talk:4"] if without_context else ["talk"]
     assert [row["doc_id"] for row in rows] == ids
-    (group,) = found.groups()
+    (group,) = found.groups(batch_size=16)
     assert group.rows == rows
 
 

@@ -61,7 +61,7 @@ def job(monkeypatch, url):
     monkeypatch.setattr("hf_docmt.registry.load_model", lambda *_: (model, word_tokenizer()))
     monkeypatch.setattr(shards, "SHARD_SENTENCES", 4)
     monkeypatch.setattr(shards, "shards_of", lambda groups, cut=shards.shards_of: cut(groups, 4))
-    monkeypatch.setattr(shards, "document_groups", lambda rows: document_groups(rows, 3))
+    monkeypatch.setattr(shards, "document_groups", lambda rows, batch_size: document_groups(rows, 3))
     settings = TranslationSettings("folder", "en")
     translator = GroupTranslator(settings)
 
