@@ -24,7 +24,7 @@ def speed_tables(report: BenchReport, style: str, benchmarks: Sequence[str] = MA
             if run.rows:
                 known = f"{benchmark}: {run.problem}"
                 if run.problem is None:
-                    known = f"{title.format(**run.setting)} {rounds_text(run)}"
+                    known = title.format(**run.setting) + rounds_text(run)
                 parts += [known, plain_table(make_cells(run, report), (), style).rstrip()]
     return "\n\n".join([*parts, machine_text(report)])
 
@@ -99,9 +99,11 @@ def context_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
 
 
 def rounds_text(run: BenchmarkRun) -> str:
-    """How often each case was measured."""
-    rounds = run.setting["repeats"]
-    return "Measured once." if rounds == 1 else f"Medians of {rounds} rounds."
+    """A sentence behind the title that says how often each case was measured, where the benchmark says so."""
+    rounds = run.setting.get("repeats")
+    if rounds is None:
+        return ""
+    return " Measured once." if rounds == 1 else f" Medians of {rounds} rounds."
 
 
 def machine_text(report: BenchReport) -> str:
