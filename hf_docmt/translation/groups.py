@@ -37,9 +37,9 @@ def document_groups(
 ) -> Iterator[Group]:
     """Consecutive documents in groups of at most so many sentences and characters, as full as the next one allows.
 
-    A document that is larger is a group of its own. With `batch_size` a group goes on beyond `max_sentences` until it
-    has BATCHES batches of documents: strategies that translate sentence after sentence have one of each document in a
-    batch. The groups follow from rows and bounds alone, so that a job makes the same ones whenever and wherever it
+    A document that is larger is a group of its own. But with `batch_size` a group goes on beyond `max_sentences` until
+    it has BATCHES batches of documents: strategies that translate sentence after sentence have one of each document in
+    a batch. The groups follow from rows and bounds alone, so that a job makes the same ones whenever and wherever it
     runs. ValueError: a bound below 1.
 
     >>> row = {"doc_id": "talk-1", "translation": [{"en": "Hello."}]}
@@ -102,9 +102,8 @@ class _GroupBuilder:
         """Add a row; gives the group before it where it is full."""
         pairs = row["translation"]
         characters = sum(len(text) for pair in pairs for text in pair.values())
-        has_batches = len(self.rows) >= self.least_documents
-        has_sentences = self.sentences + len(pairs) > self.max_sentences
-        if (has_sentences and has_batches) or self.characters + characters > self.max_characters:
+        is_full = self.sentences + len(pairs) > self.max_sentences and len(self.rows) >= self.least_documents
+        if is_full or self.characters + characters > self.max_characters:
             yield from self.finish()
         self.rows.append(row)
         self.sentences, self.characters = self.sentences + len(pairs), self.characters + characters
