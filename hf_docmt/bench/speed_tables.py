@@ -79,7 +79,8 @@ def time_cells(run: BenchmarkRun, column: str, values: Sequence[int], unit: str)
     """Every system with its time over that of its peer, and its memory, at each of these values of a column."""
     rows = [row for row in run.rows if row["unit"] == run.rows[0]["unit"] and row[column] in values]
     found = {(row["name"], row[column]): row for row in rows}
-    cells = [["", *(f"{value} {unit}" for value in values), *(f"MiB, {value}" for value in values)]]
+    titles = [f"{value} {unit if value != 1 else unit.removesuffix('s')}" for value in values]
+    cells = [["", *titles, *(f"MiB, {value}" for value in values)]]
     for name in dict.fromkeys(row["name"] for row in rows):
         one = [found.get((name, value), {}) for value in values]
         times = [number(row.get("ratio") and 1 / row["ratio"]) for row in one]
