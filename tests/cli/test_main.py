@@ -1,6 +1,7 @@
 """The command `docmt` as a whole: help, version, completion; clear errors with exit code 1."""
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from hf_docmt import __version__
+from hf_docmt.cli import LARGE_PAGES
 
 
 def test_help_answers_quickly():
@@ -31,6 +33,19 @@ def test_commands_are_grouped_and_in_order(run, monkeypatch):
 
 def test_version(run):
     assert run("--version") == (0, f"docmt {__version__}\n", "")
+
+
+def test_large_pages_unless_the_environment_says_otherwise(run, monkeypatch):
+    """Before torch is imported, which reads the setting once."""
+    for value in ("", "0"):
+        monkeypatch.setenv(LARGE_PAGES, value)
+        run("--version")
+        assert os.environ[LARGE_PAGES] == value
+    monkeypatch.delenv(LARGE_PAGES)
+    run("--version")
+    assert os.environ[LARGE_PAGES] == "1"
+    program = "import sys; from hf_docmt import cli; print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "False\n"
 
 
 def test_completion_offers_commands(monkeypatch):
