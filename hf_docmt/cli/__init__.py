@@ -41,8 +41,8 @@ app = typer.Typer(
 def main() -> None:
     """Run the command. A `ValueError` or `OSError` ends it with one line on standard error and exit code 1.
 
-    On Linux its large tensors lie in large pages, unless the environment says otherwise: training on long documents then
-    takes less memory and time.
+    On Linux its large tensors lie in large pages, unless the environment says otherwise: training on long documents
+    takes less memory and time then.
     """
     from hf_docmt.plugins import load_plugins
 
