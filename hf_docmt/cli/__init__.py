@@ -42,7 +42,7 @@ def main() -> None:
     """Run the command. A `ValueError` or `OSError` ends it with one line on standard error and exit code 1.
 
     On Linux its large tensors lie in large pages, unless the environment says otherwise: training on long documents
-    takes less memory and time then.
+    takes less memory then.
     """
     from hf_docmt.plugins import load_plugins
 
