@@ -73,7 +73,7 @@ class AttentionBenchmark(Benchmark):
         "Time and memory of a training step by length: concat, lst and window attention; decoding with lst.\n\n"
         "Every row is printed on standard error as soon as it is measured."
     )
-    report_options = ({"lengths": (1024, 2208, 4096), "repeats": 1, "time_limit": 120.0},)
+    report_options = ({"repeats": 3},)
 
     repeats: int = option(3, "Measurements of each case, the median is reported.")
     lengths: tuple[int, ...] = option((1024, 2208, 4096, 8192), "Tokens of the documents, separated by commas.")

@@ -38,7 +38,7 @@ class Benchmark(ABC):
     example `docmt bench cost --by length`, or in the value of another `option_of_choice`. Their common options have the
     same defaults.
 
-    `docmt bench all` runs it once with each of `report_options`, options that take a few minutes; never without any.
+    `docmt bench all` runs it once with each of `report_options`, never without any.
     """
 
     name: ClassVar[str]
