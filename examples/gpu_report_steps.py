@@ -163,7 +163,8 @@ def short_training(device: str, small: bool, recipe: str) -> None:
         own = []
         if recipe.startswith("demo"):
             own = [f"data.{part}.path={folder}/corpus/{part}.jsonl" for part in ("train", "validation", "test")]
-        settings = [f"output_dir={folder}/model", f"training.max_steps={updates}", f"training.bf16={device != 'cpu'}"]
+        settings = [f"output_dir={folder}/model", f"training.bf16={device != 'cpu'}"]
+        settings += [f"training.max_steps={updates}", "training.epochs=null"]
         started = time.monotonic()
         model_folder = train(load_recipe(recipe, [*own, *settings]))
         seconds = time.monotonic() - started

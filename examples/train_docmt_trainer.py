@@ -12,7 +12,7 @@ from hf_docmt.data.documents import make_documents, sentences
 from hf_docmt.data.synthetic.corpus import make_corpus
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.training.arguments import DocMTTrainingArguments
-from hf_docmt.training.checkpoints import average_weights, checkpoint_path, checkpoint_steps
+from hf_docmt.training.checkpoints import average_weights, checkpoint_path, checkpoint_steps, steps_to_average
 from hf_docmt.training.trainer import DocMTTrainer
 
 
@@ -54,8 +54,9 @@ def main(output: str, steps: int, documents: int) -> None:
     )
     trainer.train()  # train(resume_from_checkpoint=True) goes on after the last complete checkpoint
 
-    # 3. The mean of the checkpoints that are kept: the best one and those after it.
-    folders = [checkpoint_path(arguments.output_dir, step) for step in checkpoint_steps(arguments.output_dir)]
+    # 3. The mean of the best checkpoint and those after it.
+    there, best = checkpoint_steps(arguments.output_dir), trainer.state.best_global_step
+    folders = [checkpoint_path(arguments.output_dir, step) for step in steps_to_average(there, best, arguments.average)]
     trainer.model.load_state_dict(average_weights(folders), strict=False)
     trainer.save_model(output)
 

@@ -120,9 +120,11 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def check_file(path: str | Path) -> Path:
-    """The path of a file that is there; DataError for a folder and for nothing."""
+    """The path of a file that is there; DataError for a folder, for a pipe and for nothing."""
     path = Path(path)
     if not path.is_file():
+        if path.exists() and not path.is_dir():
+            raise DataError(f"{path}: a pipe or device can be read only once; give a file, or standard input as -")
         problem = "is a folder" if path.is_dir() else "does not exist"
         raise DataError(f"{path}: the file {problem}; check the path (relative paths start at {Path.cwd()})")
     return path

@@ -14,9 +14,12 @@ class CardSaving:
 
     card_class: type[ModelCardText] = ModelCardText
 
-    def save_pretrained(self, save_directory, is_main_process: bool = True, push_to_hub: bool = False, **kwargs):
+    def save_pretrained(
+        self, save_directory, is_main_process: bool = True, state_dict=None, push_to_hub: bool = False, **kwargs
+    ):
         """As in transformers, and the card; that of an adapter is not this model's, and is left to peft."""
-        super().save_pretrained(save_directory, is_main_process=is_main_process, push_to_hub=push_to_hub, **kwargs)
+        kwargs |= {"is_main_process": is_main_process, "state_dict": state_dict, "push_to_hub": push_to_hub}
+        super().save_pretrained(save_directory, **kwargs)
         if is_main_process and not push_to_hub and not getattr(self, "_hf_peft_config_loaded", False):
             self.write_card(save_directory)
 

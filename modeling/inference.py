@@ -43,6 +43,7 @@ class WithoutDropout(TorchFunctionMode):
             return args[0] if args else kwargs["input"]
         if func is torch.native_dropout:
             return args[0], None  # the mask is for a backward pass
-        if func is nn.functional.scaled_dot_product_attention and kwargs.get("dropout_p"):
-            kwargs = {**kwargs, "dropout_p": 0.0}
+        if func is nn.functional.scaled_dot_product_attention:  # (query, key, value, attn_mask, dropout_p, ...)
+            args = (*args[:4], 0.0, *args[5:]) if len(args) > 4 else args
+            kwargs = {**kwargs, "dropout_p": 0.0} if "dropout_p" in kwargs else kwargs
         return func(*args, **kwargs)

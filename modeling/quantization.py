@@ -8,6 +8,7 @@ attention stay as they are. An output projection that is tied with the embedding
 fewer than `MIN_ELEMENTS` weights stay, too: they are no faster in int8. Saved folders hold the int8 weights.
 """
 
+import copy
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -41,6 +42,10 @@ class Quantization:
         check_device((parameter.device for parameter in self.parameters()), ("cpu",))
         config = Int8Config()
         self.replace_linear(config)
+        before, own = self.config, copy.deepcopy(self.config)  # other models may have the one of before, and stay float
+        for module in self.modules():
+            if getattr(module, "config", None) is before:
+                module.config = own
         self.hf_quantizer = Int8Quantizer(config)
         self.is_quantized, self.quantization_method = True, QUANT_METHOD
         self.hf_quantizer.postprocess_model(self)
@@ -137,7 +142,7 @@ class Int8Quantizer(HfQuantizer):
     def validate_environment(self, *args, device_map=None, **kwargs) -> None:
         """ValueError for a `device_map` with anything but the CPU."""
         devices = device_map.values() if isinstance(device_map, dict) else [device_map]
-        others = [device for device in devices if device is not None and torch.device(device).type != "cpu"]
+        others = [device for device in devices if device is not None and str(device).partition(":")[0] != "cpu"]
         if others:
             raise ValueError(f"int8 weights are for the CPU, got device_map={device_map!r}; leave it out")
 

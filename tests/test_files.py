@@ -7,7 +7,9 @@ import threading
 import pytest
 
 from hf_docmt.files import (
+    DataError,
     atomic_folder,
+    check_file,
     check_new_folder,
     check_writable_file,
     check_writable_folder,
@@ -66,6 +68,8 @@ def test_links_and_pipes_stay_what_they_are(tmp_path):
     write_lines(["b"], tmp_path / "pipe")
     reader.join()
     assert got == ["b\n"] and (tmp_path / "pipe").is_fifo()
+    with pytest.raises(DataError, match="pipe: a pipe or device can be read only once; give a file, or standard input"):
+        check_file(tmp_path / "pipe")
 
 
 def test_modes_are_those_of_before_or_follow_the_umask(tmp_path, umask):

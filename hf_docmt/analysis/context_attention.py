@@ -16,9 +16,9 @@ from hf_docmt.analysis.model_hooks import forward_hooks, modules_named
 from hf_docmt.analysis.read_sentences import ContextUse, Passage, read_sentences
 from hf_docmt.analysis.segment_attention import attention_weights, training_batch
 from hf_docmt.analysis.sentence_tokens import token_texts
+from hf_docmt.evaluation.systems.model_system import evaluation_mode
 
 COMPLETED = "hf_docmt.modeling.context_inputs:completed"
-ENCODER_INPUTS = ("input_", "attention_", "context_")
 
 
 @torch.inference_mode()
@@ -31,7 +31,8 @@ def context_attention_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizer
     """
     _, batch = training_batch(model, tokenizer, passage)
     shortening = getattr(model.config, "shortening", None)
-    places, ids, owner, vectors = context_tokens(model, batch)
+    with evaluation_mode(model):
+        places, ids, owner, vectors = context_tokens(model, batch)
     with gate_openings(model) as openings:
         weights = attention_weights(model, batch, context_modules(model))[0]  # (T, N)
     weights = (

@@ -9,6 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import __version__, registry
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
 
@@ -64,7 +65,7 @@ def segment_losses(
         inputs = {name: value.to(device) for name, value in collate(rows).items()}
         labels = inputs.pop("labels")  # (B, T)
         inputs.pop("label_weights", None)
-        with torch.inference_mode():
+        with torch.inference_mode(), evaluation_mode(model):
             logits = model(**inputs).logits.float()  # (B, T, V)
         losses = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
         current = torch.tensor([row["current"] for row in rows], device=device)

@@ -56,7 +56,7 @@ def run_all(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Every benchmark in one report, with the ceilings of the machine: about two hours on one core."""
+    """The benchmarks in one report, with the ceilings of the machine: about two hours on one core."""
     from hf_docmt.bench.all_benchmarks import run_all_benchmarks
     from hf_docmt.bench.speed_tables import report_text
     from hf_docmt.files import check_writable_file

@@ -117,7 +117,11 @@ def evaluate(
     source_lang, target_lang = check_documents(documents)
     if target_lang is None:
         raise ValueError(f"the documents have no references, only {source_lang!r}; read them with a target language")
-    rows = {id_text(row["doc_id"]): row for row in translations}
+    rows: dict[str, Mapping] = {}
+    for row in translations:
+        if (doc_id := id_text(row["doc_id"])) in rows:
+            raise ValueError(f"document {doc_id!r} was translated twice; give one translation for each document")
+        rows[doc_id] = row
     ids = list(documents["doc_id"])
     if missing := [doc_id for doc_id in ids if doc_id not in rows]:
         raise ValueError(f"no translation of document {missing[0]!r}; translate all {len(ids)} documents")
@@ -225,7 +229,8 @@ def score_translations(
     )
     settings = ScoreSettings(by, domains, samples, seed)
     bleu = {"lowercase": lowercase, "tokenize": tokenize}
-    accepted = {"s-BLEU": bleu, "d-BLEU": bleu, "chrF": {"lowercase": lowercase}}
+    chrf = {"lowercase": lowercase}
+    accepted = {"s-BLEU": bleu, "d-BLEU": bleu, "chrF": chrf, "chrF++": chrf}
     results = []
     for name in default_metrics() if metrics is None else metrics:
         results += metric_class(name)(**accepted.get(name, {})).score(documents, settings)

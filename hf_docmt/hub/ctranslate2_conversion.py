@@ -9,7 +9,7 @@ from ctranslate2.specs.common_spec import Activation
 from ctranslate2.specs.transformer_spec import TransformerDecoderSpec, TransformerEncoderSpec, TransformerSpec
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from hf_docmt.hub.stock import stock_class
+from hf_docmt.hub.stock import check_not_quantized, stock_class
 from hf_docmt.modeling.segments import sinusoid
 
 ACTIVATIONS = {
@@ -45,10 +45,11 @@ def write_ctranslate2_folder(model: PreTrainedModel, tokens: list[str], folder: 
 def ctranslate2_specification(model: PreTrainedModel, tokens: list[str]) -> TransformerSpec:
     """CTranslate2's description of the model. It reads sources with their end token, and prefixes with the start token.
 
-    Raises ValueError as `stock_class`, and for an activation function that CTranslate2 does not have.
+    Raises ValueError as `stock_class`, for int8 weights, and for an activation function that CTranslate2 does not have.
     """
     config = model.config
     stock_class(config)
+    check_not_quantized(model)
     if config.activation_function not in ACTIVATIONS:
         names = ", ".join(ACTIVATIONS)
         raise ValueError(f"activation_function: got {config.activation_function!r}, CTranslate2 computes {names}")

@@ -69,8 +69,7 @@ def to_stock(model: PreTrainedModel) -> PreTrainedModel:
     'marian'
     """
     stock = stock_class(model.config)
-    if getattr(model, "is_quantized", False):
-        raise ValueError("the weights are int8, expected those of training: give the model before it was quantized")
+    check_not_quantized(model)
     config = stock.config_class(**_config_fields(model.config, stock))
     weights = model.state_dict()
     if "model.shared.weight" not in weights:  # untied: the class has the common table, too, and does not use it
@@ -84,6 +83,12 @@ def to_stock(model: PreTrainedModel) -> PreTrainedModel:
         raise RuntimeError(f"the weights do not fit {stock.__name__}: {sorted(own or unknown)}")
     result.generation_config = copy.deepcopy(model.generation_config)
     return result.eval()
+
+
+def check_not_quantized(model: PreTrainedModel) -> None:
+    """ValueError for int8 weights, which other classes and engines do not have."""
+    if getattr(model, "is_quantized", False):
+        raise ValueError("the weights are int8, expected those of training: give the model before it was quantized")
 
 
 def _other_mechanism(config: PreTrainedConfig) -> str | None:

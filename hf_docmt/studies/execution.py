@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hf_docmt.analysis.pictures.figures import check_matplotlib
 from hf_docmt.evaluation.metrics import metric_classes
 from hf_docmt.files import write_text
 from hf_docmt.studies.figures import draw_study_figure
@@ -44,9 +45,12 @@ def run_study(
 
     `only`: patterns of systems or runs; what they need is made, too. `run_command(arguments)` runs a command of the
     package. See `StudyPlan` for the files, `run_jobs` for `processes` and interruptions. A job that fails leaves out
-    what needs it, the others go on. ValueError: a study that cannot be used, another process that works on it.
+    what needs it, the others go on. ValueError: a study that cannot be used, another process that works on it, figures
+    without matplotlib.
     """
     plan = StudyPlan(load_study(file, budget), results)
+    if plan.study.figures:
+        check_matplotlib()
     plan.output.mkdir(parents=True, exist_ok=True)
     outcome = StudyOutcome()
     with folder_lock(plan.output):

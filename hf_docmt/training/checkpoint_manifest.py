@@ -35,6 +35,7 @@ class Manifest:
     accumulation: int | None = None  # None: not written by 0.1.0
     data: str | None = None  # fingerprint of the training data, of data that have one
     files: dict[str, dict[str, Any]] = field(default_factory=dict)  # name -> bytes, crc32; {}: not written by 0.1.0
+    validation: str | None = None  # fingerprint of the validation data
 
 
 def write_manifest(folder: str | Path, manifest: Manifest) -> None:

@@ -34,7 +34,8 @@ class DurableTrainer(Seq2SeqTrainer):
 
     A run may go on with another number of processes where every update can have the same batches as before, so that
     it equals one with the old number up to rounding and the random numbers of dropout; else it is refused. Other
-    training data (`train_dataset.fingerprint`, if there is one) are refused, too; `data_name` names them in the error.
+    training and validation data (their `fingerprint`, if there is one) are refused, too; `data_name` names the former
+    in the error.
     """
 
     def __init__(self, *args, data_name: str = "train_dataset", **kwargs):
@@ -42,7 +43,7 @@ class DurableTrainer(Seq2SeqTrainer):
         self.data_name = data_name
         self.batch_processes = self.args.world_size  # that batches are made for; another after resuming with others
         self._checked: str | None = None  # checkpoint that was found to be whole
-        self._data: str | None = None
+        self._fingerprints: dict[str, str | None] | None = None
         self.add_callback(BestCheckpointOfFolder)
 
     # Resuming
@@ -95,12 +96,17 @@ class DurableTrainer(Seq2SeqTrainer):
     def _adopt(self, checkpoint: str) -> None:
         """Check that the run of a checkpoint can go on here, with the batches it had in every update."""
         manifest = read_manifest(checkpoint)
-        here = self._in_main_process(lambda: self.data_fingerprint)
-        if manifest.data and here and manifest.data != here:
-            raise ValueError(
-                f"{self.data_name}: not the training data of {checkpoint} (fingerprint {manifest.data[:12]} there, "
-                f"{here[:12]} here); restore the files of then, or start a new run in another folder"
-            )
+        found = self._in_main_process(lambda: self.data_fingerprints)
+        for field, name in (
+            ("data", f"{self.data_name}: not the training data"),
+            ("validation", "not the validation data"),
+        ):
+            there, here = getattr(manifest, field), found[field]
+            if there and here and there != here:
+                raise ValueError(
+                    f"{name} of {checkpoint} (fingerprint {there[:12]} there, {here[:12]} here); restore the files of "
+                    "then, or start a new run in another folder"
+                )
         before, now = manifest.batch_processes, self.args.world_size
         accumulation = manifest.accumulation or self.args.gradient_accumulation_steps
         if before != now:
@@ -124,11 +130,12 @@ class DurableTrainer(Seq2SeqTrainer):
         self._checked = checkpoint
 
     @property
-    def data_fingerprint(self) -> str | None:
-        """That of the training data, of data that have one."""
-        if self._data is None:
-            self._data = getattr(self.train_dataset, "fingerprint", None)
-        return self._data
+    def data_fingerprints(self) -> dict[str, str | None]:
+        """Those of training (`data`) and validation data, of data that have one."""
+        if self._fingerprints is None:
+            parts = {"data": self.train_dataset, "validation": self.eval_dataset}
+            self._fingerprints = {name: getattr(part, "fingerprint", None) for name, part in parts.items()}
+        return self._fingerprints
 
     def _in_main_process(self, find: Callable[[], Any]) -> Any:
         """What `find` returns in the main process, for all; an error there is one everywhere."""
@@ -179,7 +186,7 @@ class DurableTrainer(Seq2SeqTrainer):
     def _manifest(self) -> Manifest:
         processes, batches = self.args.world_size, self.args.world_size * self.args.gradient_accumulation_steps
         accumulation = batches // self.batch_processes
-        return Manifest(processes, self.batch_processes, accumulation, data=self.data_fingerprint)
+        return Manifest(processes, self.batch_processes, accumulation, **self.data_fingerprints)
 
     def _save_state_without_path(self, folder: Path) -> None:
         """The path of the best checkpoint follows from its step, also in a folder that was moved."""

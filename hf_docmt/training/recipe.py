@@ -141,11 +141,7 @@ def _check_training(training: TrainingRecipe, name: str) -> None:
             "training.stream", f"architecture {name!r} carries no state from sentence to sentence; leave it out"
         )
     if training.context_discount != 1 and (architecture.separate_context or architecture.carries_state):
-        raise RecipeError(
-            "training.context_discount",
-            f"it weighs the context in the target, which architecture {name!r} does not write, expected 1, got "
-            f"{training.context_discount}; leave it out",
-        )
+        raise RecipeError("training.context_discount", _no_context_written(training, f"architecture {name!r}"))
     for key in ("coword_dropout", "dynamic_context"):
         if getattr(training, key) and architecture.carries_state:
             raise RecipeError(
@@ -155,12 +151,29 @@ def _check_training(training: TrainingRecipe, name: str) -> None:
             )
 
 
+def check_context_discount(training: TrainingRecipe, config: PreTrainedConfig) -> None:
+    """Raise `RecipeError` for a discount of context that the model of this configuration does not write."""
+    view = registry.for_config(config).view(config)
+    if training.context_discount != 1 and (view != "window" or config.context_sides == "source"):
+        model = f"a model of view {view!r} and context_sides {config.context_sides!r}"
+        raise RecipeError("training.context_discount", _no_context_written(training, model))
+
+
+def _no_context_written(training: TrainingRecipe, what: str) -> str:
+    return (
+        f"it weighs the context in the target of windows, which {what} does not write, expected 1, got "
+        f"{training.context_discount}; leave it out"
+    )
+
+
 def _check_model(recipe: Recipe) -> None:
     architecture = registry.get(recipe.architecture)
     try:
         config = architecture.config_class(**recipe.model)
     except ValueError as error:
         raise RecipeError("model", str(error)) from error
+    if recipe.init_from is None:  # else the configuration of that model is completed
+        check_context_discount(recipe.training, config)
     if recipe.training.dynamic_context and architecture.view(config) != "window":
         raise RecipeError(
             "training.dynamic_context",

@@ -43,7 +43,7 @@ class DataRecipe:
     target_lang: str
     train: dict[str, Any]
     validation: dict[str, Any]
-    test: dict[str, Any] | None = None
+    test: dict[str, Any] | None = None  # what the system is made for; training does not read it
     cache: str | None = None  # folder; null = .docmt_cache beside output_dir
     num_proc: int | None = None  # processes that tokenize; null = one a core
 

@@ -4,6 +4,7 @@ import math
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ from hf_docmt.training.initialization import (
     untrained_parameters,
 )
 from hf_docmt.training.low_rank_adaptation import add_adapter, is_adapted, save_adapter, save_base
-from hf_docmt.training.recipe import Recipe
+from hf_docmt.training.recipe import Recipe, check_context_discount
 from hf_docmt.training.recipe_sections import DecodingRecipe, TokenizerRecipe
 from hf_docmt.training.run_folder import RECIPE, run_folder, write_facts
 from hf_docmt.training.stream_trainer import StreamTrainer
@@ -151,14 +152,19 @@ def make_trainer(
     config = model_config(recipe, tokenizer, origin and origin.config)
     architecture = registry.for_config(config)
     examples = {part: architecture.examples(rows, tokenizer, config) for part, rows in documents.items()}
+    check_context_discount(recipe.training, config)
     _fill_in_lengths(config, examples["train"])
+    collate = architecture.collator(config, tokenizer, context_discount=recipe.training.context_discount)
+    for part, rows in examples.items():
+        check_positions(config, rows, collate, f"data.{part}")
     untrained = untrained_parameters(recipe, origin) if origin is not None else frozenset()  # neutral already
     set_seed(recipe.seed)
     model, new_parameters = build_model(config, origin, recipe.training.neutral_start and not untrained)
     new_parameters |= untrained
     _set_decoding(model, recipe.decoding)
     if recipe.peft:
-        base = save_base(model, origin, recipe.init_from, tokenizer, Path(recipe.output_dir))
+        with PartialState().main_process_first():
+            base = save_base(model, origin, recipe.init_from, tokenizer, Path(recipe.output_dir))
         model, new_parameters = add_adapter(model, recipe.peft, base)
     _check_second_stage(recipe, new_parameters)
     if recipe.training.freeze:
@@ -169,12 +175,30 @@ def make_trainer(
         args=arguments,
         train_dataset=with_augmentation(examples["train"], tokenizer, recipe),
         eval_dataset=examples["validation"],
-        data_collator=architecture.collator(config, tokenizer, context_discount=recipe.training.context_discount),
+        data_collator=collate,
         processing_class=tokenizer,
         new_parameters=new_parameters,
         data_name=f"data.train ({', '.join(str(v) for name, v in recipe.data.train.items() if name != 'format')})",
         callbacks=[EarlyStoppingCallback(patience)] if patience else None,
     )
+
+
+def check_positions(config: PreTrainedConfig, examples: Examples, collate: Callable, data_name: str) -> None:
+    """ValueError for an example that is longer than the learned positions of the model.
+
+    Sentences that are context elsewhere are examples themselves.
+    """
+    if config.position_type != "learned" or not len(examples):
+        return
+    for column, (side, name) in enumerate((("source", "input_ids"), ("target", "decoder_input_ids"))):
+        longest = examples[int(examples.side_lengths[:, column].argmax())]
+        length = collate([longest])[name].shape[1]
+        if length > config.max_position_embeddings:
+            raise ValueError(
+                f"{data_name}: document {longest['doc_id']!r} has an example of {length} {side} tokens, the model has "
+                f"learned positions for {config.max_position_embeddings}; take shorter chunks or windows "
+                "(model.chunk_tokens, model.past_context), or leave the sentence out"
+            )
 
 
 def with_augmentation(examples: Examples, tokenizer, recipe: Recipe) -> Examples | AugmentedExamples:

@@ -48,11 +48,14 @@ def tied_embeddings_in_root(model: torch.nn.Module) -> Iterator[None]:
 def equal_rounds(batches) -> Iterator[tuple[Any, bool]]:
     """The batches of a loader and whether they count: in every process as many, the last one repeated.
 
-    Sharded parameters are gathered in every forward pass, so that all processes need the same number of them.
+    Sharded parameters are gathered in every forward pass, so that all processes need the same number of them. One that
+    has none takes the first example.
     """
     missing = max(gather_object([len(batches)])) - len(batches)
     last = None
     for last in batches:
         yield last, True
+    if missing and last is None:
+        last = batches.collate_fn([batches.dataset[0]])
     for _ in range(missing):
         yield last, False

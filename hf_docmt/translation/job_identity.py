@@ -10,6 +10,7 @@ import torch
 import transformers
 
 from hf_docmt import __version__
+from hf_docmt.adapters import ADAPTER_CONFIG, BASE, adapted_model
 from hf_docmt.data.digests import file_digest, text_digest
 from hf_docmt.translation.group_translation import TranslationSettings
 
@@ -46,12 +47,16 @@ def input_identity(inputs: Mapping[str, str | None]) -> dict[str, str | None]:
 def model_checksums(model: str, revision: str | None = None) -> dict[str, str]:
     """SHA-256 of each file of a model's folder that its translations follow from; of a Hub name its commit.
 
-    Empty where there is no such model, as loading it will say.
+    Those of an adapter come with those of the model that it adapts. Empty where there is no such model, as loading it
+    will say.
     """
     folder = Path(model)
     if folder.is_dir():
         found = {path for pattern in MODEL_FILES for path in folder.glob(pattern) if path.is_file()}
-        return {path.relative_to(folder).as_posix(): file_digest(path) for path in sorted(found)}
+        checksums = {path.relative_to(folder).as_posix(): file_digest(path) for path in sorted(found)}
+        base = adapted_model(folder) if ADAPTER_CONFIG in checksums else None
+        adapted = model_checksums(base) if base and Path(base) != folder / BASE else {}
+        return checksums | {f"adapted model: {name}": digest for name, digest in adapted.items()}
     try:
         return {"commit": Path(transformers.utils.cached_file(model, "config.json", revision=revision)).parent.name}
     except (OSError, ValueError):

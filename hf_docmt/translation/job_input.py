@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hf_docmt.data.documents import checked_rows, make_row
-from hf_docmt.data.readers import detect_format, get_reader, input_files, iterate_documents
+from hf_docmt.data.readers import check_arguments, detect_format, get_reader, input_files, iterate_documents
 from hf_docmt.data.readers.lines import LinesReader
 from hf_docmt.files import STDIN, file_stem, location_of, read_lines
 from hf_docmt.translation.groups import Group, arriving_groups, document_groups
@@ -42,6 +42,7 @@ class JobInput:
         self.reader = get_reader(self.format)
         if "tgt_lang" in self.reader.arguments():
             self.files.setdefault("tgt_lang", target_lang)
+        check_arguments(self.reader, {name: value for name, value in self.files.items() if value is not None})
         self.by_line = without_context and self.reader.name == LinesReader.name
         self.path = (
             None if path is None or STDIN in self.files.values() else Path(path)

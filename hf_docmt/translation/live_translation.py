@@ -108,6 +108,10 @@ def watched_class(translator_class: type, watch: Watch) -> type:
             watch.check()
             return super().generate(inputs, jobs, *arguments, **options)
 
+        def write_further(self, rows, state):  # of models that write with drafts
+            watch.check()
+            return super().write_further(rows, state)
+
     return Watched
 
 

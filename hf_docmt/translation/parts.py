@@ -13,7 +13,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from hf_docmt.data.document_ids import DocumentIds
 from hf_docmt.data.readers import iterate_documents
-from hf_docmt.files import DataError
+from hf_docmt.files import DataError, open_bytes
 
 ENDINGS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", ".parquet")
 NAMED_IDS = 100  # so many ids that are repeated in another part are named
@@ -96,6 +96,7 @@ def _is_part(path: str) -> bool:
 
 def _is_empty(path: str) -> bool:
     """Whether a part has no documents, as the last ones of a partition often do."""
-    if Path(path).stat().st_size == 0:
-        return True
-    return path.endswith(".parquet") and pq.read_metadata(path).num_rows == 0
+    if path.endswith(".parquet"):
+        return Path(path).stat().st_size == 0 or pq.read_metadata(path).num_rows == 0
+    with open_bytes(path) as file:
+        return not file.read(1)

@@ -45,19 +45,23 @@ def translate_in_order(groups: Iterable[Group | None], pool: WorkerPool) -> Iter
 
     None among the groups says that none has arrived yet; what is done is then given out first. A group whose worker was
     lost (killed, out of memory, its machine gone) is given to another one, before all others; so its time is lost and
-    nothing else. Raises `ChildProcessError` for a group that lost three workers, and what the pool raises.
+    nothing else. Raises `ChildProcessError` for a group that lost three workers, what the pool raises, and, after the
+    rows of all groups before, what `groups` raises.
     """
     waiting = iter(groups)
     order: deque[int] = deque()  # numbers of the groups that were taken in, and are not given out
     rows_of: dict[int, list[dict]] = {}
     lost: deque[Group] = deque()
     losses: dict[int, int] = {}
-    is_read = False
+    is_read, error = False, None
     while True:
         while order and order[0] in rows_of:
             yield rows_of.pop(order.popleft())
         while pool.has_idle() and (lost or not is_read and len(order) < AHEAD * pool.size):
-            group = lost.popleft() if lost else next(waiting, END)
+            try:
+                group = lost.popleft() if lost else next(waiting, END)
+            except Exception as found:  # of reading
+                group, error = END, found
             is_read |= group is END
             if group is None or group is END:
                 break
@@ -66,6 +70,8 @@ def translate_in_order(groups: Iterable[Group | None], pool: WorkerPool) -> Iter
             losses.setdefault(group.number, 0)
             pool.submit(group)
         if is_read and not order:
+            if error is not None:
+                raise error
             return
         if not order and pool.has_idle():  # no group has arrived
             continue

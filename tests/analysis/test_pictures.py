@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from hf_docmt.analysis.pictures.comparison import SUBPLOT, draw_accuracy_by_distance, draw_scores
-from hf_docmt.analysis.pictures.figures import COLOURS, SINGLE
+from hf_docmt.analysis.pictures.figures import COLOURS, SINGLE, check_picture_path
 from hf_docmt.reports.comparison import compare_reports
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Part, Result
@@ -252,5 +252,13 @@ def test_nothing_to_draw_is_refused(tmp_path):
 
 def test_without_matplotlib(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ValueError, match=r"pictures need matplotlib.*pip install 'hf-docmt\[plots\]'"):
+    message = r"pictures need matplotlib.*pip install 'hf-docmt\[plots\]'"
+    with pytest.raises(ValueError, match=message):
         draw_scores(indices(SYSTEMS), tmp_path / "a.png")
+    with pytest.raises(ValueError, match=message):  # commands ask before the work
+        check_picture_path(tmp_path / "a.png")
+
+
+def test_names_with_dollar_signs_are_no_formulas(tmp_path):
+    path = draw_accuracy_by_distance(distances(["a$_b$", "$\\frac$"]), tmp_path / "a.png")
+    assert path.stat().st_size

@@ -42,6 +42,12 @@ def test_losses_are_those_of_single_tokens(architecture, fields):
             assert loss == pytest.approx(sum(sums[offset]) / count, abs=1e-5)
 
 
+def test_dropout_of_a_model_in_training_mode_is_off():
+    model = build("concat", past_context=1, dropout=0.5)
+    expected = segment_losses(model, documents(), word_tokenizer())
+    assert segment_losses(model.train(), documents(), word_tokenizer()) == expected and model.training
+
+
 def test_the_result_has_a_part_for_each_offset():
     found = segment_losses(build("concat", past_context=2), documents(), word_tokenizer())
     result = found.result("test")

@@ -254,6 +254,7 @@ def test_folder_and_card(tmp_path):
     assert {file.stem for file in folder.glob("*.json")} == set(FAR_CHANCE)
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert "competing_antecedents" in card and "up to 8 sentences" in card
+    assert "Six phenomena need" in card and "| cataphora |" in card
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ def test_running_text(write):
 
 
 def test_text_comes_back():
+    assert sentence_splitter("deu_Latn")("Am 3. Mai kam er.") == sentence_splitter("de")("Am 3. Mai kam er.")
     found, lines = split_text(TEXT, sentence_splitter("en"))
     assert join_text(found, lines) == TEXT.replace("  ", " ")
     assert join_text(["A\nb.", "", "C."], [3]) == "A b. C."

@@ -107,6 +107,24 @@ def test_markup_comes_back(write):
     assert written == srt(*expected)
 
 
+@pytest.mark.parametrize("name, point", [("a.srt", ","), ("a.vtt", ".")])
+def test_cues_without_counters(write, name, point):
+    """A last line of digits is text there, whatever comes behind it."""
+    times = [f"00:00:0{n}{point}000 --> 00:00:0{n}{point}900" for n in range(1, 6)]
+    cues = "\n\n".join(
+        f"{time}\n{text}" for time, text in zip(times, ["We won in\n1998", "12", "", "Then in\n\n", "2002"])
+    )
+    path = write(name, ("WEBVTT\n\n" if name == "a.vtt" else "") + cues + "\n")
+    assert len(iterate_cues(path)) == 5
+    assert read_sentences(path)[1] == ["We won in 1998 12", "Then in 2002"]
+
+
+def test_times_inside_the_text_of_webvtt(write):
+    line = "so<00:00:00.480><c> we</c><00:00:00.719><c> go.</c>"
+    text = f"WEBVTT\n\n00:00.160 --> 00:02.000\n{line}\n\n00:02.000 --> 00:03.000\nYes.\n"
+    assert read_sentences(write("a.vtt", text))[1] == ["so we go.", "Yes."]
+
+
 def test_webvtt_keeps_header_settings_and_entities(write):
     text = (
         "WEBVTT - title\nKind: captions\n\nSTYLE\n::cue { color: red }\n\nname\n00:01.000 --> 00:02.000 align:start\n"

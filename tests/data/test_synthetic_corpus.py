@@ -434,6 +434,15 @@ def test_written_folder_reads_back(tmp_path):
         assert json.loads((folder / f"{name}.json").read_text("utf-8")) == suites[name]
 
 
+@pytest.mark.parametrize("cataphora, phenomena", [(0.0, "Four"), (0.2, "Five")])
+def test_the_card_tells_the_phenomena(tmp_path, cataphora, phenomena):
+    folder = write_corpus(tmp_path / "corpus", train=5, validation=3, test=2, suite_items=1, cataphora=cataphora)
+    card = (folder / "README.md").read_text("utf-8")
+    assert f"{phenomena} phenomena need" in card
+    assert ("| cataphora |" in card) == (folder / "cataphora.json").exists() == (cataphora > 0)
+    assert "competing_antecedents" not in card
+
+
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
     (tmp_path / "kept.txt").write_text("mine")
     with pytest.raises(ValueError, match="not an empty folder"):

@@ -81,6 +81,20 @@ def test_contrapro_items_with_different_numbers_of_errors(write_suite, tmp_path)
     assert contrastive_accuracy(items, read_scores(path, items)).right == tuple(expected) == (True, False, True, False)
 
 
+def test_a_full_context_of_the_text_may_be_cut_off(tmp_path):
+    """So that the item is not taken for the first of its document; nor is one without its context."""
+    files = contrapro_files()
+    for language, line in (("en", "Hello."), ("de", "Hallo.")):
+        lines = files[f"contrapro.context.{language}"]
+        files[f"contrapro.context.{language}"] = [
+            line if number in (0, 3, 6) else old for number, old in enumerate(lines)
+        ]
+    folder = write_lines(tmp_path / "text", files)
+    assert [item.index for item in read_suite(folder / "contrapro.text.en")] == [4, 0]
+    assert [item.index for item in read_suite(folder / "contrapro.text.en", context=3)] == [4, 0]
+    assert [item.index for item in read_suite(folder / "contrapro.text.en", context=0)] == [1, 1]
+
+
 def test_contrapro_text(tmp_path):
     folder = write_lines(tmp_path / "text", contrapro_files())
     first, second = read_suite(folder / "contrapro.text.en")

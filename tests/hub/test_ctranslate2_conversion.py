@@ -80,4 +80,6 @@ def test_refusals(tmp_path):
         export_ctranslate2_model(build("window", window=3), word_tokenizer(), tmp_path / "no")
     with pytest.raises(ValueError, match="activation_function: got 'tanh', CTranslate2 computes relu, gelu"):
         export_ctranslate2_model(build(activation_function="tanh"), word_tokenizer(), tmp_path / "no")
+    with pytest.raises(ValueError, match="the weights are int8, expected those of training"):
+        export_ctranslate2_model(build().quantize("int8"), word_tokenizer(), tmp_path / "no")
     assert not list(tmp_path.iterdir())

@@ -5,6 +5,7 @@ import logging
 import re
 
 import pytest
+import torch
 from huggingface_hub import HfApi, ModelCard
 from support import hub_double
 from support.tiny_models import build, word_tokenizer
@@ -131,6 +132,13 @@ def test_card_of_somebody_stays(tmp_path):
     (tmp_path / "README.md").write_text(OWN)
     model.save_pretrained(tmp_path)
     assert (tmp_path / "README.md").read_text() == OWN
+
+
+def test_arguments_of_saving_stand_in_the_order_of_transformers(tmp_path):
+    model = build("concat")
+    weights = {name: torch.ones_like(tensor) for name, tensor in model.state_dict().items()}
+    model.save_pretrained(tmp_path, True, weights)
+    assert (type(model).from_pretrained(tmp_path).model.shared.weight == 1).all() and (tmp_path / "README.md").exists()
 
 
 @pytest.mark.parametrize("way", ["push_to_hub", "save_pretrained"])

@@ -47,6 +47,18 @@ def test_every_architecture(architecture, tmp_path):
     assert torch.equal(logits(loaded, BATCH), found) and translations(loaded) == lines
 
 
+def test_another_model_of_the_same_configuration_stays_as_it_is(tmp_path):
+    plain = build("concat", past_context=1)
+    model = type(plain)(plain.config).eval()
+    model.quantize("int8")
+    assert model.config.quantization_config and not hasattr(plain.config, "quantization_config")
+    assert {id(module.config) for module in model.modules() if hasattr(module, "config")} == {id(model.config)}
+    plain.save_pretrained(tmp_path)
+    loaded, report = type(plain).from_pretrained(tmp_path, output_loading_info=True)
+    assert not any(report.values())
+    assert torch.equal(logits(loaded, BATCH), logits(plain, BATCH))
+
+
 @pytest.mark.parametrize("tied", [True, False])
 def test_embedding_stays(tied):
     plain = build(share_encoder_decoder_embeddings=tied)
@@ -165,7 +177,8 @@ def test_configurations_that_do_not_fit(tmp_path):
         load(quantization_config={**INT8, "bits": 4})
     with pytest.raises(ValueError, match="no Linear layer 'head'"):
         load(quantization_config={**INT8, "modules_to_not_convert": ["head"]})
-    with pytest.raises(ValueError, match="int8 weights are for the CPU"):
-        load(quantization_config=dict(INT8), device_map={"": "cuda"})
+    for device_map in ({"": "cuda"}, "auto", {"model": "cpu", "lm_head": "disk"}, {"": 0}):
+        with pytest.raises(ValueError, match="int8 weights are for the CPU, got device_map=.*; leave it out"):
+            load(quantization_config=dict(INT8), device_map=device_map)
     kept = load(quantization_config={**INT8, "modules_to_not_convert": ["lm_head"]})
     assert kept.lm_head.weight is kept.model.shared.weight

@@ -208,6 +208,15 @@ def test_the_studies_of_the_examples(path, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.name)
+def test_no_system_of_the_examples_begins_with_a_model_that_another_system_of_its_study_makes_elsewhere(path):
+    """`init_from` has to name the system: recipes of a second stage name the folder of their first."""
+    study, bases = load_study(path), yaml.safe_load(path.read_text())["systems"].values()
+    elsewhere = {f"runs/{recipe['base']}" for recipe in bases if "base" in recipe}
+    wrong = [name for name in study.systems if study.recipe_of(name).get("init_from") in elsewhere]
+    assert not wrong, f"give init_from: the system that {wrong} begin with"
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.name)
 def test_the_results_of_the_examples_are_of_what_their_files_say(path):
     """ValueError for a report that was made from another recipe or by other commands."""
     plan = StudyPlan(load_study(path))

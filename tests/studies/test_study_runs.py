@@ -25,6 +25,13 @@ from hf_docmt.studies.study import load_study
 from hf_docmt.training.run_folder import folder_lock
 
 
+def test_figures_without_matplotlib_are_refused_before_anything_runs(study_file, monkeypatch):
+    monkeypatch.setattr("hf_docmt.analysis.pictures.figures.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="pictures need matplotlib"):
+        run_study(study_file(), pretend)
+    assert not os.path.exists("commands.txt")
+
+
 def pretend(arguments):
     """Stands in for a command: writes down when it ran; fails where a file says so."""
     with open("commands.txt", "a") as file:

@@ -1,7 +1,9 @@
 """Runs that train an adapter: what is in the folder, resuming, loading, export, and what is refused."""
 
 import json
+import os
 import shutil
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -53,9 +55,26 @@ def test_folder(adapter, sentence_model):
         "encoder.segment_encoding.embedding.weight",
     ]
     files = {"adapter_config.json", "adapter_model.safetensors", "base/model.safetensors"}
-    assert files <= model_checksums(str(adapter)).keys(), "what its translations follow from"
+    checksums = model_checksums(str(adapter))
+    assert files <= checksums.keys() and not any("adapted" in name for name in checksums), (
+        "what translations follow from"
+    )
     base, old = read_weights(adapter / "base"), read_weights(sentence_model[0])
     assert all(torch.equal(base[name], tensor) for name, tensor in old.items())
+
+
+@pytest.mark.slow
+def test_two_processes(corpus, sentence_model, tmp_path):
+    """Both adapt the model that the first of them has written."""
+    recipe = adapter_recipe(corpus, tmp_path / "run", sentence_model[0], max_steps=2)
+    recipe.save(tmp_path / "recipe.yaml")
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "29537"]
+    command = [*launcher, "-m", "hf_docmt", "train", str(tmp_path / "recipe.yaml")]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert facts(tmp_path / "run")["processes"] == 2 and (tmp_path / "run" / "base" / "model.safetensors").exists()
+    assert registry.load_model(tmp_path / "run")[0].config.past_context == 2
 
 
 def test_loaded_and_exported(adapter, tmp_path):
@@ -151,6 +170,9 @@ def test_damaged_folders(adapter, sentence_model, tmp_path, monkeypatch):
         return registry.load_model(folder)
 
     load()  # the base of the first folder
+    checksums = model_checksums(str(folder))
+    of_base = {f"adapted model: {name}": digest for name, digest in model_checksums(str(adapter / "base")).items()}
+    assert "adapted model: model.safetensors" in of_base and of_base.items() <= checksums.items()
     with pytest.raises(ValueError, match=f"cannot load a model from {folder}.*nowhere"):
         load(base_model_name_or_path=str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match="base_model_name_or_path is None, expected the folder or name of a model"):

@@ -257,7 +257,7 @@ def test_damaged_best_checkpoint_of_a_run(tmp_path, monkeypatch):
     assert facts(tmp_path / "run")["averaged_steps"] == steps[1:]
 
 
-def test_other_training_data_are_refused(tmp_path, monkeypatch):
+def test_other_data_are_refused(tmp_path, monkeypatch):
     corpus = write_corpus_files(tmp_path)
     recipe = parse_recipe(recipe_mapping(corpus, tmp_path / "run"))
     with monkeypatch.context() as patch:
@@ -269,4 +269,9 @@ def test_other_training_data_are_refused(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"data.train \(.*train.jsonl\): not the training data of .*checkpoint-3"):
         train(recipe, resume=True)
     (corpus / "train.jsonl").write_bytes(original)
+    original = (corpus / "validation.jsonl").read_bytes()
+    write_documents(make_corpus(seed=2, train=1, validation=3, test=0)["validation"], corpus / "validation.jsonl")
+    with pytest.raises(ValueError, match="^not the validation data of .*checkpoint-3 .fingerprint .*restore the files"):
+        train(recipe, resume=True)
+    (corpus / "validation.jsonl").write_bytes(original)
     assert facts(train(recipe, resume=True))["resumed_from_step"] == 3

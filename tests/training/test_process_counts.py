@@ -11,6 +11,7 @@ import pytest
 import torch
 from support.process_counts import ALONE, CASES, EVEN, SHARDED, course, make_trainer, train_all
 from torch.distributed.fsdp import StateDictType
+from torch.utils.data import DataLoader
 
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.training.checkpoints import read_weights
@@ -60,6 +61,8 @@ def test_as_many_rounds_in_every_process(monkeypatch):
     monkeypatch.setattr("hf_docmt.training.sharding.gather_object", lambda counts: [*counts, 5])
     assert list(equal_rounds([1, 2, 3])) == [(1, True), (2, True), (3, True), (3, False), (3, False)]
     assert list(equal_rounds([1, 2, 3, 4, 5]))[-1] == (5, True)
+    nothing = DataLoader([7, 8], batch_sampler=[], collate_fn=list)
+    assert list(equal_rounds(nothing)) == [([7], False)] * 5
 
 
 def test_settings_of_sharding_that_cannot_be(tmp_path, monkeypatch):

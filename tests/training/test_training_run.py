@@ -168,6 +168,33 @@ def test_strategy_of_another_model(corpus, tmp_path, architecture, model, strate
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("architecture", "model"),
+    [
+        ("concat", {}),
+        ("concat", {"view": "chunk", "chunk_tokens": 60}),
+        ("caching", {"past_context": 1}),
+        ("memory", {}),
+    ],
+)
+def test_examples_that_are_longer_than_learned_positions(corpus, tmp_path, architecture, model):
+    """Said before training, and not when their turn comes."""
+    model = {"position_type": "learned", "max_position_embeddings": 8, **model}
+    mapping = recipe_mapping(corpus, tmp_path / "run", model=model) | {"architecture": architecture}
+    message = "data.train: document '.*' has an example of .* source tokens, .* learned positions for 8; take shorter"
+    with pytest.raises(ValueError, match=message):
+        train(parse_recipe(mapping))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_discount_of_context_that_the_first_model_does_not_write(corpus, tmp_path):
+    first = train(parse_recipe(recipe_mapping(corpus, tmp_path / "one", {"view": "chunk"}, max_steps=1, eval_steps=1)))
+    mapping = recipe_mapping(corpus, tmp_path / "two", {}) | {"init_from": str(first), "tokenizer": None}
+    with pytest.raises(ValueError, match="training.context_discount: .* view 'chunk' .* does not write, expected 1"):
+        train(parse_recipe(mapping, ["training.context_discount=0.5"]))
+    assert not (tmp_path / "two").exists()
+
+
 def test_past_context_of_decoding(corpus, tmp_path):
     """It is what the model searches with; said before training where it does not fit."""
     chunks = {"view": "chunk", "chunk_tokens": 200}

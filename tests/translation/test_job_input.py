@@ -30,6 +30,14 @@ def test_other_formats_have_their_documents(write):
     assert not JobInput(str(path), "tsv", "en", without_context=True).by_line
 
 
+@pytest.mark.parametrize("without_context", [True, False])
+def test_arguments_of_the_reader(write, without_context):
+    path = write("a.txt", "eins\n")
+    for text, message in ((f"path={path},split=test", "takes no 'split'"), (f"source={path}", "takes no 'source'")):
+        with pytest.raises(DataError, match=f"format 'lines' {message}"):
+            JobInput(text, "lines", "en", without_context)
+
+
 def test_broken_files_are_found_before_the_work(write):
     path = write("a.jsonl", '{"doc_id": "a", "source": ["eins"]}\n' * 2)
     with pytest.raises(DataError, match="a.jsonl, line 2: document id 'a' was used before"):
@@ -115,5 +123,5 @@ def test_commit_of_a_revision(monkeypatch):
 
 def test_standard_input_is_read_once(write):
     """Whichever argument of the reader it is."""
-    path = write("a.jsonl", "{}")
-    assert JobInput(f"path={path},ids=-", "jsonl", "en").size() is None
+    path = write("a.txt", "one\n")
+    assert JobInput(f"source={path},ids=-", "moses", "en").size() is None

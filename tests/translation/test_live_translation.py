@@ -53,11 +53,17 @@ def test_progress_of_sentences_and_rows():
     assert seen[-1].translations == [[*final[:2], None]]
 
 
-def test_closing_stops():
-    model, tokenizer = build("memory"), word_tokenizer()
-    calls = []
-    model.register_forward_pre_hook(lambda module, inputs: (calls.append(1), time.sleep(0.01)) and None)
-    running = live_translation(model, tokenizer, [random_text([4] * 400, 1)], interval=0.05, max_new_tokens=4)
+@pytest.mark.parametrize(
+    ("architecture", "search"),
+    [("memory", {}), ("concat", {"strategy": "sequential", "num_beams": 1}), ("concat", {"strategy": "sliding"})],
+)
+def test_closing_stops(architecture, search):
+    fields = {"past_context": 2} if architecture == "concat" else {}
+    model, tokenizer, calls = build(architecture, **fields), word_tokenizer(), []
+    part = model.get_decoder().layers[0]
+    part.register_forward_pre_hook(lambda module, inputs: (calls.append(1), time.sleep(0.01)) and None)
+    search = {"max_new_tokens": 4, "batch_size": 2, **search}
+    running = live_translation(model, tokenizer, [random_text([4] * 400, 1)], interval=0.05, **search)
     assert next(running).done < 400
     running.close()
     time.sleep(0.3)

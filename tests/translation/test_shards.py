@@ -1,5 +1,6 @@
 """Partitioned input and shards: each document once and in order, what is missing or damaged is made again."""
 
+import gzip
 import json
 
 import fsspec
@@ -163,6 +164,9 @@ def test_inputs_that_cannot_be_read(url):
     assert len(PartitionedInput(f"{url}/in/part-*", "en").parts) == 4
     with pytest.raises(DataError, match="no files that end in .jsonl"):
         PartitionedInput(f"{url}/nothing", "en")
+    documents = list(PartitionedInput(f"{url}/in", "en").rows())
+    fs.pipe_file(f"{path}/in/part-9.jsonl.gz", gzip.compress(b""))
+    assert list(PartitionedInput(f"{url}/in", "en").rows()) == documents, "a part without documents"
     fs.pipe_file(f"{path}/in/part-0.jsonl", b'{"doc_id": 3}\n')
     with pytest.raises(DataError, match="/in/part-0.jsonl, line 1"):
         list(PartitionedInput(f"{url}/in", "en").rows())

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from hf_docmt.files import DataError
 from hf_docmt.translation.groups import Group
 from hf_docmt.translation.workers import AHEAD, MAX_LOSSES, translate_in_order
 
@@ -53,6 +54,18 @@ def test_order_and_bound(size):
         assert rows == [{"number": expected}]
         assert len(taken) - expected <= AHEAD * size
     assert expected == 59 and sorted(pool.given) == sorted([*range(60), 3] + [4] * (MAX_LOSSES - 1))
+
+
+def test_groups_before_a_broken_document_are_given_out():
+    def broken():
+        yield from groups(9)
+        raise DataError("line 10: no JSON")
+
+    found = []
+    with pytest.raises(DataError, match="line 10"):
+        for rows in translate_in_order(broken(), Workers(2)):
+            found += rows
+    assert [row["number"] for row in found] == list(range(9))
 
 
 def test_numbers_of_a_resumed_job_begin_anywhere():

@@ -84,7 +84,7 @@ def _draw_subplots(
     rows_of_subplots = ceil(len(subplots) / columns)
     width, height = SINGLE if len(subplots) == 1 else (SUBPLOT[0] * columns, SUBPLOT[1] * rows_of_subplots)
     notes = [line for text in footnotes(comparison, subplots) for line in wrap(text, int(width * 25))]
-    with style():
+    with style({"text.parse_math": False}):  # names of systems may have dollar signs
         figure = Figure(figsize=(width, height), dpi=dpi, layout="constrained")
         grid = figure.subplots(rows_of_subplots, columns, squeeze=False, sharey=ylabel != "score").flat
         for axes in grid[len(subplots) :]:

@@ -1,5 +1,6 @@
 """Style, fonts and files of all pictures."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from hf_docmt.files import check_writable_file
@@ -28,8 +29,18 @@ CJK = ("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Zen 
 METADATA = {".png": {"Software": "hf-docmt"}, ".svg": {"Date": None, "Creator": "hf-docmt"}}
 
 
+def check_matplotlib() -> None:
+    """ValueError: matplotlib is not installed."""
+    if find_spec("matplotlib") is None:
+        raise ValueError("pictures need matplotlib, which is not installed: pip install 'hf-docmt[plots]'")
+
+
 def check_picture_path(path: str | Path) -> Path:
-    """The path of a picture to be written. ValueError: another ending than `ENDINGS`, a file that cannot be written."""
+    """The path of a picture to be written.
+
+    ValueError: matplotlib is not installed, another ending than `ENDINGS`, a file that cannot be written.
+    """
+    check_matplotlib()
     path = Path(path)
     if path.suffix.lower() not in ENDINGS:
         raise ValueError(f"{path}: a picture's name ends in {' or '.join(ENDINGS)}, got {path.suffix or 'no ending'!r}")
@@ -39,14 +50,12 @@ def check_picture_path(path: str | Path) -> Path:
 def load_matplotlib() -> tuple:
     """The style, a context manager `style(changes)`, and matplotlib's class of figures, which need no display.
 
-    Characters that DejaVu Sans lacks come from the installed fonts of `CJK`. ValueError: matplotlib is not installed.
+    Characters that DejaVu Sans lacks come from the installed fonts of `CJK`.
     """
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-        from matplotlib.font_manager import get_font_names
-    except ImportError as error:
-        raise ValueError("pictures need matplotlib, which is not installed: pip install 'hf-docmt[plots]'") from error
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+    from matplotlib.font_manager import get_font_names
+
     installed = get_font_names()
     families = ["DejaVu Sans", *(name for name in CJK if name in installed)]
     return lambda changes={}: rc_context(STYLE | {"font.family": families} | changes), Figure

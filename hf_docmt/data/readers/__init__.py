@@ -4,7 +4,7 @@ A new format is one new file here, or in a plugin, with one subclass of `Reader`
 and number, and leave the checks that all formats share to `hf_docmt.data.documents`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from datasets import Dataset
@@ -87,11 +87,12 @@ def iterate_documents(
 def _located_rows(format: str, languages: list[str], files: dict) -> Iterator[tuple[str, dict]]:
     files = {name: value for name, value in files.items() if value is not None}
     reader = get_reader(detect_format(files) if format == "auto" else format)
-    _check_files(reader, files)
+    check_arguments(reader, files)
     return reader.read(languages, **files)
 
 
-def _check_files(reader: Reader, files: dict) -> None:
+def check_arguments(reader: Reader, files: Mapping) -> None:
+    """DataError for arguments that a reader does not take, or needs and did not get."""
     arguments = reader.arguments()
     for name, value in files.items():
         if name not in arguments:

@@ -81,11 +81,12 @@ class Reader(ABC):
 
 
 def readers() -> dict[str, type[Reader]]:
-    """All readers by format: those of this folder, which are imported now, then those of plugins."""
-    folder = str(Path(__file__).parent)
-    for module in pkgutil.iter_modules([folder]):
-        import_module(f"{__package__}.{module.name}")
-    return dict(sorted(_READERS.items(), key=lambda item: not item[1].__module__.startswith(f"{__package__}.")))
+    """All readers by format: those of this folder by their files, which are imported now, then those of plugins."""
+    own = [f"{__package__}.{module.name}" for module in pkgutil.iter_modules([str(Path(__file__).parent)])]
+    for name in own:
+        import_module(name)
+    place = {name: number for number, name in enumerate(own)}
+    return dict(sorted(_READERS.items(), key=lambda item: place.get(item[1].__module__, len(own))))
 
 
 def plugin_files() -> list[Path]:

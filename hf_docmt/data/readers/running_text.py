@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from itertools import islice
 
+from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
 
 FULL_WIDTH_ENDS = "。！？…」』）】》，、"  # no blank follows these
@@ -11,7 +12,8 @@ FULL_WIDTH_ENDS = "。！？…」』）】》，、"  # no blank follows these
 def sentence_splitter(lang: str) -> Callable[[str], Iterable[str]]:
     """What cuts a paragraph of this language into sentences; DataError where sentencex is not installed.
 
-    sentencex knows the abbreviations of many languages and treats others by general rules.
+    sentencex knows the abbreviations of many languages and treats others by general rules. `lang` may be a code of a
+    model, such as deu_Latn.
     """
     try:
         from sentencex import segment
@@ -20,7 +22,8 @@ def sentence_splitter(lang: str) -> Callable[[str], Iterable[str]]:
             "running text needs the sentence splitter sentencex: pip install 'hf-docmt[text]', or give sentences (the "
             "format 'lines' for one a line)"
         ) from error
-    return lambda text: segment(lang, text)
+    language = primary_language(lang)
+    return lambda text: segment(language, text)
 
 
 def clean_sentences(parts: Iterable[str]) -> list[str]:

@@ -17,7 +17,9 @@ ARROW = "-->"
 LONGEST = 100 * 3600 * 1000  # milliseconds that the formats can write
 FIRST_CUE = re.compile(rb"\s*(\d+\s*\n)?\s*\d+:\d\d:\d\d[,.]\d+ *--> *\d+:\d\d:\d\d[,.]\d+")
 FIRST_LINE = re.compile(rb"WEBVTT(\s|$)")
-LAST_CUE = ["", "1", "00:00:00.000 --> 00:00:00.000", ""]  # so that a last line of digits is no number of a cue
+COUNTER = "1"  # in front of the times of a cue that has none: pysubs2 takes digits there for one
+LAST_CUE = ["", COUNTER, "00:00:00.000 --> 00:00:00.000", ""]
+INLINE_TIME = re.compile(r"<\d[\d:.]*>")  # when the words behind it appear
 
 
 class SubtitlesReader(Reader):
@@ -49,8 +51,10 @@ class SubtitlesReader(Reader):
         split = sentence_splitter(languages[0])
         lines = [line for _, line in read_lines(path)]
         is_vtt = FIRST_LINE.match(lines[0].encode()) is not None
+        if is_vtt:
+            lines = [line if ARROW in line else INLINE_TIME.sub("", line) for line in lines]
         timings = _timing_lines(path, lines, is_vtt)
-        text = "\n".join(_without_repeated_blanks(lines) + LAST_CUE)
+        text = "\n".join(_with_counters(lines, timings) + LAST_CUE)
         events = pysubs2.SSAFile.from_string(text, format_="vtt" if is_vtt else "srt", keep_html_tags=True)[:-1]
         if len(events) != len(timings):
             raise DataError(f"{display_path(path)}: {len(timings)} lines of times but {len(events)} cues; repair them")
@@ -114,5 +118,13 @@ def _header(lines: list[str], first: int) -> str:
     return "\n".join(before).rstrip("\n") if before else lines[0]
 
 
-def _without_repeated_blanks(lines: list[str]) -> list[str]:
-    return [line for before, line in zip(["", *lines], lines) if line.strip() or before.strip()]
+def _with_counters(lines: list[str], timings: list[int]) -> list[str]:
+    """The lines with a counter in front of the times that follow on a blank line, and without repeated blank lines."""
+    found, times, before = [], set(timings), ""
+    for number, line in enumerate(lines):
+        if number in times and not before.strip():
+            found.append(COUNTER)
+        if line.strip() or before.strip():
+            found.append(line)
+        before = line
+    return found

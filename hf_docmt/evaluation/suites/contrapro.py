@@ -10,6 +10,7 @@ from hf_docmt.evaluation.suites.items import SuiteItem, same_text
 from hf_docmt.evaluation.suites.parallel_text import (
     Block,
     context_of,
+    context_size,
     find_records,
     nearest,
     read_contexts,
@@ -95,10 +96,12 @@ class ContraPro(Suite):
         sizes = None if records is None else [len(record.candidates) for record in records]
         blocks = current.equal_blocks(LINES) if sizes is None else current.blocks(sizes)
         files = [self.path.with_name(f"{name}.context.{language}") for language in LANGUAGES]
-        contexts = read_contexts(*files, current) if self.context else [((), ())] * len(current.source)
+        size = context_size(files[0], current) if self.context else 0
+        contexts = read_contexts(*files, current, size) if size else [((), ())] * len(current.source)
         for number, block in enumerate(blocks, 1):
             whole = context_of(block, contexts, files[0])
             source, target = nearest(whole, self.context)
+            at_least = len(whole[0]) + (len(whole[0]) == size)  # a full context may be cut off in its document
             yield self.item(
                 number,
                 item_id=f"{name}:{number}",
@@ -107,7 +110,7 @@ class ContraPro(Suite):
                 candidates=tuple(block.candidates),
                 languages=LANGUAGES,
                 location=block.where,
-                **_properties(block, len(whole[0]), records[number - 1] if records else None),
+                **_properties(block, at_least, records[number - 1] if records else None),
             )
 
     def _recorded_items(self, name: str) -> list[SuiteItem] | None:

@@ -74,15 +74,19 @@ def read_parallel_text(source_path: Path, target_path: Path) -> ParallelText:
     return ParallelText(source_path, target_path, source, target)
 
 
-def read_contexts(source_path: Path, target_path: Path, current: ParallelText, size: int | None = None) -> list[Sides]:
+def context_size(path: Path, current: ParallelText) -> int:
+    """How many lines a file of contexts has for each line of `current`."""
+    return max(1, round(sum(1 for _ in read_lines(path)) / len(current.source)))
+
+
+def read_contexts(source_path: Path, target_path: Path, current: ParallelText, size: int) -> list[Sides]:
     """The sentences before every line of `current`, oldest first, from `size` lines for each.
 
-    Without `size` it follows from the number of lines. Where fewer sentences were there, the files have empty lines in
-    their line: those before the first line with text on either side are left out.
+    Where fewer sentences were there, the files have empty lines in their line: those before the first line with text on
+    either side are left out.
     """
     texts = read_parallel_text(source_path, target_path)
     lines, needed = len(texts.source), len(current.source)
-    size = size or max(1, round(lines / needed))
     if lines != size * needed:
         short = f"; there is none for line {lines // size + 1}" if lines < size * needed else ""
         raise DataError(
