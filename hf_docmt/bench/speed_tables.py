@@ -90,7 +90,8 @@ def time_cells(run: BenchmarkRun, column: str, values: Sequence[int], unit: str)
 
 def length_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
     """`time_cells` by tokens."""
-    lengths = run.options.get("lengths") or sorted({row["tokens"] for row in run.rows})
+    known = run.options.get("lengths") or run.setting.get("lengths")
+    lengths = known or sorted({row["tokens"] for row in run.rows})
     return time_cells(run, "tokens", lengths, "tokens")
 
 

@@ -46,6 +46,18 @@ def decode_row(precision, ours, peer):
     }
 
 
+def test_lengths_of_a_run_with_the_defaults():
+    """Rows of other numbers of tokens, such as those of decoding, have no column."""
+    rows = [
+        {"name": "lst", "tokens": tokens, "unit": "tokens/s", "ratio": 0.5, "memory_mib": 7} for tokens in (500, 1024)
+    ]
+    setting = {"lengths": [1024], "repeats": 3}
+    run = BenchmarkRun(benchmark="attention", problem=None, rows=rows, setting=setting)
+    text = speed_tables(known_report(ceilings_run(), run, ceilings_run()), "markdown")
+    assert "Medians of 3 rounds." in text
+    assert "|  | 1024 tokens | MiB, 1024 |" in text and "| lst | 2.00 | 7.00 |" in text and "500" not in text
+
+
 def test_ceilings():
     found = CeilingsBenchmark(**TINY).run().to_json()
     assert [(row["case"], row["unit"]) for row in found["rows"]] == [
