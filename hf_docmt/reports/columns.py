@@ -123,6 +123,12 @@ def _by_setting(name: str, results: Sequence[Result], may_differ: Sequence[str])
     known: dict[Values, None] = dict.fromkeys(found for found in values if any(found))
     if not known:
         return {"": tuple(results)}
+    for result in (result for result, found in zip(results, values) if not any(found)):
+        if any(measures_the_same(result, other, may_differ) for other in results if other is not result):
+            raise ValueError(
+                f"{name}: two results for {result.name} ({result.split}), of which one does not say "
+                f"{' and '.join(keys)}; keep the one that counts"
+            )
     return {
         f" ({_setting_names(tuple(keys), wanted)})": tuple(
             result for result, found in zip(results, values) if found == wanted or not any(found)

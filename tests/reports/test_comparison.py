@@ -563,6 +563,17 @@ def test_what_is_no_report_is_refused(tmp_path):
             compare_reports(none)
 
 
+def test_a_result_of_an_unknown_setting_beside_one_of_a_known_is_refused():
+    """It belongs to no column, and must not take the other's place."""
+    both = report("a", result(strategy="full"), result(strategy=None))
+    with pytest.raises(
+        ValueError, match="a: two results for pronoun accuracy .test., of which one does not say strategy"
+    ):
+        compare_reports([both, report("b", result(strategy="full"))])
+    elsewhere = report("a", result(strategy="full"), result(strategy=None, dataset="talks"))
+    assert len(compare_reports([elsewhere]).rows) == 2
+
+
 def test_nothing_in_common_is_refused():
     talks = report("a", result(dataset="talks"), result(dataset="news"))
     with pytest.raises(ValueError, match="nothing to compare.*a has talks accuracy, news accuracy; b has pronoun acc"):
