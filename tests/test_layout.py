@@ -26,7 +26,7 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "registry": {"adapters", "data", "files", "modeling", "remote_code"},
     "pretrained": {"data.tokenizers", "data.sequence_formats", "files", "modeling", "registry", "remote_code"},
     "training": {"adapters", "data", "files", "pretrained", "registry", "reports", "remote_code"},
-    "translation": {"data", "files", "modeling", "plugins", "registry", "remote_code", "reports"},
+    "translation": {"adapters", "data", "files", "modeling", "plugins", "registry", "remote_code", "reports"},
     "evaluation": {"data", "files", "registry", "reports", "remote_code"},
     "analysis": {"data", "evaluation", "files", "registry", "reports"},
     "hub": {"files", "modeling", "pretrained", "registry", "reports"},
