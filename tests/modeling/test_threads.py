@@ -63,7 +63,7 @@ NAMES = [name if name in ("lst", "window", "memory") else pytest.param(name, mar
 def test_threads_on_a_model_in_training_mode(name):
     """8 threads, all strategies, the tokenizer shared: as one call after the other in evaluation mode."""
     model, calls, expected = calls_of(name)
-    if name == "window":  # the last one is with an alignment of its own
+    if name != "concat_chunk":  # its documents fit into a chunk, of which the last two strategies write the same
         assert str(expected[-1]) not in map(str, expected[:-1])
     before, config = modes(in_training_mode(model)), model.config.to_dict()
     assert {True, False} == set(before.values())
