@@ -53,6 +53,14 @@ def test_equals_sacrebleu(name, expected):
     assert found["n"] == (2 if name == "d-BLEU" else 5)
 
 
+@pytest.mark.parametrize("name", ["s-BLEU", "d-BLEU", "chrF", "chrF++"])
+def test_lowercase(name):
+    options = {"dataset": "d", "split": "s", "metrics": [name]}
+    (mixed,) = score_translations([["A Small CAT sat ."]], [["a small cat sat ."]], **options)
+    (lower,) = score_translations([["A Small CAT sat ."]], [["a small cat sat ."]], lowercase=True, **options)
+    assert lower.value == pytest.approx(100) and mixed.value < 99
+
+
 def test_sentence_and_document_bleu_differ():
     """Four-grams over the border of two sentences count in documents only."""
     documents = [["a b", "c d"]]
