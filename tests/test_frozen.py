@@ -425,11 +425,20 @@ def test_commands_and_flags():
         assert set(names) <= found[command], (command, set(names) - found[command])
 
 
+def without_groups(path: Path) -> bytes:
+    """A file of the corpus as it was before 0.2.0, whose suites name the group of every item."""
+    if path.suffix != ".json":
+        return path.read_bytes()
+    items = json.loads(path.read_text("utf-8"))
+    assert all(item.pop("group") for item in items)
+    return json.dumps(items, ensure_ascii=False, indent=1).encode()
+
+
 @pytest.mark.parametrize("options", frozen("corpus.json"))
 def test_built_in_corpus(options, tmp_path):
     docmt("corpus", tmp_path / "corpus", *options.split())
     files = [path for path in (tmp_path / "corpus").iterdir() if path.name != "README.md"]  # the card, since 0.2.0
-    sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    sums = {path.name: hashlib.sha256(without_groups(path)).hexdigest() for path in files}
     assert sums == frozen("corpus.json")[options]
 
 

@@ -187,7 +187,7 @@ def _groups(items: Sequence[SuiteItem], right: Sequence[bool]) -> dict[str, list
 
 def _statistics(items: Sequence[SuiteItem], groups: dict[str, list[bool]]) -> Statistics:
     """[right, items] of every group, from which the accuracy of any choice of groups follows."""
-    unit = "item" if items[0].group is None else suite_rules(items).unit
+    unit = "item" if items[0].group is None else items[0].group_unit or suite_rules(items).unit
     return Statistics(list(groups), [[sum(found), len(found)] for found in groups.values()], unit)
 
 

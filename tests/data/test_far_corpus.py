@@ -194,6 +194,25 @@ def test_only_the_antecedent_differs(suites, texts, name):
             assert len(others) == 1
 
 
+def test_a_group_has_one_current_sentence_with_every_answer_equally_often(suites):
+    sizes = FAR_CHANCE | {"competing_antecedents": 1 / 6}
+    for name, chance in sizes.items():
+        found = defaultdict(list)
+        for item in suites[name]:
+            found[item["group"]].append(item)
+        assert {len(group) for group in found.values()} == {round(1 / chance)}
+        for group in found.values():
+            if name in ("deixis", "ellipsis"):
+                finals = {
+                    (item["src"].split(" _eos ")[-1], *(t.split(" _eos ")[-1] for t in item["dst"])) for item in group
+                }
+                answers = Counter(item["true_ind"] for item in group)
+            else:
+                finals = {(item["src segment"], *sorted(candidates(item))) for item in group}
+                answers = Counter(item["ref segment"] for item in group)
+            assert len(finals) == 1 and len(set(answers.values())) == 1 and len(answers) == round(1 / FAR_CHANCE[name])
+
+
 def test_no_answer_without_the_owner(suites, texts):
     """Every pronoun is right twice in six items, and any choice by the two nouns alone is right in three."""
     for (distance, *_), group in groups(suites["competing_antecedents"], 6).items():
@@ -238,8 +257,8 @@ def test_suites_are_read_with_the_whole_document(suites, texts, tmp_path):
     for name in (*ANTECEDENTS, "lex_cohesion", "register"):
         (tmp_path / f"{name}.json").write_text(json.dumps(suites[name]), encoding="utf-8")
         items = read_suite(tmp_path / f"{name}.json", context=100, future_context=100)
-        for item in items:
-            english, german = texts[item.group]
+        for item, entry in zip(items, suites[name], strict=True):
+            english, german = texts[entry["document id"]]
             assert [*item.source, *item.source_after] == english
             assert [*item.target_context, item.candidates[item.correct], *item.target_after] == german
             assert len(item.source_after if item.distance < 0 else item.target_context) >= abs(item.distance)

@@ -234,7 +234,7 @@ def test_pronoun_items_have_the_fields_of_contrapro(suites):
     documents = {row["doc_id"]: row for row in suites["documents"]}
     assert len(documents) == len(suites["pronoun"]) + len(suites["register"])
     for item in suites["pronoun"]:
-        assert set(item) == CONTRAPRO_KEYS
+        assert set(item) == CONTRAPRO_KEYS | {"group"}
         pair = documents[item["document id"]]["translation"][item["segment id"] - 1]
         assert (pair["en"], pair["de"]) == (item["src segment"], item["ref segment"])
         assert item["src pronoun"] == "it" and item["intrasegmental"] == (item["ante distance"] == 0)
@@ -313,7 +313,7 @@ def test_pronoun_distance_and_answer_follow_from_the_text(suites):
 def test_voita_items_have_their_fields_and_differ_in_the_last_sentence(suites):
     for name, answers in (("deixis", 2), ("lex_cohesion", 2), ("ellipsis", 4)):
         for item in suites[name]:
-            assert set(item) == {"src", "dst", "true_ind", "ctx_dist"}
+            assert set(item) == {"src", "dst", "true_ind", "ctx_dist", "group"}
             assert len(item["src"].split(" _eos ")) == 4 and len(item["dst"]) == answers > item["true_ind"]
             candidates = [text.split(" _eos ") for text in item["dst"]]
             assert {len(candidate) for candidate in candidates} == {4}

@@ -31,6 +31,8 @@ def made(count, **fields):
         (CONTRAPRO, {"errors": []}, "item 2: no contrastive translations, expected at least one"),
         (CONTRAPRO, {"errors": [{}, {}]}, "item 2, error 1: 'contrastive' must be of type str"),
         (CONTRAPRO, {"ante distance": "far"}, "item 2: 'ante distance' must be of type int, got 'far'"),
+        (CONTRAPRO, {"group": 3}, "item 2: 'group' must be of type str, got 3"),
+        (VOITA_ITEM, {"group": ["a"]}, "item 2: 'group' must be of type str"),
         (VOITA_ITEM, {"src": ...}, "item 2: 'src' must be of type str, it is missing"),
         (VOITA_ITEM, {"true_ind": 3}, "item 2: true_ind is 3 with 3 candidates"),
         (VOITA_ITEM, {"true_ind": True}, "item 2: 'true_ind' must be of type int, got True"),
@@ -104,6 +106,7 @@ def test_built_in_suites(tmp_path):
         before = [min(item.distance, 4) if name == "register" else 3 for item in items]
         assert all(len(i.target_context) == len(i.source) - 1 >= least for i, least in zip(items, before, strict=True))
         assert {item.phenomenon for item in items} == pronouns.get(name, {name})
+        assert [(item.group, item.group_unit) for item in items] == [(entry["group"], "group") for entry in entries]
 
 
 def test_built_in_cataphora(tmp_path):

@@ -40,6 +40,7 @@ def make_far_suites(seed: int, items_per_cell: int, longest: int, far: int) -> d
     def add(name: str, distance: int, number: int, scene: FarScene, index: int) -> None:
         answer = scene.sentences[index].answer
         doc_id = f"{name}-{distance}-{number + 1}-{len(suites[name]) + 1}-{answer}"
+        group = f"{name}-{distance}-{(number // 2 if name in _PAIRED else number) + 1}"
         if name == "lex_cohesion":
             item = contrapro_item(doc_id, scene, None, distance, "lexical cohesion", index)
         elif name == "register":
@@ -47,7 +48,7 @@ def make_far_suites(seed: int, items_per_cell: int, longest: int, far: int) -> d
         else:
             item = pronoun_item(doc_id, scene, index)
         suites["documents"].append(scene.row(doc_id))
-        suites[name].append(item | {"labels": {"exact_distance": item["ante distance"]}})
+        suites[name].append(item | {"group": group, "labels": {"exact_distance": item["ante distance"]}})
 
     for number in range(items_per_cell):
         for distance in cells(far):

@@ -4,8 +4,9 @@ ContraPro: Müller et al. (2018), "A Large-Scale Test Set for the Evaluation of 
 Voita: "When a Good Translation is Wrong in Context", four sentences joined by ` _eos `, the last one current.
 
 Items come in groups that share the current sentence and its candidates and differ in earlier sentences only, each
-candidate being the right one once: without context exactly CHANCE of a group can be got right. `true_ind` changes
-from item to item. A distance is that of the nearest clue:
+candidate being the right one once: without context exactly CHANCE of a group can be got right. `group` is the name of
+an item's group, which significance tests draw as one. `true_ind` changes from item to item. A distance is that of the
+nearest clue:
 
 - pronoun: the sentence that names the antecedent, 0 to 4 back. Every sentence between it and the pronoun names a noun
   of another class: of the two other genders up to distance 3, and one noun of each gender at distance 4, where a model
@@ -49,26 +50,30 @@ def make_suites(
                 scene = _pronoun_scene(cell_rng(seed, "pronoun", distance, number), distance, gender)
                 doc_id = f"pronoun-{distance}-{number + 1}-{PRONOUNS[gender]}"
                 suites["documents"].append(scene.row(doc_id))
-                suites["pronoun"].append(pronoun_item(doc_id, scene))
+                suites["pronoun"].append(pronoun_item(doc_id, scene) | {"group": f"pronoun-{distance}-{number + 1}"})
         for gender in GENDERS if cataphora else ():
             scene = _cataphora_scene(cell_rng(seed, "cataphora", 1, number), gender)
             doc_id = f"cataphora-{number + 1}-{PRONOUNS[gender]}"
             suites["documents"].append(scene.row(doc_id))
-            suites["cataphora"].append(pronoun_item(doc_id, scene, index=len(scene.sentences) - 2))
+            item = pronoun_item(doc_id, scene, index=len(scene.sentences) - 2)
+            suites["cataphora"].append(item | {"group": f"cataphora-{number + 1}"})
         for distance in range(1, longest):
             for register in REGISTERS:
                 scene = _register_scene(cell_rng(seed, "register", distance, number), distance, register)
                 doc_id = f"register-{distance}-{number + 1}-{register}"
                 suites["documents"].append(scene.row(doc_id))
-                suites["register"].append(contrapro_item(doc_id, scene, "you", distance, "register"))
+                item = contrapro_item(doc_id, scene, "you", distance, "register")
+                suites["register"].append(item | {"group": f"register-{distance}-{number + 1}"})
         for distance in VOITA_DISTANCES:
             for answer in (0, 1):
+                group = f"{distance}-{number + 1}"
                 scene = _deixis_scene(cell_rng(seed, "deixis", distance, number), distance, REGISTERS[answer])
-                suites["deixis"].append(voita_item(scene))
+                suites["deixis"].append(voita_item(scene) | {"group": f"deixis-{group}"})
                 scene = _term_scene(cell_rng(seed, "lex_cohesion", distance, number), distance, answer)
-                suites["lex_cohesion"].append(voita_item(scene))
+                suites["lex_cohesion"].append(voita_item(scene) | {"group": f"lex_cohesion-{group}"})
         for answer in range(ELLIPSIS_CANDIDATES):
-            suites["ellipsis"].append(voita_item(_ellipsis_scene(cell_rng(seed, "ellipsis", 1, number), answer)))
+            item = voita_item(_ellipsis_scene(cell_rng(seed, "ellipsis", 1, number), answer))
+            suites["ellipsis"].append(item | {"group": f"ellipsis-{number + 1}"})
     return suites
 
 

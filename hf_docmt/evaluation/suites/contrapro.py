@@ -131,4 +131,6 @@ def _properties(block: Block, context: int, record: SuiteItem | None) -> dict:
             raise DataError(
                 f"{block.where}: {text!r} is not {other!r}, {record.location}; the files are not of one suite"
             )
-    return {name: getattr(record, name) for name in ("phenomenon", "distance", "labels", "index", "group")}
+    return {
+        name: getattr(record, name) for name in ("phenomenon", "distance", "labels", "index", "group", "group_unit")
+    }

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hf_docmt.evaluation.suites.contrapro_documents import SuiteDocuments, Surroundings
-from hf_docmt.evaluation.suites.json_fields import entries_of, field_of
+from hf_docmt.evaluation.suites.json_fields import entries_of, field_of, own_group
 from hf_docmt.evaluation.suites.suite import Suite
 from hf_docmt.files import DataError
 
@@ -37,7 +37,7 @@ def json_items(suite: Suite, first_segment: int) -> Iterator[tuple[dict, dict]]:
                 "index": segment - first_segment,
                 "source_after": around.source_after,
                 "target_after": around.target_after,
-                "group": doc_id,
+                **own_group(entry, where, doc_id),
                 "languages": documents.languages if documents else (None, _language_ending(doc_id)),
                 "location": where,
             },

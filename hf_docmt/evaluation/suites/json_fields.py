@@ -33,6 +33,12 @@ def field_of(entry: object, key: str, kind: type, where: str, optional: bool = F
     return value
 
 
+def own_group(entry: dict, where: str, other: str) -> dict[str, str]:
+    """The fields of the group of an item: the one that it names, as those of the built-in suites do, else the other."""
+    group = field_of(entry, "group", str, where, optional=True)
+    return {"group": other} if group is None else {"group": group, "group_unit": "group"}
+
+
 def _check_kind(content: object, path: str | Path, kind: type, what: str) -> None:
     if not isinstance(content, kind) or not content:
         raise DataError(f"{path}: a suite is a JSON {what}, at least one, got {type(content).__name__}")

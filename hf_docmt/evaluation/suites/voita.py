@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hf_docmt.evaluation.suites.averages import weighted_average
 from hf_docmt.evaluation.suites.items import SuiteItem, same_text
-from hf_docmt.evaluation.suites.json_fields import entries_of, field_of
+from hf_docmt.evaluation.suites.json_fields import entries_of, field_of, own_group
 from hf_docmt.evaluation.suites.parallel_text import find_records, read_parallel_text
 from hf_docmt.evaluation.suites.suite import Suite, read_json
 from hf_docmt.files import DataError
@@ -91,9 +91,9 @@ class Voita(Suite):
                 phenomenon=re.sub(r"[_-](dev|valid|validation|test|train)$", "", self.name),
                 distance=field_of(entry, "ctx_dist", int, where, optional=True),
                 index=len(source) - 1,
-                group=groups.setdefault(source[:-1], f"{self.name}:{number}"),
                 languages=languages,
                 location=where,
+                **own_group(entry, where, groups.setdefault(source[:-1], f"{self.name}:{number}")),
             )
 
     def _text_entries(self) -> tuple[list[dict], list[str]]:
