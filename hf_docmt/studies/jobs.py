@@ -48,9 +48,9 @@ class Job:
 class StudyPlan:
     """The runs, jobs and files of a study.
 
-    In `output_dir`: `recipes`, `models`, `reports` with their statistics, `work` (translations and the like), `logs`,
-    `prepared` (what of `prepare` is done). In `results`: a report of each evaluation of each run, without statistics
-    of documents, tables and figures. An evaluation is done when `results` has its report, a run when its model is
+    In `output_dir`: `recipes`, `models`, `reports` with all statistics, `work` (translations and the like), `logs`,
+    `prepared` (what of `prepare` is done). In `results`: tables, figures, and a report of each evaluation of each run,
+    without long statistics of documents. An evaluation is done when `results` has its report, a run when its model is
     there. `results` is by default the folder beside the study file that has its name, and that of the budget.
     """
 
@@ -226,7 +226,7 @@ class StudyPlan:
         file = self.report_file(job)
         if not file.exists():
             return False
-        made = Report.read(file).data.get("study", {}).get("digest")
+        made = (Report.read(file).data.get("study") or {}).get("digest")
         if made != self.digest(job.run, job.evaluation):
             raise ValueError(
                 f"{file} was made from another recipe or by other commands than {self.study.file} has now; delete it, "

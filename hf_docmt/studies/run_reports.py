@@ -1,4 +1,4 @@
-"""The report of an evaluation as it goes into the results: with facts of the training, without statistics."""
+"""The report of an evaluation as it goes into the results: with facts of the training, without long statistics."""
 
 import json
 from dataclasses import replace
@@ -9,7 +9,10 @@ from hf_docmt.info import describe
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.studies.jobs import Job, StudyPlan
+from hf_docmt.studies.run_tables import condition_of
 from hf_docmt.training.run_folder import FACTS
+
+LONGEST_STATISTICS = 5000  # characters of JSON that a kept result may have
 
 
 def keep_report(plan: StudyPlan, job: Job, seconds: float) -> None:
@@ -56,15 +59,26 @@ def best_report(plan: StudyPlan, job: Job) -> Report:
     if not plan.full_report(job).exists():
         return kept
     full = Report.read(plan.full_report(job)).results
-    return replace(kept, results=full) if tuple(map(summary, full)) == kept.results else kept  # made for other results
+    are_same = [bare(summary(result)) for result in full] == [bare(result) for result in kept.results]
+    return replace(kept, results=full) if are_same else kept  # made for other results
 
 
 def summary(result: Result) -> Result:
-    """A result without statistics of single documents and without parts of two axes; intervals with two decimals."""
-    details: dict[str, Any] = {key: value for key, value in result.details.items() if key != "statistics"}
+    """A result without parts of two axes; intervals with two decimals.
+
+    Statistics stay with the true context, which significance tests are about, where they are short.
+    """
     parts = {label: part for label, part in result.breakdown.items() if label.count("=") < 2}
     rounded = {label: replace(part, details=with_rounded_interval(part.details)) for label, part in parts.items()}
-    return replace(result, details=with_rounded_interval(details), breakdown=rounded)
+    found = replace(result, details=with_rounded_interval(result.details), breakdown=rounded)
+    are_short = len(json.dumps(result.details.get("statistics"))) <= LONGEST_STATISTICS
+    return found if are_short and condition_of(result) == "true" else bare(found)
+
+
+def bare(result: Result) -> Result:
+    """A result without statistics."""
+    details: dict[str, Any] = {key: value for key, value in result.details.items() if key != "statistics"}
+    return replace(result, details=details)
 
 
 def with_rounded_interval(details: dict[str, Any]) -> dict[str, Any]:

@@ -48,21 +48,22 @@ class Cell:
     runs: int = 0
     significant: bool = False
 
-    def text(self, digits: int, most_runs: int) -> str:
+    def text(self, digits: int, runs: int) -> str:
         if self.value is None:
             return ABSENT
         if isinstance(self.value, str):
             return self.value
         marker = "*" if self.significant else ""
         deviation = f" ±{self.deviation:.{digits}f}" if self.deviation is not None else ""
-        runs = f" ({self.runs} of {most_runs} runs)" if 0 < self.runs < most_runs else ""
-        return f"{self.value:,.{digits}f}{marker}{deviation}{runs}"
+        fewer = f" ({self.runs} of {runs} runs)" if 0 < self.runs < runs else ""
+        return f"{self.value:,.{digits}f}{marker}{deviation}{fewer}"
 
 
 class RunTable:
     """A table of a study, from the reports of every evaluation: {evaluation: {system: reports of its runs}}.
 
-    It has the systems with a report of one of the evaluations that its columns name, of any where they are all facts.
+    It has the systems with a report of one of the evaluations that its columns name, of any where they are all facts,
+    and the number of their runs where that is not the same for all. A run is known by its seed.
     """
 
     def __init__(self, section, reports: Mapping[str, Mapping[str, Sequence[Report]]], systems: Sequence[str]):
@@ -77,19 +78,26 @@ class RunTable:
 
     def to_text(self, style: str) -> str:
         """The table in text, markdown or latex."""
-        runs = max((cell.runs for column in self.columns.values() for cell in column.values()), default=0)
+        runs = {system: max(column[system].runs for column in self.columns.values()) for system in self.systems}
         digits = {name: column.digits for name, column in self.section.columns.items()}
+        differ = len(set(runs.values())) > 1
         rows = [
-            [system, *(column[system].text(digits[name], runs) for name, column in self.columns.items())]
+            [
+                system,
+                *([str(runs[system])] if differ else []),
+                *(column[system].text(digits[name], runs[system]) for name, column in self.columns.items()),
+            ]
             for system in self.systems
         ]
+        head = ["system", *(["runs"] if differ else []), *self.columns]
         measured = [f"{', '.join(names)}: {signature}" for signature, names in self.signatures.items()]
-        return plain_table([["system", *self.columns], *rows], [*self._remarks(runs), *measured], style)
+        return plain_table([head, *rows], [*self._remarks(sorted(set(runs.values()))), *measured], style)
 
-    def _remarks(self, runs: int) -> list[str]:
+    def _remarks(self, runs: Sequence[int]) -> list[str]:
         remarks = [self.section.title] if self.section.title else []
-        if runs > 1:
-            remarks.append(f"Means of {runs} runs; ±: standard deviation over runs, with runs - 1.")
+        if runs and runs[-1] > 1:
+            means = f"Means of {runs[-1]} runs" if len(runs) == 1 else "Means over the runs of a system"
+            remarks.append(f"{means}; ±: standard deviation over runs, with runs - 1.")
         if self.tests:
             remarks += significance_notes(self.section.baseline, list(self.tests), list(self.tests.values()), TEST)
         return [*remarks, *self.notes]
@@ -97,33 +105,43 @@ class RunTable:
     def _column(self, name: str, column) -> dict[str, Cell]:
         if column.fact is not None:
             return {system: self._fact(column.fact, system) for system in self.systems}
-        found = {
-            system: [one for one in map(Finder(column).find, self.reports[column.evaluation].get(system, ())) if one]
-            for system in self.systems
-        }
-        if self.systems and not any(found.values()):
+        reports = self.reports[column.evaluation]
+        rows = dict.fromkeys([*self.systems, *filter(None, [self.section.baseline])])
+        found = {system: [one for one in map(Finder(column).find, reports.get(system, ())) if one] for system in rows}
+        if self.systems and not any(found[system] for system in self.systems):
             self.notes.append(f"{name}: no report has it; check metric, dataset, part, context and strategy.")
         for signature in dict.fromkeys(one.signature for runs in found.values() for one in runs):
             self.signatures.setdefault(signature, []).append(name)
         significant = self._significant(name, found)
-        return {system: cell_of(runs, system in significant) for system, runs in found.items()}
+        return {system: cell_of(found[system], system in significant) for system in self.systems}
 
     def _fact(self, fact: str, system: str) -> Cell:
-        reports = next((found[system] for found in self.reports.values() if found.get(system)), ())
-        values = [value for value in map(FACTS[fact], reports) if value is not None]
+        runs = {seed_of(report): report for found in self.reports.values() for report in found.get(system, ())}
+        values = [value for value in map(FACTS[fact], runs.values()) if value is not None]
         if not values:
-            return Cell()
+            return Cell(runs=len(runs))
         if isinstance(values[0], str):
-            return Cell(values[0])
-        return Cell(sum(values) / len(values))
+            return Cell(values[0], runs=len(runs))
+        return Cell(sum(values) / len(values), runs=len(runs))
 
     def _significant(self, name: str, found: dict[str, list["Found"]]) -> set[str]:
-        """Systems whose figure differs from the baseline's; of single runs those with statistics of documents."""
+        """Systems whose figure differs from the baseline's; a single run is tested against that of the same seed."""
         baseline = self.section.baseline
         if baseline is None or not found.get(baseline):
             return set()
-        systems = {system: [one.as_result() for one in runs] for system, runs in found.items() if runs}
-        self.tests[name] = compare_with_baseline(baseline, systems, TEST)
+        outcomes = []
+        for system in (system for system, runs in found.items() if runs and system != baseline):
+            base, runs = found[baseline], found[system]
+            if len(runs) == 1:
+                base = [one for one in base if one.seed == runs[0].seed]
+            pair = {baseline: base, system: runs} if base else {system: runs}
+            results = {each: [one.as_result() for one in found_runs] for each, found_runs in pair.items()}
+            outcomes.append(compare_with_baseline(baseline, results, TEST))
+        self.tests[name] = GroupTests(
+            {system: test for outcome in outcomes for system, test in outcome.tests.items()},
+            {system: reason for outcome in outcomes for system, reason in outcome.obstacles.items()},
+            frozenset(unit for outcome in outcomes for unit in outcome.units),
+        )
         return {system for system, test in self.tests[name].tests.items() if test.significant}
 
 
@@ -134,6 +152,7 @@ class Found:
     value: float
     result: Result
     whole: bool  # the value is that of the result, so that its statistics are those of the value
+    seed: int | None = None
 
     @property
     def signature(self) -> str:
@@ -162,10 +181,10 @@ class Finder:
         if part is None:
             return None
         if column.minus_context is None:
-            return Found(part.value, result, not column.part)
+            return Found(part.value, result, not column.part, seed_of(report))
         other = self._result(report, column.minus_context)
         other_part = other and part_of(other, column.part)
-        return Found(part.value - other_part.value, result, False) if other_part else None
+        return Found(part.value - other_part.value, result, False, seed_of(report)) if other_part else None
 
     def _result(self, report: Report, context: str) -> Result | None:
         column = self.column
@@ -184,6 +203,11 @@ class Finder:
                 "metric, dataset, context or strategy"
             )
         return found[0] if found else None
+
+
+def seed_of(report: Report) -> int | None:
+    """The seed of the run that a report is about."""
+    return (report.data.get("study") or {}).get("seed")
 
 
 def condition_of(result: Result) -> str:

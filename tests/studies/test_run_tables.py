@@ -1,6 +1,7 @@
 """Tables of a study: cells worked out by hand."""
 
 import statistics
+from dataclasses import replace
 
 import pytest
 
@@ -23,12 +24,14 @@ def result(value, context="true", dataset="deixis", rows=None):
 
 
 def report(name, *results, training=None):
-    return Report(model={"name": name, "parameters": 1234}, data={}, results=results, training=training)
+    _, _, seed = name.rpartition("-seed")
+    data = {"study": {"seed": int(seed)}}
+    return Report(model={"name": name, "parameters": 1234}, data=data, results=results, training=training)
 
 
-def table(columns, systems, baseline=None):
+def table(columns, systems, baseline=None, rows=None):
     section = TableSection({name: ColumnSection(**column) for name, column in columns.items()}, baseline=baseline)
-    return RunTable(section, {"accuracy": systems}, list(systems))
+    return RunTable(section, {"accuracy": systems}, rows or list(systems))
 
 
 SCORE = {"evaluation": "accuracy", "metric": "accuracy"}
@@ -52,7 +55,7 @@ def test_means_deviations_and_a_test_over_runs():
 
 
 def test_other_runs_are_not_significant():
-    runs = RUNS | {"concat": [report("a", result(49.0)), report("b", result(60.0))]}
+    runs = RUNS | {"concat": [report("a-seed1", result(49.0)), report("a-seed2", result(60.0))]}
     assert not table({"deixis": SCORE}, runs, "sentence").columns["deixis"]["concat"].significant
 
 
@@ -92,12 +95,46 @@ def test_facts():
     assert table(seconds, resumed).columns["seconds"]["concat"].value is None  # those of its last part alone
 
 
+def test_facts_are_means_over_the_runs_of_all_evaluations():
+    seconds = [{"steps": 100, "seconds": seconds} for seconds in (50.0, 70.0, 90.0)]
+    runs = [report(f"concat-seed{n}", result(80.0), training=training) for n, training in enumerate(seconds, 1)]
+    section = TableSection({"seconds": ColumnSection(fact="training seconds")})
+    found = RunTable(section, {"bleu": {"concat": runs[:1]}, "accuracy": {"concat": runs}}, ["concat"])
+    assert found.columns["seconds"]["concat"].value == 70.0
+
+
+def test_a_single_run_is_tested_against_the_baselines_of_its_seed():
+    right = [[1, 1]] * 40
+    scores = (0.0, [[0, 1]] * 40), (50.0, [[n % 2, 1] for n in range(40)]), (100.0, right)
+    base = [report(f"sentence-seed{n}", result(value, rows=rows)) for n, (value, rows) in enumerate(scores, 1)]
+    for seed, significant in ((1, True), (2, True), (3, False)):
+        systems = {"sentence": base, "concat": [report(f"concat-seed{seed}", result(100.0, rows=right))]}
+        found = table({"deixis": SCORE}, systems, "sentence")
+        assert found.columns["deixis"]["concat"].significant is significant
+    text = table({"deixis": SCORE}, systems | {"concat": [report("concat-seed4", result(9.0))]}, "sentence").to_text(
+        "text"
+    )
+    assert "Not tested, no figure of sentence in the row: deixis of concat." in text
+    rows = [line.split() for line in text.splitlines()[:4]]
+    assert [row[:2] for row in rows if row[0] in ("system", "sentence", "concat")] == [
+        ["system", "runs"], ["sentence", "3"], ["concat", "1"]
+    ]  # fmt: skip
+
+
+def test_the_baseline_need_not_be_a_row():
+    found = table({"deixis": SCORE}, RUNS, "sentence", rows=["concat"])
+    assert found.columns["deixis"].keys() == {"concat"} and found.columns["deixis"]["concat"].significant
+
+
 def test_what_is_missing():
     systems = {"sentence": RUNS["sentence"], "concat": RUNS["concat"][:1], "lst": [report("lst-seed1")], "none": []}
+    few = report("concat-seed2", replace(result(80.0), breakdown={}))
     found = table({"deixis": SCORE}, systems, "sentence")
     rows = found.to_text("text").splitlines()[2:5]
     assert [row.split()[0] for row in rows] == ["sentence", "concat", "lst"]
-    assert "(1 of 2 runs)" in rows[1] and rows[2].split()[1] == "-"
+    assert [row.split()[1] for row in rows] == ["2", "1", "0"] and rows[2].split()[2] == "-"
+    part = table({"deixis": SCORE, "near": {**SCORE, "part": "distance=1"}}, {"concat": [RUNS["concat"][0], few]})
+    assert "(1 of 2 runs)" in part.to_text("text")
 
 
 def test_only_systems_that_the_evaluations_of_its_columns_had():

@@ -18,9 +18,11 @@ from typer.testing import CliRunner
 
 from hf_docmt.cli import app
 from hf_docmt.reports.report import Report
+from hf_docmt.studies import run_reports
 from hf_docmt.studies.execution import run_study
 from hf_docmt.studies.jobs import StudyPlan
 from hf_docmt.studies.processes import end_with_parent, last_lines, run_jobs
+from hf_docmt.studies.run_tables import condition_of
 from hf_docmt.studies.study import load_study
 from hf_docmt.training.run_folder import folder_lock
 
@@ -131,10 +133,13 @@ def test_a_study_from_file_to_table(finished_study, monkeypatch):
     assert "5/6" in result.stderr and "small/tables/scores.md" in result.stdout
     table = Path("small/tables/scores.txt").read_text()
     assert [line.split()[0] for line in table.splitlines()[2:4]] == ["sentence", "concat2"]
-    report = Report.read("small/bleu/concat2-seed1.json")
+    report, accuracy = (Report.read(f"small/{name}/concat2-seed1.json") for name in ("bleu", "accuracy"))
     assert report.name == "concat2-seed1" and report.training["steps"] == 4
     assert report.data["study"]["recipe"]["model"]["past_context"] == 1
-    assert all("statistics" not in one.details for one in report.results)
+    held = {one.metric: "statistics" in one.details for one in report.results}
+    assert held == {"s-BLEU": True, "d-BLEU": True, "chrF": True, "TER": True}
+    contexts = [(condition_of(one), "statistics" in one.details) for one in accuracy.results]
+    assert contexts == [("true", True), ("empty", False)]
     assert Path("small/figures/distance.png").stat().st_size > 1000
     assert not Path("small/accuracy/sentence-seed1.json").exists()
 
@@ -187,10 +192,19 @@ def test_reports_alone_are_enough(finished_study, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(folder / "small", "small")
     shutil.copy(folder / "small.yaml", "small.yaml")
-    table = Path("small/tables/scores.txt").read_text().splitlines()
+    table = Path("small/tables/scores.txt").read_text()
+    assert "(randomisation over documents" in table
     result = CliRunner().invoke(app, ["study", "small.yaml", "--render", "--dry-run"])
     assert result.exit_code == 0 and "docmt train" not in result.stdout
-    assert [line for line in Path("small/tables/scores.txt").read_text().splitlines()[:4]] == table[:4]
+    assert Path("small/tables/scores.txt").read_text() == table
+
+
+def test_long_statistics_stay_beside(finished_study, tmp_path, monkeypatch):
+    report = Report.read(finished_study[0] / "runs/reports/bleu/concat2-seed1.json")
+    lengths = [len(json.dumps(result.details["statistics"])) for result in report.results]
+    monkeypatch.setattr(run_reports, "LONGEST_STATISTICS", sorted(lengths)[1])
+    kept = ["statistics" in run_reports.summary(result).details for result in report.results]
+    assert kept == [length <= sorted(lengths)[1] for length in lengths] and sum(kept) >= 2
 
 
 def test_scores_of_corpora_are_tested_in_a_process_of_its_own(finished_study, tmp_path):
@@ -225,6 +239,16 @@ def test_statistics_of_other_results_are_left_out(finished_study, tmp_path, monk
     result = CliRunner().invoke(app, ["study", "small.yaml", "--render"])
     rendered = Path("small/tables/scores.txt").read_bytes()
     assert result.exit_code == 0 and rendered.splitlines()[2:4] == table.splitlines()[2:4]
+
+
+def test_a_report_of_no_study_is_refused(finished_study, tmp_path, monkeypatch):
+    shutil.copytree(finished_study[0], tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    kept = Path("small/bleu/concat2-seed1.json")
+    values = json.loads(kept.read_text())
+    kept.write_text(json.dumps(values | {"data": {"study": None}}))
+    result = CliRunner().invoke(app, ["study", "small.yaml", "--render"])
+    assert result.exit_code == 1 and "was made from another recipe or by other commands" in str(result.exception)
 
 
 def test_systems_that_are_not_asked_for_are_not_missing(finished_study, tmp_path, monkeypatch):
