@@ -45,6 +45,11 @@ class DocMTTrainer(DurableTrainer):
     def __init__(self, *args, new_parameters: Iterable[str] = (), **kwargs):
         super().__init__(*args, **kwargs)
         check_sharding(self.accelerator)
+        if self.label_smoother is not None:
+            raise ValueError(
+                f"label_smoothing_factor must be 0, got {self.args.label_smoothing_factor}: its loss leaves "
+                "label_weights out; set label_smoothing in the model's config (training.label_smoothing in a recipe)"
+            )
         self.new_parameters = frozenset(new_parameters)
         unknown = self.new_parameters - {name for name, _ in self.model.named_parameters()}
         if unknown:

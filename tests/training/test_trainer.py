@@ -88,6 +88,13 @@ def test_bad_arguments(tmp_path, arguments, message):
         DocMTTrainingArguments(output_dir=str(tmp_path), **arguments)
 
 
+def test_smoothing_without_label_weights_is_refused(data, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"label_smoothing_factor must be 0, got 0.1.* set label_smoothing in .*config"
+    ):
+        make_trainer(data, tmp_path, label_smoothing_factor=0.1)
+
+
 def test_validation_loss_without_the_discount(data, tmp_path):
     """-sum w log p over the number of tokens; w is the discount on context, with `stop_on` undiscounted 1."""
     expected, found = {}, {}
