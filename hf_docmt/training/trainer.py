@@ -21,6 +21,8 @@ from hf_docmt.training.sharding import check_sharding, equal_rounds, tied_embedd
 from hf_docmt.training.trainer_card import trainer_card
 from hf_docmt.training.update_batches import RegroupedBatches
 
+TARGET = ("decoder_input_ids", "decoder_attention_mask", "labels", "label_weights")  # in a batch
+
 
 class DocMTTrainer(DurableTrainer):
     """`Seq2SeqTrainer` for documents, configured by `DocMTTrainingArguments`.
@@ -166,11 +168,25 @@ class DocMTTrainer(DurableTrainer):
             )
         return EvalLoopOutput(None, None, {f"{metric_key_prefix}_loss": mean}, len(dataloader.dataset))
 
+    def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None, **gen_kwargs):
+        """As `Seq2SeqTrainer`; `generate` gets the source alone, the loss its weights, but for `undiscounted` ones."""
+        inputs = self._scored(self._prepare_inputs(inputs))
+        if not self.args.predict_with_generate or prediction_loss_only:
+            return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
+        loss, _, _ = super().prediction_step(model, inputs, True, ignore_keys)
+        source = {name: tensor for name, tensor in inputs.items() if name not in TARGET}
+        _, tokens, _ = super().prediction_step(model, source, False, ignore_keys, **gen_kwargs)
+        return loss, tokens, inputs.get("labels")
+
+    def _scored(self, batch: dict) -> dict:
+        """The batch without `label_weights` where `args.stop_on` is `undiscounted`."""
+        if self.args.stop_on == "discounted":
+            return batch
+        return {name: tensor for name, tensor in batch.items() if name != "label_weights"}
+
     def summed_loss(self, batch: dict) -> float:
         """The loss of a batch, summed over its target tokens; with `args.stop_on` `undiscounted` all have weight 1."""
-        if self.args.stop_on == "undiscounted":
-            batch = {name: tensor for name, tensor in batch.items() if name != "label_weights"}
-        return self.model(**batch, num_items_in_batch=1, skip_logits=True).loss.item()
+        return self.model(**self._scored(batch), num_items_in_batch=1, skip_logits=True).loss.item()
 
 
 class EpochSampler:

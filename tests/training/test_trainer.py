@@ -112,6 +112,27 @@ def test_validation_loss_without_the_discount(data, tmp_path):
     assert found == pytest.approx(expected, abs=1e-5) and found["undiscounted"] > found["discounted"]
 
 
+@pytest.mark.parametrize("stop_on", ["discounted", "undiscounted"])
+def test_predictions_by_generate(data, tmp_path, stop_on):
+    """Those of `generate` from the source alone; the loss is that of validation, in one batch."""
+    trainer = make_trainer(
+        data, tmp_path, predict_with_generate=True, stop_on=stop_on, max_tokens=10**6, per_device_eval_batch_size=100
+    )
+    loss = trainer.evaluate()["eval_loss"]
+    found = trainer.predict(data[1], max_length=12, num_beams=2)
+    batch = trainer.data_collator([data[1][i] for i in range(len(data[1]))])
+    source = {name: batch[name] for name in ("input_ids", "attention_mask")}
+    expected = trainer.model.generate(**source, max_length=12, num_beams=2)
+    assert "label_weights" in batch and found.predictions[:, :12].tolist() == expected.tolist()
+    assert (found.predictions[:, 12:] == data[2].pad_token_id).all()
+    assert found.label_ids.tolist() == batch["labels"].tolist()
+    assert found.metrics["test_loss"] == pytest.approx(loss, abs=1e-6)
+
+    trainer.compute_metrics = lambda predictions: {"rows": len(predictions.predictions)}
+    metrics = trainer.evaluate(max_length=12)
+    assert metrics["eval_rows"] == len(data[1]) and metrics["eval_loss"] == pytest.approx(loss, abs=1e-6)
+
+
 def test_validation_loss_follows_the_weights(data, tmp_path):
     trainer = make_trainer(data, tmp_path, max_steps=4)
     trainer.train()
