@@ -1,5 +1,6 @@
 """A trainer whose checkpoints are whole on the disk, and which resumes from the last one that is."""
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from transformers import Seq2SeqTrainer, TrainerCallback, set_seed
 from transformers.trainer import OPTIMIZER_NAME, OPTIMIZER_NAME_BIN, SCHEDULER_NAME, TRAINER_STATE_NAME
 
 from hf_docmt.adapters import ADAPTER_WEIGHTS
+from hf_docmt.data.digests import text_digest
 from hf_docmt.training.checkpoint_manifest import Manifest, check_checkpoint, read_manifest, write_manifest
 from hf_docmt.training.checkpoints import (
     INDEX,
@@ -134,7 +136,7 @@ class DurableTrainer(Seq2SeqTrainer):
         """Those of training (`data`) and validation data, of data that have one."""
         if self._fingerprints is None:
             parts = {"data": self.train_dataset, "validation": self.eval_dataset}
-            self._fingerprints = {name: getattr(part, "fingerprint", None) for name, part in parts.items()}
+            self._fingerprints = {name: fingerprint_of(part) for name, part in parts.items()}
         return self._fingerprints
 
     def _in_main_process(self, find: Callable[[], Any]) -> Any:
@@ -193,6 +195,14 @@ class DurableTrainer(Seq2SeqTrainer):
         path, self.state.best_model_checkpoint = self.state.best_model_checkpoint, None
         self.state.save_to_json(str(folder / TRAINER_STATE_NAME))
         self.state.best_model_checkpoint = path
+
+
+def fingerprint_of(data) -> str | None:
+    """That of a data set, or one of several data sets by name; None where one has none."""
+    if not isinstance(data, dict):
+        return getattr(data, "fingerprint", None)
+    fingerprints = {name: fingerprint_of(part) for name, part in data.items()}
+    return None if None in fingerprints.values() else text_digest(json.dumps(fingerprints, sort_keys=True))
 
 
 class BestCheckpointOfFolder(TrainerCallback):

@@ -54,7 +54,7 @@ class StreamTrainer(DocMTTrainer):
 
     def get_eval_dataloader(self, eval_dataset=None) -> DataLoader:
         """Every sentence once; no document is read by two processes."""
-        dataset = self.eval_dataset if eval_dataset is None else eval_dataset
+        dataset = self.eval_examples(eval_dataset)
         documents = len(np.unique(dataset.document))
         rows = max(1, min(self.args.stream_documents, documents // self.args.world_size))
         processes = {"rank": self.args.process_index, "world_size": self.args.world_size}

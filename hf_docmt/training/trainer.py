@@ -1,6 +1,7 @@
 """The trainer: batches by token budget, two learning rates, exact resuming, validation loss per token."""
 
 import math
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
@@ -52,6 +53,7 @@ class DocMTTrainer(DurableTrainer):
                 f"label_smoothing_factor must be 0, got {self.args.label_smoothing_factor}: its loss leaves "
                 "label_weights out; set label_smoothing in the model's config (training.label_smoothing in a recipe)"
             )
+        self._check_best_metric()
         self.new_parameters = frozenset(new_parameters)
         unknown = self.new_parameters - {name for name, _ in self.model.named_parameters()}
         if unknown:
@@ -61,6 +63,17 @@ class DocMTTrainer(DurableTrainer):
         for callback in (ProgressCallback, PrinterCallback):  # both write to standard output
             self.remove_callback(callback)
         self.add_callback(ProgressOnStderr)
+
+    def _check_best_metric(self) -> None:
+        """With several validation sets the metric that the best checkpoint is chosen by says of which of them it is."""
+        metric, sets = self.args.metric_for_best_model, self.eval_dataset
+        if isinstance(sets, dict) and metric is not None and self.args.eval_strategy != "no":
+            if not metric.removeprefix("eval_").startswith(tuple(f"{name}_" for name in sets)):
+                expected = " or ".join(f"eval_{name}_loss" for name in sets)
+                raise ValueError(
+                    f"metric_for_best_model: with several sets in eval_dataset expected {expected}, got {metric!r}; "
+                    "set the one to choose the best checkpoint by"
+                )
 
     def get_train_dataloader(self) -> DataLoader:
         """Batches of this process: the sampler distributes them over processes, so accelerate must not do it again."""
@@ -84,9 +97,17 @@ class DocMTTrainer(DurableTrainer):
         """Batches of this process: no example is in two processes, so that numbers of batches may differ by one."""
         if self.compute_metrics is not None:
             return super().get_eval_dataloader(eval_dataset)
-        dataset = self.eval_dataset if eval_dataset is None else eval_dataset
+        dataset = self.eval_examples(eval_dataset)
         batches = list(TokenBudgetBatchSampler(dataset.side_lengths, self.args.max_tokens, shuffle=False))
         return self._loader(dataset, batches[self.args.process_index :: self.args.world_size])
+
+    def eval_examples(self, eval_dataset=None):
+        """The data set of this name, if there are several; or those given, or those of the trainer."""
+        if isinstance(eval_dataset, str):
+            return self.eval_dataset[eval_dataset]
+        if eval_dataset is None and self.eval_dataset is None:
+            raise ValueError("evaluation needs eval_dataset, got None; give it to the trainer or to evaluate()")
+        return self.eval_dataset if eval_dataset is None else eval_dataset
 
     def _loader(self, dataset, batch_sampler, collator=None) -> DataLoader:
         return EpochDataLoader(
@@ -231,7 +252,7 @@ class ProgressOnStderr(ProgressCallback):
 
     def on_log(self, args, state, control, logs: Mapping[str, float] | None = None, **kwargs) -> None:
         if state.is_world_process_zero and self.training_bar is not None:
-            shown = [name for name in ("loss", "eval_loss", "learning_rate") if name in (logs or {})]
+            shown = [name for name in logs or {} if re.fullmatch("loss|eval_(.+_)?loss|learning_rate", name)]
             if shown:
                 text = "  ".join(f"{name} {logs[name]:.4g}" for name in shown)
                 tqdm.write(f"{args.run_name}  step {state.global_step}  {text}", file=sys.stderr)

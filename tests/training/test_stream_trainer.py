@@ -162,6 +162,16 @@ def test_resume_restores_the_memory(corpus, tmp_path, monkeypatch):
     assert same_course(straight, train(recipe, resume=True))
 
 
+def test_several_validation_sets(tmp_path):
+    trainer = trainer_for(tmp_path, build("memory", memory_size=3))
+    loss = trainer.evaluate()["eval_loss"]
+    trainer.eval_dataset = {"chat": trainer.eval_dataset, "film": trainer.eval_dataset}
+    assert {name: x for name, x in trainer.evaluate().items() if "loss" in name} == {
+        "eval_chat_loss": loss,
+        "eval_film_loss": loss,
+    }
+
+
 def test_predictions_are_refused(tmp_path):
     trainer = trainer_for(tmp_path, build("memory", memory_size=3))
     with pytest.raises(ValueError, match="translate with model.translate_documents"):

@@ -240,6 +240,46 @@ def test_patience_is_counted_on_after_resuming(data, tmp_path):
     assert validation_losses(resumed) == validation_losses(straight)
 
 
+def test_several_validation_sets(data, tmp_path, capfd):
+    """A loss of each; one of them says which checkpoint is the best, and when to stop."""
+    train, validation, tokenizer = data
+    sets = {"chat": validation, "film": train}
+    options = {"learning_rate": 0.3, "lr_scheduler_type": "constant", "warmup_steps": 0, "max_steps": 60}
+    several = make_trainer(
+        (train, sets, tokenizer),
+        tmp_path,
+        [EarlyStoppingCallback(3)],
+        metric_for_best_model="eval_film_loss",
+        **options,
+    )
+    several.train()
+    losses_by_set = {
+        name: {log["step"]: log[f"eval_{name}_loss"] for log in several.state.log_history if f"eval_{name}_loss" in log}
+        for name in sets
+    }
+    best, last = several.state.best_global_step, several.state.global_step
+    assert last == best + 3 * 2 < 60 and losses_by_set["film"][best] == min(losses_by_set["film"].values())
+    output = capfd.readouterr().err
+    assert "step 2  eval_chat_loss" in output and "step 2  eval_film_loss" in output
+    several.create_model_card()
+    for name, rows in sets.items():  # the best checkpoint was loaded at the end
+        alone = make_trainer((train, rows, tokenizer), tmp_path / name)
+        alone.model = alone.model_wrapped = several.model
+        assert alone.evaluate()["eval_loss"] == pytest.approx(losses_by_set[name][best], abs=1e-6)
+
+    others = {"chat": train, "film": train}
+    with pytest.raises(ValueError, match="^not the validation data of .*restore the files"):
+        make_trainer((train, others, tokenizer), tmp_path, metric_for_best_model="eval_film_loss").last_checkpoint()
+
+
+def test_several_validation_sets_and_no_metric_of_one(data, tmp_path):
+    sets = {"chat": data[1], "film": data[0]}
+    with pytest.raises(ValueError, match="expected eval_chat_loss or eval_film_loss, got 'eval_loss'; set the one"):
+        make_trainer((data[0], sets, data[2]), tmp_path)
+    with pytest.raises(ValueError, match="evaluation needs eval_dataset, got None"):
+        make_trainer((data[0], None, data[2]), tmp_path, eval_strategy="no", load_best_model_at_end=False).evaluate()
+
+
 def test_output_and_bf16(data, tmp_path, capfd):
     full = make_trainer(data, tmp_path / "full", dropout=0.0)
     full.train()
