@@ -1,5 +1,6 @@
 """Files of translated documents: JSON lines, plain lines, and system outputs in WMT's XML."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,9 @@ from hf_docmt.data.documents import id_text, sentences
 from hf_docmt.data.readers import Evidence, Sample, get_reader, read_documents
 from hf_docmt.evaluation.references import PLAIN, References, plain_sentences
 from hf_docmt.files import DataError, display_path, parse_json, read_lines
+from hf_docmt.reports.result import Result
+
+_logger = logging.getLogger(__name__)
 
 
 def read_translations(path: str | Path, references: References, system: str | None = None, **languages) -> list[dict]:
@@ -112,3 +116,21 @@ def count_repairs(rows: Iterable[dict]) -> dict[str, int]:
         for repair in row.get("repairs") or []:
             counts[repair["kind"]] = counts.get(repair["kind"], 0) + 1
     return counts
+
+
+def mark_untranslated(results: list[Result], rows: Iterable[Mapping[str, Any]], name: str) -> list[Result]:
+    """The results, with the number of documents that have an `error` as `untranslated` in their details.
+
+    Such documents have empty sentences, which lower every score; a warning names the first. `name` is that of the
+    translations. Without them the results stay as they are.
+    """
+    rows = list(rows)
+    failed = [row["doc_id"] for row in rows if row.get("error")]
+    if not failed:
+        return results
+    _logger.warning(
+        "%s: %d of %d documents could not be translated, the first is %r; their empty sentences lower the scores: "
+        "translate them again",
+        name, len(failed), len(rows), failed[0],
+    )  # fmt: skip
+    return [result.with_details({"untranslated": len(failed)}) for result in results]

@@ -17,8 +17,14 @@ from hf_docmt.evaluation.metrics.registry import default_metrics, metric_class
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments
 from hf_docmt.evaluation.references import column_references, read_references
 from hf_docmt.evaluation.sentence_scores import sentence_metrics, write_sentence_scores
-from hf_docmt.evaluation.translation_files import count_repairs, pair_lines, read_translations, search_of
-from hf_docmt.files import DataError
+from hf_docmt.evaluation.translation_files import (
+    count_repairs,
+    mark_untranslated,
+    pair_lines,
+    read_translations,
+    search_of,
+)
+from hf_docmt.files import DataError, display_path
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
@@ -51,9 +57,10 @@ def evaluate_files(
 
     Formats with a file a side (dtag, blank, voita, sgm, iwslt) are given the target file as reference; in the first
     three, which have no ids, documents are matched by their order. `name` (of the system), `strategy` and `beams`
-    (None: as the rows say) are written down. `options` are those of `Evaluation`; COMET and some metrics need the
-    `source` that JSON lines of `docmt translate` hold. `DataError` where documents, sentences or sources are missing,
-    or the languages of the reference are not given; `ValueError` as for `Evaluation`.
+    (None: as the rows say) are written down. Documents with an `error` are scored as they are, with a warning, and
+    counted in the results' details as `untranslated`. `options` are those of `Evaluation`; COMET and some metrics need
+    the `source` that JSON lines of `docmt translate` hold. `DataError` where documents, sentences or sources are
+    missing, or the languages of the reference are not given; `ValueError` as for `Evaluation`.
     """
     evaluation, languages = Evaluation(**options), {"source_lang": source_lang, "target_lang": target_lang}
     evaluation.discourse_metrics(source_lang, target_lang)  # unfit ones, before files are read
@@ -88,7 +95,8 @@ def evaluate_files(
     data = {"translations": Path(translations).name, "documents": len(known.ids)}
     data["reference"] = test_set or ", ".join(Path(path).name for path in paths)
     model = {"name": name or system or Path(translations).stem} | system_settings(search)
-    return Report(model=model, data=data, results=evaluation_results(documents, evaluation, search))
+    results = mark_untranslated(evaluation_results(documents, evaluation, search), rows, display_path(translations))
+    return Report(model=model, data=data, results=results)
 
 
 def evaluate(
@@ -105,7 +113,8 @@ def evaluate(
     """The report of translations in memory against the documents that were translated, which have the references.
 
     `translations`: rows of `translate_corpus`, each with `doc_id`, `translation` (a list of sentences) and maybe
-    `source`, `repairs` and `search`, in any order. `name` of the system, `dataset`, `strategy` and `beams` (None: as
+    `source`, `repairs` and `search`, in any order; an `error` is warned of, and counted in the results' details as
+    `untranslated`. `name` of the system, `dataset`, `strategy` and `beams` (None: as
     the rows say) are written down. `reference_columns` of the documents hold further references, a list of sentences
     each. `options` are those of `Evaluation`. ValueError: not one translation for each document, documents without a
     target side; as for `Evaluation`.
@@ -143,7 +152,7 @@ def evaluate(
         details={"repairs": count_repairs(rows.values())},
         other_references=column_references(documents, reference_columns),
     )
-    results = evaluation_results(scored, Evaluation(**options), search)
+    results = mark_untranslated(evaluation_results(scored, Evaluation(**options), search), rows.values(), name)
     return Report(model={"name": name} | system_settings(search), data={"documents": len(ids)}, results=results)
 
 

@@ -133,3 +133,18 @@ def test_rows_of_two_searches(reference):
     documents = read_documents(path=reference, **LANGUAGES)
     with pytest.raises(ValueError, match="document 'b' was translated by .*; score translations of one search"):
         evaluate([LINES[0], LINES[1] | {"search": {"strategy": "sequential"}}], documents)
+
+
+def test_documents_that_could_not_be_translated(reference, write, caplog):
+    """Their empty sentences are scored, with a warning and their number in the details of every result."""
+    rows = [ROWS[0] | {"translation": [""], "error": "scores that are not finite"}, ROWS[1]]
+    translations = write("ours.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    report = evaluate_files(translations, reference, **LANGUAGES)
+    assert [result.details["untranslated"] for result in report.results] == [1, 1, 1, 1]
+    assert "ours.jsonl: 1 of 2 documents could not be translated, the first is 'b'; their empty" in caplog.text
+    caplog.clear()
+    in_memory = evaluate(rows, read_documents(path=reference, **LANGUAGES), name="ours", dataset="reference")
+    assert in_memory.results == report.results and "ours: 1 of 2 documents" in caplog.text
+    caplog.clear()
+    whole = evaluate(ROWS, read_documents(path=reference, **LANGUAGES))
+    assert not caplog.records and all("untranslated" not in result.details for result in whole.results)
