@@ -17,3 +17,8 @@ def closest_hint(name: object, allowed: Iterable[object], form: str = "; did you
 def first_line(error: Exception) -> str:
     """The first line of an error's message, without the stop at its end."""
     return str(error).strip().partition("\n")[0].rstrip(".")
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and its noun, which gets an `s` unless the number is 1: `1 document`, `0 documents`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -133,7 +133,7 @@ def test_failed_documents(run, model, documents, tmp_path, monkeypatch):
 
     monkeypatch.setattr(group_translation, "translation_rows", fragile)
     code, out, err = run("translate", model, documents)
-    assert code == 1 and "b: scores of the next token are not finite (step 3)\n" in err and "1 documents failed" in err
+    assert code == 1 and "b: scores of the next token are not finite (step 3)\n" in err and "1 document failed" in err
     assert [json.loads(line).get("error", "")[:6] for line in out.splitlines()] == ["", "scores"]
     plain = ("translate", model, "-", "--strategy", "sentence")
     code, out, err = run(*plain, stdin="The lamp is old.\nIt is new.\nThe lamp is old.\n")

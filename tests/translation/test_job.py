@@ -73,8 +73,29 @@ def test_a_bad_document_is_recorded_and_the_others_go_on(translator, tmp_path):
     assert list(written[2]) == ["doc_id", "source", "translation", "repairs", "search", "error"]
     assert written[2]["search"] == written[0]["search"] == {"strategy": "sliding", "beams": 1}
     assert summary.exit_code == 1 and summary.failures == [("d2", "scores are not finite")]
-    shown = "d2: scores are not finite\n5 documents, 7 sentences, repairs: none, 1 documents failed"
+    shown = "d2: scores are not finite\n5 documents, 7 sentences, repairs: none, 1 document failed"
     assert summary.text() == shown
+
+
+class Mute(Scripted):
+    """Writes nothing for the word w6."""
+
+    def translate_documents(self, documents, *arguments, **settings):
+        translations, repairs = super().translate_documents(documents, *arguments, **settings)
+        return [["" if one == "w18" else one for one in document] for document in translations], repairs
+
+
+def test_empty_translations_are_counted(translator, tmp_path):
+    """Those of sentences that are not empty, of documents that did not fail; named where there are any."""
+    rows = rows_of(["w6", "", " "], ["w8", "w6"])
+    summary, written = run(rows, translator(Mute(past_context=1, source_lang="en")), tmp_path / "out.jsonl")
+    assert [row["translation"] for row in written] == [["", "", ""], ["w20", ""]] and summary.empty == 2
+    assert summary.text() == "2 documents, 5 sentences, repairs: none, 2 sentences with an empty translation"
+    summary, _ = run(rows, translator(), tmp_path / "out.jsonl")
+    assert summary.text() == "2 documents, 5 sentences, repairs: none"
+    failed = rows_of(["w6", "w29"], ["w8"])
+    summary, _ = run(failed, translator(), tmp_path / "out.jsonl")
+    assert summary.failed == 1 and summary.empty == 0
 
 
 def test_scores_that_are_not_finite_name_the_document(translator, tmp_path, monkeypatch):
