@@ -108,6 +108,7 @@ class CachingEncoder(Encoder):
 class CachingModel(ContextModel):
     """Encoder and decoder, the encoder's context kept and shortened."""
 
+    config_class = CachingConfig
     encoder_class = CachingEncoder
 
 

@@ -162,9 +162,17 @@ class ConcatDecoder(SegmentStack, Decoder):
 class ConcatModel(DocMTModel):
     """Encoder and decoder that know which sentence a token belongs to."""
 
+    config_class = ConcatConfig
     encoder_class = ConcatEncoder
     decoder_class = ConcatDecoder
     decoder_input_names = ("decoder_sentence_index",)
+
+    def __init__(self, config: ConcatConfig):
+        super().__init__(config)
+        if config.segment_encoding == "learned":
+            table, tied = "segment_encoding.embedding.weight", self._tied_weights_keys or {}
+            self._tied_weights_keys = {**tied, f"decoder.{table}": f"encoder.{table}"}
+            self.post_init()
 
     def decoder_inputs(
         self,
@@ -207,13 +215,6 @@ class ConcatForConditionalGeneration(DocMTForConditionalGeneration):
     config_class = ConcatConfig
     model_class = ConcatModel
     card_class = ConcatCard
-
-    def __init__(self, config: ConcatConfig):
-        super().__init__(config)
-        if config.segment_encoding == "learned":
-            table = "segment_encoding.embedding.weight"
-            self._tied_weights_keys = {**self._tied_weights_keys, f"model.decoder.{table}": f"model.encoder.{table}"}
-            self.post_init()
 
     def decoder_inputs_for_generation(self, input_ids, model_inputs):
         """The sentence index of the new tokens."""

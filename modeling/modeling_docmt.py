@@ -411,6 +411,7 @@ class DocMTModel(DocMTPreTrainedModel):
     decoder_class = Decoder
     encoder_input_names: tuple[str, ...] = ()  # arguments of `forward` that the encoder takes besides ids and mask
     decoder_input_names: tuple[str, ...] = ()  # arguments of `forward` that `decoder_inputs` takes
+    _keys_to_ignore_on_load_unexpected = ["^final_logits_bias$", r"^lm_head\.weight$"]  # of a model with a head
     _tied_weights_keys = {
         "encoder.embed_tokens.weight": "shared.weight",
         "decoder.embed_tokens.weight": "shared.weight",

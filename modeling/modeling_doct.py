@@ -186,6 +186,7 @@ class DocTDecoder(Decoder):
 class DocTModel(DocMTModel):
     """Encoder and decoder that read the context encoder."""
 
+    config_class = DocTConfig
     encoder_class = DocTEncoder
     decoder_class = DocTDecoder
     encoder_input_names = CONTEXT_INPUTS

@@ -141,6 +141,7 @@ class LstDecoder(LstStack, Decoder):
 class LstModel(DocMTModel):
     """Encoder and decoder with both attentions; the decoder gets the sentence that every token belongs to."""
 
+    config_class = LstConfig
     encoder_class = LstEncoder
     decoder_class = LstDecoder
     decoder_input_names = ("decoder_sentence_index",)

@@ -147,6 +147,7 @@ class MemoryDecoder(MemoryStack, Decoder):
 class MemoryModel(DocMTModel):
     """Encoder and decoder with their memories."""
 
+    config_class = MemoryConfig
     encoder_class = MemoryEncoder
     decoder_class = MemoryDecoder
     encoder_input_names = ("encoder_memory", "document_start")

@@ -49,6 +49,7 @@ class MultiEncoder(ContextLayers, Encoder):
 class MultiEncoderModel(ContextModel):
     """Two encoders and a decoder over shared token embeddings."""
 
+    config_class = MultiEncoderConfig
     encoder_class = MultiEncoder
 
 

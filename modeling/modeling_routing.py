@@ -116,6 +116,7 @@ class RoutingEncoder(ContextLayers, Encoder):
 class RoutingModel(DocMTModel):
     """Encoder with context and a plain decoder."""
 
+    config_class = RoutingConfig
     encoder_class = RoutingEncoder
     encoder_input_names = CONTEXT_INPUTS
 

@@ -207,6 +207,7 @@ _alignment: ContextVar[tuple[nn.Module, str] | None] = ContextVar("search_alignm
 class WindowModel(DocMTModel):
     """Encoder and decoder with an alignment between them."""
 
+    config_class = WindowConfig
     encoder_class = WindowEncoder
     decoder_class = WindowDecoder
     decoder_input_names = ("decoder_alignment",)

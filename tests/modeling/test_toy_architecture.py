@@ -40,6 +40,7 @@ class ToyEncoder(Encoder):
 
 
 class ToyModel(DocMTModel):
+    config_class = ToyConfig
     encoder_class = ToyEncoder
 
 

@@ -344,6 +344,17 @@ class Battery:
         again = on_device(type(model).from_pretrained(tmp_path / "again"), model.device)
         assert torch.equal(logits(again, batch), logits(model, batch))
 
+    def test_base_model_of_a_saved_model(self, model, batch, tmp_path):
+        """What has no head takes its weights from the folder of a model with one, all of them and no others."""
+        model.save_pretrained(tmp_path)
+        base, found = type(model.model).from_pretrained(tmp_path, output_loading_info=True)
+        assert not any(found.values()) and base.config.to_diff_dict() == model.config.to_diff_dict()
+        base.save_pretrained(tmp_path / "base")
+        again = type(base).from_pretrained(tmp_path / "base")
+        expected = states_of(model.model, batch)
+        for one in (base, again):
+            assert torch.equal(states_of(on_device(one, model.device), batch), expected)
+
     # 8. Numerics
 
     def test_eager_is_sdpa(self, model, batch):
@@ -442,6 +453,13 @@ def logits(model, batch: dict) -> torch.Tensor:
     """(B, T, V), without gradients."""
     with torch.no_grad():
         return model(**batch).logits
+
+
+def states_of(base, batch: dict) -> torch.Tensor:
+    """(B, T, D) of a model without a head, without gradients."""
+    inputs = {name: value for name, value in batch.items() if name not in ("labels", "label_weights")}
+    with torch.no_grad():
+        return base(**inputs).last_hidden_state
 
 
 def gradients(model, batch: dict) -> list[torch.Tensor]:
