@@ -52,6 +52,8 @@ class ConcatConfig(SegmentConfig):
                 "segment-shifted positions and position-segment embeddings are defined for sinusoidal positions; got "
                 "position_type='learned'."
             )
+        if self.segment_encoding == "sinusoidal" and self.d_model % 2:
+            raise ValueError(f"segment_encoding='sinusoidal' needs an even d_model, got {self.d_model}.")
         if self.segment_encoding == "onehot" and self.window_size > (self.pse_dim or self.d_model):
             raise ValueError(
                 f"one-hot segment embeddings of {self.pse_dim or self.d_model} dimensions cannot number "

@@ -1,6 +1,7 @@
 """Configuration shared by every document translation architecture."""
 
 import inspect
+import math
 from types import UnionType
 from typing import Union, get_args, get_origin
 
@@ -10,6 +11,7 @@ from transformers.activations import ACT2FN
 from .sequence_format import SequenceFormat, check_format, language_codes, sequence_format
 
 TASK = "document-translation"  # name of the pipeline
+TOKEN_IDS = tuple(f"{name}_token_id" for name in ("pad", "unk", "bos", "eos", "sep", "bod", "decoder_start"))
 SIDES = {"both": "source and target", "source": "source", "target": "target"}
 
 
@@ -94,14 +96,21 @@ class DocMTConfig(PreTrainedConfig):
         kwargs.pop("custom_pipelines", None)  # of config.json
         super().__post_init__(**kwargs)
         self._check_types()
-        for name in ("vocab_size", "d_model", "encoder_layers", "decoder_layers", "max_position_embeddings"):
+        self.one_of("is_encoder_decoder", (True,))
+        sides = [f"{side}_{name}" for side in ("encoder", "decoder") for name in ("layers", "ffn_dim")]
+        for name in ("vocab_size", "d_model", *sides, "max_position_embeddings"):
             self.whole_number(name, least=1)
+        self.whole_number("position_offset")
+        self._check_token_ids()
         self.one_of("strategy", (None, "sentence", "sliding", "sequential", "chunk_sequential", "full", "stream"))
         if self.decoding_past_context is not None:
             self.whole_number("decoding_past_context")
         self.one_of("activation_function", tuple(ACT2FN))
         self.one_of("init", ("normal", "fairseq", "fairseq_0.9"))
         self.one_of("position_type", ("sinusoidal", "sinusoidal_t2t", "learned"))
+        self._check_positions()
+        if self.init_std < 0:
+            raise ValueError(f"init_std must be >= 0, got {self.init_std!r}.")
         if self.share_encoder_decoder_embeddings and not self.tie_word_embeddings:
             raise ValueError(
                 "share_encoder_decoder_embeddings=True needs tie_word_embeddings=True, got False: transformers then "
@@ -147,7 +156,10 @@ class DocMTConfig(PreTrainedConfig):
         return super().to_dict() | {"custom_pipelines": self.custom_pipelines}
 
     def _check_types(self) -> None:
-        """ValueError for a field whose value is not of its type; a whole number is a `float`, a bool is no number."""
+        """ValueError for a field whose value is not of its type; a whole number is a `float`, a bool is no number.
+
+        What is not finite is no number either.
+        """
         classes = type(self).__mro__
         for cls in classes[: classes.index(PreTrainedConfig)]:
             for name, annotation in inspect.get_annotations(cls, eval_str=True).items():
@@ -160,6 +172,26 @@ class DocMTConfig(PreTrainedConfig):
                 if not fits or (isinstance(value, bool) and bool not in types):
                     names = " or ".join(sorted("null" if one is type(None) else one.__name__ for one in types))
                     raise ValueError(f"{name} must be of type {names}, got {value!r}.")
+                if isinstance(value, float) and not math.isfinite(value):
+                    raise ValueError(f"{name} must be a finite number, got {value!r}.")
+
+    def _check_token_ids(self) -> None:
+        """ValueError for ids that are none of the vocabulary, and without one for padding and for the end."""
+        for name in TOKEN_IDS:
+            value = getattr(self, name)
+            if value is None and name not in ("pad_token_id", "eos_token_id"):
+                continue
+            ids = value if isinstance(value, list) else [value]  # several end tokens
+            if not ids or not all(type(one) is int and 0 <= one < self.vocab_size for one in ids):
+                raise ValueError(f"{name} must be an id from 0 to {self.vocab_size - 1}, got {value!r}.")
+
+    def _check_positions(self) -> None:
+        """ValueError for states that are no pairs of sine and cosine, where these are added to them."""
+        if self.d_model % 2 and self.position_type != "learned":
+            raise ValueError(
+                f"position_type={self.position_type!r} needs an even d_model, got {self.d_model}: choose an even one, "
+                "or position_type='learned'."
+            )
 
     @classmethod
     def dependent_fields(cls, changed: set[str]) -> set[str]:

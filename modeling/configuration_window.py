@@ -47,6 +47,11 @@ class WindowConfig(SegmentConfig):
                 "position='absolute', or leave position_type out."
             )
 
+    def _check_positions(self):
+        """Relative positions add nothing to the states."""
+        if self.position != "relative":
+            super()._check_positions()
+
     @classmethod
     def neutral_fields(cls) -> dict:
         """Positions at the input, as the backbone has them."""

@@ -157,7 +157,7 @@ def check_format(config) -> None:
         if getattr(config, name) is not None:
             checked_language(config, name, None)
     for code, token in (config.language_ids or {}).items():
-        if not isinstance(code, str) or not isinstance(token, int) or not 0 <= token < config.vocab_size:
+        if not isinstance(code, str) or type(token) is not int or not 0 <= token < config.vocab_size:
             raise ValueError(
                 f"language_ids must have ids below vocab_size={config.vocab_size}, got {token!r} for {code!r}."
             )

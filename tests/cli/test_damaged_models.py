@@ -64,6 +64,8 @@ DAMAGES = {  # what a message must hold -> what was done to the folder
     "dropout must be of type float, got 'x'": change(CONFIG, dropout="x"),
     "use_bod must be of type bool, got 1": change(CONFIG, use_bod=1),
     "source_lang must be of type null or str, got 3": change(CONFIG, source_lang=3),
+    "sep_token_id must be an id from 0 to 269, got 9999": change(CONFIG, sep_token_id=9999),
+    "pad_token_id must be an id from 0 to 269, got -1": change(CONFIG, pad_token_id=-1),
     "activation_function must be one of": change(CONFIG, activation_function="none"),
     "not a valid JSON": overwrite(CONFIG, b"{"),
     "Unrecognized model": overwrite(CONFIG, b"[]"),
@@ -72,8 +74,6 @@ DAMAGES = {  # what a message must hold -> what was done to the folder
     "'list' object has no attribute": overwrite("tokenizer_config.json", b"[]"),
 }
 DAMAGES_OF_TRANSLATION = {
-    "sep_token_id of config.json is 9999, expected ids from 0 to": change(CONFIG, sep_token_id=9999),
-    "pad_token_id of config.json is -1": change(CONFIG, pad_token_id=-1),
     "eos_token_id of generation_config.json is 'x'": change(GENERATION, eos_token_id="x"),
     "eos_token_id of generation_config.json is [3, 9999]": change(GENERATION, eos_token_id=[3, 9999]),
     "generation_config.json has no eos_token_id": change(GENERATION, eos_token_id=None),

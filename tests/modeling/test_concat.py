@@ -27,6 +27,7 @@ WINDOW_CASES = {
     },
 }
 UNTIED = {"share_encoder_decoder_embeddings": False, "tie_word_embeddings": False}
+ODD = {"encoder_attention_heads": 3, "decoder_attention_heads": 5}
 FUTURE_CASES = {
     "future": {"past_context": 1, "future_context": 1},
     "future_shift": {"past_context": 1, "future_context": 1, "segment_encoding": "shift", "segment_shift": 4},
@@ -250,12 +251,16 @@ def test_states_without_the_number_of_sentences():
         ({"segment_encoding": "onehot", "pse_dim": 2, "past_context": 3}, "2 dimensions cannot number 4 sentences"),
         ({"segment_encoding": "learned"} | UNTIED, "use 'sinusoidal' or 'onehot'"),
         ({"tie_word_embeddings": False}, "share_encoder_decoder_embeddings=True needs tie_word_embeddings=True"),
+        (
+            {"d_model": 15, "segment_encoding": "sinusoidal", "position_type": "learned"} | ODD,
+            "segment_encoding='sinusoidal' needs an even d_model, got 15",
+        ),
         ({"persistent": True}, "persistent=True needs a segment_encoding other than 'none'"),
     ],
 )
 def test_bad_configuration(fields, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        ConcatConfig(d_model=16, encoder_attention_heads=2, decoder_attention_heads=2, **fields)
+        ConcatConfig(**{"d_model": 16, "encoder_attention_heads": 2, "decoder_attention_heads": 2} | fields)
 
 
 def test_initial_segment_embedding_of_fairseq():

@@ -78,6 +78,7 @@ def test_a_model_without_codes_knows_its_own():
         ({"target_format": "<start> [target_lang] X </s>"}, "language_ids must give an id to every language code"),
         ({**M2M, "source_lang": "en"}, "source_lang='en' is none of the 4 language codes"),
         ({**M2M, "language_ids": {"eng_Latn": 99}, "vocab_size": 50}, "language_ids must have ids below vocab_size=50"),
+        ({**M2M, "language_ids": {"eng_Latn": True}}, "language_ids must have ids below .*, got True for 'eng_Latn'"),
     ],
 )
 def test_refused_configurations(fields, message):

@@ -494,6 +494,9 @@ def test_weights_of_attention():
     assert all(weights.shape == (2, 4, 3, 3) for weights in found.decoder_attentions)
 
 
+ODD = {"encoder_attention_heads": 3, "decoder_attention_heads": 5}
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -502,6 +505,8 @@ def test_weights_of_attention():
         ({"position": "rotary"}, "position must be one of relative, absolute, got 'rotary'"),
         ({"alignment": "diagonal"}, "alignment must be one of one_to_one, linear, sentence, got 'diagonal'"),
         ({"length_ratio": 0.0}, "length_ratio must be above 0 or null, got 0.0"),
+        ({"length_ratio": float("inf")}, "length_ratio must be a finite number, got inf"),
+        ({"d_model": 15, "position": "absolute"} | ODD, "position_type='sinusoidal' needs an even d_model, got 15"),
         ({"context_sides": "source"}, "use context_sides='both'"),
         ({"position_type": "learned"}, "use position='absolute'"),
     ],
@@ -509,6 +514,11 @@ def test_weights_of_attention():
 def test_bad_configuration(fields, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         WindowConfig(**fields)
+
+
+def test_relative_positions_of_any_width():
+    model = build("window", past_context=2, d_model=15, **ODD)
+    assert model.translate_documents([["w7 w8", "w9"]], word_tokenizer(), max_new_tokens=2)
 
 
 def test_prompts_are_read_whole():
