@@ -1,12 +1,14 @@
 """Translation of whole documents and of streams of sentences: N sentences in, N out."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Integral
 
 import torch
 
 from .document_state import read_document, translated_sentences
 from .segment_strategies import SegmentTranslator
+from .sentence_splitting import check_unicode
 from .strategies import LOOKING_BACK, STRATEGIES, Translator
 from .stream_strategies import SentenceStream, StreamTranslator
 
@@ -72,15 +74,18 @@ class DocumentTranslation:
         may change its weights.
 
         Raises `ValueError` for a strategy that is unknown or not this model's, for settings that do not fit them, for
-        languages that are missing or unknown, and for documents that are not lists of strings; `NonFiniteScoresError`,
+        languages that are missing or unknown, and for documents that are not lists of texts; `NonFiniteScoresError`,
         a `ValueError`, with the index of the document where the model's scores are no numbers.
 
         >>> model.translate_documents([["Hello .", "She sleeps ."]], tokenizer, num_beams=4)
         [['Hallo .', 'Sie schläft .']]
         """
         strategy = strategy or self.default_strategy()
-        documents = list(documents)
-        check_arguments(documents, strategy, batch_size, max_sentence_tokens, generate_kwargs, batch_tokens)
+        if strategy not in STRATEGIES:
+            raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategy!r}.")
+        documents = checked_documents(documents)
+        check_counts(batch_size=batch_size, max_sentence_tokens=max_sentence_tokens, batch_tokens=batch_tokens)
+        check_generation(generate_kwargs)
         self.check_strategy(strategy)
         if past_context is None and strategy in LOOKING_BACK:
             past_context = self.config.decoding_past_context
@@ -125,8 +130,9 @@ class DocumentTranslation:
             )
         if isinstance(sentences, str):
             raise ValueError("sentences must be an iterable of sentences, got a plain string.")
-        if max_sentence_tokens < 1:
-            raise ValueError(f"max_sentence_tokens must be at least 1, got {max_sentence_tokens}.")
+        if isinstance(sentences, Mapping) or not isinstance(sentences, Iterable):
+            raise ValueError(f"sentences must be an iterable of sentences, got {type(sentences).__name__}.")
+        check_counts(max_sentence_tokens=max_sentence_tokens)
         check_generation(generate_kwargs)
         translator = self.translator_class(self, 1, generate_kwargs, (source_lang, target_lang))
         memory = translator.checked_memory(memory)
@@ -159,28 +165,35 @@ class DocumentTranslation:
         yield
 
 
-def check_arguments(
-    documents, strategy, batch_size, max_sentence_tokens, generate_kwargs, batch_tokens: int | None = None
-) -> None:
-    """ValueError for arguments of `translate_documents` that no model takes."""
-    if strategy not in STRATEGIES:
-        raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategy!r}.")
-    if isinstance(documents, str) or any(isinstance(document, str) for document in documents):
+def checked_documents(documents: Iterable) -> list:
+    """The documents in a list. ValueError for other forms than lists of sentences, and for what is no text."""
+    if isinstance(documents, Mapping) or not isinstance(documents, Iterable):
+        raise ValueError(
+            f"documents must be a list of documents, each a list of sentences; got {type(documents).__name__}."
+        )
+    documents = list(documents)
+    if any(isinstance(document, str) for document in documents):
         raise ValueError("documents must be a list of documents, each a list of sentences; got a plain string.")
     for number, document in enumerate(documents):
+        if isinstance(document, Mapping) or not hasattr(document, "__getitem__"):
+            raise ValueError(f"document {number} must be a list of sentences, got {type(document).__name__}.")
         for index, sentence in enumerate(document):
             if not isinstance(sentence, str):
                 found = type(sentence).__name__
                 raise ValueError(f"sentence {index} of document {number} must be a string, got {found}.")
-    if batch_size < 1 or max_sentence_tokens < 1:
-        raise ValueError(
-            f"batch_size and max_sentence_tokens must be at least 1, got {batch_size} and {max_sentence_tokens}."
-        )
-    if batch_tokens is not None and batch_tokens < 1:
-        raise ValueError(
-            f"batch_tokens must be at least 1, or None for batches of batch_size rows, got {batch_tokens}."
-        )
-    check_generation(generate_kwargs)
+            check_unicode(sentence, f"sentence {index} of document {number}")
+    return documents
+
+
+def check_counts(**counts: int | None) -> None:
+    """ValueError for an argument that is no whole number of at least 1, or None."""
+    for name, count in counts.items():
+        if count is None and name == "batch_tokens":
+            continue
+        if not isinstance(count, Integral) or isinstance(count, bool):
+            raise ValueError(f"{name} must be a whole number, got {count!r}.")
+        if count < 1:
+            raise ValueError(f"{name} must be at least 1, got {count}.")
 
 
 def check_generation(generate_kwargs: dict) -> None:

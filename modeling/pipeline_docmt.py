@@ -13,6 +13,7 @@ from transformers import AutoModelForSeq2SeqLM, Pipeline
 from transformers.pipelines import PIPELINE_REGISTRY
 
 from .configuration_docmt import TASK
+from .generation_docmt import check_counts
 from .text_splitting import join_text, split_text
 
 OF_DOCUMENTS = ("strategy", "batch_size", "batch_tokens", "past_context", "repairs", "alignment")  # not of a stream
@@ -54,7 +55,9 @@ class DocumentTranslationPipeline(Pipeline):
                 f"expected a text, a list of sentences, a list of documents or an iterable of them, got a "
                 f"{type(inputs).__name__}; of a data set give one column, such as dataset['text']."
             )
-        return self.one_by_one(iter(inputs), settings)
+        size = settings.get("batch_size", DOCUMENTS_AT_ONCE)
+        check_counts(batch_size=size)
+        return self.one_by_one(iter(inputs), size, settings)
 
     def stream(self, sentences: Iterable[str], **settings) -> Iterator[str]:
         """Translations of the sentences of one document as they come, see `translate_stream`; for models of a memory.
@@ -72,9 +75,8 @@ class DocumentTranslationPipeline(Pipeline):
         of_pipeline = {} if self._batch_size is None else {"batch_size": self._batch_size}
         return of_pipeline | self._forward_params | self._sanitize_parameters(**of_call)[1]
 
-    def one_by_one(self, inputs: Iterator, settings: dict) -> Iterator:
-        """Documents of an iterator, some at a time."""
-        size = settings.get("batch_size", DOCUMENTS_AT_ONCE)
+    def one_by_one(self, inputs: Iterator, size: int, settings: dict) -> Iterator:
+        """Documents of an iterator, so many at a time."""
         while documents := list(islice(inputs, size)):
             yield from self.run_single(documents, {"are_documents": True}, settings, {})
 

@@ -1,4 +1,4 @@
-"""Token ids of sentences, over-long ones in parts."""
+"""Token ids of sentences, over-long ones in parts, and what tokenizers do not read."""
 
 
 def split_sentence(text: str, tokenizer, limit: int) -> list[list[int]]:
@@ -21,3 +21,14 @@ def token_ids(text: str, tokenizer) -> list[int]:
         return ids
     special = {token for token in tokenizer.all_special_ids if token != unknown}
     return [unknown if token in special else token for token in ids]
+
+
+def check_unicode(text: str, name: str) -> None:
+    """ValueError for half of a surrogate pair, which tokenizers do not read; `name` says where the text stands."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{name} holds half of a surrogate pair, {text[error.start]!r}, which is not Unicode text: repair the "
+            "escape or the encoding that it was read with."
+        ) from error

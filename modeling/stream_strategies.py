@@ -8,6 +8,7 @@ import torch
 from .batch_decoding import Languages, pad_rows
 from .document_state import CurrentSentence, DocumentState, read_document, translated_sentences
 from .inference import inference
+from .sentence_splitting import check_unicode
 from .strategies import Translator
 
 STATE = ("encoder_memory", "decoder_memory")
@@ -119,6 +120,7 @@ class SentenceStream(Iterator[str]):
             sentence = next(self.sentences)
             if not isinstance(sentence, str):
                 raise ValueError(f"a stream must give strings, got {type(sentence).__name__}.")
+            check_unicode(sentence, "a sentence of the stream")
             self.waiting = sentence
         document = read_document([self.waiting], self.tokenizer, self.limit)
         memory = self.memory

@@ -353,18 +353,19 @@ def test_bod_is_at_the_start_of_the_document_only():
     assert seen == [[BOD, 7, EOS], [8, EOS]] * 2
 
 
-@pytest.mark.parametrize("sentences", ["w7 w8", 7])
+@pytest.mark.parametrize("sentences", ["w7 w8", 7, {"en": "w7"}])
 def test_no_stream_of_sentences(sentences):
-    with pytest.raises((ValueError, TypeError)):
+    with pytest.raises(ValueError, match="sentences must be an iterable of sentences, got"):
         build("memory").translate_stream(sentences, word_tokenizer())
 
 
 def test_a_stream_with_something_else_in_it():
-    stream = build("memory").translate_stream(["w7", 8, "w9"], word_tokenizer(), **SHORT)
+    stream = build("memory").translate_stream(["w7", 8, "\udc00", "w9"], word_tokenizer(), **SHORT)
     next(stream)
     before = stream.memory
-    with pytest.raises(ValueError, match="a stream must give strings, got int"):
-        next(stream)
+    for message in ("a stream must give strings, got int", "a sentence of the stream holds half of a surrogate pair"):
+        with pytest.raises(ValueError, match=message):
+            next(stream)
     assert stream.memory is before and next(stream)
 
 

@@ -104,6 +104,10 @@ def test_wrong_settings(pipe):
         pipe(TEXT, return_report=True)
     with pytest.raises(ValueError, match="strategy must be one of"):
         pipe(TEXT, strategy="telepathy")
+    for size, message in ((0, "at least 1, got 0"), (-1, "at least 1, got -1"), ("4", "a whole number, got '4'")):
+        for inputs in (iter([TEXT]), DOCUMENTS):  # of an iterator before it is asked for a document
+            with pytest.raises(ValueError, match=f"batch_size must be {message}"):
+                pipe(inputs, batch_size=size)
 
 
 def test_more_sentences_than_the_text(pipe, monkeypatch):
