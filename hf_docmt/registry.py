@@ -175,7 +175,15 @@ def get(name: str) -> Architecture:
 
 
 def for_config(config: PreTrainedConfig) -> Architecture:
-    """The architecture of a configuration, by its `model_type` (classes loaded from the Hub are not the local ones)."""
+    """The architecture of a configuration, by its `model_type` (classes loaded from the Hub are not the local ones).
+
+    Raises `ValueError` for a model of another package.
+    """
+    if not config.model_type.startswith(MODEL_TYPE_PREFIX):
+        raise ValueError(
+            f"unknown architecture {config.model_type!r}: expected one of {', '.join(ARCHITECTURES)}; `docmt "
+            "convert MODEL NEW_FOLDER --architecture NAME` makes one of a Marian, BART, mBART or M2M-100 (NLLB) model"
+        )
     return get(config.model_type.removeprefix(MODEL_TYPE_PREFIX))
 
 
@@ -220,7 +228,7 @@ def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTraine
 
 
 def load_config(path: str | Path, revision: str | None = None) -> PreTrainedConfig:
-    """The configuration of a model's folder or Hub name; `ValueError` where it cannot be read.
+    """The configuration of a model's folder or Hub name; `ValueError` where it cannot be read or is of another package.
 
     That of an adapter which has none is that of the model which it adapts.
     """
@@ -244,7 +252,9 @@ def load_config(path: str | Path, revision: str | None = None) -> PreTrainedConf
         raise ValueError(f"{path} holds no model: config.json is missing. Give the folder that training wrote.")
     with _loading(path):
         try:
-            return AutoConfig.from_pretrained(path, trust_remote_code=False, **_revision(revision))
+            config = AutoConfig.from_pretrained(path, trust_remote_code=False, **_revision(revision))
+            for_config(config)
+            return config
         except ValueError as error:
             raise ValueError(f"{path}, config.json: {error}") from error
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from support.pretrained_models import multilingual, saved
+from support.pretrained_models import multilingual, saved, sentence_model
 
 from hf_docmt import registry
 
@@ -48,3 +48,12 @@ def test_bad_arguments(run, nllb, tmp_path, arguments, message):
     code, _, err = run("convert", nllb, tmp_path / "new", *arguments)
     assert code == 1 and message in err and err.count("\n") == 1
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("family", ["marian", "bart", "m2m_100"])
+@pytest.mark.parametrize("command", ["translate", "info"])
+def test_models_that_are_not_converted(run, documents, tmp_path, family, command):
+    sentence_model(family).save_pretrained(tmp_path)
+    code, out, err = run(command, tmp_path, *([documents] if command == "translate" else []))
+    assert code == 1 and out == "" and err.startswith(f"docmt: {tmp_path}") and err.count("\n") == 1
+    assert f"unknown architecture '{family}'" in err and "`docmt convert MODEL NEW_FOLDER --architecture NAME`" in err
