@@ -1,11 +1,10 @@
 """One training run: from a recipe to a model folder."""
 
 import math
-import shutil
 import sys
 import time
 from collections.abc import Callable
-from contextlib import nullcontext, redirect_stdout
+from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -71,35 +70,35 @@ def train(recipe: Recipe, resume: bool = False) -> Path:
     output = Path(recipe.output_dir)
     arguments = training_arguments(recipe)  # joins the group of processes
     processes = PartialState()
-    with run_folder(output, recipe, resume) if processes.is_main_process else nullcontext():
+    with run_folder(output, recipe, resume) if processes.is_main_process else ExitStack() as removal:
         processes.wait_for_everyone()
-        _train(recipe, arguments, resume)
+        _train(recipe, arguments, removal)
         processes.wait_for_everyone()
     return output
 
 
-def _train(recipe: Recipe, arguments: DocMTTrainingArguments, resume: bool) -> None:
+def _train(recipe: Recipe, arguments: DocMTTrainingArguments, removal: ExitStack) -> None:
+    """Train the model; from the first update on the folder is not for `removal` any more."""
     output, processes = Path(recipe.output_dir), PartialState()
     documents = {part: read_part(recipe, part) for part in ("train", "validation")}
     set_seed(recipe.seed)  # a converted model draws what it gets besides
     origin, tokenizer = recipe_origin(recipe) if recipe.init_from else (None, None)
-    try:
-        with processes.main_process_first():
-            tokenizer = run_tokenizer(recipe, output, documents["train"], tokenizer)
-        trainer = make_trainer(recipe, arguments, documents, tokenizer, origin=origin)
-        del origin  # a second model would be in memory throughout
-        if recipe.peft and trainer.is_fsdp_enabled:
-            raise ValueError("peft: adapters are not trained with sharded parameters; launch without FSDP")
-    except (ValueError, OSError):
-        if processes.is_main_process and not resume:
-            shutil.rmtree(output)  # with what this call has written, so that the next one can start
-        raise
+    with processes.main_process_first():
+        tokenizer = run_tokenizer(recipe, output, documents["train"], tokenizer)
+    trainer = make_trainer(recipe, arguments, documents, tokenizer, origin=origin)
+    del origin  # a second model would be in memory throughout
+    if recipe.peft and trainer.is_fsdp_enabled:
+        raise ValueError("peft: adapters are not trained with sharded parameters; launch without FSDP")
     start, checkpoints = time.monotonic(), arguments.output_dir
     checkpoint = trainer.last_checkpoint()
     resumed = last = saved_state(checkpoint) if checkpoint else None
     if last is None or not is_finished(last):
-        with redirect_stdout(sys.stderr):  # trackers print
-            trainer.train(resume_from_checkpoint=checkpoint)
+        try:
+            with redirect_stdout(sys.stderr):  # trackers print
+                trainer.train(resume_from_checkpoint=checkpoint)
+        finally:
+            if trainer.state.global_step:
+                removal.pop_all()
         last = None
     if processes.is_main_process:
         state = last or saved_state(checkpoint_path(checkpoints, checkpoint_steps(checkpoints)[-1]))

@@ -3,10 +3,11 @@
 import errno
 import json
 import os
+import shutil
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,17 @@ MAY_CHANGE = ("output_dir", "data.cache", "data.num_proc")  # when a run is resu
 
 
 @contextmanager
-def run_folder(output: Path, recipe: Recipe, resume: bool) -> Iterator[None]:
+def run_folder(output: Path, recipe: Recipe, resume: bool) -> Iterator[ExitStack]:
     """The output folder, locked while the block runs: made, or checked that the run in it can go on with this recipe.
+
+    A new run that fails leaves nothing behind, so that the next one can start, unless the block has emptied the stack
+    that it gets (`pop_all`): it does so when there is something to keep.
 
     Raises `ValueError` for a folder in use, and for one without a run that `resume` could go on with.
     """
     if output.exists() and not output.is_dir():
         raise ValueError(f"output_dir: {output} exists and is not an empty folder; choose another one")
+    missing = [folder for folder in (output, *output.parents) if not folder.exists()]
     if not resume:
         output.mkdir(parents=True, exist_ok=True)
     elif not output.is_dir():
@@ -38,7 +43,11 @@ def run_folder(output: Path, recipe: Recipe, resume: bool) -> Iterator[None]:
             _check_resumable(output, recipe)
         else:
             _check_empty(output)
-        yield
+        with ExitStack() as removal:
+            if not resume:
+                removal.callback(_remove, output, missing)
+            yield removal
+            removal.pop_all()
 
 
 @contextmanager
@@ -79,6 +88,18 @@ def _check_empty(output: Path) -> None:
         raise ValueError(
             f"output_dir: {output} exists and is not an empty folder; choose another one, delete it, {way_out}"
         )
+
+
+def _remove(output: Path, made: list[Path]) -> None:
+    """Delete what is in the folder, and it and those around it if they are among these; one that is in use stays."""
+    for entry in output.iterdir():
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        elif entry.name != LOCK or output in made:
+            entry.unlink()
+    with suppress(OSError):  # not empty: the cache of the run
+        for folder in made:
+            folder.rmdir()
 
 
 def _check_resumable(output: Path, recipe: Recipe) -> None:

@@ -89,6 +89,38 @@ def test_killed_before_the_recipe_was_saved(corpus, tmp_path):
     assert facts(train(recipe))["steps"] == 1  # what is left of a lock is no obstacle
 
 
+FAILING = {
+    "no file": ("data.validation.path=nowhere.jsonl", "nowhere.jsonl"),
+    "no model": ("init_from=nowhere", "nowhere has no config.json"),
+    "late": ("decoding.strategy=stream", "decoding.strategy"),
+}
+
+
+@pytest.mark.parametrize(("override", "message"), FAILING.values(), ids=FAILING)
+def test_nothing_is_left_of_a_run_that_did_not_begin(corpus, tmp_path, override, message):
+    """Neither of folders that this call made, nor in one that was there."""
+    options = [override, *(["tokenizer=null"] if "init_from" in override else [])]
+    (tmp_path / "there").mkdir()
+    for folder in (tmp_path / "new" / "run", tmp_path / "there"):
+        mapping = recipe_mapping(corpus, folder, max_steps=1)
+        mapping["data"]["cache"] = str(tmp_path / "cache")
+        with pytest.raises(ValueError, match=message):
+            train(parse_recipe(mapping, options))
+        assert list((tmp_path / "there").iterdir()) == [] and not (tmp_path / "new").exists()
+    assert facts(train(parse_recipe(mapping)))["steps"] == 1
+
+
+@pytest.mark.parametrize("updates", [0, 1])
+def test_a_run_is_kept_from_its_first_update_on(corpus, tmp_path, monkeypatch, updates):
+    recipe = parse_recipe(recipe_mapping(corpus, tmp_path / "run", max_steps=2))
+    monkeypatch.setattr(Seq2SeqTrainer, "training_step", fail_after(updates, Seq2SeqTrainer.training_step))
+    with pytest.raises(InterruptedError):
+        train(recipe)
+    monkeypatch.undo()
+    assert (tmp_path / "run").exists() == bool(updates)
+    assert facts(train(recipe, resume=bool(updates)))["steps"] == 2
+
+
 def test_moved_folder(interrupted, tmp_path):
     """It is resumed under its new name, with the best checkpoint of its own."""
     with pytest.raises(ValueError, match="has no run to resume .* or give output_dir=FOLDER if it was moved"):
