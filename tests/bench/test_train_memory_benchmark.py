@@ -44,7 +44,7 @@ def test_a_case_is_what_it_says(name, monkeypatch):
     forward = model_class.forward
 
     def watched(model, **inputs):
-        outputs.append((forward(model, **inputs), model.is_gradient_checkpointing))
+        outputs.append((forward(model, **inputs), model.is_activation_checkpointing))
         return outputs[-1][0]
 
     monkeypatch.setattr(model_class, "forward", watched)

@@ -82,7 +82,7 @@ def test_threads_on_a_model_in_training_mode(name):
 def test_training_with_checkpointing_beside_translations(name):
     """Dropout works for the thread that trains, while others translate; its layers have no cache, theirs have one."""
     model, calls, expected = calls_of(name)
-    model.gradient_checkpointing_enable()
+    model.activation_checkpointing_enable()
     model.train()
     batch = {"input_ids": torch.randint(6, 30, (2, 7)), "labels": torch.randint(6, 30, (2, 5))}
     losses, done = [], threading.Event()

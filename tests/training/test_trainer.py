@@ -297,7 +297,7 @@ def test_gradient_checkpointing(data, tmp_path):
     """Layers are computed twice, with the same dropout, and the course is the same."""
     courses, calls = [], []
     for checkpointing in (False, True):
-        trainer = make_trainer(data, tmp_path / str(checkpointing), gradient_checkpointing=checkpointing)
+        trainer = make_trainer(data, tmp_path / str(checkpointing), activation_checkpointing=checkpointing)
         layer = trainer.model.model.encoder.layers[0]
         layer.fc1.register_forward_hook(lambda module, *_: calls.append(len(courses)) if module.training else None)
         trainer.train()
