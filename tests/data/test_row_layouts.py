@@ -32,6 +32,20 @@ def test_running_text(write):
     assert documents["text_lines"][:] == [[2, 0, 1, 0], [1]] and sentences(documents[1], "en") == [""]
 
 
+def test_sentences_with_lines_of_their_own(write):
+    """As many as there are sentences; of a text they are counted anew, and null is none."""
+    rows = [
+        {"id": "a", "source": ["One.", "Two."], "text_lines": [0, 2]},
+        {"id": "b", "translation": [{"en": "One."}], "text_lines": None},
+        {"id": "c", "text": "One.\n\nTwo.\n", "text_lines": [9]},
+    ]
+    documents = read("jsonl", target_lang=None, path=write("a.jsonl", jsonl(rows)))
+    assert documents["text_lines"][:] == [[0, 2], None, [1, 0, 1, 0]]
+    for wrong in ([1], [3, -1], [True, 1], 2, "One.\nTwo."):
+        path = write("b.jsonl", jsonl([rows[0] | {"text_lines": wrong}]))
+        fails("b.jsonl, line 1: document 'a' has 'text_lines' ", ", 2 in all", target_lang=None, path=path)
+
+
 def test_text_comes_back():
     assert sentence_splitter("deu_Latn")("Am 3. Mai kam er.") == sentence_splitter("de")("Am 3. Mai kam er.")
     found, lines = split_text(TEXT, sentence_splitter("en"))

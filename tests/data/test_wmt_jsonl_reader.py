@@ -39,6 +39,15 @@ def test_references_are_read_line_by_line(write):
     fails("two.jsonl, line 1", "'refA', 'refB'", "translator=", path=path)
 
 
+@pytest.mark.parametrize("ends", [("\n", ""), ("", "\n"), ("\r\n", "\n")])
+def test_line_ends_at_the_end_begin_no_line(write, ends):
+    refs = {"refA": {"ref": "Eins.\n\nZwei." + ends[1]}}
+    path = write("set.jsonl", jsonl([row(src_text="One.\n\nTwo." + ends[0], refs=refs)]))
+    assert pairs(read("auto", path=path)) == [[("One.", "Eins."), ("", ""), ("Two.", "Zwei.")]]
+    path = write("lost.jsonl", jsonl([row(src_text="One.\n\nTwo." + ends[0], refs={"refA": "Eins.\nZwei."})]))
+    fails("lost.jsonl, line 1: document 'a' has 3 source sentences (en) but 2 target sentences", path=path)
+
+
 def test_blind_set_of_2026(write):
     """Without a source language, and with another name of the text."""
     rows = [{"doc_id": "a", "source_doc": TEXT, "tgt_lang": "deu_Latn"}]

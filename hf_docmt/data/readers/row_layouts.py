@@ -22,8 +22,9 @@ class RowReader:
     A row has `translation` (a list of `{language: sentence}`), or `source` and `target` (lists of sentences;
     `source_lang` and `target_lang` say which side is which, without them `source` is in the first language asked for),
     or the columns of DocHPLT (O'Brien et al. 2025), or `text`: running text to be translated, split into sentences;
-    `text_lines` then says how many stand on each line of it. Other keys are kept as columns. A language that is asked
-    for and not there may be spelled otherwise in the row: `en` is read as `eng_Latn` or `en_XX`.
+    `text_lines` then says how many stand on each line of it. Sentences may come with their own `text_lines`, too, as
+    many in all. Other keys are kept as columns. A language that is asked for and not there may be spelled otherwise in
+    the row: `en` is read as `eng_Latn` or `en_XX`.
     """
 
     def __init__(self, languages: list[str]):
@@ -32,8 +33,15 @@ class RowReader:
 
     def contract_row(self, location: str, row: dict, number_id: str) -> dict:
         """The row; its document id is `doc_id` or `id`, or `number_id` where it has neither key."""
+        found = self._of_layout(location, row, number_id)
+        check_text_lines(location, found)
+        return found
+
+    def _of_layout(self, location: str, row: dict, number_id: str) -> dict:
         doc_id = next((row[key] for key in IDS if key in row), number_id)
         columns = {key: value for key, value in row.items() if key not in KEYS}
+        if row.get(TEXT_LINES) is None:
+            columns.pop(TEXT_LINES, None)
         if "translation" in row:
             return {"doc_id": doc_id, "translation": self._renamed(row["translation"]), **columns}
         if "source" in row:
@@ -80,12 +88,25 @@ class RowReader:
         check_unicode(location, f"document {doc_id!r}", text)
         self._split = self._split or sentence_splitter(self.languages[0])
         sentences, lines = split_text(text, self._split)
-        columns = {key: value for key, value in columns.items() if key != "text"}
+        columns = {key: value for key, value in columns.items() if key not in ("text", TEXT_LINES)}
         for name, value in columns.items():  # which are written with the translation
             check_unicode(
                 location, f"document {doc_id!r}, {name!r}", json.dumps(value, ensure_ascii=False, default=str)
             )
         return make_row(location, doc_id, sentences, None, self.languages, **columns, **{TEXT_LINES: lines})
+
+
+def check_text_lines(location: str, row: dict) -> None:
+    """DataError where `text_lines` of a row are not the numbers of its sentences on each line."""
+    lines, pairs = row.get(TEXT_LINES), row["translation"]
+    if lines is None or not isinstance(pairs, list):  # which is refused by itself
+        return
+    are_counts = isinstance(lines, list) and all(type(count) is int and count >= 0 for count in lines)
+    if not are_counts or sum(lines) != len(pairs):
+        raise DataError(
+            f"{location}: document {row['doc_id']!r} has {TEXT_LINES!r} {lines!r:.60}, expected the numbers of "
+            f"sentences on each line of its text, {len(pairs)} in all; correct them, or give the column another name"
+        )
 
 
 def dochplt_row(location: str, row: dict, languages: list[str]) -> dict:

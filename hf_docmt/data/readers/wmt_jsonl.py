@@ -23,8 +23,9 @@ class WmtJsonlReader(Reader):
     A file has many pairs of languages: read are the rows of the source language and of `tgt_lang`, a code of the set
     such as `de_DE`, or its language alone where the set has it once; without it the one of the target side, or the only
     one there is. To be translated, the text is split into sentences, and `text_lines` says how many stand on each of
-    its lines. With a target language, lines are the sentences, since source and reference agree in these only; it is
-    the reference `translator` of `refs`, or the one that is alone.
+    its lines. With a target language, lines are the sentences, since source and reference agree in these only (blank
+    ones stay, a line end at the end of a text begins no line); it is the reference `translator` of `refs`, or the one
+    that is alone.
     """
 
     name = "wmt_jsonl"
@@ -89,7 +90,8 @@ def _text_row(location: str, row: dict, split, languages: list[str], translator:
         sentences, lines = split_text(text, split)
         return make_row(location, doc_id, sentences, None, languages, **columns, **{TEXT_LINES: lines})
     reference = _reference(location, doc_id, row.get("refs"), translator)
-    source, target = ([line.strip() for line in side.split("\n")] for side in (text, reference))
+    sides = (side.removesuffix("\n").split("\n") for side in (text, reference))
+    source, target = ([line.strip() for line in lines] for lines in sides)
     return make_row(location, doc_id, source, target, languages, **columns)
 
 
