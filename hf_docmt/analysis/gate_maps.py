@@ -11,6 +11,7 @@ from hf_docmt import __version__, registry
 from hf_docmt.analysis.model_hooks import forward_hooks, modules_named
 from hf_docmt.analysis.sentence_tokens import sentence_ids, token_texts
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
+from hf_docmt.messages import counted
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
 
@@ -125,8 +126,9 @@ def check_position(config, count: int, position: int, around: range) -> None:
         raise ValueError(f"sentence {position + 1} of {count}: expected a number from 1 to {count}")
     if len(around) < 2:
         raise ValueError(
-            f"sentence {position + 1} of {count} has no context: the model reads {config.past_context} sentences "
-            f"before and {config.future_context} after it; give them, too, or choose another sentence"
+            f"sentence {position + 1} of {count} has no context: the model reads "
+            f"{counted(config.past_context, 'sentence')} before and {config.future_context} after it; give them, "
+            "too, or choose another sentence"
         )
 
 

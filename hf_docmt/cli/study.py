@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from hf_docmt.messages import counted
+
 
 def study(
     file: Annotated[str, typer.Argument(help="YAML file; see examples/studies.")],
@@ -52,7 +54,7 @@ def study(
     for path in outcome.rendered:
         print(path)
     if outcome.missing:
-        print(f"{outcome.missing} reports of the study are missing; call again for them", file=sys.stderr)
+        print(f"missing: {counted(outcome.missing, 'report')} of the study; call again", file=sys.stderr)
     if outcome.failed:
         raise typer.Exit(1)
 

@@ -19,6 +19,7 @@ from datasets import Dataset, DatasetInfo, Features, List, Translation, Value
 
 from hf_docmt.data.document_ids import DocumentIds
 from hf_docmt.files import DataError, write_lines
+from hf_docmt.messages import counted
 
 ROWS_PER_TABLE = 1000
 
@@ -90,8 +91,9 @@ def make_row(
         return {"doc_id": doc_id, "translation": [{languages[0]: sentence} for sentence in source], **columns}
     if len(source) != len(target):
         raise DataError(
-            f"{location}: document {doc_id!r} has {len(source)} source sentences ({languages[0]}) but {len(target)} "
-            f"target sentences ({languages[1]}); the sides must be parallel, use empty sentences for missing ones"
+            f"{location}: document {doc_id!r} has {counted(len(source), 'source sentence')} ({languages[0]}) but "
+            f"{counted(len(target), 'target sentence')} ({languages[1]}); the sides must be parallel, use empty "
+            "sentences for missing ones"
         )
     src, tgt = languages
     return {"doc_id": doc_id, "translation": [{src: s, tgt: t} for s, t in zip(source, target)], **columns}

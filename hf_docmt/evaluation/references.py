@@ -11,6 +11,7 @@ from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import Reader, detect_format, get_reader, input_argument, read_documents
 from hf_docmt.evaluation.metrics.translated_documents import Documents
 from hf_docmt.files import DataError, display_path
+from hf_docmt.messages import counted
 
 PLAIN = "lines"
 
@@ -38,8 +39,9 @@ class References:
         lengths = [len(document) for document in self.sides[0]]
         if len(lines) != sum(lengths):
             raise DataError(
-                f"{display_path(path)} has {len(lines)} lines, {self.path} {sum(lengths)} sentences in {len(lengths)} "
-                "documents; give one line for each sentence, in the same order"
+                f"{display_path(path)} has {counted(len(lines), 'line')}, {self.path} "
+                f"{counted(sum(lengths), 'sentence')} in {counted(len(lengths), 'document')}; give one line for each "
+                "sentence, in the same order"
             )
         remaining = iter(lines)
         return [[next(remaining) for _ in range(length)] for length in lengths]
@@ -67,15 +69,17 @@ class References:
         """The rows of these documents, in their order. DataError: other documents than these."""
         if self.matched_by == "order":
             if len(rows) != len(self.ids):
-                raise DataError(f"{path} has {len(rows)} documents, {self.path} {len(self.ids)}; translate them all")
+                raise DataError(
+                    f"{path} has {counted(len(rows), 'document')}, {self.path} {len(self.ids)}; translate them all"
+                )
             return list(rows.values())
         lost = [name for name in self.ids if name not in rows]
         other = [name for name in rows if name not in set(self.ids)]
         if lost or other:
             raise DataError(
-                f"{display_path(path)} has {len(rows)} documents, {self.path} {len(self.ids)}; not translated: "
-                f"{', '.join(lost[:3]) or 'none'}; not in the reference: {', '.join(other[:3]) or 'none'}: translate "
-                "the whole reference and nothing else"
+                f"{display_path(path)} has {counted(len(rows), 'document')}, {self.path} {len(self.ids)}; not "
+                f"translated: {', '.join(lost[:3]) or 'none'}; not in the reference: {', '.join(other[:3]) or 'none'}: "
+                "translate the whole reference and nothing else"
             )
         return [rows[doc_id] for doc_id in self.ids]
 
@@ -142,7 +146,9 @@ def column_references(documents: Dataset, columns: Sequence[str]) -> list[Docume
             if not isinstance(side, list) or not all(isinstance(sentence, str) for sentence in side):
                 raise DataError(f"document {doc_id!r}: {name!r} must be a list of sentences, got {side!r:.60}")
             if len(side) != len(pairs):
-                raise DataError(f"document {doc_id!r} has {len(pairs)} sentences, but {len(side)} in {name!r}")
+                raise DataError(
+                    f"document {doc_id!r} has {counted(len(pairs), 'sentence')}, but {len(side)} in {name!r}"
+                )
     return [list(documents[name]) for name in columns]
 
 
@@ -177,7 +183,7 @@ def _other_file(
     for doc_id, own, first in zip(references.ids, side, references.sides[0]):
         if len(own) != len(first):
             raise DataError(
-                f"document {doc_id!r} has {len(own)} sentences in {display_path(path)}, {len(first)} in "
+                f"document {doc_id!r} has {counted(len(own), 'sentence')} in {display_path(path)}, {len(first)} in "
                 f"{references.path}; references need the same sentences, empty ones included"
             )
     return side

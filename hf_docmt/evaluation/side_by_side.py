@@ -8,6 +8,7 @@ import sacrebleu.metrics
 from hf_docmt.evaluation.references import References, read_references
 from hf_docmt.evaluation.translation_files import pair_lines, read_translations, search_of
 from hf_docmt.files import DataError, display_path
+from hf_docmt.messages import counted
 from hf_docmt.reports.columns import system_names
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result_groups import check_known
@@ -115,7 +116,7 @@ def _rows(file: Path, documents: References, **languages) -> list[dict]:
         for what in ("translation", "source"):
             if row.get(what) is not None and len(row[what]) != size:
                 raise DataError(
-                    f"{display_path(file)}: document {doc_id!r} has {len(row[what])} sentences as its {what}, "
-                    f"{documents.path} {size}; only translations of N sentences by N stand side by side"
+                    f"{display_path(file)}: document {doc_id!r} has {counted(len(row[what]), 'sentence')} as its "
+                    f"{what}, {documents.path} {size}; only translations of N sentences by N stand side by side"
                 )
     return rows

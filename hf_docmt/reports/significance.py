@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hf_docmt.messages import counted
 from hf_docmt.reports.resampling import bootstrap_scores, exchange_differences, percentile_interval
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.statistics import Score, score_function
@@ -103,10 +104,12 @@ def _comparable(
                 f"{system} and {baseline}: {shapes[0]} and {shapes[1]} columns of statistics; evaluate again"
             )
     score = _score_function(results, rows)
-    counted = np.any([np.any(found != 0, axis=1) for found in rows.values()], axis=0)
-    if counted.sum() < 2:
-        raise ValueError(f"{baseline}: {counted.sum()} documents with something to score; a test needs at least 2")
-    return {system: found[counted] for system, found in rows.items()}, score
+    scored = np.any([np.any(found != 0, axis=1) for found in rows.values()], axis=0)
+    if scored.sum() < 2:
+        raise ValueError(
+            f"{baseline}: {counted(scored.sum(), 'document')} with something to score; a test needs at least 2"
+        )
+    return {system: found[scored] for system, found in rows.items()}, score
 
 
 def _rows(system: str, result: Result) -> np.ndarray:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from hf_docmt.messages import counted
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.result_groups import check_known, first_names
 from hf_docmt.reports.runs import RunsTest, welch_test
@@ -81,8 +82,8 @@ def significance_notes(
     how = [f"{test.method} over {', '.join(units)}, {test.samples} samples, seed {test.seed}"] if units else []
     how += ["Welch's t-test over runs"] if any(isinstance(found, RunsTest) for found in tests) else []
     marker = (
-        f"* differs from {baseline} with p < {test.level:g} ({'; '.join(how)}); {len(tests)} tests, p not corrected "
-        "for their number."
+        f"* differs from {baseline} with p < {test.level:g} ({'; '.join(how)}); {counted(len(tests), 'test')}, p not "
+        "corrected for their number."
     )
     untested: dict[str, list[str]] = {}
     for name, found in zip(scores, outcomes):

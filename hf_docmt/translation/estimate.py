@@ -11,6 +11,7 @@ from itertools import zip_longest
 
 import torch
 
+from hf_docmt.messages import counted
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.groups import Group, document_groups
 from hf_docmt.translation.progress import duration
@@ -49,8 +50,9 @@ class Estimate:
     def text(self) -> str:
         """The lines of `docmt translate --estimate`."""
         lines = [
-            f"{self.documents} documents, {self.sentences} sentences, about {self.tokens:.3g} source tokens",
-            f"sample of {self.sampled_sentences} sentences on {self.device}; 95 % ranges in brackets",
+            f"{counted(self.documents, 'document')}, {counted(self.sentences, 'sentence')}, about {self.tokens:.3g} "
+            "source tokens",
+            f"sample of {counted(self.sampled_sentences, 'sentence')} on {self.device}; 95 % ranges in brackets",
         ]
         for count, (middle, low, high) in self.seconds.items():
             name = "1 process" if count == 1 else f"{count} processes"

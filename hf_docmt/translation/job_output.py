@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hf_docmt.files import STDOUT, check_writable_file
+from hf_docmt.messages import counted
 from hf_docmt.translation.job_summary import JobSummary
 from hf_docmt.translation.journaled_file import JournaledFile
 
@@ -92,4 +93,4 @@ class StreamOutput:
 
     def way_on(self) -> str:
         """What was written."""
-        return f"{self.summary.documents} documents were written, and nothing else is kept"
+        return f"{counted(self.summary.documents, 'document')} written, and nothing else is kept"

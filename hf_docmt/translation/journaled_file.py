@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from hf_docmt.files import mode_of_file, open_private, sync, write_durably
+from hf_docmt.messages import counted
 from hf_docmt.translation.job_identity import differences
 from hf_docmt.translation.job_summary import JobSummary
 from hf_docmt.translation.journal import Journal
@@ -150,7 +151,8 @@ class JournaledFile:
         """What is kept of the job where it ends now, and how to go on with it."""
         if not self.groups:
             return "nothing was finished, and nothing is kept"
-        kept = f"{self.summary.documents} documents ({self.summary.sentences} sentences) are kept in {self.partial}"
+        documents, verb = counted(self.summary.documents, "document"), "is" if self.summary.documents == 1 else "are"
+        kept = f"{documents} ({counted(self.summary.sentences, 'sentence')}) {verb} kept in {self.partial}"
         if not self.is_resumable:
             return f"{kept}; the job cannot go on, since its input came from a pipe"
         return f"{kept}: go on with the same command and --resume"

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from tqdm import tqdm
 
+from hf_docmt.messages import counted
 from hf_docmt.translation.job_input import Size
 from hf_docmt.translation.job_summary import JobSummary
 
@@ -38,7 +39,7 @@ class ProgressBar:
 
     def update(self, summary: JobSummary) -> None:
         """Move the bar."""
-        self.bar.set_postfix_str(f"{summary.documents} documents", refresh=False)
+        self.bar.set_postfix_str(counted(summary.documents, "document"), refresh=False)
         self.bar.update(summary.sentences - self.bar.n)
 
     def close(self) -> None:
@@ -64,7 +65,7 @@ class ProgressLines:
     def line(self, summary: JobSummary, seconds: float) -> str:
         """What was done, how fast since this job started, and the time left."""
         rate = (summary.sentences - self.before) / max(seconds, 1e-9)
-        documents, sentences = f"{summary.documents} documents", f"{summary.sentences} sentences"
+        documents, sentences = counted(summary.documents, "document"), counted(summary.sentences, "sentence")
         if self.total is None:
             return f"{documents}, {sentences}, {rate:.4g} sentences/s"
         share = summary.sentences / max(self.total.sentences, 1)

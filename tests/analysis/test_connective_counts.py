@@ -93,7 +93,7 @@ def test_bad_options(run, files, changes, message):
 def test_other_documents(files, write):
     reference, ours, _ = files
     lost = write("lost.jsonl", json.dumps({"doc_id": "a", "translation": OURS["a"]}))
-    with pytest.raises(ValueError, match=r"lost\.jsonl has 1 documents, .*talks\.jsonl 2; not translated: b"):
+    with pytest.raises(ValueError, match=r"lost\.jsonl has 1 document, .*talks\.jsonl 2; not translated: b"):
         connective_files(reference, [ours, lost], **LANGUAGES)
     short = write("short.jsonl", ours.read_text().replace('"He came, but late, so what?"', '"", ""'))
     with pytest.raises(ValueError, match=r"short\.jsonl: document 'a': 3 translated sentences for 2"):

@@ -254,7 +254,7 @@ def test_models_without_selection(architecture, fields, message):
     [
         ([], None, {}, "expected a list of sentences; give at least one"),
         (["w7", "", "w8"], None, {}, "sentence 2 is empty: got '', expected text; leave it out"),
-        (["w7"], None, {}, "sentence 1 of 1 has no context: the model reads 1 sentences before and 1 after it; give"),
+        (["w7"], None, {}, "sentence 1 of 1 has no context: the model reads 1 sentence before and 1 after it; give"),
         (["w7", "w8"], 1, {"future_context": 0}, "sentence 1 of 2 has no context: .* before and 0 after it"),
         (["w7", "w8"], 0, {}, "sentence 0 of 2: expected a number from 1 to 2"),
     ],

@@ -25,7 +25,7 @@ def test_evaluate_names_documents_that_are_missing(run, documents, tmp_path):
     (tmp_path / "out.jsonl").write_text(json.dumps({"doc_id": "a", "translation": ["x", ""]}) + "\n")
     languages = ("--source-lang", "en", "--target-lang", "de")
     code, _, err = run("evaluate", tmp_path / "out.jsonl", documents, *languages)
-    assert code == 1 and "1 documents" in err and "not translated: b" in err
+    assert code == 1 and "1 document," in err and "not translated: b" in err
     code, _, err = run("evaluate", tmp_path / "out.jsonl", documents)
     assert code == 1 and "--target-lang" in err
 
@@ -82,7 +82,7 @@ def test_evaluate_parts_alignment_and_discourse(run, documents, tmp_path):
     (tmp_path / "out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     languages = ("--source-lang", "en", "--target-lang", "de", "--json")
     code, _, err = run("evaluate", tmp_path / "out.jsonl", documents, *languages)
-    assert code == 1 and "document 'a': 1 translated sentences for 2" in err
+    assert code == 1 and "document 'a': 1 translated sentence for 2" in err
     options = ("--align", "--by", "index,domain", "--domains", "[ab]")
     code, out, _ = run("evaluate", tmp_path / "out.jsonl", documents, *languages, *options)
     found = {result["metric"]: result for result in json.loads(out)["results"]}

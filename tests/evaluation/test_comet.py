@@ -335,7 +335,7 @@ def test_bad_options(options, message):
 
 
 def test_sides_that_do_not_line_up():
-    with pytest.raises(ValueError, match="1 translated documents for 2 references"):
+    with pytest.raises(ValueError, match="1 translated document for 2 references"):
         comet_input(SOURCES, HYPOTHESES[:1], REFERENCES)
     with pytest.raises(ValueError, match="document 'b': 2 source sentences for 1 reference sentences"):
         comet_input([SOURCES[0], ["Four.", "Five."]], HYPOTHESES, REFERENCES, doc_ids=["a", "b"])

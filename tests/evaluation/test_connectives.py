@@ -121,8 +121,8 @@ def test_result_by_hand():
         ({"connectives": ["and", 3]}, "connectives: got 3, expected a word"),
         ({"connectives": ["so  that", "So that"]}, "'So that' and 'so  that' are the same but for case"),
         ({"connectives": ["or"]}, "the references have none of the connectives or"),
-        ({"hypotheses": [["a"], ["b"]]}, "document 'a': 1 translated sentences for 2 reference"),
-        ({"systems": {"x": [["a"], ["b"]]}}, "system 'x': document 'a': 1 translated sentences"),
+        ({"hypotheses": [["a"], ["b"]]}, "document 'a': 1 translated sentence for 2 reference"),
+        ({"systems": {"x": [["a"], ["b"]]}}, "system 'x': document 'a': 1 translated sentence"),
         ({"systems": {"hypothesis": HYPOTHESES}}, "a further system is called 'hypothesis'"),
     ],
 )

@@ -208,17 +208,17 @@ def test_breakdown():
 
 def test_another_number_of_sentences_is_an_error():
     short = [HYPOTHESES[0], HYPOTHESES[1][:1]]
-    with pytest.raises(ValueError, match="document 'b': 1 translated sentences for 2 reference sentences"):
+    with pytest.raises(ValueError, match="document 'b': 1 translated sentence for 2 reference sentences"):
         score_translations(short, REFERENCES, dataset="d", split="s", doc_ids=["a", "b"])
     for name in METRICS:
-        with pytest.raises(ValueError, match="document 2: 1 translated sentences for 2"):
+        with pytest.raises(ValueError, match="document 2: 1 translated sentence for 2"):
             load_metric(name).compute(predictions=short, references=REFERENCES)
 
 
 @pytest.mark.parametrize(
     ("hypotheses", "references", "message"),
     [
-        (HYPOTHESES[:1], REFERENCES, "1 translated documents for 2 references"),
+        (HYPOTHESES[:1], REFERENCES, "1 translated document for 2 references"),
         ([], [], "nothing to score"),
         ([[]], [[]], "nothing to score"),
         (["ab"], [["a", "b"]], "document 1: got a string, expected a list of sentences"),

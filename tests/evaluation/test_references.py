@@ -98,9 +98,9 @@ def test_references_of_several_kinds(reference, write):
 def test_references_that_do_not_fit(reference, write):
     lines = write("out.txt", "\n".join(OURS) + "\n")
     short = write("short.jsonl", jsonl([ROWS[0] | {"translation": ROWS[0]["translation"][:1]}, ROWS[1]]))
-    with pytest.raises(DataError, match="document '7' has 1 sentences in .*short.jsonl, 2 in .*reference.jsonl"):
+    with pytest.raises(DataError, match="document '7' has 1 sentence in .*short.jsonl, 2 in .*reference.jsonl"):
         evaluate_files(lines, [reference, short], **LANGUAGES)
-    with pytest.raises(DataError, match="one.jsonl has 1 documents, .* 2; not translated: 7"):
+    with pytest.raises(DataError, match="one.jsonl has 1 document, .* 2; not translated: 7"):
         evaluate_files(lines, [reference, write("one.jsonl", jsonl(ROWS[1:]))], **LANGUAGES)
     with pytest.raises(DataError, match="two.txt has 2 lines, .* 3 sentences"):
         evaluate_files(lines, [reference, write("two.txt", "a\nb\n")], **LANGUAGES)

@@ -106,7 +106,7 @@ def test_what_does_not_fit(files):
     paths = [files / "a.jsonl", files / "b.jsonl"]
     reference = files / "reference.jsonl"
     short = write(files / "short.jsonl", [{"doc_id": d, "translation": OTHERS["a"][d][:1]} for d in OTHERS["a"]])
-    with pytest.raises(ValueError, match=r"short\.jsonl: document 'd1' has 1 sentences as its translation, .* 3; only"):
+    with pytest.raises(ValueError, match=r"short\.jsonl: document 'd1' has 1 sentence as its translation, .* 3; only"):
         side_by_side([paths[0], short], reference, **LANGUAGES)
     with pytest.raises(ValueError, match="documents that were translated; give them by --reference"):
         side_by_side(paths, **LANGUAGES)

@@ -485,7 +485,7 @@ def test_runs_of_one_system():
     test = whole.figures["b"].test
     assert (test.delta, test.runs) == (10.0, (3, 3)) and test.significant
     assert found.notes == (
-        "* differs from a with p < 0.05 (Welch's t-test over runs); 1 tests, p not corrected for their number.",
+        "* differs from a with p < 0.05 (Welch's t-test over runs); 1 test, p not corrected for their number.",
         "Not tested, a single run stands against several; a test over runs needs two of each system: pronoun accuracy "
         "of c.",
     )

@@ -275,5 +275,5 @@ def test_bad_input(other, options, message):
 
 def test_one_document_is_not_enough():
     for rows in ([[1, 4]], [[1, 4], [0, 0]]):
-        with pytest.raises(ValueError, match="1 documents with something to score; a test needs at least 2"):
+        with pytest.raises(ValueError, match="1 document with something to score; a test needs at least 2"):
             compare_systems({"x": result(rows), "y": result(rows)}, "x")

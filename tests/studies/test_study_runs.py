@@ -213,7 +213,7 @@ def test_scores_of_corpora_are_tested_in_a_process_of_its_own(finished_study, tm
     command = [sys.executable, "-m", "hf_docmt", "study", "small.yaml", "--render"]
     subprocess.run(command, cwd=tmp_path / "copy", check=True, capture_output=True)
     table = (tmp_path / "copy/small/tables/scores.txt").read_text()
-    assert "(randomisation over documents, 1000 samples, seed 1); 1 tests" in table and "Not tested" not in table
+    assert "(randomisation over documents, 1000 samples, seed 1); 1 test" in table and "Not tested" not in table
 
 
 def test_other_commands_than_those_of_a_report_are_refused(finished_study, monkeypatch):

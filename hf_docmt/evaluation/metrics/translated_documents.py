@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hf_docmt.messages import counted
 from hf_docmt.reports.signature import Signature
 
 Documents = Sequence[Sequence[str]]
@@ -85,7 +86,7 @@ def check_aligned(
     """ValueError unless both sides have the same documents and every document as many sentences on both sides."""
     if len(predictions) != len(references):
         raise ValueError(
-            f"{len(predictions)} translated documents for {len(references)} references: "
+            f"{counted(len(predictions), 'translated document')} for {counted(len(references), 'reference')}: "
             "score the same documents in the same order"
         )
     if not any(len(document) for document in references):
@@ -96,6 +97,7 @@ def check_aligned(
             raise ValueError(f"{name}: got a string, expected a list of sentences")
         if len(prediction) != len(reference):
             raise ValueError(
-                f"{name}: {len(prediction)} translated sentences for {len(reference)} reference sentences; "
+                f"{name}: {counted(len(prediction), 'translated sentence')} for "
+                f"{counted(len(reference), 'reference sentence')}; "
                 "every source sentence needs exactly one translation, empty ones included"
             )

@@ -11,6 +11,7 @@ from hf_docmt.evaluation.suites.items import ALL_CONTEXT
 from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.evaluation.systems.stream_log_probabilities import stream_log_probabilities
+from hf_docmt.messages import counted
 
 REPORTED_FIELDS = (
     *("d_model", "encoder_layers", "decoder_layers", "view", "context_sides", "segment_encoding"),
@@ -55,13 +56,13 @@ class DocMTSystem(ForcedDecoding):
             future_context = config.future_context
         elif not chunks and future_context != config.future_context:
             raise ValueError(
-                f"future_context is {future_context}, but the model was trained with {config.future_context} sentences "
-                "of future context; give as many"
+                f"future_context is {future_context}, but the model was trained with "
+                f"{counted(config.future_context, 'sentence')} of future context; give as many"
             )
         if not chunks and not architecture.carries_state and past_context > config.past_context:
             raise ValueError(
-                f"past_context is {past_context}, but the model was trained with {config.past_context} sentences of "
-                "past context; give as many or fewer"
+                f"past_context is {past_context}, but the model was trained with "
+                f"{counted(config.past_context, 'sentence')} of past context; give as many or fewer"
             )
         self.codes = config.language_codes(source_lang, target_lang)
         codes = (self.codes.get("source_lang"), self.codes.get("target_lang"))
