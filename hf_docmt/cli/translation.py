@@ -146,9 +146,26 @@ def _settings(model, languages, strategy, batch_size, search, device, dtype, rev
     config = load_config(model, revision)
     codes = config.language_codes(*languages)
     config.sequence_format(codes.get("source_lang"), languages[1])  # refuses a target that the model does not write
+    if "source_lang" not in codes:
+        _check_source(model, languages[0], config.source_lang)
     search = {name: value for name, value in (search | codes).items() if value is not None}
     source_lang = languages[0] or config.source_lang or "source"
     return TranslationSettings(model, source_lang, device, strategy, batch_size, search, dtype, revision, library)
+
+
+def _check_source(model: str, given: str | None, own: str | None) -> None:
+    """ValueError for another source language than that of a model without language codes, where both are known.
+
+    Codes of different length, such as those of documents with sides `src` and `tgt`, are not compared.
+    """
+    from hf_docmt.data.language_codes import primary_language
+
+    codes = {primary_language(code) for code in (given, own) if code}
+    if len(codes) == 2 and len(set(map(len, codes))) == 1:
+        raise ValueError(
+            f"--source-lang is {given!r}, but {model} translates from {own!r}; leave it out, or give a model of this "
+            "language"
+        )
 
 
 def _job(settings, input, output, format, resume, engine, address, processes) -> TranslationJob | ShardedJob:

@@ -85,4 +85,4 @@ def empty_translations(row: dict) -> int:
     source, translation = row["source"], row["translation"]
     if row["search"].get("repairs") == "none":  # line j need not be sentence j
         return 0
-    return sum(bool(ours.strip()) and not theirs.strip() for ours, theirs in zip(source, translation, strict=True))
+    return sum(bool(ours.strip()) and not theirs.strip() for ours, theirs in zip(source, translation))

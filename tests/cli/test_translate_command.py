@@ -130,3 +130,13 @@ def test_engine_ctranslate2(run, model, documents, tmp_path):
     ):
         code, _, err = run("translate", wrong, documents, "-o", tmp_path / "no.jsonl", *options)
         assert code == 1 and message in err and err.count("\n") == 1
+
+
+def test_source_language_of_another_model(run, model, tmp_path):
+    """Refused where it is not the model's; another spelling of it, and names that are no languages, are not."""
+    (tmp_path / "a.txt").write_text("The lamp is old.\n")
+    code, out, err = run("translate", model, tmp_path / "a.txt", "--source-lang", "fr")
+    assert (code, out) == (1, "") and err.count("\n") == 1
+    assert f"--source-lang is 'fr', but {model} translates from 'en'; leave it out, or give a model of" in err
+    for lang in ("eng_Latn", "source"):
+        assert run("translate", model, tmp_path / "a.txt", "--source-lang", lang)[0] == 0
