@@ -114,7 +114,10 @@ def model_config(
     values |= recipe.model
     values |= {"source_lang": recipe.data.source_lang, "target_lang": recipe.data.target_lang}
     values |= {"label_smoothing": recipe.training.label_smoothing}
-    return architecture.config_class(**values)
+    try:
+        return architecture.config_class(**values)
+    except ValueError as error:
+        raise ValueError(f"model: {error}") from error
 
 
 def build_model(

@@ -47,6 +47,10 @@ class Recipe:
     seed: int = 1
 
     def __post_init__(self):
+        if not self.output_dir.strip():
+            raise RecipeError("output_dir", f"expected a folder, got {self.output_dir!r}")
+        if not 0 <= self.seed < 2**32:  # as numpy takes them
+            raise RecipeError("seed", f"expected 0 to {2**32 - 1}, got {self.seed}")
         if self.init_from is not None and self.tokenizer is not None:
             raise RecipeError("tokenizer", "must be null with init_from, whose tokenizer is taken; leave it out")
         if self.peft is not None and self.init_from is None:

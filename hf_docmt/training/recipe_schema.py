@@ -1,6 +1,7 @@
 """From plain mappings to dataclasses, strictly: every key is known, every value has the declared type."""
 
 import dataclasses
+import math
 import types
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -69,7 +70,7 @@ def convert(value: Any, kind: Any, key: str) -> Any:
     """The value as `kind`: a dataclass (or a dict of them), bool, number, str, dict, list, Literal, fixed tuple, union.
 
     Only two conversions are made: a whole number becomes a number where one is asked for, and so does text like `1e-4`,
-    which YAML does not take for a number.
+    which YAML does not take for a number. Numbers are finite.
     """
     if get_origin(kind) in (Union, types.UnionType):
         return _convert_union(value, get_args(kind), key)
@@ -119,9 +120,12 @@ def _convert_number(value: Any, key: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise _wrong_type(value, TYPE_NAMES[float], key)
     try:
-        return float(value)
-    except ValueError:
+        number = float(value)
+    except (ValueError, OverflowError):
         raise _wrong_type(value, TYPE_NAMES[float], key) from None
+    if not math.isfinite(number):
+        raise _wrong_type(value, "a finite number", key)
+    return number
 
 
 def _wrong_type(value: Any, expected: str, key: str) -> RecipeError:

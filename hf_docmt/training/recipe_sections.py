@@ -22,6 +22,8 @@ class TokenizerRecipe:
     sample: int | None = None  # sentence pairs that it is trained on; null = 1000000
 
     def __post_init__(self):
+        if self.vocab_size is not None and self.vocab_size < 1:
+            raise RecipeError("tokenizer.vocab_size", f"expected at least 1, got {self.vocab_size}")
         if self.sample is not None and self.sample < 1:
             raise RecipeError("tokenizer.sample", f"expected at least 1, got {self.sample}")
         if self.path is None:
@@ -148,7 +150,7 @@ class TrainingRecipe:
             self._check(name, lambda value: value >= 1, "at least 1")
         for name in ("learning_rate", "new_learning_rate", "epochs", "clip"):
             self._check(name, lambda value: value > 0, "more than 0")
-        for name in ("warmup_steps", "weight_decay", "average", "workers"):
+        for name in ("warmup_steps", "adam_epsilon", "weight_decay", "average", "workers"):
             self._check(name, lambda value: value >= 0, "at least 0")
         if not all(0 <= beta < 1 for beta in self.adam_betas):
             raise RecipeError("training.adam_betas", f"expected two numbers in [0, 1), got {list(self.adam_betas)}")

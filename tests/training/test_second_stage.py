@@ -169,6 +169,12 @@ def test_mechanism_added_to_marian(corpus, tmp_path, marian):
         train(second_stage(corpus, tmp_path / "other", marian, "model.d_model=8"))
 
 
+def test_bad_field_of_the_model(corpus, tmp_path, sentence_model):
+    recipe = second_stage(corpus, tmp_path / "run", sentence_model[0], "model.dropout=1.5")
+    with pytest.raises(ValueError, match=r"^model: dropout must be in \[0, 1\), got 1.5"):
+        train(recipe)
+
+
 def test_unusable_checkpoints(corpus, tmp_path, sentence_model):
     def start(folder, *overrides):
         train(second_stage(corpus, tmp_path / "run", folder, *overrides))
