@@ -31,6 +31,7 @@ from hf_docmt.translation.corpus import translate_corpus, write_translations
 
 SYSTEMS = {"sentence": "demo_sentence.yaml", "concat": "demo_concat4.yaml"}
 DOCUMENTS = {"train": 4000, "validation": 100, "test": 100}
+EXAMPLE = ["I will show you the train.", "It departs late."]  # of the corpus: the second needs the first
 
 
 def run_demo(folder: str | Path, seed: int = 1, documents: dict | None = None, overrides: tuple[str, ...] = ()) -> dict:
@@ -51,7 +52,7 @@ def run_demo(folder: str | Path, seed: int = 1, documents: dict | None = None, o
         work = partial(run_system, folder=folder, seed=seed, overrides=overrides)
         reports = dict(zip(SYSTEMS, processes.map(work, SYSTEMS)))
     model, tokenizer = registry.load_model(folder / "models" / "concat")
-    hub = export_model(model, tokenizer, folder / "hub", reports["concat"], license="apache-2.0")
+    hub = export_model(model, tokenizer, folder / "hub", reports["concat"], license="apache-2.0", example=EXAMPLE)
     rows = comparison(reports)
     seconds = round(time.monotonic() - started, 1)
     table = align_columns([["", "chance", *SYSTEMS], *[[cell_text(cell) for cell in row] for row in rows]])

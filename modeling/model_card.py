@@ -31,12 +31,15 @@ class ModelCardText:
         config: the model's configuration.
         name: the model's name on the Hub, for the title and the examples; without it there is a placeholder.
         needs: what has to be installed besides torch and transformers, for the tokenizer; None = not known.
+        example: two sentences of the source language that the model was made for; None = those of `EXAMPLES`.
     """
 
     citations: tuple[str, ...] = ()  # BibTeX
 
-    def __init__(self, config, name: str | None = None, needs: list[str] | None = None):
-        self.config, self.name, self.needs = config, name, needs
+    def __init__(
+        self, config, name: str | None = None, needs: list[str] | None = None, example: list[str] | None = None
+    ):
+        self.config, self.name, self.needs, self.given_example = config, name, needs, example
 
     # What an architecture says
 
@@ -187,6 +190,8 @@ class ModelCardText:
 
     def source_example(self) -> list[str] | None:
         """Two sentences of the source language; None where none are at hand."""
+        if self.given_example is not None:
+            return list(self.given_example)
         code = self.language("source")
         return EXAMPLES.get(THREE_LETTERS.get(code, code))
 

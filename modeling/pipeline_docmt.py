@@ -88,6 +88,11 @@ class DocumentTranslationPipeline(Pipeline):
             raise ValueError("return_report: a pipeline gives translations alone; use model.translate_documents.")
         return {}, settings, {}
 
+    def _upload_modified_files(self, working_dir, repo_id, *args, **kwargs):
+        """With the model's card in place of the template that transformers has written."""
+        self.model.write_card(working_dir, repo_id)
+        return super()._upload_modified_files(working_dir, repo_id, *args, **kwargs)
+
     def preprocess(self, inputs, are_documents: bool = False) -> dict:
         """`documents`, lists of sentences, the `gaps` around those of texts, and whether it is one document.
 

@@ -29,22 +29,26 @@ def make_card(
     form: str = "document",
     model_class: str | None = None,
     needs: Sequence[str] | None = None,
+    example: Sequence[str] | None = None,
 ) -> ModelCard:
     """The card of a model: the text of its architecture, and numbers and facts of its report, nothing else.
 
     A pure function of its arguments: no network, no clock. Missing facts read "not recorded"; the header has
     `license: unknown` where none is given. `repo_id` is the name in the usage example (without it there is a
-    placeholder), `datasets` are names of training data on the Hub, `needs` what the tokenizer needs installed. `form`
-    is that of the files, one of `FORMS`, `model_class` the class of a stock model. Header: language, license,
+    placeholder), `datasets` are names of training data on the Hub, `needs` what the tokenizer needs installed,
+    `example` two sentences of the source language for the calls; by default they are general ones. `form` is that of
+    the files, one of `FORMS`, `model_class` the class of a stock model. Header: language, license,
     library_name, pipeline_tag, tags, base_model, widget, datasets, metrics, model-index, each result with its
     signature. Raises ValueError for what is no report, an architecture that is not registered, or another form.
     """
     if report is not None and not isinstance(report, Report):
         raise ValueError(f"report: got {type(report).__name__}, expected a Report; see Report.read")
+    if example is not None and (isinstance(example, str) or len(example) != 2):
+        raise ValueError(f"example: got {example!r}, expected two sentences of the source language in a list")
     if form not in FORMS:
         raise ValueError(f"form: got {form!r}, expected one of {', '.join(FORMS)}")
     architecture = registry.for_config(config)
-    text = architecture.model_class.card_class(config, repo_id, needs)
+    text = architecture.model_class.card_class(config, repo_id, needs, example)
     name = (report and report.name) or repo_id or config.model_type
     header = _header(report.results if report else (), text, name, license, datasets, form)
     known = report.to_dict() if report else {"model": {}, "data": {}, "results": []}

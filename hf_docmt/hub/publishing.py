@@ -11,7 +11,7 @@ from yaml import YAMLError
 
 from hf_docmt.hub.upload_files import UploadFile, is_adapter, upload_files
 from hf_docmt.messages import first_line
-from hf_docmt.modeling.model_card import HUB_NAME
+from hf_docmt.modeling.model_card import HUB_NAME, PLACEHOLDER
 
 # what huggingface_hub raises where there is no network: of httpx up to its 1.x, of httpx2 from 2.0 on
 CONNECTION_ERRORS = tuple(base for base in HfHubHTTPError.__bases__ if base is not OSError)
@@ -27,9 +27,10 @@ def push_model(
 ) -> str:
     """Upload a folder that `export_model` wrote to the Hub in one commit; returns the commit's or pull request's URL.
 
-    The repository is created if needed; `private` None is the account's default. `revision` is a branch, created if
-    needed. With `create_pr` the files become a pull request. The token is huggingface_hub's: `hf auth login`, or the
-    variable HF_TOKEN. Files that were not checked (see `upload_files`) are never sent.
+    A card that has a placeholder for the model's name gets `repo_id` there. The repository is created if needed;
+    `private` None is the account's default. `revision` is a branch, created if needed. With `create_pr` the files
+    become a pull request. The token is huggingface_hub's: `hf auth login`, or the variable HF_TOKEN. Files that were
+    not checked (see `upload_files`) are never sent.
 
     Raises ValueError before anything is sent for what `planned_upload` refuses, and for a private upload to a
     repository that is public; and for what the Hub refuses, such as a missing token.
@@ -49,7 +50,7 @@ def push_model(
             api.create_branch(repo_id, branch=revision, exist_ok=True)
         commit = api.create_commit(
             repo_id,
-            [CommitOperationAdd(file.path_in_repo, file.path) for file in files],
+            [CommitOperationAdd(file.path_in_repo, _content(file, repo_id)) for file in files],
             commit_message="Upload model",
             revision=revision,
             create_pr=create_pr,
@@ -86,6 +87,13 @@ def planned_upload(
     if is_adapter(folder):
         _check_base_model(Path(folder))
     return files
+
+
+def _content(file: UploadFile, repo_id: str) -> Path | bytes:
+    """What goes up of a file: the file, or the text of the card with the model's name in place of the placeholder."""
+    if file.path_in_repo != "README.md":
+        return file.path
+    return file.path.read_bytes().replace(PLACEHOLDER.encode(), repo_id.encode())
 
 
 def _check_base_model(folder: Path) -> None:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from hf_docmt.data.synthetic.corpus import CHANCE
-from hf_docmt.demo import run_demo
+from hf_docmt.data.synthetic.corpus import CHANCE, make_corpus
+from hf_docmt.demo import DOCUMENTS, EXAMPLE, run_demo
 
 TINY = ("training.max_steps=4", "training.eval_steps=2", "training.warmup_steps=1", "model.d_model=32")
 
@@ -23,8 +23,14 @@ def test_the_road_ends_in_a_comparison_and_a_hub_folder(tmp_path):
         assert row[2 + ("sentence", "concat").index(name)] == pronoun["value"]
     hub = tmp_path / "demo" / "hub"
     assert {"README.md", "config.json", "model.safetensors", "modeling_concat.py"} <= {p.name for p in hub.iterdir()}
+    assert json.dumps(EXAMPLE) in (hub / "README.md").read_text(encoding="utf-8")
     with pytest.raises(ValueError, match="not an empty folder"):
         run_demo(tmp_path / "demo")
+
+
+def test_example_of_the_card_is_of_the_corpus():
+    documents = make_corpus(seed=1, **DOCUMENTS)["train"]
+    assert set(EXAMPLE) <= {pair["en"] for row in documents for pair in row["translation"]}
 
 
 @pytest.mark.slow

@@ -203,6 +203,15 @@ def test_usage_is_python_with_the_repositorys_name():
     assert "trust_remote_code=True" in code and "model.translate_documents([document], tokenizer)" in code
 
 
+def test_example_of_the_models_domain():
+    card = make_card(REPORT, config=config(), example=["I have a hat.", "It is old."])
+    assert header(card)["widget"] == [{"text": "I have a hat. It is old."}]
+    assert 'document = ["I have a hat.", "It is old."]' in str(card) and "The cat" not in str(card)
+    for wrong in ("I have a hat.", ["I have a hat."]):
+        with pytest.raises(ValueError, match="example: got .*, expected two sentences"):
+            make_card(REPORT, config=config(), example=wrong)
+
+
 HOSTILE = (
     "\n\n# Heading\n\n| a | row |\n---\nlicense: mit\n```\n[link](https://evil.example) <b onclick=x>&lt;b></b> "
     "![i](http://evil.example/i.png) `code` {{ 7 * 7 }} {% raw %} www.evil.example \u2028# More\r# And more"

@@ -21,7 +21,8 @@ LOOKS_LIKE_A_TOKEN = "hf_" + "a1B2" * 9
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    return export_model(build("concat", past_context=1), word_tokenizer(), tmp_path_factory.mktemp("hub") / "model")
+    folder = tmp_path_factory.mktemp("hub") / "model"
+    return export_model(build("concat", past_context=1), word_tokenizer(), folder, repo_id="someone/model")
 
 
 @pytest.fixture
@@ -50,6 +51,16 @@ def test_everything_goes_up_in_one_commit(hub, folder):
     assert uploaded(hub) == contents(folder) and repository.private
     assert url == f"{hub.endpoint}/someone/model/commit/{repository.oid('main')}"
     assert len(repository.commits) == 2  # the Hub's own first one, and this
+
+
+def test_card_without_a_name_gets_that_of_the_repository(hub, tmp_path):
+    """The folder stays as it is."""
+    folder = export_model(build("concat", past_context=1), word_tokenizer(), tmp_path / "model")
+    before = contents(folder)
+    push_model(folder, "someone/model")
+    assert b'name = "ORGANISATION/MODEL"' in before["README.md"] and contents(folder) == before
+    assert b'name = "someone/model"' in uploaded(hub)["README.md"] and b"ORGANISATION" not in uploaded(hub)["README.md"]
+    assert uploaded(hub) | {"README.md": b""} == before | {"README.md": b""}
 
 
 def test_nothing_changed_is_no_commit(hub, folder):

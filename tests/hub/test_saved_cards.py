@@ -16,6 +16,7 @@ from transformers.utils.hub import create_and_tag_model_card
 from hf_docmt import registry
 from hf_docmt.modeling.card_saving import CardSaving
 from hf_docmt.modeling.model_card import EXAMPLES, LANGUAGE_CODE, is_draft
+from hf_docmt.modeling.pipeline_docmt import DocumentTranslationPipeline
 
 CONTEXT = {"past_context": 1}
 MODELS = {
@@ -141,13 +142,15 @@ def test_arguments_of_saving_stand_in_the_order_of_transformers(tmp_path):
     assert (type(model).from_pretrained(tmp_path).model.shared.weight == 1).all() and (tmp_path / "README.md").exists()
 
 
-@pytest.mark.parametrize("way", ["push_to_hub", "save_pretrained"])
+@pytest.mark.parametrize("way", ["push_to_hub", "save_pretrained", "pipeline"])
 def test_pushed_card_is_the_real_one(hub, tmp_path, way):
-    """Neither way uploads the template of transformers, and a card that somebody wrote stays."""
+    """No way uploads the template of transformers, and a card that somebody wrote stays."""
     model = build("caching", past_context=1)
+    pipe = DocumentTranslationPipeline(model, word_tokenizer(), device="cpu")
     name = {"repo_id": "someone/model"}
     pushes = {
         "push_to_hub": lambda: model.push_to_hub(**name),
+        "pipeline": lambda: pipe.push_to_hub(**name),
         "save_pretrained": lambda: model.save_pretrained(tmp_path / "folder", push_to_hub=True, **name),
     }
     pushes[way]()
@@ -157,7 +160,7 @@ def test_pushed_card_is_the_real_one(hub, tmp_path, way):
     pushes[way]()
     assert "target language: fr" in card_on(hub)
     hub.repositories["someone/model"].files()["README.md"] = OWN.encode()
-    pushes["push_to_hub"]()
+    pushes["pipeline" if way == "pipeline" else "push_to_hub"]()
     assert "# My card" in card_on(hub)
 
 
