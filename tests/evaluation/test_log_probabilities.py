@@ -102,9 +102,9 @@ def one_at_a_time(model, tokenizer, item, past, future, normalization, use_bod=F
     scores = []
     for candidate in item.candidates:
         target = joined([*context, candidate] + [""] * future, starts)
-        first = len(joined([*context, "x"], starts)) - len(ids("x")) - 1 if context else 0
+        first = len(joined([*context, "x"], starts)) - len(ids("x")) - 1  # behind <bod>, which is given
         if source_only:
-            target, first = joined([candidate], starts and not context), 0
+            target, first = joined([candidate], starts and not context), int(use_bod and starts and not context)
         last = len(target) - future
         with torch.no_grad():
             tokens = torch.tensor([joined(source, starts)])
@@ -161,6 +161,8 @@ def test_equals_one_candidate_at_a_time(fake, tokenizer, past, future, normaliza
         {"past_context": 3, "segment_encoding": "shift", "segment_shift": 5, "future_context": 1},
         {"past_context": 2, "segment_encoding": "sinusoidal", "pse_dim": 4, "context_sides": "source"},
         {"past_context": 1, "use_bod": True},
+        {"past_context": 2, "use_bod": True, "context_sides": "source"},
+        {"use_bod": True},
         {},
     ],
     ids=str,

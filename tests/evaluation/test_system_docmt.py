@@ -52,7 +52,7 @@ def test_docmt_system_is_the_scorer(tokenizer):
     assert [[len(row) for row in rows] for rows in texts] == [[len(row) for row in rows] for rows in scores]
     alone = item(4, context=0)
     (row,) = system.token_texts([alone])
-    assert row[0][0] == "<bod>" and row[0][-1] == "</s>" and "".join(row[0][1:-1]).strip() == alone.candidates[0]
+    assert row[0][-1] == "</s>" and "".join(row[0][:-1]).strip() == alone.candidates[0]  # without <bod>
     facts = system.describe()
     assert (facts["name"], facts["architecture"]) == ("mine", "concat")
     assert facts["parameters"] == model.num_parameters() and facts["config"]["past_context"] == 2

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
+from hf_docmt.data.collators import IGNORE_INDEX
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.tokenized_documents import tokenize_sentences
 from hf_docmt.evaluation.suites import SuiteItem
@@ -35,13 +36,13 @@ def token_log_probabilities(
 ) -> list[list[list[float]]]:
     """Log-probability (natural, fp32) of [item][candidate][token of the current sentence], by forced decoding.
 
-    Scored are the tokens of the current sentence and its end token, given the reference as target context. `collate`
-    is the architecture's collator with `context_discount=0`, whose `label_weights` are 1 on these tokens and 0 on
-    context. An item has as much of its past context as the model reads; future sentences that it does not have are
-    `empty`, as in windows, or `left out`, as at the end of chunks. Equal candidates have equal scores. `batch_tokens`
-    limits the padded source and target tokens of a batch; the items are sorted by length, and each source is encoded
-    once where the model can share it between rows (`per_source_inputs`). ValueError: no items, an item (named) of more
-    tokens than the model has learned positions for.
+    Scored are the tokens of the current sentence and its end token, given the reference as target context. `collate` is
+    the architecture's collator with `context_discount=0`, whose `label_weights` are 1 on these tokens and 0 on context;
+    `<bod>`, which translation is given, is not scored. An item has as much of its past context as the model reads;
+    future sentences that it does not have are `empty`, as in windows, or `left out`, as at the end of chunks. Equal
+    candidates have equal scores. `batch_tokens` limits the padded source and target tokens of a batch; the items are
+    sorted by length, and each source is encoded once where the model can share it between rows (`per_source_inputs`).
+    ValueError: no items, an item (named) of more tokens than the model has learned positions for.
     """
     if not items:
         raise ValueError("the suite has no items to score")
@@ -55,7 +56,8 @@ def token_log_probabilities(
             for batch in _batches(choices, batch_tokens):
                 rows = len(choices[batch[0]].examples)
                 examples = [example for index in batch for example in choices[index].examples]
-                found = log_probabilities(model, collate(examples), rows)  # (items in batch) x rows x tokens
+                inputs = scored_batch(collate, examples)
+                found = log_probabilities(model, inputs, rows)  # (items in batch) x rows x tokens
                 for index, values in zip(batch, found):
                     scores[index] = [values[row] for row in choices[index].rows]
     finally:
@@ -80,11 +82,22 @@ def scored_token_ids(
     """The tokens that `token_log_probabilities` scores: ids by [item][candidate][token]."""
     found = []
     for choice in suite_choices(items, tokenizer, past_context, future_context, missing_future):
-        batch = collate(choice.examples)
+        batch = scored_batch(collate, choice.examples)
         labels = batch["labels"]
         ids = [row[chosen].tolist() for row, chosen in zip(labels, _scored(labels, batch.get("label_weights")))]
         found.append([ids[row] for row in choice.rows])
     return found
+
+
+def scored_batch(collate: Callable[[list[dict]], dict], examples: list[dict]) -> dict[str, torch.Tensor]:
+    """A batch in which `<bod>` is no label: it opens a document in translation, too, where the model does not write it.
+
+    Its id is `collate.bod`, where the collator has one.
+    """
+    batch, bod = collate(examples), getattr(collate, "bod", None)
+    if bod is not None:
+        batch["labels"] = batch["labels"].masked_fill(batch["labels"] == bod, IGNORE_INDEX)
+    return batch
 
 
 def check_lengths(model: nn.Module, collate: Callable[[list[dict]], dict], groups: Sequence[list[dict]]) -> None:
@@ -181,7 +194,8 @@ def log_probabilities(model: nn.Module, batch: dict, rows: int) -> list[list[lis
 
 def _scored(labels: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
     """(B, T) bool: labels that are tokens, and of weight other than 0 where weights are given."""
-    return labels != -100 if weights is None else (labels != -100) & (weights != 0)
+    is_token = labels != IGNORE_INDEX
+    return is_token if weights is None else is_token & (weights != 0)
 
 
 def _share_sources(model: nn.Module, batch: dict, rows: int) -> dict:

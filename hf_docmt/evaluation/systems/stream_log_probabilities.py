@@ -10,6 +10,7 @@ from hf_docmt.evaluation.systems.log_probabilities import (
     Choice,
     check_lengths,
     log_probabilities,
+    scored_batch,
     suite_choices,
     unchanged_weights,
 )
@@ -100,7 +101,7 @@ def score_batch(model: PreTrainedModel, choices: Sequence[Choice], collate: Call
     rows = torch.tensor([len(choice.examples) for choice in choices], device=model.device)
     examples = [sentence_of(example, example["current"]) for choice in choices for example in choice.examples]
     starts = [count == 0 for choice, count in zip(choices, past) for _ in choice.examples]
-    batch = collate(examples) | {"document_start": torch.tensor(starts)}
+    batch = scored_batch(collate, examples) | {"document_start": torch.tensor(starts)}
     memory = model.memory_with_rows(memory, len(choices))
     batch |= {name: state.repeat_interleave(rows, 0) for name, state in memory.items()}
     return [values for row in log_probabilities(model, batch, rows=1) for values in row]
