@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hf_docmt.cli.options import AsJson, Lang, Output, OutputFolder, Picture, ReferenceFormat
+from hf_docmt.cli.options import AsJson, DocumentLang, Output, OutputFolder, Picture, ReferenceFormat
 from hf_docmt.cli.output import check_files, check_folder, print_table, write_reports
 
 
@@ -37,8 +37,8 @@ def by_index(
     baseline: Annotated[str, typer.Argument(help="Translations of the baseline.")],
     reference: Annotated[str, typer.Argument(help="Reference documents.")],
     format: ReferenceFormat = "auto",
-    source_lang: Lang = None,
-    target_lang: Lang = None,
+    source_lang: DocumentLang = None,
+    target_lang: DocumentLang = None,
     every: Annotated[int, typer.Option(min=1, help="Sentence indices in a range.")] = 10,
     samples: Annotated[int, typer.Option(min=0, help="Bootstrap samples for the intervals; 0 = none.")] = 1000,
     picture: Picture = None,
@@ -69,8 +69,8 @@ def connectives(
     reference: Annotated[str, typer.Argument(help="Reference documents.")],
     systems: Annotated[list[str], typer.Argument(help="Translations of systems, JSON lines of docmt translate.")],
     format: ReferenceFormat = "auto",
-    source_lang: Lang = None,
-    target_lang: Lang = None,
+    source_lang: DocumentLang = None,
+    target_lang: DocumentLang = None,
     words: Annotated[
         str | None,
         typer.Option(help="Words or phrases to count, separated by commas; default: those of the paper, for English."),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hf_docmt.cli.options import AsJson, Lang, Output, ReferenceFormat, names
+from hf_docmt.cli.options import AsJson, DocumentLang, Output, ReferenceFormat, names
 from hf_docmt.cli.output import print_report
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ def evaluate(
         typer.Argument(help="Documents, the target file of a pair, or plain lines; several files: a reference each."),
     ] = None,
     format: ReferenceFormat = "auto",
-    source_lang: Lang = None,
-    target_lang: Lang = None,
+    source_lang: DocumentLang = None,
+    target_lang: DocumentLang = None,
     language_pair: Annotated[
         str | None, typer.Option("-l", "--language-pair", help="Both languages in one, such as en-de.")
     ] = None,

@@ -28,6 +28,9 @@ Details = Annotated[
 ]
 Limit = Annotated[int | None, typer.Option(min=1, help="At most so many items of each suite, the first ones.")]
 Lang = Annotated[str | None, typer.Option(help="Language code, for example en; default: that of the model.")]
+DocumentLang = Annotated[
+    str | None, typer.Option(help="Language of the documents, as they name it, for example en; plain lines need none.")
+]
 Model = Annotated[str, typer.Argument(help="Model folder or Hub name.")]
 Options = Annotated[
     list[str] | None,

@@ -73,10 +73,10 @@ class JobSummary:
             shown.append(f"... and {self.failed - len(shown)} more")
         written = f", {counted(self.lines, 'line')} as written" if self.as_written else ""
         repairs = ", ".join(f"{count} {kind}" for kind, count in sorted(self.repairs.items())) or "none"
-        empty = f", {counted(self.empty, 'sentence')} with an empty translation" if self.empty else ""
+        empty = f" ({self.empty} with an empty translation)" if self.empty else ""
         failed = f", {counted(self.failed, 'document')} failed" if self.failed else ""
-        size = f"{counted(self.documents, 'document')}, {counted(self.sentences, 'sentence')}"
-        total = f"{size}{written}, repairs: {repairs}{empty}{failed}"
+        size = f"{counted(self.documents, 'document')}, {counted(self.sentences, 'sentence')}{empty}"
+        total = f"{size}{written}, repairs: {repairs}{failed}"
         return "\n".join([*shown, total])
 
 

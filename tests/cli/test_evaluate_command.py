@@ -30,6 +30,13 @@ def test_evaluate_names_documents_that_are_missing(run, documents, tmp_path):
     assert code == 1 and "--target-lang" in err
 
 
+def test_languages_of_evaluate_have_no_default(run):
+    """There is no model whose languages they could be."""
+    for command in (("evaluate",), ("analyze", "by-index"), ("analyze", "connectives")):
+        _, out, _ = run(*command, "--help")
+        assert "Language of the documents" in " ".join(out.split()) and "that of the model" not in out
+
+
 def test_evaluate_plain_lines_of_different_number(run, tmp_path):
     (tmp_path / "a.txt").write_text("eins\nzwei\n")
     (tmp_path / "b.txt").write_text("eins\n")

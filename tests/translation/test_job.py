@@ -90,7 +90,7 @@ def test_empty_translations_are_counted(translator, tmp_path):
     rows = rows_of(["w6", "", " "], ["w8", "w6"])
     summary, written = run(rows, translator(Mute(past_context=1, source_lang="en")), tmp_path / "out.jsonl")
     assert [row["translation"] for row in written] == [["", "", ""], ["w20", ""]] and summary.empty == 2
-    assert summary.text() == "2 documents, 5 sentences, repairs: none, 2 sentences with an empty translation"
+    assert summary.text() == "2 documents, 5 sentences (2 with an empty translation), repairs: none"
     summary, _ = run(rows, translator(), tmp_path / "out.jsonl")
     assert summary.text() == "2 documents, 5 sentences, repairs: none"
     failed = rows_of(["w6", "w29"], ["w8"])
