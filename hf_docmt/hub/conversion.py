@@ -29,7 +29,7 @@ def convert_sentence_model(
 
     >>> from transformers import MarianConfig, MarianMTModel
     >>> sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
-    >>> marian = MarianMTModel(MarianConfig(vocab_size=50, pad_token_id=49, **sizes))
+    >>> marian = MarianMTModel(MarianConfig(vocab_size=50, pad_token_id=49, decoder_start_token_id=49, **sizes))
     >>> converted, _ = convert_sentence_model(marian, architecture="caching", past_context=2)
     >>> converted.config.model_type
     'docmt-caching'
