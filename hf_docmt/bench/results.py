@@ -121,8 +121,9 @@ class BenchResult:
     def to_text(self) -> str:
         """Two tables and the setting, for a terminal."""
         rows = [row.to_json() for row in self.rows]
-        columns = [name for name in rows[0] if name not in HIDDEN and not name.endswith("_seconds")]
-        cells = [[_cell(row[name]) for name in columns] for row in rows]
+        names = dict.fromkeys(name for row in rows for name in row)  # a peer may not have all cases
+        columns = [name for name in names if name not in HIDDEN and not name.endswith("_seconds")]
+        cells = [[_cell(row.get(name)) for name in columns] for row in rows]
         checks = [
             [check.name, _cell(check.value), _cell(check.target), "ok" if check.ok else "missed"]
             for check in self.checks

@@ -56,6 +56,15 @@ def test_check_and_text():
     assert verdicts == {"fast": "ok", "faster": "missed"}
 
 
+def test_text_of_rows_with_different_columns():
+    """A further peer has not all cases: CTranslate2 computes some precisions on some processors only."""
+    sides = {"ours": 1, "peer": 1}, {"ours": 2.0, "peer": 5.0}
+    rows = [SpeedRow.of("one", "s", *sides, ctranslate2=3.5), SpeedRow.of("two", "s", *sides, further=1)]
+    lines = [line.split() for line in BenchResult.of(rows, []).to_text().splitlines()]
+    assert lines[0][-2:] == ["ctranslate2", "further"]
+    assert [line[-2:] for line in lines if line and line[0] in ("one", "two")] == [["3.50", "-"], ["-", "1"]]
+
+
 def test_the_setting_names_the_gpu(monkeypatch):
     monkeypatch.setattr("torch.cuda.get_device_name", lambda device: f"name of {device}")
     assert BenchResult.of([], [], device="cuda:1").setting["gpu"] == "name of cuda:1"
