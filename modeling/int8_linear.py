@@ -5,8 +5,10 @@
 s_w is the largest magnitude in a row of the weights over 127, one number an output channel; s_x is that of a row of the
 input, found anew for every input ("dynamic"). A row of the output depends on its row of the input alone, not on the
 batch. The product is FBGEMM's (`quantized::linear_with_input_q_dq_qweight_dq_output_fp32`), which rounds its input
-inside: one call, and so the fastest in torch for few rows. Where it is missing, and under `torch.compile`,
-`torch._int_mm` and plain operations give the same numbers.
+inside: one call, and so the fastest in torch for few rows. For many, on processors with tiles of int8 (AMX), it is
+oneDNN's (`onednn::qlinear_pointwise`), there two to five times as fast; a layer that gets few and many rows is packed
+for both. Without them, and under `torch.compile`, `torch._int_mm` and plain operations give the same numbers. They all
+sum up the same integers, and differ as float32 rounds.
 """
 
 import os
@@ -23,7 +25,10 @@ from torch import nn
 LEVELS = 127  # of the weights, on either side of zero
 ENGINE = "fbgemm"
 FBGEMM = ENGINE in torch.backends.quantized.supported_engines and hasattr(torch, "_make_per_channel_quantized_tensor")
-# Levels of the input: without VNNI, FBGEMM adds two products in 16 bits, which 7 bits do not fill
+TILES = torch.cpu._is_amx_tile_supported() and hasattr(torch.ops.onednn, "qlinear_pointwise")
+TILE_ROWS = 16  # from so many on
+TINY = torch.finfo(torch.float32).tiny  # the least scale of a row
+# Levels of the input of FBGEMM: without VNNI, FBGEMM adds two products in 16 bits, which 7 bits do not fill
 INPUT_LEVELS = 127 if torch.cpu._is_vnni_supported() else 63
 ENGINE_LOCK = threading.Lock()  # the engine is one of the process
 BLOCK_ELEMENTS = 2**21  # of the output: so much is scaled while it is in the processor's cache
@@ -40,7 +45,7 @@ class Int8Linear(nn.Module):
         self.weight_scale = nn.Parameter(scale.float(), requires_grad=False)
         bias = nn.Parameter(torch.empty(out_features, dtype=dtype), requires_grad=False) if bias else None
         self.register_parameter("bias", bias)
-        self._packed: dict[int, PackedLayers] = {}  # number of layers side by side, beginning with this one
+        self._packed: dict[tuple[int, bool], PackedLayers] = {}  # by layers side by side, this one first, and tiles
 
     @classmethod
     def like(cls, layer: nn.Linear) -> "Int8Linear":
@@ -85,9 +90,10 @@ class Int8Linear(nn.Module):
 
 @dataclass
 class PackedLayers:
-    """Weights of layers side by side in FBGEMM's own layout, and what they were made of."""
+    """Weights of layers side by side in oneDNN's or FBGEMM's own layout, and what they were made of."""
 
-    matrix: torch.ScriptObject
+    matrix: torch.Tensor | torch.ScriptObject
+    scale: torch.Tensor | None  # (sum of D_out,) of the weights, for oneDNN; FBGEMM has it in the matrix
     parameters: list[torch.Tensor | None]
     versions: list[int | None]
     bias: torch.Tensor | None  # (sum of D_out,)
@@ -117,10 +123,26 @@ class PackedLayers:
         A row of zeros gives 0 / 0, which FBGEMM rounds to some integer; that times 0, the magnitude, is 0.
         """
         largest = states.abs().amax(dim=-1, keepdim=True)  # (..., 1)
-        product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
-        outputs = product(states / largest, 1 / INPUT_LEVELS, INPUT_LEVELS + 1, self.matrix)
+        if self.scale is None:
+            product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
+            outputs = product(states / largest, 1 / INPUT_LEVELS, INPUT_LEVELS + 1, self.matrix)
+        else:
+            outputs = tiled_product(rounded(states, largest), self.matrix, self.scale)
         out = outputs if out is None else out
         return torch.mul(outputs, largest, out=out) if bias is None else torch.addcmul(bias, outputs, largest, out=out)
+
+
+def rounded(states: torch.Tensor, largest: torch.Tensor) -> torch.Tensor:
+    """Rows over their largest magnitudes (..., 1) as integers from -127 to 127, a row of zeros as zeros."""
+    return (states / largest.clamp_min(TINY)).mul_(LEVELS).round_().to(torch.int8)
+
+
+def tiled_product(integers: torch.Tensor, matrix: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    """(..., D_in) int8 -> (..., D_out) float32 by oneDNN: integers over 127 by those of the weights, times `scale`."""
+    zeros = torch.zeros_like(scale, dtype=torch.int32)  # of the weights
+    return torch.ops.onednn.qlinear_pointwise(
+        integers, 1 / LEVELS, 0, matrix, scale, zeros, None, 1.0, 0, torch.float32, "none", [], ""
+    )
 
 
 def parameters_of(layers: Sequence[Int8Linear]) -> list[torch.Tensor | None]:
@@ -154,11 +176,12 @@ def int8_product(
         )
     if hidden_states.dim() == 1:
         return int8_product(layers, hidden_states[None], bias, own_bias)[0]
-    if torch.compiler.is_compiling() or not FBGEMM:
+    if torch.compiler.is_compiling() or not (TILES or FBGEMM):
         return portable_product(layers, hidden_states, joint_bias(layers) if own_bias else bias)
-    packed = layers[0]._packed.get(len(layers))
+    use_tiles = TILES and (hidden_states.shape[:-1].numel() >= TILE_ROWS or not FBGEMM)
+    packed = layers[0]._packed.get((len(layers), use_tiles))
     if packed is None or not packed.is_of(layers):
-        packed = layers[0]._packed[len(layers)] = pack(layers)
+        packed = layers[0]._packed[len(layers), use_tiles] = pack(layers, use_tiles)
     dtype = hidden_states.dtype
     outputs = packed.product(hidden_states.float(), packed.bias if own_bias else bias)
     return outputs if dtype is torch.float32 else outputs.to(dtype)
@@ -169,28 +192,31 @@ def portable_product(
 ) -> torch.Tensor:
     """The same in plain operations."""
     rows = hidden_states.reshape(-1, hidden_states.shape[-1]).float()  # (rows, D_in)
-    largest = rows.abs().amax(dim=-1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny)  # (rows, 1)
-    integers = (rows / largest * LEVELS).round().to(torch.int8)
+    largest = rows.abs().amax(dim=-1, keepdim=True)  # (rows, 1)
     weight, weight_scale = (
         torch.cat([getattr(layer, name) for layer in layers]) for name in ("weight", "weight_scale")
     )
-    outputs = torch._int_mm(integers, weight.T) * (largest / LEVELS) * weight_scale  # (rows, D_out)
+    outputs = torch._int_mm(rounded(rows, largest), weight.T) * (largest / LEVELS) * weight_scale  # (rows, D_out)
     if bias is not None:
         outputs = outputs + bias
     return outputs.to(hidden_states.dtype).view(*hidden_states.shape[:-1], len(weight))
 
 
-def pack(layers: Sequence[Int8Linear]) -> PackedLayers:
-    """The weights of layers side by side in FBGEMM's layout."""
+def pack(layers: Sequence[Int8Linear], for_tiles: bool) -> PackedLayers:
+    """The weights of layers side by side in the layout of oneDNN for tiles, or of FBGEMM."""
     parameters = parameters_of(layers)
     versions = list(map(version, parameters))
     integers = torch.cat([layer.weight.detach() for layer in layers])  # (sum of D_out, D_in)
-    scale = torch.cat([layer.weight_scale.detach() for layer in layers]).double()
+    scale = torch.cat([layer.weight_scale.detach() for layer in layers])
+    if for_tiles:
+        packed = torch.ops.onednn.qlinear_prepack(integers, None)
+        return PackedLayers(packed, scale, parameters, versions, joint_bias(layers), len(integers))
+    scale = scale.double()
     with warnings.catch_warnings(), fbgemm_engine():
         warnings.simplefilter("ignore")  # tensors of type qint8 are to go: then FBGEMM is False, see above
         matrix = torch._make_per_channel_quantized_tensor(integers, scale, torch.zeros_like(scale).long(), 0)
         packed = torch.ops.quantized.linear_prepack(matrix, None)
-    return PackedLayers(packed, parameters, versions, joint_bias(layers), len(integers))
+    return PackedLayers(packed, None, parameters, versions, joint_bias(layers), len(integers))
 
 
 @contextmanager
