@@ -27,6 +27,7 @@ ENGINE = "fbgemm"
 FBGEMM = ENGINE in torch.backends.quantized.supported_engines and hasattr(torch, "_make_per_channel_quantized_tensor")
 TILES = torch.cpu._is_amx_tile_supported() and hasattr(torch.ops.onednn, "qlinear_pointwise")
 TILE_ROWS = 16  # from so many on
+PLAIN = (None, 1.0, 0, torch.float32, "none", [], "")  # of oneDNN: no bias, float32 as it is, nothing after it
 TINY = torch.finfo(torch.float32).tiny  # the least scale of a row
 # Levels of the input of FBGEMM: without VNNI, FBGEMM adds two products in 16 bits, which 7 bits do not fill
 INPUT_LEVELS = 127 if torch.cpu._is_vnni_supported() else 63
@@ -94,6 +95,7 @@ class PackedLayers:
 
     matrix: torch.Tensor | torch.ScriptObject
     scale: torch.Tensor | None  # (sum of D_out,) of the weights, for oneDNN; FBGEMM has it in the matrix
+    zeros: torch.Tensor | None  # (sum of D_out,) of the weights, int32, as `scale`
     parameters: list[torch.Tensor | None]
     versions: list[int | None]
     bias: torch.Tensor | None  # (sum of D_out,)
@@ -127,7 +129,9 @@ class PackedLayers:
             product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
             outputs = product(states / largest, 1 / INPUT_LEVELS, INPUT_LEVELS + 1, self.matrix)
         else:
-            outputs = tiled_product(rounded(states, largest), self.matrix, self.scale)
+            integers = rounded(states, largest)
+            product = torch.ops.onednn.qlinear_pointwise
+            outputs = product(integers, 1 / LEVELS, 0, self.matrix, self.scale, self.zeros, *PLAIN)
         out = outputs if out is None else out
         return torch.mul(outputs, largest, out=out) if bias is None else torch.addcmul(bias, outputs, largest, out=out)
 
@@ -135,14 +139,6 @@ class PackedLayers:
 def rounded(states: torch.Tensor, largest: torch.Tensor) -> torch.Tensor:
     """Rows over their largest magnitudes (..., 1) as integers from -127 to 127, a row of zeros as zeros."""
     return (states / largest.clamp_min(TINY)).mul_(LEVELS).round_().to(torch.int8)
-
-
-def tiled_product(integers: torch.Tensor, matrix: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-    """(..., D_in) int8 -> (..., D_out) float32 by oneDNN: integers over 127 by those of the weights, times `scale`."""
-    zeros = torch.zeros_like(scale, dtype=torch.int32)  # of the weights
-    return torch.ops.onednn.qlinear_pointwise(
-        integers, 1 / LEVELS, 0, matrix, scale, zeros, None, 1.0, 0, torch.float32, "none", [], ""
-    )
 
 
 def parameters_of(layers: Sequence[Int8Linear]) -> list[torch.Tensor | None]:
@@ -210,13 +206,14 @@ def pack(layers: Sequence[Int8Linear], for_tiles: bool) -> PackedLayers:
     scale = torch.cat([layer.weight_scale.detach() for layer in layers])
     if for_tiles:
         packed = torch.ops.onednn.qlinear_prepack(integers, None)
-        return PackedLayers(packed, scale, parameters, versions, joint_bias(layers), len(integers))
+        zeros = torch.zeros_like(scale, dtype=torch.int32)
+        return PackedLayers(packed, scale, zeros, parameters, versions, joint_bias(layers), len(integers))
     scale = scale.double()
     with warnings.catch_warnings(), fbgemm_engine():
         warnings.simplefilter("ignore")  # tensors of type qint8 are to go: then FBGEMM is False, see above
         matrix = torch._make_per_channel_quantized_tensor(integers, scale, torch.zeros_like(scale).long(), 0)
         packed = torch.ops.quantized.linear_prepack(matrix, None)
-    return PackedLayers(packed, None, parameters, versions, joint_bias(layers), len(integers))
+    return PackedLayers(packed, None, None, parameters, versions, joint_bias(layers), len(integers))
 
 
 @contextmanager

@@ -129,19 +129,19 @@ class RunTable:
         baseline = self.section.baseline
         if baseline is None or not found.get(baseline):
             return set()
-        outcomes = []
+        tests, obstacles, units = {}, {}, frozenset()
         for system in (system for system, runs in found.items() if runs and system != baseline):
             base, runs = found[baseline], found[system]
             if len(runs) == 1:
                 base = [one for one in base if one.seed == runs[0].seed]
-            pair = {baseline: base, system: runs} if base else {system: runs}
-            results = {each: [one.as_result() for one in found_runs] for each, found_runs in pair.items()}
-            outcomes.append(compare_with_baseline(baseline, results, TEST))
-        self.tests[name] = GroupTests(
-            {system: test for outcome in outcomes for system, test in outcome.tests.items()},
-            {system: reason for outcome in outcomes for system, reason in outcome.obstacles.items()},
-            frozenset(unit for outcome in outcomes for unit in outcome.units),
-        )
+            pair = {
+                each: [one.as_result() for one in some] for each, some in ((baseline, base), (system, runs)) if some
+            }
+            outcome = compare_with_baseline(baseline, pair, TEST)
+            tests |= outcome.tests
+            obstacles |= outcome.obstacles
+            units |= outcome.units
+        self.tests[name] = GroupTests(tests, obstacles, units)
         return {system for system, test in self.tests[name].tests.items() if test.significant}
 
 
