@@ -6,10 +6,10 @@ from transformers.cache_utils import DynamicLayer
 
 
 class BeamLayer(DynamicLayer):
-    """Self-attention keys and values of one layer, written in place and reordered with one copy.
+    """Self-attention keys and values of one layer, written and reordered in place.
 
     Stored time first, (T, B, H*Dh), so that a step writes one contiguous row and a reordering of beams copies whole
-    rows; `keys` and `values` are views (B, H, T, Dh) of what is filled.
+    rows, of the tokens alone that beams do not share; `keys` and `values` are views (B, H, T, Dh) of what is filled.
     """
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
@@ -20,7 +20,8 @@ class BeamLayer(DynamicLayer):
     def adopt(self, keys: torch.Tensor, values: torch.Tensor, room: int = 0) -> None:
         """Take over (B, H, T, Dh) keys and values, into buffers with room for more tokens."""
         batch, heads, length, dim = keys.shape
-        self.heads, self.spare = heads, None
+        self.heads = heads
+        self.origins = torch.arange(batch, device=keys.device).expand(0, batch)
         self.buffers = [keys.new_empty(length + room, batch, heads * dim) for _ in range(2)]
         for buffer, states in zip(self.buffers, (keys, values)):
             buffer[:length] = states.permute(2, 0, 1, 3).flatten(2)  # (T, B, H*Dh)
@@ -44,19 +45,26 @@ class BeamLayer(DynamicLayer):
         return self.keys, self.values
 
     def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
-        if not self.get_seq_length():
+        """Take over the rows `beam_idx` (B,), where a row and the new one have not a token's states in common.
+
+        `origins` (T, B) tells by token and row in which row they were computed, since rows or tokens last changed.
+        """
+        length, batch = self.get_seq_length(), len(beam_idx)
+        if not length:
             return
-        if self.spare is None:
-            self.spare = [torch.empty_like(buffer) for buffer in self.buffers]
-        length = self.keys.shape[2]
-        for buffer, spare in zip(self.buffers, self.spare):
-            torch.index_select(buffer[:length], 1, beam_idx, out=spare[:length])
-        self.buffers, self.spare = self.spare, self.buffers
-        self.show(length)
+        new = torch.arange(batch, device=beam_idx.device).expand(length - len(self.origins), batch)
+        before = torch.cat([self.origins, new])  # (T, B)
+        self.origins = before[:, beam_idx]
+        tokens, rows = (self.origins != before).nonzero(as_tuple=True)  # (N,) each
+        sources, targets = tokens * batch + beam_idx[rows], tokens * batch + rows
+        for buffer in self.buffers:
+            states = buffer.flatten(0, 1)  # (T*B, H*Dh)
+            states.index_copy_(0, targets, states.index_select(0, sources))
 
     def crop(self, tokens_to_remove: int) -> None:
         super().crop(tokens_to_remove)
         self.show(self.keys.shape[2])
+        self.origins = self.origins[: self.keys.shape[2]]
 
     def batch_repeat_interleave(self, repeats: int) -> None:
         self.adopt(self.keys.repeat_interleave(repeats, 0), self.values.repeat_interleave(repeats, 0), room=32)
@@ -69,10 +77,10 @@ class BeamLayer(DynamicLayer):
         batch, length = self.keys.shape[0], columns.shape[1]
         index = (columns.T * batch + rows).flatten()  # (T*N,)
         kept = [buffer.flatten(0, 1).index_select(0, index) for buffer in self.buffers]
-        self.spare = None
         for number, states in enumerate(kept):
             self.buffers[number] = states.new_empty(length + 32, len(rows), states.shape[1])
             self.buffers[number][:length] = states.view(length, len(rows), -1)  # (T, N, H*Dh)
+        self.origins = torch.arange(len(rows), device=rows.device).expand(0, len(rows))
         self.show(length)
 
     def join(self, other: "BeamLayer") -> None:

@@ -107,9 +107,9 @@ class PackedLayers:
         return all(map(is_, found, self.parameters)) and list(map(version, found)) == self.versions
 
     def product(self, states: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-        """(..., D_in) float32 -> (..., D_out), in blocks of rows if that is large."""
+        """(..., D_in) float32 -> (..., D_out), in blocks of rows if that is large and FBGEMM computes it."""
         rows = states.shape[:-1].numel()
-        if rows * self.out_features <= BLOCK_ELEMENTS:
+        if self.scale is not None or rows * self.out_features <= BLOCK_ELEMENTS:
             return self.scaled_product(states, bias)
         outputs = states.new_empty(rows, self.out_features)
         count = max(1, BLOCK_ELEMENTS // self.out_features)

@@ -35,6 +35,7 @@ from .chunked_loss import OutputProjection, gives_loss
 from .configuration_docmt import DocMTConfig
 from .generation_docmt import DocumentTranslation
 from .initial_weights import init_as_fairseq
+from .int8_linear import Int8Linear
 from .layers import Attention, DecoderLayer, EncoderLayer, dropout
 from .loss import target_count, weighted_cross_entropy
 from .pipeline_docmt import DocumentTranslationPipeline
@@ -562,11 +563,16 @@ class DocMTForConditionalGeneration(
 
         With `skip_logits` the output's logits are None, and the loss is computed over chunks of rows, so that logits of
         all tokens are never in memory. None = in training mode with labels; False = the logits of a training step, too.
-        Raises `ValueError` for `skip_logits` without labels.
+        Raises `ValueError` for `skip_logits` without labels, and in training mode for `label_weights` without.
         """
         if skip_logits and labels is None:
             raise ValueError("skip_logits=True leaves nothing to return without labels: give labels, or leave it out.")
         label_weights = kwargs.pop("label_weights", None)
+        if self.training and label_weights is not None and labels is None:
+            raise ValueError(
+                "label_weights are for the loss of labels, got none: give labels. `label_smoothing_factor` of "
+                "transformers' Trainer takes them away; set it to 0, and label_smoothing in the model's config."
+            )
         if labels is not None:
             use_cache = False
             if decoder_input_ids is None:
@@ -605,7 +611,7 @@ class DocMTForConditionalGeneration(
 
     def logits_of(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """Logits (..., V) of states (..., D); an adapter around the projection would lose a bias handed to it."""
-        if isinstance(self.lm_head, OutputProjection):
+        if isinstance(self.lm_head, (OutputProjection, Int8Linear)):
             return self.lm_head(hidden_states, self.final_logits_bias[0])
         return self.lm_head(hidden_states) + self.final_logits_bias[0]
 

@@ -59,6 +59,39 @@ def test_layer_is_a_dynamic_layer(first):
         assert found.get_seq_length() == expected.get_seq_length()
 
 
+def test_reordered_beams():
+    """As transformers' own layer after many reorderings between tokens, of beams that share their beginnings."""
+    generator = torch.Generator().manual_seed(3)
+    layers = [BeamLayer(), DynamicLayer()]
+    for token in range(60):
+        states = keys_and_values(8, 1 + token % 3)
+        beams = torch.randint(4, (8,), generator=generator) + torch.tensor([0] * 4 + [4] * 4)
+        for layer in layers:
+            layer.update(*states)
+            for _ in range(token % 4):
+                layer.reorder_cache(beams)
+            if token % 17 == 16:
+                layer.crop(-5)
+        found, expected = layers
+        assert torch.equal(found.keys, expected.keys) and torch.equal(found.values, expected.values), token
+
+
+def test_reordering_copies_what_beams_do_not_share(monkeypatch):
+    layer, copied = BeamLayer(), []
+    layer.update(*keys_and_values(4, 10))
+    layer.reorder_cache(torch.zeros(4, dtype=torch.long))  # ten tokens in common
+    layer.update(*keys_and_values(4, 1))
+    index_copy_ = torch.Tensor.index_copy_
+
+    def recorded(self, dim, index, source):
+        copied.append(len(index))
+        return index_copy_(self, dim, index, source)
+
+    monkeypatch.setattr(torch.Tensor, "index_copy_", recorded)
+    layer.reorder_cache(torch.tensor([1, 0, 2, 2]))
+    assert copied == [3, 3]  # of keys and values the last token, in three rows
+
+
 def test_layer_grows_in_place():
     """One token more is written into room that is there."""
     layer = BeamLayer()

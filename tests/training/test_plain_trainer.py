@@ -6,6 +6,7 @@ import pytest
 import torch
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
+from transformers.trainer_pt_utils import LabelSmoother
 from transformers.utils.generic import find_labels
 
 from hf_docmt import registry
@@ -45,6 +46,17 @@ def test_loss_of_validation(architecture, tmp_path):
 def test_label_weights_are_no_labels():
     for architecture in registry.ARCHITECTURES.values():
         assert find_labels(architecture.model_class) == ["labels"]
+
+
+def test_discount_under_label_smoothing_of_the_trainer(tmp_path):
+    """Its loss sees no weights: the discount would be lost without a word."""
+    config = build(past_context=2).config
+    collate = registry.get("concat").collator(config, word_tokenizer(), context_discount=0.1)
+    trainer = plain_trainer("concat", tmp_path, collate=collate, past_context=2)
+    assert trainer.train().global_step == 2
+    trainer.label_smoother = LabelSmoother(epsilon=0.1)
+    with pytest.raises(ValueError, match=r"label_weights .*got none.*label_smoothing_factor.*set it to 0"):
+        trainer.train()
 
 
 def test_memory_is_refused(tmp_path):
