@@ -14,6 +14,7 @@ from hf_docmt.files import DataError, display_path
 from hf_docmt.messages import counted
 
 PLAIN = "lines"
+WITH_TRANSLATORS = ("wmt", "wmt_jsonl")  # formats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,10 +94,10 @@ def read_references(
     translators: Sequence[str] = (),
     columns: Sequence[str] = (),
 ) -> References:
-    """The references in files: a file each, or those of `translators` in WMT's XML, or of further `columns`.
+    """The references in files: a file each, or those of `translators` in a set of WMT, or of further `columns`.
 
     The first file says which documents there are; another one has the same, or a line for each of their sentences.
-    Plain lines are one document. `translators` names references of an XML set, `columns` lists of sentences in the rows
+    Plain lines are one document. `translators` names references of such a set, `columns` lists of sentences in the rows
     of JSON lines, besides the target side. DataError: languages missing, files that do not fit each other.
     """
     path, *others = paths
@@ -111,8 +112,8 @@ def read_references(
     one_file_a_side = reader.has_one_file_a_side()
     if not target_lang or not (source_lang or one_file_a_side):
         raise DataError("the languages of the reference are needed: give --source-lang and --target-lang")
-    if translators and reader.name != "wmt":
-        raise DataError(f"{path} has the format {reader.name}; only WMT's XML has translators, leave them out")
+    if translators and reader.name not in WITH_TRANSLATORS:
+        raise DataError(f"{path} has the format {reader.name}; only sets of WMT have translators, leave them out")
     chosen = [{"translator": name} for name in translators] or [{}]
     documents, *further = [_documents(path, reader.name, source_lang, target_lang, **one) for one in chosen]
     references = References(

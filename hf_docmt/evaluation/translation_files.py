@@ -7,9 +7,12 @@ from typing import Any
 
 from hf_docmt.data.documents import id_text, sentences
 from hf_docmt.data.readers import Evidence, Sample, get_reader, read_documents
+from hf_docmt.data.readers.wmt_jsonl import is_pair, text_lines
 from hf_docmt.evaluation.references import PLAIN, References, plain_sentences
 from hf_docmt.files import DataError, display_path, parse_json, read_lines
 from hf_docmt.reports.result import Result
+
+HYPOTHESIS = "hypothesis"  # of a system's output as WMT collects it: the text of a document
 
 _logger = logging.getLogger(__name__)
 
@@ -17,9 +20,10 @@ _logger = logging.getLogger(__name__)
 def read_translations(path: str | Path, references: References, system: str | None = None, **languages) -> list[dict]:
     """Rows with `translation`, a list of sentences, and maybe `source` and `repairs`, for each reference document.
 
-    JSON lines are those of `docmt translate`, with their own sources. Plain lines are one for each sentence of the
-    reference, with its sources; those of a single document may be more or fewer, to be aligned. An XML set of WMT holds
-    the outputs of several systems, of which `system` names one; its `languages` are `source_lang` and `target_lang`.
+    JSON lines are those of `docmt translate`, with their own sources, or WMT's in these languages, whose `hypothesis`
+    is a text with a sentence a line. Those and plain lines, one for each sentence of the reference, have its sources;
+    lines of a single document may be more or fewer, to be aligned. An XML set of WMT holds the outputs of several
+    systems, of which `system` names one. `languages` are `source_lang` and `target_lang`.
     DataError: other documents than the reference's, another number of lines, no such system.
     """
     format = translation_format(path)
@@ -35,7 +39,8 @@ def read_translations(path: str | Path, references: References, system: str | No
         found = [lines] if len(references.ids) == 1 else references.cut(lines, path)  # of one document any number
         return [{"translation": one, "source": source} for one, source in zip(found, references.sources)]
     if format == "jsonl":
-        return references.in_order(_json_rows(path), path)
+        rows = references.in_order(_json_rows(path, **languages), path)
+        return [{"source": source} | row if HYPOTHESIS in row else row for source, row in zip(references.sources, rows)]
     if not all(languages.get(name) for name in ("source_lang", "target_lang")):
         raise DataError(
             f"{display_path(path)}: the languages of the outputs are needed; give source and target language"
@@ -54,18 +59,23 @@ def translation_format(path: str | Path) -> str:
     return next(found, PLAIN)
 
 
-def _json_rows(path: str | Path) -> dict[str, dict]:
-    """Rows by document, from the JSON lines that `docmt translate` writes."""
+def _json_rows(path: str | Path, source_lang: str | None = None, target_lang: str | None = None) -> dict[str, dict]:
+    """Rows by document, from the JSON lines that `docmt translate` writes; of WMT's the ones in these languages."""
     found: dict[str, dict] = {}
     for number, line in read_lines(path):
         row = parse_json(line, path, number)
         row = row if isinstance(row, dict) else {}
+        if isinstance(row.get(HYPOTHESIS), str) and "translation" not in row:
+            pair = row.get("src_lang"), row.get("tgt_lang")
+            if source_lang and pair[1] and not is_pair(pair, source_lang, target_lang):
+                continue
+            row["translation"] = text_lines(row[HYPOTHESIS])
         doc_id, translation = id_text(row.get("doc_id", row.get("id"))), row.get("translation")
         is_list = isinstance(translation, list) and all(isinstance(sentence, str) for sentence in translation)
         if not is_list or not isinstance(doc_id, str):
             raise DataError(
                 f"{path}, line {number}: expected a document with `doc_id` and a list of sentences `translation`, as "
-                "docmt translate writes it"
+                "docmt translate writes it, or a text `hypothesis`, as WMT collects them"
             )
         if doc_id in found:
             raise DataError(f"{path}, line {number}: document {doc_id!r} is there twice; remove one")

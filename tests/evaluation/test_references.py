@@ -5,6 +5,8 @@ import json
 import pytest
 
 from hf_docmt.data.readers import read_documents
+from hf_docmt.evaluation.references import read_references
+from hf_docmt.evaluation.translation_files import read_translations
 from hf_docmt.evaluation.translation_scores import evaluate, evaluate_files
 from hf_docmt.files import DataError
 
@@ -114,12 +116,39 @@ def test_references_that_do_not_fit(reference, write):
         evaluate_files(lines, path, **LANGUAGES, reference_columns=["ref"])
     with pytest.raises(DataError, match="out.txt has plain lines; translators and columns are for documents"):
         evaluate_files(lines, lines, translators=["A"])
-    with pytest.raises(DataError, match="reference.jsonl has the format jsonl; only WMT's XML has translators"):
+    with pytest.raises(DataError, match="reference.jsonl has the format jsonl; only sets of WMT have translators"):
         evaluate_files(lines, reference, **LANGUAGES, translators=["A"])
     with pytest.raises(ValueError, match="2 references, but terms, alignment take one only"):
         evaluate_files(lines, [reference, reference], **LANGUAGES, discourse=["terms"], align=True)
     with pytest.raises(ValueError, match=r"give either files of references or a test set of sacrebleu \(-t\)"):
         evaluate_files(lines)
+
+
+def test_hypotheses_as_wmt_collects_them(write):
+    """Lines are sentences, other languages are left out, the sources are the reference's."""
+    pair, refs = {"src_lang": "en", "tgt_lang": "de_DE"}, {"refA": "Eins.\n\nZwei.", "refB": {"ref": "Ein.\n\nZwo."}}
+    rows = [{"doc_id": "a", **pair, "src_text": "One.\n\nTwo.", "refs": refs}]
+    rows.append({"doc_id": "b", **pair, "src_text": "Three.", "refs": {"refA": "Drei.", "refB": "Drei Stück."}})
+    known = write("set.jsonl", jsonl(rows))
+    outputs = [
+        {"doc_id": "b", **pair, "hypothesis": "Drei Stück."},
+        {"doc_id": "a", **pair, "hypothesis": "Ein.\n\nZwo.\n"},
+    ]
+    outputs.append({"doc_id": "a", "src_lang": "en", "tgt_lang": "cs_CZ", "hypothesis": "Jedna."})
+    path = write("system.jsonl", jsonl(outputs))
+    found = {name: values(evaluate_files(path, known, **LANGUAGES, translators=[name])) for name in ("refA", "refB")}
+    assert found["refB"]["chrF"] == 100 > found["refA"]["chrF"]
+    both = evaluate_files(path, known, **LANGUAGES, translators=["refA", "refB"])
+    assert values(both)["chrF"] == 100 and "nrefs:2" in str(both.results[0].signature)
+    rows = read_translations(path, read_references([known], **LANGUAGES, translators=["refA"]), **LANGUAGES)
+    assert [row["source"] for row in rows] == [["One.", "", "Two."], ["Three."]]
+    with pytest.raises(DataError, match="system.jsonl has 0 documents, .* 2; not translated: a, b"):
+        write("system.jsonl", jsonl(outputs[2:]))
+        evaluate_files(path, known, **LANGUAGES, translators=["refA"])
+    with pytest.raises(DataError, match="line 1: expected a document .* or a text `hypothesis`"):
+        evaluate_files(
+            write("numbers.jsonl", jsonl([outputs[0] | {"hypothesis": 3}])), known, **LANGUAGES, translators=["refA"]
+        )
 
 
 def test_systems_and_translators_of_an_xml_set(xml, write):

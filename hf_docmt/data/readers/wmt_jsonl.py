@@ -45,7 +45,7 @@ class WmtJsonlReader(Reader):
             location = location_of(path, number)
             row = _checked(location, parse_json(line, path, number))
             pair = row.get("src_lang"), row.get("tgt_lang")
-            if not _is_pair(pair, languages[0], wanted):
+            if not is_pair(pair, languages[0], wanted):
                 others.add(pair)
                 continue
             code = code or pair[1]
@@ -73,7 +73,12 @@ def _checked(location: str, row: object) -> dict:
     return row | {"src_text": text}
 
 
-def _is_pair(pair: tuple, source_lang: str, tgt_lang: str | None) -> bool:
+def text_lines(text: str) -> list[str]:
+    """The lines of a document, which are its sentences: blank ones stay, a line end at the end begins none."""
+    return [line.strip() for line in text.removesuffix("\n").split("\n")]
+
+
+def is_pair(pair: tuple, source_lang: str, tgt_lang: str | None) -> bool:
     """Whether a row is of these languages; one without a source language is of any."""
     source, target = pair
     if source is not None and primary_language(str(source)) != primary_language(source_lang):
@@ -90,9 +95,7 @@ def _text_row(location: str, row: dict, split, languages: list[str], translator:
         sentences, lines = split_text(text, split)
         return make_row(location, doc_id, sentences, None, languages, **columns, **{TEXT_LINES: lines})
     reference = _reference(location, doc_id, row.get("refs"), translator)
-    sides = (side.removesuffix("\n").split("\n") for side in (text, reference))
-    source, target = ([line.strip() for line in lines] for lines in sides)
-    return make_row(location, doc_id, source, target, languages, **columns)
+    return make_row(location, doc_id, text_lines(text), text_lines(reference), languages, **columns)
 
 
 def _reference(location: str, doc_id: str, references: object, translator: str | None) -> str:
