@@ -4,6 +4,7 @@ import contextlib
 
 import torch
 from torch import nn
+from transformers import GenerationMixin
 
 from .card_caching import CachingCard
 from .configuration_caching import CachingConfig
@@ -112,7 +113,7 @@ class CachingModel(ContextModel):
     encoder_class = CachingEncoder
 
 
-class CachingForConditionalGeneration(ContextForConditionalGeneration):
+class CachingForConditionalGeneration(ContextForConditionalGeneration, GenerationMixin):
     """Caching of context sentences, with sequence shortening (Maka et al. 2024); see `CachingConfig`.
 
     Segment embeddings number the offsets that the model knows (the released code has a table of 1025), a missing

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
+from transformers import GenerationMixin
 from transformers.modeling_outputs import BaseModelOutput
 
 from .card_concat import ConcatCard
@@ -206,7 +207,7 @@ class ConcatModel(DocMTModel):
         return {"sentence_index": index, "sentence_numbers": numbers}
 
 
-class ConcatForConditionalGeneration(DocMTForConditionalGeneration):
+class ConcatForConditionalGeneration(DocMTForConditionalGeneration, GenerationMixin):
     """Concatenation model (Tiedemann and Scherrer 2017; Lupo et al. 2023); without context the sentence-level one.
 
     A segment is `s1 <sep> s2 ... <sep> sK </s>` on both sides; see `ConcatConfig` for the encodings.

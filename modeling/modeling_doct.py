@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
+from transformers import GenerationMixin
 from transformers.modeling_outputs import BaseModelOutput
 
 from .card_doct import DocTCard
@@ -203,7 +204,7 @@ class DocTModel(DocMTModel):
         return {"context_states": states, "context_mask": mask}
 
 
-class DocTForConditionalGeneration(ContextForConditionalGeneration):
+class DocTForConditionalGeneration(ContextForConditionalGeneration, GenerationMixin):
     """Document Transformer (Zhang et al. 2018), with auto-selection as in Fei et al. (2022); see `DocTConfig`.
 
     The second of its two training steps updates what is new alone: `training.freeze` in a recipe. Departures from the

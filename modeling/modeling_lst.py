@@ -1,6 +1,7 @@
 """Long-short term attention: self-attention over the whole segment and over the own sentence, joined by one layer."""
 
 import torch
+from transformers import GenerationMixin
 from transformers.masking_utils import create_bidirectional_mask, create_causal_mask
 
 from .cache import is_static
@@ -169,7 +170,7 @@ class LstModel(DocMTModel):
         return {"sentence_index": index}
 
 
-class LstForConditionalGeneration(DocMTForConditionalGeneration):
+class LstForConditionalGeneration(DocMTForConditionalGeneration, GenerationMixin):
     """Long-short term attention (Zhang et al. 2020, as in Herold and Ney 2023, section 3.2).
 
     Encoder and decoder self-attention looks at the whole segment and, a second time, at the own sentence only; see

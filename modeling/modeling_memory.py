@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+from transformers import GenerationMixin
 from transformers.modeling_outputs import (
     BaseModelOutput,
     BaseModelOutputWithPastAndCrossAttentions,
@@ -173,7 +174,7 @@ class MemoryModel(DocMTModel):
         )
 
 
-class MemoryForConditionalGeneration(DocMTForConditionalGeneration):
+class MemoryForConditionalGeneration(DocMTForConditionalGeneration, GenerationMixin):
     """Transformer with recurrent memory (Feng et al. 2022).
 
     A sentence at a time; the state goes in and comes out. `encoder_memory` and `decoder_memory` (B, slots, D) are what

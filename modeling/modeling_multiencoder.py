@@ -1,6 +1,7 @@
 """Multi-encoder: a second encoder reads the context sentences, joined to one sequence."""
 
 import torch
+from transformers import GenerationMixin
 
 from .card_multiencoder import MultiEncoderCard
 from .configuration_multiencoder import MultiEncoderConfig
@@ -53,7 +54,7 @@ class MultiEncoderModel(ContextModel):
     encoder_class = MultiEncoder
 
 
-class MultiEncoderForConditionalGeneration(ContextForConditionalGeneration):
+class MultiEncoderForConditionalGeneration(ContextForConditionalGeneration, GenerationMixin):
     """Multi-encoder translation: the context has an encoder of its own (Jean et al. 2017); see `MultiEncoderConfig`.
 
     As in the baseline of Maka et al. (2024), section 5.2, the context sentences are joined by separators to one

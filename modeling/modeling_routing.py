@@ -2,6 +2,7 @@
 
 import torch
 from torch import nn
+from transformers import GenerationMixin
 
 from .card_routing import RoutingCard
 from .configuration_routing import RoutingConfig
@@ -121,7 +122,7 @@ class RoutingModel(DocMTModel):
     encoder_input_names = CONTEXT_INPUTS
 
 
-class RoutingForConditionalGeneration(ContextForConditionalGeneration):
+class RoutingForConditionalGeneration(ContextForConditionalGeneration, GenerationMixin):
     """Routing of context from the sentences before and after, word by word (Fei et al. 2022); see `RoutingConfig`.
 
     The parts are `RoutingEncoder`, `Selection` and `SelectedAttention`. A neighbour that the document has not gives

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
+from transformers import GenerationMixin
 from transformers.modeling_outputs import BaseModelOutput
 
 from .cache import is_static
@@ -264,7 +265,7 @@ class WindowModel(DocMTModel):
         return linear(positions, config.length_ratio, borders)
 
 
-class WindowForConditionalGeneration(DocMTForConditionalGeneration):
+class WindowForConditionalGeneration(DocMTForConditionalGeneration, GenerationMixin):
     """Window attention model (Herold and Ney 2023); its cost grows with the length times the window.
 
     A segment is `s1 <sep> s2 ... <sep> sK </s>` on both sides; see `WindowConfig`. In training mode the target is
@@ -274,8 +275,6 @@ class WindowForConditionalGeneration(DocMTForConditionalGeneration):
     config_class = WindowConfig
     model_class = WindowModel
     card_class = WindowCard
-
-    prompt_in_chunks = False  # a part of a prompt does not tell where its sentences stand
 
     @contextmanager
     def search_alignment(self, alignment: str | None) -> Iterator[None]:

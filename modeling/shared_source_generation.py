@@ -24,7 +24,6 @@ class SharedSourceGeneration:
 
     per_source_inputs = ("attention_mask",)  # generation inputs with one row a source, shared by its beams
     context_arguments: tuple[str, ...] = ()  # of `generate`, in which the context comes; see missing_context.py
-    prompt_in_chunks = True  # whether `prefill_chunk_size` may cut a prompt
 
     def new_cache(self) -> DecodingCache:
         """An empty cache for `past_key_values`."""
@@ -153,17 +152,17 @@ class SharedSourceGeneration:
 
     def _prefill(self, input_ids, generation_config, model_kwargs, is_first_iteration=True):
         """Read the prompt once a source: its beams are still the same."""
-        if generation_config.prefill_chunk_size and not self.prompt_in_chunks:
+        if generation_config.prefill_chunk_size:
             raise ValueError(
-                f"prefill_chunk_size must be None, got {generation_config.prefill_chunk_size}: a part of the "
-                "prompt does not tell where its sentences stand."
+                f"prefill_chunk_size must be None, got {generation_config.prefill_chunk_size}: a prompt is read whole "
+                "(transformers would cut the mask of the source along with it); leave it out."
             )
         if generation_config.is_assistant and model_kwargs.get("decoder_attention_mask") is None:
             generation_config._mask_length = input_ids.shape[1]  # ids are all so far: those in the cache are left out
         beams = input_ids.shape[0] // model_kwargs["encoder_outputs"].last_hidden_state.shape[0]
         own_cache = isinstance(model_kwargs.get("past_key_values"), DecodingCache)
         recorded = generation_config.output_attentions or generation_config.output_hidden_states
-        if beams == 1 or not own_cache or recorded or generation_config.prefill_chunk_size:
+        if beams == 1 or not own_cache or recorded:
             outputs = super()._prefill(input_ids, generation_config, model_kwargs, is_first_iteration)
         else:
             once = {

@@ -66,8 +66,12 @@ def _json_rows(path: str | Path, source_lang: str | None = None, target_lang: st
         row = parse_json(line, path, number)
         row = row if isinstance(row, dict) else {}
         if isinstance(row.get(HYPOTHESIS), str) and "translation" not in row:
-            pair = row.get("src_lang"), row.get("tgt_lang")
-            if source_lang and pair[1] and not is_pair(pair, source_lang, target_lang):
+            pair = row.get("src_lang"), row.get("tgt_lang") or target_lang
+            if not all(code is None or isinstance(code, str) for code in pair):
+                raise DataError(
+                    f"{path}, line {number}: `src_lang` and `tgt_lang` must be codes of languages, got {pair}"
+                )
+            if source_lang and not is_pair(pair, source_lang, target_lang):
                 continue
             row["translation"] = text_lines(row[HYPOTHESIS])
         doc_id, translation = id_text(row.get("doc_id", row.get("id"))), row.get("translation")

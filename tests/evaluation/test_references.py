@@ -145,6 +145,13 @@ def test_hypotheses_as_wmt_collects_them(write):
     with pytest.raises(DataError, match="system.jsonl has 0 documents, .* 2; not translated: a, b"):
         write("system.jsonl", jsonl(outputs[2:]))
         evaluate_files(path, known, **LANGUAGES, translators=["refA"])
+    outputs[0] |= {"src_lang": "fr"}
+    with pytest.raises(DataError, match="system.jsonl has 1 document, .* 2; not translated: b"):
+        write("system.jsonl", jsonl(outputs[:2]))
+        evaluate_files(path, known, **LANGUAGES, translators=["refA"])
+    with pytest.raises(DataError, match="line 1: `src_lang` and `tgt_lang` must be codes of languages, got .'fr', 3"):
+        write("system.jsonl", jsonl([outputs[0] | {"tgt_lang": 3}]))
+        evaluate_files(path, known, **LANGUAGES, translators=["refA"])
     with pytest.raises(DataError, match="line 1: expected a document .* or a text `hypothesis`"):
         evaluate_files(
             write("numbers.jsonl", jsonl([outputs[0] | {"hypothesis": 3}])), known, **LANGUAGES, translators=["refA"]

@@ -48,7 +48,7 @@ BATCH = {
     "decoder_input_ids": torch.tensor([[2, 60, 61, 4, 62], [2, 64, 65, 66, 67]]),
 }
 PROCESS = """
-import json, sys
+import json, pickle, sys
 from pathlib import Path
 
 class Blocked:
@@ -73,6 +73,7 @@ for task in json.loads(sys.argv[1]):
     tokenizer = AutoTokenizer.from_pretrained(task["folder"], trust_remote_code=True)
     expected = torch.load(task["expected"])
     assert type(model).__module__.startswith("transformers_modules."), type(model)
+    assert type(pickle.loads(pickle.dumps(model))) is type(model)
     with torch.no_grad():
         torch.testing.assert_close(model(**expected["batch"]).logits, expected["logits"], atol=1e-5, rtol=1e-5)
     for strategy, translations in expected["translations"].items():

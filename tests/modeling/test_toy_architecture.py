@@ -5,6 +5,7 @@ import torch
 from support.battery import GREEDY, logits
 from support.tiny_models import EOS, PAD, SEP, SIZES, perturb, plain_model
 from torch import nn
+from transformers import GenerationMixin
 
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.layers import EncoderLayer
@@ -44,7 +45,7 @@ class ToyModel(DocMTModel):
     encoder_class = ToyEncoder
 
 
-class ToyForConditionalGeneration(DocMTForConditionalGeneration):
+class ToyForConditionalGeneration(DocMTForConditionalGeneration, GenerationMixin):
     config_class = ToyConfig
     model_class = ToyModel
 

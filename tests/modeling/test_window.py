@@ -521,13 +521,6 @@ def test_relative_positions_of_any_width():
     assert model.translate_documents([["w7 w8", "w9"]], word_tokenizer(), max_new_tokens=2)
 
 
-def test_prompts_are_read_whole():
-    model = build("window", past_context=2, window=2)
-    inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]]), "decoder_input_ids": torch.tensor([[2, 9, SEP, 7]])}
-    with pytest.raises(ValueError, match="prefill_chunk_size must be None, got 2"):
-        model.generate(**inputs, prefill_chunk_size=2, max_new_tokens=2)
-
-
 @torch.no_grad()
 def test_reach_through_all_layers():
     """Source tokens that a prediction depends on: w (E + D) before the aligned one, w (E + 1) after it; w D targets."""

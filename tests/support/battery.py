@@ -264,6 +264,11 @@ class Battery:
         inputs, settings = self.generation_inputs(batch), GREEDY | {"cache_implementation": "static"}
         assert torch.equal(model.generate(**inputs, **settings), model.generate(**inputs, **GREEDY))
 
+    def test_prompts_are_read_whole(self, model, batch):
+        """Chunks of transformers would cut the mask of the source along with the prompt, and give other tokens."""
+        with pytest.raises(ValueError, match="prefill_chunk_size must be None, got 2.*leave it out"):
+            model.generate(**self.generation_inputs(batch), **GREEDY, prefill_chunk_size=2)
+
     def test_assisted_is_greedy(self, model, batch):
         """Whatever candidates come from: what was written, a model that is often wrong, one that is always right."""
         inputs, settings = rows_of(self.generation_inputs(batch), [0]), GREEDY | {"max_new_tokens": 9}
