@@ -297,11 +297,17 @@ def lock_file(path: Path) -> BinaryIO | None:
 # Checks before hours of work
 
 
-def check_writable_file(path: str | os.PathLike) -> Path:
-    """The path of a file that can be written (`-` is standard output), or ValueError before hours of work."""
+def check_writable_file(path: str | os.PathLike, inputs: Iterable[str | os.PathLike | None] = ()) -> Path:
+    """The path of a file that can be written (`-` is standard output), or ValueError before hours of work.
+
+    It is none of the `inputs`, by whatever name.
+    """
     path = Path(path)
     if str(path) == STDOUT:
         return path
+    for other in inputs:
+        if other is not None and path.exists() and Path(other).exists() and os.path.samefile(path, other):
+            raise ValueError(f"the output {path} is the input {other}; give the output another name")
     if is_full_device(path):
         raise ValueError(f"cannot write {path}: it is a device that is always full; choose another name")
     if path.is_dir():

@@ -16,13 +16,14 @@ class Losses:
     name: str
     training: list[tuple[int, float]]
     validation: list[tuple[int, float]]
+    updates: int
 
     def summary(self) -> dict[str, str | int | float | None]:
         """Mean and standard deviation of the training loss in the last quarter, and the best validation loss."""
         last = [loss for _, loss in self.training[-max(1, len(self.training) // 4) :]]
         return {
             "run": self.name,
-            "updates": self.training[-1][0],
+            "updates": self.updates,
             "training loss": round(fmean(last), 4),
             "deviation": round(pstdev(last), 4),
             "validation loss": round(min(loss for _, loss in self.validation), 4) if self.validation else None,
@@ -46,7 +47,8 @@ def _read(folder: Path, name: str) -> Losses:
         losses = [[(int(step), float(loss)) for step, loss in facts.get(key, [])] for key in KEYS]
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"{folder} holds no finished run ({error}); give a folder that docmt train wrote") from error
-    found = Losses(name, *losses)
-    if not found.training:
+    training = losses[0]
+    if not training:
         raise ValueError(f"{folder}: no loss was logged; train with a training.log_steps below the number of updates")
-    return found
+    steps = facts.get("steps")
+    return Losses(name, *losses, steps if isinstance(steps, int) else training[-1][0])

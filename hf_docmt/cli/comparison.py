@@ -60,7 +60,7 @@ def compare(
     """Compare several systems: scores, intervals, differences from a baseline and p-values, or their translations."""
     from hf_docmt.files import check_writable_file, write_text
 
-    check_writable_file(output)
+    check_writable_file(output, [*reports, reference])
     if show:
         refuse(call, TABLE_OPTIONS, "is for tables of scores, but --show is given")
         options = {"names": name, "baseline": baseline, "context": context}

@@ -118,8 +118,9 @@ def evaluate(
     from hf_docmt.evaluation.translation_scores import evaluate_files
     from hf_docmt.files import check_writable_file
 
-    for path in (output, sentence_scores):
-        check_writable_file(path or "-")
+    inputs = [translations, *(reference or []), baseline]
+    for path, others in ((output, inputs), (sentence_scores, [*inputs, output])):
+        check_writable_file(path or "-", others)
     languages = languages_of_pair(language_pair, source_lang, target_lang)
     shared = {
         "test_set": test_set,

@@ -82,7 +82,7 @@ def contrast(
     from hf_docmt.evaluation.contrast import contrast_report, score_file_report
     from hf_docmt.files import check_writable_file
 
-    check_writable_file(output or "-")
+    check_writable_file(output or "-", [*suites, scores, details])
     shared = {"format": format, "documents": documents, "records": records, "only": item_range(items)}
     shared |= {"limit": limit, "details": details}
     if scores is not None:
@@ -131,7 +131,7 @@ def translate_suite(
     from hf_docmt.evaluation.suite_translation import suite_translation_report
     from hf_docmt.files import check_writable_file
 
-    check_writable_file(output or "-")
+    check_writable_file(output or "-", [suite])
     reach = {"context": context, "future_context": future_context}
     system = load_translator(model, option, batch_size, strategy, beams, (source_lang, target_lang), **reach)
     options = {"format": format, "documents": documents, "records": records, "only": item_range(items)}
@@ -176,7 +176,7 @@ def ctxpro(
     from hf_docmt.evaluation.generative_accuracy import generative_report, translation_file_report
     from hf_docmt.files import check_writable_file
 
-    check_writable_file(output or "-")
+    check_writable_file(output or "-", [*sets, translations, details])
     shared = {"inputs": inputs, "rule": rule, "limit": limit, "details": details}
     if translations is not None:
         reason = "is for a model that translates, but --translations gives what another system wrote"
@@ -230,7 +230,7 @@ def cxmi(
     from hf_docmt.evaluation.cxmi import cxmi_report
     from hf_docmt.files import check_writable_file
 
-    check_writable_file(output or "-")
+    check_writable_file(output or "-", [documents, details])
     system = load_system(model, context=context, option_pairs=option, prompt_languages=(source_lang, target_lang))
     languages = languages_of(system, source_lang, target_lang)
     options = {

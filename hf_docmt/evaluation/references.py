@@ -101,6 +101,10 @@ def read_references(
     of JSON lines, besides the target side. DataError: languages missing, files that do not fit each other.
     """
     path, *others = paths
+    given = {"reference": [Path(one).resolve() for one in paths], "translator": translators, "column": columns}
+    for what, names in given.items():
+        if twice := next((one for number, one in enumerate(names) if one in names[:number]), None):
+            raise DataError(f"the {what} {display_path(twice)} is given twice, and counts once; leave one out")
     reader = reference_reader(path, format)
     if reader.plain:
         if translators or columns:

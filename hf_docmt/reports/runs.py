@@ -27,7 +27,7 @@ def group_runs(columns: Sequence[Column], pattern: str | None) -> dict[str, list
     """{system: its runs}: columns whose labels are equal without what the regular expression `pattern` matches.
 
     Without a pattern every column is a system. ValueError: no regular expression, no two runs of one system, runs that
-    differ in a setting such as the strategy.
+    have one label already, or differ in a setting such as the strategy.
     """
     if pattern is None:
         return {column.name: [column] for column in columns}
@@ -47,6 +47,12 @@ def group_runs(columns: Sequence[Column], pattern: str | None) -> dict[str, list
             f"{', '.join(column.label for column in columns)}"
         )
     for system, runs in systems.items():
+        labels = [run.label for run in runs]
+        if twice := next((label for label in labels if labels.count(label) > 1), None):
+            raise ValueError(
+                f"{', '.join(run.name for run in runs if run.label == twice)} are all called {twice!r}, so that "
+                f"{pattern!r} does not tell whether they are runs of one system: give them names"
+            )
         if different := differing_settings({run.name: run.settings for run in runs}):
             raise ValueError(
                 f"{', '.join(run.name for run in runs)} are no runs of one system, {system!r}: different "

@@ -80,7 +80,10 @@ def run_study(
 
 
 def render(plan: StudyPlan) -> list[Path]:
-    """Make tables and figures from the reports that are there; returns their files. ValueError: see `is_done`."""
+    """Make tables and figures from the reports that are there; returns their files.
+
+    ValueError: see `is_done`; and, when all others are made, tables and figures that reports do not fit.
+    """
     reports: dict[str, dict[str, list]] = {name: {} for name in plan.study.evaluations}
     for job in plan.jobs.values():
         if job.evaluation and plan.is_done(job):
@@ -88,18 +91,25 @@ def render(plan: StudyPlan) -> list[Path]:
     if not any(reports.values()):
         return []
     metric_classes()  # they know how scores follow from the statistics in reports, which tests need
-    files = []
+    files, problems = [], []
     for name, section in plan.study.tables.items():
-        table = RunTable(section, reports, section.systems or list(plan.study.systems))
-        if not table.systems:
+        try:
+            table = RunTable(section, reports, section.systems or list(plan.study.systems))
+        except ValueError as error:
+            problems.append(f"tables.{name}: {error}")
             continue
-        for style, suffix in SUFFIXES.items():
+        for style, suffix in SUFFIXES.items() if table.systems else ():
             files.append(plan.results / "tables" / f"{name}.{suffix}")
             files[-1].parent.mkdir(parents=True, exist_ok=True)
             write_text(table.to_text(style) + "\n", files[-1])
     for name, figure in plan.study.figures.items():
         chosen = figure.systems or list(plan.study.systems)
         runs = {system: reports[figure.evaluation][system] for system in chosen if system in reports[figure.evaluation]}
-        if runs:
-            files.append(draw_study_figure(figure, runs, plan.results / "figures" / f"{name}.png"))
+        try:
+            if runs:
+                files.append(draw_study_figure(figure, runs, plan.results / "figures" / f"{name}.png"))
+        except ValueError as error:
+            problems.append(f"figures.{name}: {error}")
+    if problems:
+        raise ValueError("; ".join(problems))
     return files

@@ -107,7 +107,12 @@ class RunTable:
             return {system: self._fact(column.fact, system) for system in self.systems}
         reports = self.reports[column.evaluation]
         rows = dict.fromkeys([*self.systems, *filter(None, [self.section.baseline])])
-        found = {system: [one for one in map(Finder(column).find, reports.get(system, ())) if one] for system in rows}
+        try:
+            found = {
+                system: [one for one in map(Finder(column).find, reports.get(system, ())) if one] for system in rows
+            }
+        except ValueError as error:
+            raise ValueError(f"column {name!r}: {error}") from error
         if self.systems and not any(found[system] for system in self.systems):
             self.notes.append(f"{name}: no report has it; check metric, dataset, part, context and strategy.")
         for signature in dict.fromkeys(one.signature for runs in found.values() for one in runs):

@@ -161,6 +161,12 @@ class Study:
         for name, figure in self.figures.items():
             check_name(figure.evaluation, self.evaluations, f"figures.{name}: no evaluation {figure.evaluation!r}")
         for name, table in self.tables.items():
+            if not table.columns:
+                raise RecipeError(f"tables.{name}.columns", "expected at least one column, got none")
+            for column in table.columns:
+                if not isinstance(column, str):
+                    problem = f'expected texts as names of columns, got {column!r}: write "{column}" in quotes'
+                    raise RecipeError(f"tables.{name}.columns", problem)
             for column in table.columns.values():
                 if column.evaluation is not None:
                     where = f"tables.{name}: no evaluation {column.evaluation!r}"

@@ -7,12 +7,13 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
 
+from hf_docmt.files import check_writable_file
 from hf_docmt.translation.group_translation import TranslationSettings
 from hf_docmt.translation.groups import Group
 from hf_docmt.translation.interruption import Interrupted, Interruption
 from hf_docmt.translation.job_identity import job_identity
 from hf_docmt.translation.job_input import JobInput
-from hf_docmt.translation.job_output import JobOutput, check_not_input, is_file_output, open_output
+from hf_docmt.translation.job_output import JobOutput, is_file_output, open_output
 from hf_docmt.translation.job_summary import JobSummary
 from hf_docmt.translation.outputs import Render
 from hf_docmt.translation.progress import Progress, job_progress
@@ -42,7 +43,7 @@ class TranslationJob:
 
         Where an error leaves finished work, a line on standard error says how to go on.
         """
-        check_not_input(self.output, self.input.path)
+        check_writable_file(self.output, [self.input.path])
         inputs = None if self.input.path is None else self.input.files
         identity = job_identity(self.settings, inputs, format=self.input.format)
         with open_output(self.output, identity, self.resume) as output:

@@ -1,6 +1,5 @@
 """Where a translation job writes to: a file that survives the job's end, or a pipe, device or standard output."""
 
-import os
 import sys
 from pathlib import Path
 from typing import Any, Protocol
@@ -55,14 +54,6 @@ def open_output(path: str, identity: dict[str, Any], resume: bool = False) -> Jo
 def is_file_output(path: str) -> bool:
     """Whether a path is that of a file, there or to be made; not standard output, a pipe or a device."""
     return path != STDOUT and (Path(path).is_file() or not Path(path).exists())
-
-
-def check_not_input(output: str, input_path: Path | None) -> None:
-    """Raise `ValueError` where the output is the input, by whatever name."""
-    if input_path is None or output == STDOUT or not Path(output).exists() or not input_path.exists():
-        return
-    if os.path.samefile(output, input_path):
-        raise ValueError(f"the output {output} is the input {input_path}; give the output another name")
 
 
 class StreamOutput:

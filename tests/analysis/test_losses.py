@@ -26,7 +26,11 @@ def test_table_and_picture(tmp_path):
         "deviation": round((8 / 7 - 1) / 2, 4),
         "validation loss": 2.25,
     }
-    assert last.summary()["training loss"] == 2.0 and last.summary()["validation loss"] is None
+    assert (last.summary()["updates"], last.summary()["training loss"]) == (2, 2.0)
+    facts = json.loads((tmp_path / "other" / "training.json").read_text())
+    (tmp_path / "other" / "training.json").write_text(json.dumps(facts | {"steps": 3}))  # the last one was not logged
+    assert read_losses([other])[0].summary()["updates"] == 3
+    assert last.summary()["validation loss"] is None
     picture = tmp_path / "losses.png"
     done = CliRunner().invoke(app, ["analyze", "losses", one, other, "--picture", str(picture)])
     assert done.exit_code == 0 and "1.0714" in done.output and "other" in done.output

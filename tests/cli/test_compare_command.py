@@ -1,6 +1,7 @@
 """`docmt compare`: tables, runs, pictures, translations side by side, options that do not go together."""
 
 import json
+import shutil
 
 import pytest
 from support.command_documents import DOCUMENTS
@@ -33,13 +34,23 @@ def test_the_default_compares(run, reports):
     assert sum(line[:1] == ["difference"] for line in lines) == 4
 
 
-def test_runs(run, reports):
+def test_runs(run, reports, tmp_path):
     code, out, err = run("compare", *reports, "--runs", "-.$", "--format", "json")
     found = json.loads(out)
     assert code == 0 and found["systems"] == ["a", "b"], err
     assert [row["figures"]["b"]["runs"] for row in found["rows"]] == [2] * 4
     code, _, err = run("compare", *reports, "--runs", "-seed")
     assert code == 1 and "no two names are equal without '-seed'" in err
+    (tmp_path / "other").mkdir()
+    other = shutil.copy(reports[1], tmp_path / "other" / "r.json")  # of another system, called b-1, too
+    code, _, err = run("compare", *reports, other, "--runs", "-.$")
+    assert code == 1 and "are all called 'b-1'" in err and "give them names" in err
+
+
+def test_output_that_is_an_input(run, reports):
+    before = reports[0].read_bytes()
+    code, _, err = run("compare", *reports, "-o", reports[0])
+    assert code == 1 and "is the input" in err and reports[0].read_bytes() == before
 
 
 def test_output(run, reports, tmp_path):

@@ -30,6 +30,18 @@ def test_evaluate_names_documents_that_are_missing(run, documents, tmp_path):
     assert code == 1 and "--target-lang" in err
 
 
+@pytest.mark.parametrize("option", ["--output", "--sentence-scores"])
+def test_outputs_that_are_inputs(run, documents, tmp_path, option):
+    lines = tmp_path / "lines.txt"
+    lines.write_text("a\n")
+    for name in (lines, tmp_path / ".." / tmp_path.name / "lines.txt"):
+        code, _, err = run("evaluate", lines, lines, option, name)
+        assert code == 1 and f"the output {name} is the input {lines}" in err and lines.read_text() == "a\n"
+    (tmp_path / "both").touch()
+    code, _, err = run("evaluate", lines, documents, "-o", tmp_path / "both", "--sentence-scores", tmp_path / "both")
+    assert code == 1 and "is the input" in err
+
+
 def test_languages_of_evaluate_have_no_default(run):
     """There is no model whose languages they could be."""
     for command in (("evaluate",), ("analyze", "by-index"), ("analyze", "connectives")):

@@ -119,7 +119,12 @@ def test_references_that_do_not_fit(reference, write):
     with pytest.raises(DataError, match="reference.jsonl has the format jsonl; only sets of WMT have translators"):
         evaluate_files(lines, reference, **LANGUAGES, translators=["A"])
     with pytest.raises(ValueError, match="2 references, but terms, alignment take one only"):
-        evaluate_files(lines, [reference, reference], **LANGUAGES, discourse=["terms"], align=True)
+        again = write("again.jsonl", jsonl(ROWS))
+        evaluate_files(lines, [reference, again], **LANGUAGES, discourse=["terms"], align=True)
+    with pytest.raises(DataError, match="the reference .*reference.jsonl is given twice, and counts once"):
+        evaluate_files(lines, [reference, reference], **LANGUAGES)
+    with pytest.raises(DataError, match="the translator A is given twice"):
+        evaluate_files(lines, reference, **LANGUAGES, translators=["A", "A"])
     with pytest.raises(ValueError, match=r"give either files of references or a test set of sacrebleu \(-t\)"):
         evaluate_files(lines)
 

@@ -152,7 +152,9 @@ def test_a_column_that_no_report_fits_is_named():
 
 def test_a_column_that_several_results_fit_is_refused():
     systems = {"concat": [report("concat-seed1", result(80.0), result(70.0, dataset="ellipsis"))]}
-    with pytest.raises(ValueError, match="concat-seed1, accuracy: 2 results fit the column: deixis accuracy"):
+    with pytest.raises(
+        ValueError, match="column 'score': concat-seed1, accuracy: 2 results fit the column: deixis acc"
+    ):
         table({"score": SCORE}, systems)
 
 

@@ -103,6 +103,8 @@ def test_places_are_filled_in_behind_the_split():
         ({"tables.scores.columns.parameters": {"fact": "parameter"}}, "unknown fact 'parameter'.*'parameters'"),
         ({"tables.scores.columns.parameters": {"digits": 1}}, "expected evaluation or fact"),
         ({"tables.scores.columns.s-BLEU": {"evaluation": "blue"}}, "no evaluation 'blue'.*did you mean 'bleu'"),
+        ({"tables.scores.columns": {}}, "tables.scores.columns: expected at least one column, got none"),
+        ({"tables.scores.columns": {1: {"evaluation": "bleu"}}}, 'names of columns, got 1: write "1" in quotes'),
         ({"tables.scores.columns.s-BLEU.digits": -1}, "digits: expected at least 0, got -1"),
         ({"figures.distance": {"evaluation": "bleu", "axis": "time"}}, "allowed: distance, exact_distance"),
     ],

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -197,6 +198,22 @@ def test_reports_alone_are_enough(finished_study, tmp_path, monkeypatch):
     result = CliRunner().invoke(app, ["study", "small.yaml", "--render", "--dry-run"])
     assert result.exit_code == 0 and "docmt train" not in result.stdout
     assert Path("small/tables/scores.txt").read_text() == table
+
+
+def test_tables_and_figures_that_reports_do_not_fit_keep_no_other_from_being_made(
+    finished_study, tmp_path, monkeypatch
+):
+    shutil.copytree(finished_study[0], tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    values = yaml.safe_load(Path("small.yaml").read_text())
+    unclear = {"columns": {"score": {"evaluation": "bleu"}}}
+    values["tables"] = {"unclear": unclear, **values["tables"]}
+    Path("small.yaml").write_text(yaml.safe_dump(values, sort_keys=False))
+    shutil.rmtree("small/tables")
+    result = CliRunner().invoke(app, ["study", "small.yaml", "--render"])
+    assert result.exit_code == 1
+    assert re.search("^tables.unclear: column 'score': .* 4 results fit the column", str(result.exception))
+    assert Path("small/tables/scores.txt").exists() and not Path("small/tables/unclear.txt").exists()
 
 
 def test_long_statistics_stay_beside(finished_study, tmp_path, monkeypatch):

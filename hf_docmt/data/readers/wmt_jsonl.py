@@ -51,7 +51,8 @@ class WmtJsonlReader(Reader):
             code = code or pair[1]
             if pair[1] != code:
                 raise DataError(
-                    f"{location}: the file has documents for {code!r} and {pair[1]!r}; choose one with tgt_lang="
+                    f"{location}: the file has documents for {code!r} and {pair[1]!r}; choose one by its code as the "
+                    "target language, or by tgt_lang="
                 )
             yield location, _text_row(location, row, split, languages, translator)
         if code is None:
@@ -108,6 +109,6 @@ def _reference(location: str, doc_id: str, references: object, translator: str |
         names = ", ".join(map(repr, found)) or "none"
         raise DataError(
             f"{location}: document {doc_id!r} has the references {names}, got translator {translator!r}; choose one of "
-            "them with translator=, or read the source side only"
+            "them by translator= (docmt evaluate: --translator), or read the source side only"
         )
     return text
