@@ -26,8 +26,9 @@ class RunsTest:
 def group_runs(columns: Sequence[Column], pattern: str | None) -> dict[str, list[Column]]:
     """{system: its runs}: columns whose labels are equal without what the regular expression `pattern` matches.
 
-    Without a pattern every column is a system. ValueError: no regular expression, no two runs of one system, runs that
-    have one label already, or differ in a setting such as the strategy.
+    Labels in which it matches nothing may be equal from the start. Without a pattern every column is a system.
+    ValueError: no regular expression, no two runs of one system, one run twice, runs that differ in a setting such as
+    the strategy.
     """
     if pattern is None:
         return {column.name: [column] for column in columns}
@@ -48,10 +49,10 @@ def group_runs(columns: Sequence[Column], pattern: str | None) -> dict[str, list
         )
     for system, runs in systems.items():
         labels = [run.label for run in runs]
-        if twice := next((label for label in labels if labels.count(label) > 1), None):
+        if twice := next((label for label in labels if labels.count(label) > 1 and label != system), None):
             raise ValueError(
-                f"{', '.join(run.name for run in runs if run.label == twice)} are all called {twice!r}, so that "
-                f"{pattern!r} does not tell whether they are runs of one system: give them names"
+                f"{', '.join(run.name for run in runs if run.label == twice)} are all called {twice!r}, which is one "
+                f"run of {system!r}: give them names"
             )
         if different := differing_settings({run.name: run.settings for run in runs}):
             raise ValueError(
