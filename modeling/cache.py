@@ -21,7 +21,7 @@ class BeamLayer(DynamicLayer):
         """Take over (B, H, T, Dh) keys and values, into buffers with room for more tokens."""
         batch, heads, length, dim = keys.shape
         self.heads = heads
-        self.origins = torch.arange(batch, device=keys.device).expand(0, batch)
+        self.origins = torch.empty(0, batch, dtype=torch.long, device=keys.device)
         self.buffers = [keys.new_empty(length + room, batch, heads * dim) for _ in range(2)]
         for buffer, states in zip(self.buffers, (keys, values)):
             buffer[:length] = states.permute(2, 0, 1, 3).flatten(2)  # (T, B, H*Dh)
@@ -80,7 +80,7 @@ class BeamLayer(DynamicLayer):
         for number, states in enumerate(kept):
             self.buffers[number] = states.new_empty(length + 32, len(rows), states.shape[1])
             self.buffers[number][:length] = states.view(length, len(rows), -1)  # (T, N, H*Dh)
-        self.origins = torch.arange(len(rows), device=rows.device).expand(0, len(rows))
+        self.origins = rows.new_empty(0, len(rows))
         self.show(length)
 
     def join(self, other: "BeamLayer") -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hf_docmt.cli.options import AsJson, DocumentLang, Output, ReferenceFormat, names
-from hf_docmt.cli.output import print_report
+from hf_docmt.cli.output import check_different, print_report
 
 if TYPE_CHECKING:
     from hf_docmt.reports.report import Report
@@ -119,8 +119,9 @@ def evaluate(
     from hf_docmt.files import check_writable_file
 
     inputs = [translations, *(reference or []), baseline]
-    for path, others in ((output, inputs), (sentence_scores, [*inputs, output])):
-        check_writable_file(path or "-", others)
+    for path in (output, sentence_scores):
+        check_writable_file(path or "-", inputs)
+    check_different(report=output, sentence_scores=sentence_scores)
     languages = languages_of_pair(language_pair, source_lang, target_lang)
     shared = {
         "test_set": test_set,

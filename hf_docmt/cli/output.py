@@ -32,16 +32,28 @@ def write_reports(reports: dict[str, Report], folder: str) -> None:
         report.write(Path(folder) / f"{name}.json")
 
 
-def check_files(picture: str | None, output: str | None) -> None:
-    """Raise `ValueError` before the analysis where picture or report cannot be written."""
+def check_different(**outputs: str | None) -> None:
+    """Raise `ValueError` where two outputs, by what they are, are one file."""
     from pathlib import Path
 
+    from hf_docmt.files import STDOUT
+
+    known: dict[Path, str] = {}
+    for what, path in outputs.items():
+        what = what.replace("_", " ")
+        if path and path != STDOUT and (other := known.setdefault(Path(path).resolve(), what)) != what:
+            raise ValueError(f"{path} is to be both {other} and {what}; give two files")
+
+
+def check_files(picture: str | None, output: str | None) -> None:
+    """Raise `ValueError` before the analysis where picture or report cannot be written."""
     from hf_docmt.analysis.pictures.figures import check_picture_path
     from hf_docmt.files import check_writable_file
 
     check_writable_file(output or "-")
-    if picture and check_picture_path(picture).resolve() == Path(output or "-").resolve():
-        raise ValueError(f"{picture} is to be both picture and report; give two files")
+    if picture:
+        check_picture_path(picture)
+        check_different(picture=picture, report=output)
 
 
 def check_folder(folder: str | None) -> None:

@@ -27,7 +27,7 @@ from hf_docmt.cli.options import (
     names,
     refuse,
 )
-from hf_docmt.cli.output import print_report
+from hf_docmt.cli.output import check_different, print_report
 
 Items = Annotated[str | None, typer.Option(help="Only these items of each suite: FIRST-LAST, from 1.")]
 SuiteDocuments = Annotated[str | None, typer.Option(help="JSON lines with the contexts of a ContraPro suite.")]
@@ -82,7 +82,8 @@ def contrast(
     from hf_docmt.evaluation.contrast import contrast_report, score_file_report
     from hf_docmt.files import check_writable_file
 
-    check_writable_file(output or "-", [*suites, scores, details])
+    check_writable_file(output or "-", [*suites, scores])
+    check_different(report=output, details=details)
     shared = {"format": format, "documents": documents, "records": records, "only": item_range(items)}
     shared |= {"limit": limit, "details": details}
     if scores is not None:
@@ -132,6 +133,7 @@ def translate_suite(
     from hf_docmt.files import check_writable_file
 
     check_writable_file(output or "-", [suite])
+    check_different(report=output, details=details)
     reach = {"context": context, "future_context": future_context}
     system = load_translator(model, option, batch_size, strategy, beams, (source_lang, target_lang), **reach)
     options = {"format": format, "documents": documents, "records": records, "only": item_range(items)}
@@ -176,7 +178,8 @@ def ctxpro(
     from hf_docmt.evaluation.generative_accuracy import generative_report, translation_file_report
     from hf_docmt.files import check_writable_file
 
-    check_writable_file(output or "-", [*sets, translations, details])
+    check_writable_file(output or "-", [*sets, translations])
+    check_different(report=output, details=details)
     shared = {"inputs": inputs, "rule": rule, "limit": limit, "details": details}
     if translations is not None:
         reason = "is for a model that translates, but --translations gives what another system wrote"
@@ -230,7 +233,8 @@ def cxmi(
     from hf_docmt.evaluation.cxmi import cxmi_report
     from hf_docmt.files import check_writable_file
 
-    check_writable_file(output or "-", [documents, details])
+    check_writable_file(output or "-", [documents])
+    check_different(report=output, details=details)
     system = load_system(model, context=context, option_pairs=option, prompt_languages=(source_lang, target_lang))
     languages = languages_of(system, source_lang, target_lang)
     options = {

@@ -7,9 +7,9 @@ from typing import Any
 
 from hf_docmt.data.documents import id_text, sentences
 from hf_docmt.data.readers import Evidence, Sample, get_reader, read_documents
-from hf_docmt.data.readers.wmt_jsonl import is_pair, text_lines
+from hf_docmt.data.readers.wmt_jsonl import is_pair, lines_of
 from hf_docmt.evaluation.references import PLAIN, References, plain_sentences
-from hf_docmt.files import DataError, display_path, parse_json, read_lines
+from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines
 from hf_docmt.reports.result import Result
 
 HYPOTHESIS = "hypothesis"  # of a system's output as WMT collects it: the text of a document
@@ -63,31 +63,29 @@ def _json_rows(path: str | Path, source_lang: str | None = None, target_lang: st
     """Rows by document, from the JSON lines that `docmt translate` writes; of WMT's the ones in these languages."""
     found: dict[str, dict] = {}
     for number, line in read_lines(path):
-        row = parse_json(line, path, number)
+        location, row = location_of(path, number), parse_json(line, path, number)
         row = row if isinstance(row, dict) else {}
         if isinstance(row.get(HYPOTHESIS), str) and "translation" not in row:
             pair = row.get("src_lang"), row.get("tgt_lang") or target_lang
             if not all(code is None or isinstance(code, str) for code in pair):
-                raise DataError(
-                    f"{path}, line {number}: `src_lang` and `tgt_lang` must be codes of languages, got {pair}"
-                )
+                raise DataError(f"{location}: `src_lang` and `tgt_lang` must be codes of languages, got {pair}")
             if source_lang and not is_pair(pair, source_lang, target_lang):
                 continue
-            row["translation"] = text_lines(row[HYPOTHESIS])
+            row["translation"] = lines_of(row[HYPOTHESIS])
         doc_id, translation = id_text(row.get("doc_id", row.get("id"))), row.get("translation")
         is_list = isinstance(translation, list) and all(isinstance(sentence, str) for sentence in translation)
         if not is_list or not isinstance(doc_id, str):
             raise DataError(
-                f"{path}, line {number}: expected a document with `doc_id` and a list of sentences `translation`, as "
+                f"{location}: expected a document with `doc_id` and a list of sentences `translation`, as "
                 "docmt translate writes it, or a text `hypothesis`, as WMT collects them"
             )
         if doc_id in found:
-            raise DataError(f"{path}, line {number}: document {doc_id!r} is there twice; remove one")
+            raise DataError(f"{location}: document {doc_id!r} is there twice; remove one")
         search, repairs = row.get("search") or {}, row.get("repairs") or []
         are_repairs = isinstance(repairs, list) and all(isinstance(one, dict) and "kind" in one for one in repairs)
         if not isinstance(search, dict) or not are_repairs:
             raise DataError(
-                f"{path}, line {number}: `search` must be an object and `repairs` a list of objects with `kind`, as "
+                f"{location}: `search` must be an object and `repairs` a list of objects with `kind`, as "
                 "docmt translate writes them; correct or remove them"
             )
         found[doc_id] = row | {"doc_id": doc_id}

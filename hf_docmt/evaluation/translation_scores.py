@@ -50,7 +50,7 @@ def evaluate_files(
     """The report of translated documents against reference documents with the same ids in any order.
 
     `translations` are the JSON lines of `docmt translate`, plain lines, one for each sentence of the references, or
-    the output of a `system` in an XML set of WMT. Several files of references, `translators` of an XML set or
+    the output of a `system` in an XML set of WMT. Several files of references, `translators` of a set of WMT or
     `reference_columns` of JSON lines are several references (see `read_references`); plain lines are one document. In
     place of files `test_set` names one of sacrebleu's (see `builtin_references`), of which `origlang` leaves documents
     written in that language, after the translations of all were read.

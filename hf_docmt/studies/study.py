@@ -163,11 +163,10 @@ class Study:
         for name, table in self.tables.items():
             if not table.columns:
                 raise RecipeError(f"tables.{name}.columns", "expected at least one column, got none")
-            for column in table.columns:
-                if not isinstance(column, str):
-                    problem = f'expected texts as names of columns, got {column!r}: write "{column}" in quotes'
+            for title, column in table.columns.items():
+                if not isinstance(title, str):
+                    problem = f'expected texts as names of columns, got {title!r}: write "{title}" in quotes'
                     raise RecipeError(f"tables.{name}.columns", problem)
-            for column in table.columns.values():
                 if column.evaluation is not None:
                     where = f"tables.{name}: no evaluation {column.evaluation!r}"
                     check_name(column.evaluation, self.evaluations, where)

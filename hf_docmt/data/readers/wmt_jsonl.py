@@ -74,7 +74,7 @@ def _checked(location: str, row: object) -> dict:
     return row | {"src_text": text}
 
 
-def text_lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
     """The lines of a document, which are its sentences: blank ones stay, a line end at the end begins none."""
     return [line.strip() for line in text.removesuffix("\n").split("\n")]
 
@@ -96,7 +96,7 @@ def _text_row(location: str, row: dict, split, languages: list[str], translator:
         sentences, lines = split_text(text, split)
         return make_row(location, doc_id, sentences, None, languages, **columns, **{TEXT_LINES: lines})
     reference = _reference(location, doc_id, row.get("refs"), translator)
-    return make_row(location, doc_id, text_lines(text), text_lines(reference), languages, **columns)
+    return make_row(location, doc_id, lines_of(text), lines_of(reference), languages, **columns)
 
 
 def _reference(location: str, doc_id: str, references: object, translator: str | None) -> str:
