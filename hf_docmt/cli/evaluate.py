@@ -33,7 +33,8 @@ def evaluate(
         str | None, typer.Option("-t", "--test-set", help="References of a test set of sacrebleu, such as wmt24.")
     ] = None,
     origlang: Annotated[
-        str | None, typer.Option(help="Only documents of the test set written in this language; non-de: in another.")
+        str | None,
+        typer.Option(help="Only documents written in this language, as the test set says; non-de: in another."),
     ] = None,
     translator: Annotated[
         str, typer.Option(help="Translators of the references to take from a WMT set; separated by commas.")
@@ -57,7 +58,10 @@ def evaluate(
     ] = "",
     by: Annotated[str, typer.Option(help="Break scores down by index, length, domain; separated by commas.")] = "",
     domains: Annotated[
-        str | None, typer.Option(help="Regular expression that finds the domain in a document's id.")
+        str | None,
+        typer.Option(
+            help="Regular expression that finds the domain in a document's id; default: as the references say."
+        ),
     ] = None,
     repairs: Annotated[
         str | None,

@@ -84,8 +84,8 @@ def check_axes(by: Sequence[str], domains: Domains | None) -> None:
             raise ValueError(f"unknown breakdown {axis!r}: expected some of {', '.join(AXES)}")
     if "domain" in by and not domains:
         raise ValueError(
-            "a breakdown by domain needs the domains: a mapping from doc_id, or a regular expression that finds the "
-            r"domain at the beginning of a doc_id, such as '([a-z]+)-'"
+            "a breakdown by domain needs the domains: a column 'domain' with that of every document, a mapping from "
+            r"doc_id, or a regular expression that finds the domain at the beginning of a doc_id, such as '([a-z]+)-'"
         )
     if isinstance(domains, str):
         try:

@@ -54,8 +54,8 @@ class References:
         """
         if self.origlangs is None:
             raise DataError(
-                f"{self.path} does not say which language its documents were written in, which is read from test sets "
-                "of sacrebleu (-t) alone; leave origlang out"
+                f"{self.path} does not say of every document which language it was written in, as test sets of "
+                "sacrebleu (-t) and of WMT in XML do, or a column 'origlang'; leave origlang out"
             )
         language = origlang.removeprefix("non-")
         kept = [(self.origlangs[doc_id] == language) == (language == origlang) for doc_id in self.ids]
@@ -127,6 +127,8 @@ def read_references(
         sides=[[sentences(row, target_lang) for row in side] for side in (documents, *further)],
         sources=[None if one_file_a_side else sentences(row, source_lang) for row in documents],
         split=f"references {', '.join(translators)}" if translators else "all",
+        domains=label_column(documents, "domain"),
+        origlangs=label_column(documents, "origlang"),
         matched_by="id" if reader.document_ids else "order",
     )
     references = _with_sides(references, column_references(documents, columns))
@@ -155,6 +157,12 @@ def column_references(documents: Dataset, columns: Sequence[str]) -> list[Docume
                     f"document {doc_id!r} has {counted(len(pairs), 'sentence')}, but {len(side)} in {name!r}"
                 )
     return [list(documents[name]) for name in columns]
+
+
+def label_column(documents: Dataset, name: str) -> dict[str, str] | None:
+    """{doc_id: label} from the column `name`, None where not every document has a label."""
+    labels = list(documents[name]) if name in documents.column_names else [None]
+    return dict(zip(documents["doc_id"], labels)) if all(isinstance(label, str) for label in labels) else None
 
 
 def plain_sentences(path: str | Path) -> list[str]:

@@ -15,7 +15,7 @@ from hf_docmt.evaluation.evaluation_options import Evaluation
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
 from hf_docmt.evaluation.metrics.registry import default_metrics, metric_class
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments
-from hf_docmt.evaluation.references import column_references, read_references
+from hf_docmt.evaluation.references import column_references, label_column, read_references
 from hf_docmt.evaluation.sentence_scores import sentence_metrics, write_sentence_scores
 from hf_docmt.evaluation.translation_files import (
     count_repairs,
@@ -52,8 +52,9 @@ def evaluate_files(
     `translations` are the JSON lines of `docmt translate`, plain lines, one for each sentence of the references, or
     the output of a `system` in an XML set of WMT. Several files of references, `translators` of a set of WMT or
     `reference_columns` of JSON lines are several references (see `read_references`); plain lines are one document. In
-    place of files `test_set` names one of sacrebleu's (see `builtin_references`), of which `origlang` leaves documents
-    written in that language, after the translations of all were read.
+    place of files `test_set` names one of sacrebleu's (see `builtin_references`). `origlang` leaves documents written
+    in that language, after the translations of all were read; it and the domains of `by` are columns of documents, or
+    come with a test set.
 
     Formats with a file a side (dtag, blank, voita, sgm, iwslt) are given the target file as reference; in the first
     three, which have no ids, documents are matched by their order. `name` (of the system), `strategy` and `beams`
@@ -114,10 +115,10 @@ def evaluate(
 
     `translations`: rows of `translate_corpus`, each with `doc_id`, `translation` (a list of sentences) and maybe
     `source`, `repairs` and `search`, in any order; an `error` is warned of, and counted in the results' details as
-    `untranslated`. `name` of the system, `dataset`, `strategy` and `beams` (None: as
-    the rows say) are written down. `reference_columns` of the documents hold further references, a list of sentences
-    each. `options` are those of `Evaluation`. ValueError: not one translation for each document, documents without a
-    target side; as for `Evaluation`.
+    `untranslated`. `name` of the system, `dataset`, `strategy` and `beams` (None: as the rows say) are written down.
+    `reference_columns` of the documents hold further references, a list of sentences each, and the column `domain` the
+    domains of `by`. `options` are those of `Evaluation`. ValueError: not one translation for each document, documents
+    without a target side; as for `Evaluation`.
 
     >>> report = evaluate(translate_corpus(model, tokenizer, documents), documents, name="concat")
     >>> [result.metric for result in report.results]
@@ -152,7 +153,8 @@ def evaluate(
         details={"repairs": count_repairs(rows.values())},
         other_references=column_references(documents, reference_columns),
     )
-    results = mark_untranslated(evaluation_results(scored, Evaluation(**options), search), rows.values(), name)
+    evaluation = Evaluation(**{"domains": label_column(documents, "domain"), **options})
+    results = mark_untranslated(evaluation_results(scored, evaluation, search), rows.values(), name)
     return Report(model={"name": name} | system_settings(search), data={"documents": len(ids)}, results=results)
 
 

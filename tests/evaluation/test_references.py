@@ -163,6 +163,28 @@ def test_hypotheses_as_wmt_collects_them(write):
         )
 
 
+def test_domains_and_languages_of_origin_come_with_the_references(xml, write):
+    """Attributes of an XML set, columns of JSON lines and of documents in memory; a pattern goes before them."""
+    report = evaluate_files(xml, xml, **LANGUAGES, system="Small", translators=["A"], by=["domain"], origlang="en")
+    assert set(report.results[0].breakdown) == {"domain=news"}
+    with pytest.raises(DataError, match="no document of .*set.xml with origlang 'non-en'; there are en"):
+        evaluate_files(xml, xml, **LANGUAGES, system="Small", translators=["A"], origlang="non-en")
+    rows = [row | {"domain": domain} for row, domain in zip(ROWS, ("talk", "chat"))]
+    path, lines = write("labelled.jsonl", jsonl(rows)), write("out.txt", "\n".join(OURS) + "\n")
+    in_files = evaluate_files(lines, path, **LANGUAGES, by=["domain"])
+    assert set(in_files.results[2].breakdown) == {"domain=talk", "domain=chat"}
+    documents = read_documents("jsonl", **LANGUAGES, path=path)
+    found = [{"doc_id": "7", "translation": OURS[:2]}, {"doc_id": "8", "translation": OURS[2:]}]
+    in_memory = evaluate(found, documents, by=["domain"])
+    assert in_memory.results[2].breakdown == in_files.results[2].breakdown
+    by_id = evaluate(found, documents, by=["domain"], domains="[0-9]")
+    assert set(by_id.results[2].breakdown) == {"domain=7", "domain=8"}
+    with pytest.raises(ValueError, match="needs the domains: a column 'domain' with that of every document"):
+        evaluate_files(lines, write("some.jsonl", jsonl([rows[0], ROWS[1]])), **LANGUAGES, by=["domain"])
+    with pytest.raises(DataError, match="labelled.jsonl does not say of every document which language it was"):
+        evaluate_files(lines, path, **LANGUAGES, origlang="en")
+
+
 def test_systems_and_translators_of_an_xml_set(xml, write):
     report = evaluate_files(xml, xml, **LANGUAGES, system="Online-A", translators=["C"])
     assert report.name == "Online-A" and report.results[0].split == "references C"

@@ -20,7 +20,8 @@ class WmtReader(Reader):
 
     Documents of test suites (`<doc testsuite>`), which have no reference, are left out. `translator` chooses among
     several references of a document; a reference that is alone needs no choice. With `system` the target side is the
-    output `<hyp lang system>` of that system; `""` is for the one that is alone.
+    output `<hyp lang system>` of that system; `""` is for the one that is alone. `origlang` and `domain` of documents
+    are columns.
     """
 
     name = "wmt"
@@ -47,9 +48,12 @@ class WmtReader(Reader):
             target = None
             if len(languages) == 2:
                 target = matched_side(doc_id, source, _one(document, name, languages[1], author))
-            yield source.location, make_row(source.location, doc_id, list(source.sentences.values()), target, languages)
+            columns = {key: document.attributes[key] for key in KEPT if key in document.attributes}
+            sentences = list(source.sentences.values())
+            yield source.location, make_row(source.location, doc_id, sentences, target, languages, **columns)
 
 
+KEPT = ("origlang", "domain")  # attributes of documents that are columns
 AUTHOR = {"ref": "translator", "hyp": "system"}  # attribute that tells the sides of one language apart
 
 
