@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from hf_docmt.cli.options import Picture, refuse
+from hf_docmt.cli.options import Picture, names, refuse
 
 TABLE_OPTIONS = ("runs", "breakdown", "may_differ", "method", "samples", "seed", "picture", "picture_of")
-SHOW_OPTIONS = ("reference", "source_lang", "target_lang", "sentences", "order", "context")
+SHOW_OPTIONS = ("reference", "translator", "source_lang", "target_lang", "sentences", "order", "context")
 SHOW = "Translations side by side (--show)"
 
 
@@ -44,6 +44,10 @@ def compare(
         str | None,
         typer.Option(help="Documents with references; default: those that the reports name.", rich_help_panel=SHOW),
     ] = None,
+    translator: Annotated[
+        str,
+        typer.Option(help="Translators of the references to show of a WMT set; commas.", rich_help_panel=SHOW),
+    ] = "",
     source_lang: Annotated[str | None, typer.Option(help="Language code of the source.", rich_help_panel=SHOW)] = None,
     target_lang: Annotated[
         str | None, typer.Option(help="Language code of the references.", rich_help_panel=SHOW)
@@ -63,7 +67,7 @@ def compare(
     check_writable_file(output, [*reports, reference])
     if show:
         refuse(call, TABLE_OPTIONS, "is for tables of scores, but --show is given")
-        options = {"names": name, "baseline": baseline, "context": context}
+        options = {"names": name, "baseline": baseline, "context": context, "translators": names(translator)}
         text = _shown(reports, reference, source_lang, target_lang, sentences, order, format, options)
     else:
         refuse(call, SHOW_OPTIONS, "is for translations side by side, but --show is not given")

@@ -6,7 +6,7 @@ from pathlib import Path
 import sacrebleu.metrics
 
 from hf_docmt.evaluation.references import References, read_references
-from hf_docmt.evaluation.translation_files import pair_lines, read_translations, search_of
+from hf_docmt.evaluation.translation_files import mark_untranslated, pair_lines, read_translations, search_of
 from hf_docmt.files import DataError, display_path
 from hf_docmt.messages import counted
 from hf_docmt.reports.columns import system_names
@@ -21,6 +21,7 @@ def side_by_side(
     source_lang: str | None = None,
     target_lang: str | None = None,
     *,
+    translators: Sequence[str] = (),
     names: Sequence[str] | None = None,
     baseline: str | None = None,
     context: int = 2,
@@ -28,9 +29,10 @@ def side_by_side(
     """All sentences of the documents in `reference` with the translations of each system, chrF against the reference.
 
     `paths`: files of translations as `docmt evaluate` reads them, or its reports, which name translations and reference
-    that lie beside them or in the working folder. Systems are called as their files, or by `names`; the `baseline` is
-    the first by default. `context` is the number of source sentences shown before each. DataError: files that do not
-    fit each other, what a report does not name. ValueError: unknown or equal names.
+    that lie beside them or in the working folder. `translators` choose among the references of a set of WMT. Systems
+    are called as their files, or by `names`; the `baseline` is the first by default. `context` is the number of source
+    sentences shown before each. Documents with an `error`, whose sentences are empty, are warned of. DataError: files
+    that do not fit each other, what a report does not name. ValueError: unknown or equal names.
     """
     if context < 0:
         raise ValueError(f"context is {context}, expected 0 or more sentences before each")
@@ -47,7 +49,7 @@ def side_by_side(
     baseline = systems[0] if baseline is None else baseline
     check_known(baseline, systems, "baseline", "the systems are")
     languages = {"source_lang": source_lang, "target_lang": target_lang}
-    documents = read_references([reference], **languages)
+    documents = read_references([reference], **languages, translators=translators)
     rows = {name: _rows(file, documents, **languages) for name, file in zip(systems, files)}
     metric = sacrebleu.metrics.CHRF()
     sentences = _compared_sentences(documents, rows, metric, context)
@@ -109,6 +111,7 @@ def _common_reference(found: Sequence[Path]) -> Path:
 def _rows(file: Path, documents: References, **languages) -> list[dict]:
     """The rows of a system, lines as it wrote them beside sentences by their numbers (see `pair_lines`)."""
     rows = read_translations(file, documents, **languages)
+    mark_untranslated([], rows, display_path(file))
     sizes = [len(sentences) for sentences in documents.sides[0]]
     if search_of(rows).get("repairs") == "none":
         rows = [{**row, "translation": pair_lines(row["translation"], size)} for row, size in zip(rows, sizes)]

@@ -192,7 +192,7 @@ def load_study(path: str | Path, budget: str | None = None) -> Study:
         raise ValueError(f"{path}: no such study; check the path, or start from one of examples/studies")
     try:
         values = read_values(path)
-        check_mapping(values)
+        check_mapping(values, "study")
         check_keys(values, [name for name in (*Study.__annotations__, "budgets") if name not in OF_CALLER], "")
         values = with_budget(dict(values), budget)
         for key in ("recipe", "systems"):

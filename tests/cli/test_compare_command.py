@@ -79,6 +79,8 @@ def test_show(run, reports, tmp_path):
     [
         (("--order", "change"), "--order is for translations side by side, but --show is not given; leave it out"),
         (("--reference", "x"), "--reference is for translations side by side"),
+        (("--translator", "x"), "--translator is for translations side by side"),
+        (("--show", "--translator", "x", *LANGUAGES), "only sets of WMT have translators"),
         (("--show", "--runs", "x"), "--runs is for tables of scores, but --show is given; leave it out"),
         (("--show", "--picture", "x.png"), "--picture is for tables of scores"),
         (("--show", "--format", "latex"), "unknown format 'latex': translations are shown as text, html"),

@@ -7,6 +7,7 @@ from sacrebleu.metrics import CHRF
 
 from hf_docmt.evaluation.side_by_side import side_by_side
 from hf_docmt.evaluation.translation_scores import evaluate_files
+from hf_docmt.files import DataError
 
 LANGUAGES = {"source_lang": "en", "target_lang": "de"}
 SOURCES = {"d1": ["The lamp is old .", "It is red .", "Look !"], "d2": ["Hello ."]}
@@ -64,6 +65,26 @@ def test_options(files):
     again = write(files / "c" / "a.jsonl", [{"doc_id": d, "translation": OTHERS["a"][d]} for d in OTHERS["a"]])
     found = side_by_side([paths[0], again], files / "reference.jsonl", **LANGUAGES)
     assert found.systems == (f"a ({files.name}/a)", "a (c/a)") and found.select().sentences == ()
+
+
+def test_references_of_a_wmt_set_and_documents_that_failed(files, caplog):
+    """Translators choose among references; a document with an error is blank, and warned of."""
+    lines = {name: "\n".join(REFERENCES[name]) for name in REFERENCES}
+    rows = [
+        {"doc_id": name, "src_lang": "en", "tgt_lang": "de_DE", "src_text": "\n".join(SOURCES[name])}
+        | {"refs": {"A": lines[name], "B": lines[name].upper()}}
+        for name in SOURCES
+    ]
+    known = write(files / "set.jsonl", rows)
+    paths = [files / "a.jsonl", files / "b.jsonl"]
+    with pytest.raises(DataError, match=r"references 'A', 'B'.*--translator"):
+        side_by_side(paths, known, **LANGUAGES)
+    assert not caplog.records
+    failed = {"doc_id": "d2", "translation": [""], "error": "too long"}
+    write(paths[1], [{"doc_id": "d1", "translation": OTHERS["b"]["d1"]}, failed])
+    found = side_by_side(paths, known, **LANGUAGES, translators=["B", "A"])
+    assert found.sentences[3].references == ("HALLO .", "Hallo .") and found.sentences[3].translations["b"] == ""
+    assert [record.getMessage() for record in caplog.records if "could not be translated" in record.getMessage()]
 
 
 def test_reports_name_their_files(files, monkeypatch, tmp_path_factory):

@@ -122,6 +122,11 @@ def test_unknown_budget_pattern_and_file(study_file):
         StudyPlan(load_study(study_file())).pending(["concat3"])
     with pytest.raises(ValueError, match=r"nothing.yaml: no such study"):
         load_study("nothing.yaml")
+    study_file().write_text("- sentence\n", encoding="utf-8")
+    with pytest.raises(
+        ValueError, match=r"small.yaml: study: expected a mapping of keys to values, got \['sentence'\]"
+    ):
+        load_study("small.yaml")
 
 
 def test_a_recipe_that_changed_is_refused_once_its_training_has_begun(study_file):
