@@ -1,7 +1,7 @@
 """What is scored of translations, and how: the metrics and their options."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from hf_docmt.evaluation.breakdowns import Domains
@@ -70,6 +70,10 @@ class Evaluation:
                     f"{option.name} is an option of {names}, which is not scored; add it to the metrics, or leave the "
                     "option out"
                 )
+
+    def with_domains(self, known: Domains | None) -> "Evaluation":
+        """With the domains that the documents are known to have, where no others were given."""
+        return self if self.domains is not None else replace(self, domains=known)
 
     def corpus_metrics(self) -> list[Metric]:
         """The metrics of `metrics`, or the default ones."""

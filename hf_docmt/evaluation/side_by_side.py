@@ -6,7 +6,7 @@ from pathlib import Path
 import sacrebleu.metrics
 
 from hf_docmt.evaluation.references import References, read_references
-from hf_docmt.evaluation.translation_files import mark_untranslated, pair_lines, read_translations, search_of
+from hf_docmt.evaluation.translation_files import count_untranslated, pair_lines, read_translations, search_of
 from hf_docmt.files import DataError, display_path
 from hf_docmt.messages import counted
 from hf_docmt.reports.columns import system_names
@@ -111,7 +111,7 @@ def _common_reference(found: Sequence[Path]) -> Path:
 def _rows(file: Path, documents: References, **languages) -> list[dict]:
     """The rows of a system, lines as it wrote them beside sentences by their numbers (see `pair_lines`)."""
     rows = read_translations(file, documents, **languages)
-    mark_untranslated([], rows, display_path(file))
+    count_untranslated(rows, display_path(file))
     sizes = [len(sentences) for sentences in documents.sides[0]]
     if search_of(rows).get("repairs") == "none":
         rows = [{**row, "translation": pair_lines(row["translation"], size)} for row, size in zip(rows, sizes)]

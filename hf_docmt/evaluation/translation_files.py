@@ -133,16 +133,23 @@ def count_repairs(rows: Iterable[dict]) -> dict[str, int]:
 def mark_untranslated(results: list[Result], rows: Iterable[Mapping[str, Any]], name: str) -> list[Result]:
     """The results, with the number of documents that have an `error` as `untranslated` in their details.
 
-    Such documents have empty sentences, which lower every score; a warning names the first. `name` is that of the
-    translations. Without them the results stay as they are.
+    Without them the results stay as they are; see `count_untranslated`.
+    """
+    failed = count_untranslated(rows, name)
+    return [result.with_details({"untranslated": failed}) for result in results] if failed else results
+
+
+def count_untranslated(rows: Iterable[Mapping[str, Any]], name: str) -> int:
+    """How many documents have an `error`; a warning names the first.
+
+    Such documents have empty sentences, which lower every score. `name` is that of the translations.
     """
     rows = list(rows)
     failed = [row["doc_id"] for row in rows if row.get("error")]
-    if not failed:
-        return results
-    _logger.warning(
-        "%s: %d of %d documents could not be translated, the first is %r; their empty sentences lower the scores: "
-        "translate them again",
-        name, len(failed), len(rows), failed[0],
-    )  # fmt: skip
-    return [result.with_details({"untranslated": len(failed)}) for result in results]
+    if failed:
+        _logger.warning(
+            "%s: %d of %d documents could not be translated, the first is %r; their empty sentences lower the scores: "
+            "translate them again",
+            name, len(failed), len(rows), failed[0],
+        )  # fmt: skip
+    return len(failed)

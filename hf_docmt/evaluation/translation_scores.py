@@ -77,8 +77,7 @@ def evaluate_files(
     rows = read_translations(translations, known, system, **languages)
     if origlang is not None:
         known, rows = known.written_in(origlang, rows)
-    if known.domains is not None and evaluation.domains is None:
-        evaluation = replace(evaluation, domains=known.domains)
+    evaluation = evaluation.with_domains(known.domains)
     search = search_of(rows)
     documents = TranslatedDocuments(
         [row["translation"] for row in rows],
@@ -153,7 +152,7 @@ def evaluate(
         details={"repairs": count_repairs(rows.values())},
         other_references=column_references(documents, reference_columns),
     )
-    evaluation = Evaluation(**{"domains": label_column(documents, "domain"), **options})
+    evaluation = Evaluation(**options).with_domains(label_column(documents, "domain"))
     results = mark_untranslated(evaluation_results(scored, evaluation, search), rows.values(), name)
     return Report(model={"name": name} | system_settings(search), data={"documents": len(ids)}, results=results)
 
