@@ -40,7 +40,8 @@ class Output:
 class BatchDecoder:
     """Runs `model.generate` on jobs, with generation settings as `generate` takes them.
 
-    `generate_kwargs` may hold a `generation_config`; other settings in it come before those of the configuration.
+    `generate_kwargs` may hold a `generation_config`; other settings in it come before those of the configuration, and
+    what neither has is as the model's own configuration has it.
     `languages` are codes of the source and the target language, None = those of the configuration; `format` is how a
     sequence is written in them. `batch_tokens` bounds batches of independent jobs by their padded source tokens, in
     place of `batch_size`. Raises `ValueError` for languages as `config.sequence_format` does.
@@ -53,20 +54,23 @@ class BatchDecoder:
         self.format = model.config.sequence_format(*languages)
         generate_kwargs = dict(generate_kwargs)
         self.check_languages(generate_kwargs)
-        self.settings = copy.deepcopy(generate_kwargs.pop("generation_config", None) or model.generation_config)
+        own = model.generation_config
+        self.settings = copy.deepcopy(generate_kwargs.pop("generation_config", None) or own)
+        self.settings.update(**own.to_dict(), defaults_only=True, allow_custom_entries=True)  # as `generate` does
         if self.format.target_before:  # it is in the prefix, or `generate` sets it
             self.settings.forced_bos_token_id = generate_kwargs["forced_bos_token_id"] = None
         self.generate_kwargs = self.settings.update(**generate_kwargs)  # what no configuration holds
         self.settings.update(return_dict_in_generate=False, num_return_sequences=1)
         check_settings(self.settings)
         self.sep, self.pad = getattr(self.config, "sep_token_id", None), self.config.pad_token_id
-        eos, start = model.generation_config.eos_token_id, self.settings.decoder_start_token_id
+        eos, start = own.eos_token_id, self.settings.decoder_start_token_id
         self.eos = eos[0] if isinstance(eos, list) else eos
         starts_with_code = self.config.target_format.startswith("[target_lang]")
         self.start = self.format.start if start is None or starts_with_code else start
         self.settings.decoder_start_token_id = self.start
         learned = getattr(self.config, "position_type", None) == "learned"
         self.positions = self.config.max_position_embeddings if learned else math.inf  # tokens of either side
+        self.sentence_positions = self.positions  # tokens of a sentence, or of one that is context
 
     def check_languages(self, generate_kwargs: dict) -> None:
         """ValueError for tokens of another language than the target language: what is written starts with its code."""
@@ -217,7 +221,7 @@ class BatchDecoder:
     def sentence_limit(self, max_sentence_tokens: int) -> int:
         """Tokens of a sentence that is translated at once: at most as many as positions, marks left out."""
         marks = len(self.format.source(self.opening(True)))
-        return max(1, min(max_sentence_tokens, self.positions - marks))
+        return max(1, min(max_sentence_tokens, self.sentence_positions - marks))
 
     @property
     def marks(self) -> int:

@@ -9,6 +9,7 @@ from .batch_decoding import Languages, pad_rows
 from .context_attention import ContextEncoderOutput
 from .context_strategies import ContextSentence, ContextTranslator, Reach
 from .document_state import CurrentSentence, DocumentState
+from .shortening import POOLINGS
 
 MISSING = ContextSentence(DocumentState(0, []), 0)  # the lone `</s>` that some models read for a sentence not there
 
@@ -63,6 +64,8 @@ class SharedEncoderTranslator(CachedContextTranslator):
     def __init__(self, model, batch_size: int, generate_kwargs: dict, languages: Languages = (None, None)):
         super().__init__(model, batch_size, generate_kwargs, languages)
         self.states: dict[ContextSentence, torch.Tensor] = {}  # encoder states (L, D) of sentences still to translate
+        if self.config.shortening in POOLINGS:  # pooled vectors have learned positions, too
+            self.sentence_positions = self.config.max_position_embeddings
 
     def needed_for(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:
         missing = [MISSING] if self.config.missing_context == "eos" else []
@@ -109,7 +112,7 @@ class SharedEncoderTranslator(CachedContextTranslator):
             parts.append(encoder.with_current_segment(*pad_vectors([self.cache[sentence] for sentence in current])))
         context, mask = (torch.cat(part, dim=1) for part in zip(*parts)) if parts else (None, None)
         outputs = ContextEncoderOutput(last_hidden_state=states, context_states=context, context_mask=mask)
-        return {"encoder_outputs": outputs, "attention_mask": source["attention_mask"]}
+        return source | {"encoder_outputs": outputs}
 
 
 class ContextLayersTranslator(CachedContextTranslator):
@@ -150,7 +153,7 @@ class ContextLayersTranslator(CachedContextTranslator):
             layers = [layer.unflatten(0, shape) for layer in outputs.unbind(dim=2)]  # (B, C, L, D) each
             context = layers, mask.unflatten(0, shape)
         outputs = encoder(**source, context=context, return_dict=True)
-        return {"encoder_outputs": outputs, "attention_mask": source["attention_mask"]}
+        return source | {"encoder_outputs": outputs}
 
 
 def pad_vectors(rows: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:

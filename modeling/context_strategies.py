@@ -88,14 +88,16 @@ class ContextTranslator(Translator):
         for batch in self.batches(sentences, lambda sentence: len(sentence.part.ids)):
             jobs = [self.sentence_job(*sentence) for sentence in batch]
             inputs = self.context_inputs(batch, reach, self.source_inputs(jobs)) | self.prefix_inputs(jobs)
+            for sentence in batch:
+                self.report_context(sentence, reach)
             for sentence, output in zip(batch, self.generate(inputs, jobs)):
                 self.take_sentence(sentence, output)
 
     def sentence_job(self, document: DocumentState, index: int):
         return self.segment_job(document, index, index + 1)
 
-    def context_of(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:
-        """The context of a sentence: sources before and after it, then translations before it."""
+    def all_context(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:
+        """The context that there is for a sentence: sources before and after it, then translations before it."""
         document, index = sentence
         past = range(max(0, index - reach.past), index)
         future = range(index + 1, min(len(document.parts), index + 1 + reach.future))
@@ -104,6 +106,20 @@ class ContextTranslator(Translator):
         return [ContextSentence(document, other) for other in sources] + [
             ContextSentence(document, other, is_target=True) for other in targets
         ]
+
+    def context_of(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:
+        """The context of a sentence, without translations for which positions do not reach."""
+        return [
+            context
+            for context in self.all_context(sentence, reach)
+            if not context.is_target or len(self.context_ids(context)) <= self.sentence_positions
+        ]
+
+    def report_context(self, sentence: CurrentSentence, reach: Reach) -> None:
+        """Report context that is left out for want of positions."""
+        got, expected = (1 + len(found(sentence, reach)) for found in (self.context_of, self.all_context))
+        if got < expected:
+            sentence.document.report_positions(sentence.index, got, expected, self.sentence_positions)
 
     def context_ids(self, context: ContextSentence) -> list[int]:
         """A context sentence as the encoder reads it."""
@@ -152,6 +168,4 @@ class JoinedContextTranslator(ContextTranslator):
         context = sorted(found, key=lambda other: abs(other.index - sentence.index))  # nearest first
         while context and sum(len(self.context_ids(other)) for other in context) > self.positions:
             context.pop()
-        if len(context) < len(found):
-            sentence.document.report_positions(sentence.index, 1 + len(context), 1 + len(found), self.positions)
         return [other for other in found if other in context]

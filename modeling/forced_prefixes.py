@@ -76,18 +76,18 @@ class ForcedPrefixTranslator(Translator):
 
 
 class SourceState:
-    """Encoder states of the jobs of a batch."""
+    """Encoder states of the jobs of a batch, and the ids of their sources, which an assistant and processors read."""
 
     def __init__(self, decoder: BatchDecoder, jobs: Sequence[Job]):
         self.model, self.pad = decoder.model, decoder.pad
         source = decoder.source_inputs(jobs)
         with torch.no_grad():
             self.encoder_outputs = self.model.get_encoder()(**source, return_dict=True)
-        self.source_mask = source["attention_mask"]
+        self.source_ids, self.source_mask = source["input_ids"], source["attention_mask"]
 
     def select_sources(self, index: torch.Tensor) -> None:
         """Keep these rows (N,)."""
-        self.source_mask = self.source_mask[index]
+        self.source_ids, self.source_mask = self.source_ids[index], self.source_mask[index]
         for name, value in self.encoder_outputs.items():
             if torch.is_tensor(value):
                 self.encoder_outputs[name] = value[index]
@@ -95,7 +95,8 @@ class SourceState:
     def join_sources(self, new: "SourceState") -> None:
         """Take the rows of a new one behind its own; of each source its tensors (B,) or (B, S, ...)."""
         length = max(self.source_mask.shape[1], new.source_mask.shape[1])
-        self.source_mask = torch.cat([filled_up(state.source_mask, length) for state in (self, new)])
+        for name in ("source_ids", "source_mask"):
+            setattr(self, name, torch.cat([filled_up(getattr(state, name), length) for state in (self, new)]))
         for name, value in self.encoder_outputs.items():
             if torch.is_tensor(value):
                 pair = (value, new.encoder_outputs[name])
@@ -128,8 +129,9 @@ class PrefixState(SourceState):
         """What `generate` takes to go on."""
         self.cache = self.cache if self.cache is not None else self.model.new_cache()
         return {
-            "encoder_outputs": self.encoder_outputs,
+            "input_ids": self.source_ids,
             "attention_mask": self.source_mask,
+            "encoder_outputs": self.encoder_outputs,
             "decoder_input_ids": self.ids,
             "decoder_attention_mask": self.mask,
             "past_key_values": self.cache,

@@ -59,7 +59,15 @@ class SharedSourceGeneration:
         return {}
 
     def prepare_inputs_for_generation(self, input_ids, next_sequence_length=None, inputs_embeds=None, **kwargs):
-        """As in transformers; `inputs_embeds` are those of the source, which the encoder has read."""
+        """As in transformers; `inputs_embeds` are those of the source, which the encoder has read.
+
+        Of a prompt that goes on from a cache only what is not in there is read, in assisted search, too, which leaves
+        that out only from its second pass on.
+        """
+        cache, mask = kwargs.get("past_key_values"), kwargs.get("decoder_attention_mask")
+        if next_sequence_length is None and cache is not None and mask is not None:
+            if mask.shape[1] == input_ids.shape[1]:  # else the ids are the new ones alone
+                next_sequence_length = input_ids.shape[1] - int(cache.get_seq_length())
         inputs = super().prepare_inputs_for_generation(input_ids, next_sequence_length, **kwargs)
         if is_static(kwargs.get("past_key_values")):  # the decoder makes its masks itself, also of such a cache
             inputs["decoder_attention_mask"] = kwargs.get("decoder_attention_mask")

@@ -130,8 +130,11 @@ class SlidingTranslator(Translator, DraftDecoder):
 
 
 def fewer(past: int, future: int) -> tuple[int, int]:
-    """So many sentences of context without the farthest one, of two the one before."""
-    return (past - 1, future) if past >= future else (past, future - 1)
+    """So many sentences of context without one: the farthest before, while there is any, or else the farthest after.
+
+    Behind a sentence of the past there are all future ones, by which the current one is told (`sentence_numbers`).
+    """
+    return (past - 1, future) if past else (past, future - 1)
 
 
 def split_at(ids: list[int], sep: int) -> list[list[int]]:

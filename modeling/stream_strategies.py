@@ -78,7 +78,7 @@ class StreamTranslator(Translator):
         inputs = {"encoder_outputs": encoder_outputs, "attention_mask": source["attention_mask"]}
         inputs |= {name: state for name, state in memory.items() if name != "encoder_memory"}
         inputs["document_start"] = start
-        outputs = self.generate(inputs | self.prefix_inputs(jobs), jobs)
+        outputs = self.generate(source | inputs | self.prefix_inputs(jobs), jobs)
         for sentence, output in zip(rows, outputs):
             self.take_sentence(sentence, output)
         written = [[self.start, *job.prefix, *sentence.part.target] for job, sentence in zip(jobs, rows)]

@@ -27,7 +27,7 @@ class BlockedAttention(Function):
         for part in blocks.parts(*query.shape[:2]):
             weights = part.weights(part.queries(rows), part.keys(keys), relative)
             if dropout:
-                ctx.kept.append(nn.functional.dropout(torch.ones_like(weights, dtype=torch.float), dropout))
+                ctx.kept.append(nn.functional.dropout(torch.ones_like(weights, dtype=query.dtype), dropout))
                 weights = weights * ctx.kept[-1]
             states = torch.bmm(weights, part.keys(values))
             outputs[:, part.block_slice] = part.without_empty(states).view_as(outputs[:, part.block_slice])

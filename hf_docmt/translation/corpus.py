@@ -75,8 +75,8 @@ def translation_rows(
 
 def search_settings(model: PreTrainedModel, strategy: str, arguments: dict) -> dict:
     """How `translate_documents` with these arguments searches: strategy, beams and what else is set."""
-    config = arguments.get("generation_config") or model.generation_config
-    beams = arguments.get("num_beams") or config.num_beams or 1
+    given, own = arguments.get("generation_config"), model.generation_config
+    beams = arguments.get("num_beams") or (given and given.num_beams) or own.num_beams or 1
     looks_back = strategy in ("sliding", "sequential")
     own = {"past_context": getattr(model.config, "decoding_past_context", None)} if looks_back else {}
     given = {name: arguments[name] for name in SETTINGS if arguments.get(name) is not None}

@@ -400,6 +400,8 @@ def test_decoding_is_reported_where_the_model_has_its_own():
     model = SimpleNamespace(generation_config=config, default_strategy=lambda: "sliding")
     assert decoding(DocMTSystem, model) == {"strategy": "sliding", "beams": 4}
     assert decoding(DocMTSystem, model, "full", num_beams=2) == {"strategy": "full", "beams": 2}
+    given = {"generation_config": SimpleNamespace(num_beams=None)}
+    assert decoding(DocMTSystem, model, **given) == {"strategy": "sliding", "beams": 4}
     config.num_beams = None  # greedy, in a configuration without a number
     assert decoding(Seq2SeqSystem, SimpleNamespace(generation_config=config)) == {"strategy": None, "beams": 1}
 

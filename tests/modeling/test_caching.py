@@ -470,6 +470,32 @@ def test_context_sentence_longer_than_its_positions():
         model(**inputs_with(context_input_ids=torch.full((1, 1, 5), 9), context_attention_mask=torch.ones(1, 1, 5)))
 
 
+LANGUAGES = {"language_ids": {"en": 10, "de": 11}, "target_format": "[target_lang] X </s>"}
+MBART = LANGUAGES | {"source_format": "X </s> [source_lang]", "position_type": "learned"}
+
+
+@pytest.mark.parametrize("fields", [{"shortening": "avg", "include_current": False}, MBART])
+def test_translation_longer_than_its_positions(fields):
+    """It is left out as context, which is reported; nothing else changes, and no document is lost."""
+    model = build("caching", past_context=1, context_sides="target", **fields)
+    model.final_logits_bias[0, [EOS, SEP]] -= 30  # translations that do not end
+    documents = [random_text([40, 3]), ["w6 w7 w8", "w9"]]
+    found, (report, other) = model.translate_documents(documents, word_tokenizer(), return_report=True)
+    assert [len(document) for document in found] == [2, 2] and all(map(all, found))
+    details = [repair["detail"] for repair in report if repair["kind"] == "positions"]
+    assert details == ["1 sentences instead of 2: learned positions for 64 tokens"]
+    assert "positions" not in {repair["kind"] for repair in other}
+    assert found[0][1] == model.translate_documents([documents[0][1:]], word_tokenizer())[0][0]
+
+
+def test_source_longer_than_pooled_positions():
+    """As many tokens as there are positions for; what is longer is translated in parts."""
+    model = build("caching", past_context=1, shortening="avg")
+    settings = {"max_sentence_tokens": 600, "max_new_tokens": 5, "return_report": True}
+    found, (report,) = model.translate_documents([random_text([100, 3])], word_tokenizer(), **settings)
+    assert len(found[0]) == 2 and report[0]["detail"] == "100 tokens, limit 63: translated in 2 parts"
+
+
 def test_strategy_that_writes_all():
     with pytest.raises(ValueError, match="this one writes the current sentence alone: use 'sliding' or 'sentence'"):
         build("caching").translate_documents([["w7"]], word_tokenizer(), "full")

@@ -52,6 +52,15 @@ def test_sliding_keeps_the_nearer_side():
     assert segment(LONG[1], LONG[2]) in model.sources  # without the one before
 
 
+def test_sliding_keeps_the_number_of_the_current_sentence():
+    """Which is that of the last one but `future_context`: of two future ones none goes while there is one before."""
+    document = [" ".join(WORDS[first : first + 6]) for first in (0, 6, 12, 18)]
+    model = model_of(23, past_context=1, future_context=2)
+    found, (report,) = translate(model, "sliding", [document], max_new_tokens=22)
+    assert found == [true(document)] and positions_of(report)[0] == (1, "3 sentences instead of 4")
+    assert segment(*document[1:]) in model.sources  # the second sentence, 1, with those after it, 3 and 4
+
+
 def test_sliding_whose_translation_is_cut_off():
     """A source of 13 tokens fits, its translation of 15 does not: the window gets smaller until it is written whole."""
     document = ["w6 w7 w8 w9 w10 w11", "w12 w13 w14 w15 w16"]

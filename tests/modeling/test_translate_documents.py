@@ -3,7 +3,7 @@
 import pytest
 import torch
 from support.scripted_model import CHUNK, DOCUMENT, TRANSLATION, WINDOW, Scripted, prefix, segment
-from support.tiny_models import BOD, BOS, EOS, PAD, build, word_tokenizer
+from support.tiny_models import BOD, BOS, EOS, PAD, build, random_text, word_tokenizer
 from transformers import GenerationConfig
 
 from hf_docmt.modeling import cpu_inference
@@ -163,6 +163,20 @@ def test_settings_of_the_caller_stay_as_they_are():
     model = Scripted(**WINDOW)
     SegmentTranslator(model, 4, arguments).translate([], "sliding")
     assert arguments == {"generation_config": config, "max_new_tokens": 5} and config.to_dict() == before
+
+
+@pytest.mark.parametrize("own", [{"num_beams": 4}, {"repetition_penalty": 3.0}, {"no_repeat_ngram_size": 1}])
+@pytest.mark.parametrize("strategy", ["sentence", "sliding", "sequential", "full"])
+def test_what_a_configuration_leaves_open_is_the_models(own, strategy):
+    """As in `generate`; drafts know it, too."""
+    model, documents = build(past_context=2), [random_text([5, 3, 8, 4], seed=1), random_text([2, 6, 3], seed=2)]
+    plain = model.translate_documents(documents, word_tokenizer(), strategy, max_new_tokens=12)
+    model.generation_config.update(**own)
+    expected = model.translate_documents(documents, word_tokenizer(), strategy, max_new_tokens=12)
+    config = GenerationConfig(max_new_tokens=12)
+    assert model.translate_documents(documents, word_tokenizer(), strategy, generation_config=config) == expected
+    greedy = GenerationConfig(max_new_tokens=12, num_beams=1, repetition_penalty=1.0, no_repeat_ngram_size=0)
+    assert model.translate_documents(documents, word_tokenizer(), strategy, generation_config=greedy) == plain
 
 
 def test_weights_are_prepacked_once_for_all_batches(monkeypatch):

@@ -298,6 +298,17 @@ def test_dropout():
     torch.testing.assert_close(value.grad.sum(), found.sum())
 
 
+@pytest.mark.parametrize(("dtype", "cast"), [(torch.bfloat16, False), (torch.float16, False), (torch.float32, True)])
+def test_dropout_in_half_precision(dtype, cast):
+    """A step over more tokens than a block has, with half-precision weights or under autocast."""
+    model = build("window", past_context=3, window=4, attention_dropout=0.1).to(dtype).train()
+    ids = torch.randint(6, 30, (2, 120), generator=torch.Generator().manual_seed(0))
+    with torch.autocast("cpu", torch.bfloat16, enabled=cast):
+        loss = model(input_ids=ids, labels=ids).loss
+    loss.backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters() if parameter.grad is not None)
+
+
 # The model on segments longer than a block
 
 

@@ -88,9 +88,10 @@ class ModelSystem(System):
 
     @property
     def decoding(self) -> dict:
-        """`beams`: those that were given, else those of the model's generation configuration."""
-        config = self.generate_kwargs.get("generation_config") or getattr(self.model, "generation_config", None)
-        beams = self.generate_kwargs.get("num_beams") or (config and (config.num_beams or 1))
+        """`beams`: those that were given, else those of the model's generation configuration; None without one."""
+        given, own = self.generate_kwargs.get("generation_config"), getattr(self.model, "generation_config", None)
+        configured = (given and given.num_beams) or (own and (own.num_beams or 1))
+        beams = self.generate_kwargs.get("num_beams") or configured
         return {"strategy": None, "beams": beams}
 
     def fingerprint(self) -> str:
