@@ -179,6 +179,11 @@ def file_stem(path: str | Path) -> str:
     return "stdin" if str(path) == STDIN else Path(path).name.removesuffix(".gz").split(".")[0] or Path(path).name
 
 
+def data_name(path: str | Path) -> str:
+    """The file's name without folder and last ending, `.gz` aside: that of the data in it, or of who wrote them."""
+    return Path(str(path).removesuffix(".gz")).stem
+
+
 # Atomic writing
 
 

@@ -8,6 +8,7 @@ from hf_docmt.evaluation.metrics.connectives import Connectives, connectives_of
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments, check_sides
 from hf_docmt.evaluation.references import read_references
 from hf_docmt.evaluation.translation_files import read_translations
+from hf_docmt.files import data_name
 from hf_docmt.reports.report import Report
 
 REFERENCE = "reference"  # name of its column
@@ -62,7 +63,7 @@ def connective_files(
             check_sides(hypotheses, references, doc_ids=ids)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
-        documents = TranslatedDocuments(hypotheses, references, doc_ids=ids, dataset=Path(reference).stem)
+        documents = TranslatedDocuments(hypotheses, references, doc_ids=ids, dataset=data_name(reference))
         (result,) = Connectives(words).score(documents)
         table = result.details["table"]
         counts.systems[name] = {word: found["hypothesis"] for word, found in table.items()}
@@ -74,7 +75,7 @@ def connective_files(
 
 def by_name(systems: Sequence[str | Path]) -> dict[str, str | Path]:
     """The files by their names without ending. ValueError: none, two of one name, one called REFERENCE."""
-    names = [Path(path).stem for path in systems]
+    names = [data_name(path) for path in systems]
     if not names:
         raise ValueError("no systems; give files of translations")
     if repeated := [name for name in names if names.count(name) > 1]:

@@ -11,6 +11,7 @@ from hf_docmt.evaluation.metrics.segments import bleu, segment_statistics
 from hf_docmt.evaluation.metrics.translated_documents import check_aligned
 from hf_docmt.evaluation.references import read_references
 from hf_docmt.evaluation.translation_files import read_translations
+from hf_docmt.files import data_name
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.result import Part, Result
@@ -123,9 +124,9 @@ def by_index_files(
     known = read_references([reference], format, source_lang, target_lang)
     sides = [[row["translation"] for row in read_translations(path, known)] for path in (system, baseline)]
     ranges = by_index(*sides, known.sides[0], target_lang=target_lang, **options)
-    names = [Path(path).stem for path in (system, baseline)]
+    names = [data_name(path) for path in (system, baseline)]
     data = {"reference": Path(reference).name, "documents": len(known.ids), "baseline": names[1]}
-    result = index_result(ranges, Path(reference).stem, signature_of(target_lang))
+    result = index_result(ranges, data_name(reference), signature_of(target_lang))
     return ranges, Report(model={"name": names[0]}, data=data, results=[result])
 
 

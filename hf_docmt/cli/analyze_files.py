@@ -49,7 +49,7 @@ def by_index(
     from hf_docmt.analysis.pictures.curves import draw_by_index
     from hf_docmt.analysis.scores_by_position import by_index_files
 
-    check_files(picture, output)
+    check_files(picture, output, [system, baseline, reference])
     options = {"every": every, "samples": samples}
     ranges, report = by_index_files(system, baseline, reference, format, source_lang, target_lang, **options)
     names = [report.name, report.data["baseline"]]

@@ -28,7 +28,7 @@ def information_gain(
     from hf_docmt.analysis.pictures.curves import draw_information_gain
 
     names = model_names(models)
-    check_files(picture, None)
+    check_files(picture, None, [documents])
     check_folder(output)
     gains, reports = {}, {}
     for name, model in zip(names, models):
@@ -63,7 +63,7 @@ def attribution(
     from hf_docmt.analysis.gradient_attribution import gradient_attribution
     from hf_docmt.analysis.pictures.curves import draw_attribution
 
-    check_files(picture, output)
+    check_files(picture, output, [documents])
     source = AnalysisInput(model, documents, source_lang, target_lang)
     found = gradient_attribution(*source.arguments, reach=reach, step=step, rows=rows)
     report = source.report(found.result(source.dataset))
@@ -98,7 +98,7 @@ def memory_maps(
     from hf_docmt.analysis.memory_maps import write_and_read_maps
     from hf_docmt.analysis.pictures.heat_maps import draw_memory_maps
 
-    check_files(picture, None)
+    check_files(picture, None, [documents])
     source = AnalysisInput(model, documents, source_lang, target_lang)
     maps = compute(*source.arguments, document, layer=layer)
     shown = write_and_read_maps(maps, sentence)

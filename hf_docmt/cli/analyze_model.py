@@ -82,7 +82,7 @@ def attention_share(
     from hf_docmt.analysis.attention_share import attention_share as measure
     from hf_docmt.analysis.pictures.heat_maps import draw_attention_share
 
-    check_files(picture, output)
+    check_files(picture, output, [documents])
     source = AnalysisInput(model, documents, source_lang, target_lang)
     search = {name: value for name, value in {"strategy": strategy, "num_beams": beams}.items() if value is not None}
     found = measure(*source.arguments, target=target, **search)
@@ -103,7 +103,7 @@ def segment_losses(
     from hf_docmt.analysis.segment_losses import segment_losses as measure
     from hf_docmt.files import check_writable_file
 
-    check_writable_file(output or "-")
+    check_writable_file(output or "-", [documents])
     source = AnalysisInput(model, documents, source_lang, target_lang)
     found = measure(*source.arguments)
     print_report(source.report(found.result(source.dataset)), as_json, output)

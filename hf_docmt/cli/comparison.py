@@ -68,7 +68,7 @@ def compare(
     if show:
         refuse(call, TABLE_OPTIONS, "is for tables of scores, but --show is given")
         options = {"names": name, "baseline": baseline, "context": context, "translators": names(translator)}
-        text = _shown(reports, reference, source_lang, target_lang, sentences, order, format, options)
+        text = _shown(reports, reference, output, source_lang, target_lang, sentences, order, format, options)
     else:
         refuse(call, SHOW_OPTIONS, "is for translations side by side, but --show is not given")
         options = {"names": name, "may_differ": tuple(may_differ or ()), "runs": runs, "baseline": baseline}
@@ -100,6 +100,7 @@ def _table(reports: list[str], breakdown: str, format: str, picture: str | None,
 def _shown(
     paths: list[str],
     reference: str | None,
+    output: str,
     source_lang: str | None,
     target_lang: str | None,
     sentences: str,
@@ -107,13 +108,15 @@ def _shown(
     format: str,
     options: dict,
 ) -> str:
-    """Translations side by side."""
+    """Translations side by side; ValueError where the output is a file that they are read from."""
     from hf_docmt.evaluation.side_by_side import side_by_side
+    from hf_docmt.files import check_writable_file
     from hf_docmt.reports.result_groups import check_known
     from hf_docmt.reports.side_by_side import side_by_side_text
     from hf_docmt.reports.side_by_side_page import side_by_side_page
 
     check_known(format, ("text", "html"), "format", "translations are shown as")
     found = side_by_side(paths, reference, source_lang, target_lang, **options)
+    check_writable_file(output, found.files)
     write = side_by_side_text if format == "text" else side_by_side_page
     return write(found.select(sentences, order), found.summary())

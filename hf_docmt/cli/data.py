@@ -58,7 +58,7 @@ def segment(
     from hf_docmt.data.word_segmentation import chinese_segmenter, segment_line
     from hf_docmt.files import check_writable_file, read_lines, write_lines
 
-    check_writable_file(output)
+    check_writable_file(output, [input])
     segmenter = chinese_segmenter()
     lines = (segment_line(line, segmenter) for _, line in read_lines(input))
     if output == "-":

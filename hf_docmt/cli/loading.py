@@ -134,6 +134,7 @@ class AnalysisInput:
 
         from hf_docmt.analysis.model_languages import set_languages
         from hf_docmt.data.readers import read_documents
+        from hf_docmt.files import data_name
 
         self.model, self.tokenizer = load_model(model)
         set_languages(self.model, source_lang, target_lang)
@@ -145,7 +146,7 @@ class AnalysisInput:
                 "--target-lang"
             )
         self.documents = read_documents(path=documents, **self.languages)
-        self.name, self.dataset = Path(model).name, Path(documents).stem
+        self.name, self.dataset = Path(model).name, data_name(documents)
         self.title = f"{self.name}, {self.dataset}"
 
     @property

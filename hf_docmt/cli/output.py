@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,14 +46,15 @@ def check_different(**outputs: str | None) -> None:
             raise ValueError(f"{path} is to be both {other} and {what}; give two files")
 
 
-def check_files(picture: str | None, output: str | None) -> None:
-    """Raise `ValueError` before the analysis where picture or report cannot be written."""
+def check_files(picture: str | None, output: str | None, inputs: Iterable[str] = ()) -> None:
+    """Raise `ValueError` before the analysis where picture or report cannot be written, or is one of the `inputs`."""
     from hf_docmt.analysis.pictures.figures import check_picture_path
     from hf_docmt.files import check_writable_file
 
-    check_writable_file(output or "-")
+    check_writable_file(output or "-", inputs)
     if picture:
         check_picture_path(picture)
+        check_writable_file(picture, inputs)
         check_different(picture=picture, report=output)
 
 

@@ -10,10 +10,12 @@ from typing import Annotated
 
 import typer
 
+from hf_docmt.cli.options import refuse
 from hf_docmt.messages import counted
 
 
 def study(
+    call: typer.Context,
     file: Annotated[str, typer.Argument(help="YAML file; see examples/studies.")],
     only: Annotated[
         list[str] | None,
@@ -34,6 +36,8 @@ def study(
     from hf_docmt.studies.jobs import StudyPlan
     from hf_docmt.studies.study import load_study
 
+    if render and not dry_run:
+        refuse(call, ("only", "processes"), "is for runs, but --render is given")
     if dry_run or render:
         plan = StudyPlan(load_study(file, budget), results)
         for path in render_study(plan) if render else ():

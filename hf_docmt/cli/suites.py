@@ -82,7 +82,7 @@ def contrast(
     from hf_docmt.evaluation.contrast import contrast_report, score_file_report
     from hf_docmt.files import check_writable_file
 
-    check_writable_file(output or "-", [*suites, scores])
+    check_writable_file(output or "-", [*suites, scores, documents, records])
     check_different(report=output, details=details)
     shared = {"format": format, "documents": documents, "records": records, "only": item_range(items)}
     shared |= {"limit": limit, "details": details}
@@ -132,7 +132,7 @@ def translate_suite(
     from hf_docmt.evaluation.suite_translation import suite_translation_report
     from hf_docmt.files import check_writable_file
 
-    check_writable_file(output or "-", [suite])
+    check_writable_file(output or "-", [suite, documents, records])
     check_different(report=output, details=details)
     reach = {"context": context, "future_context": future_context}
     system = load_translator(model, option, batch_size, strategy, beams, (source_lang, target_lang), **reach)
@@ -178,7 +178,7 @@ def ctxpro(
     from hf_docmt.evaluation.generative_accuracy import generative_report, translation_file_report
     from hf_docmt.files import check_writable_file
 
-    check_writable_file(output or "-", [*sets, translations])
+    check_writable_file(output or "-", [*sets, inputs, translations])
     check_different(report=output, details=details)
     shared = {"inputs": inputs, "rule": rule, "limit": limit, "details": details}
     if translations is not None:
@@ -227,11 +227,9 @@ def cxmi(
     as_json: AsJson = False,
 ) -> None:
     """CXMI: what context adds to the log-probability of references, in nats per sentence (Fernandes et al. 2021)."""
-    from pathlib import Path
-
     from hf_docmt.data.readers import read_documents
     from hf_docmt.evaluation.cxmi import cxmi_report
-    from hf_docmt.files import check_writable_file
+    from hf_docmt.files import check_writable_file, data_name
 
     check_writable_file(output or "-", [documents])
     check_different(report=output, details=details)
@@ -243,5 +241,5 @@ def cxmi(
         "details": details,
         **languages,
     }
-    report = cxmi_report(system, read_documents(path=documents, **languages), dataset=Path(documents).stem, **options)
+    report = cxmi_report(system, read_documents(path=documents, **languages), dataset=data_name(documents), **options)
     print_report(report, as_json, output)

@@ -25,6 +25,7 @@ from hf_docmt.data.cache import Cache
 from hf_docmt.data.digests import files_digest, tokenizer_digest
 from hf_docmt.data.documents import ROWS_PER_TABLE, checked_languages
 from hf_docmt.data.readers import iterate_documents, plugin_files
+from hf_docmt.data.readers.reader import NO_FILES
 from hf_docmt.data.tokenized_documents import TokenizedDocuments, tokenize_table, write_tokenized
 from hf_docmt.files import STDIN
 
@@ -137,7 +138,7 @@ def input_status(files: dict[str, str | Path | Sequence[str | Path]]) -> list | 
             if str(path) == STDIN:
                 return None
             inside = sorted(Path(path).rglob("*")) if Path(path).is_dir() else [Path(path)]
-            there = [file for file in inside if file.is_file()]
+            there = [file for file in inside if file.is_file() and name not in NO_FILES]
             status.append([name, str(path), [_file_status(file) for file in there]])
             found = found or bool(there)
     return status if found else None

@@ -10,7 +10,7 @@ from datasets import Dataset
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import Reader, detect_format, get_reader, input_argument, read_documents
 from hf_docmt.evaluation.metrics.translated_documents import Documents
-from hf_docmt.files import DataError, display_path
+from hf_docmt.files import DataError, data_name, display_path
 from hf_docmt.messages import counted
 
 PLAIN = "lines"
@@ -75,7 +75,8 @@ class References:
                 )
             return list(rows.values())
         lost = [name for name in self.ids if name not in rows]
-        other = [name for name in rows if name not in set(self.ids)]
+        known = set(self.ids)
+        other = [name for name in rows if name not in known]
         if lost or other:
             raise DataError(
                 f"{display_path(path)} has {counted(len(rows), 'document')}, {self.path} {len(self.ids)}; not "
@@ -110,7 +111,7 @@ def read_references(
         if translators or columns:
             raise DataError(f"{path} has plain lines; translators and columns are for documents, give several files")
         lines = plain_sentences(path)
-        known = {"dataset": Path(path).stem, "ids": [Path(path).stem], "matched_by": "line"}
+        known = {"dataset": data_name(path), "ids": [data_name(path)], "matched_by": "line"}
         references = References(path=display_path(path), sides=[[lines]], sources=[None], **known)
         return _with_sides(references, [references.cut(plain_sentences(other), other) for other in others])
     one_file_a_side = reader.has_one_file_a_side()
@@ -122,7 +123,7 @@ def read_references(
     documents, *further = [_documents(path, reader.name, source_lang, target_lang, **one) for one in chosen]
     references = References(
         path=display_path(path),
-        dataset=Path(path).stem,
+        dataset=data_name(path),
         ids=list(documents["doc_id"]),
         sides=[[sentences(row, target_lang) for row in side] for side in (documents, *further)],
         sources=[None if one_file_a_side else sentences(row, source_lang) for row in documents],

@@ -7,7 +7,7 @@ import sacrebleu.metrics
 
 from hf_docmt.evaluation.references import References, read_references
 from hf_docmt.evaluation.translation_files import count_untranslated, pair_lines, read_translations, search_of
-from hf_docmt.files import DataError, display_path
+from hf_docmt.files import DataError, data_name, display_path
 from hf_docmt.messages import counted
 from hf_docmt.reports.columns import system_names
 from hf_docmt.reports.report import Report
@@ -41,7 +41,7 @@ def side_by_side(
         _named_file(reports[number], Path(path), "translations") if number in reports else Path(path)
         for number, path in enumerate(paths)
     ]
-    labels = [reports[number].name if number in reports else file.stem for number, file in enumerate(files)]
+    labels = [reports[number].name if number in reports else data_name(file) for number, file in enumerate(files)]
     if reference is None:
         found = [_named_file(report, Path(paths[number]), "reference") for number, report in reports.items()]
         reference = _common_reference(found)
@@ -53,7 +53,8 @@ def side_by_side(
     rows = {name: _rows(file, documents, **languages) for name, file in zip(systems, files)}
     metric = sacrebleu.metrics.CHRF()
     sentences = _compared_sentences(documents, rows, metric, context)
-    return SideBySide(tuple(systems), baseline, tuple(sentences), f"chrF2|{metric.get_signature()}", target_lang)
+    signature, read = f"chrF2|{metric.get_signature()}", (*files, Path(reference))
+    return SideBySide(tuple(systems), baseline, tuple(sentences), signature, target_lang, read)
 
 
 def _compared_sentences(

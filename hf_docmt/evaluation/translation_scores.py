@@ -24,7 +24,7 @@ from hf_docmt.evaluation.translation_files import (
     read_translations,
     search_of,
 )
-from hf_docmt.files import DataError, display_path
+from hf_docmt.files import DataError, data_name, display_path
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
@@ -94,7 +94,7 @@ def evaluate_files(
     )
     data = {"translations": Path(translations).name, "documents": len(known.ids)}
     data["reference"] = test_set or ", ".join(Path(path).name for path in paths)
-    model = {"name": name or system or Path(translations).stem} | system_settings(search)
+    model = {"name": name or system or data_name(translations)} | system_settings(search)
     results = mark_untranslated(evaluation_results(documents, evaluation, search), rows, display_path(translations))
     return Report(model=model, data=data, results=results)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import chain
+from pathlib import Path
 
 import regex
 
@@ -47,13 +48,14 @@ class ComparedSentence:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Systems in the order given, the sentences, the signature of their scores, and the target language if known."""
+    """Systems in the order given, the sentences, the signature of their scores, the target language, the files read."""
 
     systems: tuple[str, ...]
     baseline: str
     sentences: tuple[ComparedSentence, ...]
     signature: str
     target_lang: str | None = None
+    files: tuple[Path, ...] = ()
 
     @property
     def others(self) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ class TranslationJob:
 
         Where an error leaves finished work, a line on standard error says how to go on.
         """
-        check_writable_file(self.output, [self.input.path])
+        check_writable_file(self.output, self.input.paths)
         inputs = None if self.input.path is None else self.input.files
         identity = job_identity(self.settings, inputs, format=self.input.format)
         with open_output(self.output, identity, self.resume) as output:

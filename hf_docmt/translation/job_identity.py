@@ -12,6 +12,7 @@ import transformers
 from hf_docmt import __version__
 from hf_docmt.adapters import ADAPTER_CONFIG, BASE, adapted_model
 from hf_docmt.data.digests import file_digest, text_digest
+from hf_docmt.data.readers.reader import NO_FILES
 from hf_docmt.translation.group_translation import TranslationSettings
 
 MODEL_FILES = (
@@ -19,7 +20,6 @@ MODEL_FILES = (
     "*token*.json", "*vocab*", "merges.txt", "*.spm", "*.model", "*.py", "ctranslate2/*",
     "adapter_config.json", "base/*.safetensors*",
 )  # fmt: skip  # of a folder: what its translations follow from
-NO_FILES = ("split", "config", "tgt_lang", "translator")  # arguments of readers, though a folder may have their value
 
 
 def job_identity(

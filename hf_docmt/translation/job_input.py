@@ -7,6 +7,7 @@ from typing import NamedTuple
 from hf_docmt.data.documents import checked_rows, make_row
 from hf_docmt.data.readers import check_arguments, detect_format, get_reader, input_files, iterate_documents
 from hf_docmt.data.readers.lines import LinesReader
+from hf_docmt.data.readers.reader import NO_FILES
 from hf_docmt.files import STDIN, file_stem, location_of, read_lines
 from hf_docmt.translation.groups import Group, arriving_groups, document_groups
 
@@ -47,6 +48,11 @@ class JobInput:
         self.path = (
             None if path is None or STDIN in self.files.values() else Path(path)
         )  # None: can be read once, as it comes
+
+    @property
+    def paths(self) -> list[str]:
+        """The arguments that may be files."""
+        return [value for name, value in self.files.items() if value is not None and name not in NO_FILES]
 
     def rows(self) -> Iterator[dict]:
         """The rows of the document contract, one at a time; `DataError` when its turn comes for one that is broken."""

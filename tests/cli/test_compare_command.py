@@ -53,6 +53,14 @@ def test_output_that_is_an_input(run, reports):
     assert code == 1 and "is the input" in err and reports[0].read_bytes() == before
 
 
+def test_output_that_is_shown(run, reports, documents):
+    """What the reports name is read, too."""
+    for name in (documents, reports[1].with_suffix(".jsonl")):
+        before = name.read_bytes()
+        code, _, err = run("compare", "--show", *reports[:2], *LANGUAGES, "-o", name)
+        assert code == 1 and "is the input" in err and name.read_bytes() == before
+
+
 def test_output(run, reports, tmp_path):
     code, out, _ = run("compare", *reports, "--format", "markdown", "-o", tmp_path / "table.md")
     assert code == 0 and out == "" and (tmp_path / "table.md").read_text("utf-8").startswith("| dataset")

@@ -1,5 +1,6 @@
 """`docmt evaluate` and `docmt compare`: reports from files of translations."""
 
+import gzip
 import json
 import sys
 
@@ -43,6 +44,50 @@ def test_outputs_that_are_inputs(run, documents, tmp_path, option):
     assert code == 1 and "is to be both report and details; give two files" in err
     code, _, err = run("cxmi", "no_model", documents, "-o", documents)
     assert code == 1 and f"the output {documents} is the input {documents}" in err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "contrast name suite.json --scores s.scores --documents INPUT",
+        "contrast name suite.json --records INPUT",
+        "translate-suite no_model suite.json --documents INPUT",
+        "translate-suite no_model suite.json --records INPUT",
+        "ctxpro no_model set.json --inputs INPUT",
+        "analyze by-index INPUT other.jsonl reference.jsonl",
+        "analyze by-index one.jsonl INPUT reference.jsonl",
+        "analyze by-index one.jsonl other.jsonl INPUT",
+        "analyze segment-losses no_model INPUT",
+        "analyze attention-share no_model INPUT",
+        "analyze attribution no_model INPUT",
+        "segment INPUT",
+    ],
+)
+def test_any_file_that_is_read_is_an_input(run, documents, command):
+    before = documents.read_bytes()
+    words = command.replace("INPUT", str(documents)).split()
+    code, _, err = run(*words, "-o", documents)
+    assert code == 1 and f"the output {documents} is the input {documents}" in err
+    assert documents.read_bytes() == before
+
+
+def test_a_picture_is_no_input(run, documents, tmp_path):
+    picture = documents.rename(tmp_path / "documents.png")
+    code, _, err = run("analyze", "attribution", "no_model", picture, "--picture", picture)
+    assert code == 1 and f"the output {picture} is the input {picture}" in err
+
+
+def test_a_packed_reference_has_the_name_of_its_data(run, documents, tmp_path):
+    rows = [{"doc_id": row["doc_id"], "translation": [pair["de"] for pair in row["translation"]]} for row in DOCUMENTS]
+    (tmp_path / "out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    packed = tmp_path / "documents.jsonl.gz"
+    packed.write_bytes(gzip.compress(documents.read_bytes()))
+    found = []
+    for reference in (documents, packed):
+        options = ("--source-lang", "en", "--target-lang", "de", "--json")
+        code, out, err = run("evaluate", tmp_path / "out.jsonl", reference, *options)
+        found.append([result["dataset"] for result in json.loads(out)["results"]])
+    assert found[0] == found[1] == ["documents"] * len(found[0])
 
 
 def test_languages_of_evaluate_have_no_default(run):

@@ -36,6 +36,17 @@ def test_the_input_is_not_overwritten(run, model, documents, tmp_path):
     assert code == 0 and documents.read_bytes() == before
 
 
+@pytest.mark.parametrize("side", ["source", "target", "ids"])
+def test_no_file_of_the_input_is_overwritten(run, model, tmp_path, side):
+    files = {name: tmp_path / f"a.{name}" for name in ("source", "target", "ids")}
+    for name, text in (("source", "One.\n"), ("target", "Eins.\n"), ("ids", "x.xml\ty.xml\t1\t1\n")):
+        files[name].write_text(text)
+    before = files[side].read_text()
+    given = ",".join(f"{name}={path}" for name, path in files.items())
+    code, _, err = run("translate", model, given, "--format", "moses", "-o", files[side])
+    assert code == 1 and f"is the input {files[side]}" in err and files[side].read_text() == before
+
+
 def test_outputs_that_are_refused_before_the_work(run, model, documents, tmp_path):
     """No weights are looked for before the outputs."""
     bare = tmp_path / "bare"

@@ -242,6 +242,14 @@ def test_status_of_inputs(tmp_path):
     assert input_status({"path": ["-", tmp_path / "a"]}) is None
 
 
+def test_a_folder_called_as_a_split_is_no_input(tmp_path, monkeypatch):
+    """A data set on the Hub is read at every start, whatever lies in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train/x").touch()
+    assert input_status({"path": "owner/name", "split": "train"}) is None
+
+
 def test_broken_input_leaves_no_entry(file, tokenizer):
     with file.open("a") as text:
         text.write('{"doc_id": "last", "translation": [{"en": "x"}]}\n')

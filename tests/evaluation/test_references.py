@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hf_docmt.data.readers import read_documents
-from hf_docmt.evaluation.references import read_references
+from hf_docmt.evaluation.references import References, read_references
 from hf_docmt.evaluation.translation_files import read_translations
 from hf_docmt.evaluation.translation_scores import evaluate, evaluate_files
 from hf_docmt.files import DataError
@@ -27,6 +27,23 @@ DOC = """<doc id="{id}" origlang="en" domain="news">
 <hyp lang="de" system="Small"><p>{a}</p></hyp>
 </doc>
 """
+
+
+class CountedIds(list):
+    read = 0
+
+    def __iter__(self):
+        self.read += 1
+        return super().__iter__()
+
+
+def test_time_grows_with_the_number_of_documents():
+    """The ids of the reference are gone through a fixed number of times, however many translations there are."""
+    ids = CountedIds(f"d{number}" for number in range(50))
+    references = References(path="r.jsonl", dataset="r", ids=ids, sides=[[["a"]] * 50], sources=[["a"]] * 50)
+    rows = {doc_id: {"doc_id": doc_id} for doc_id in reversed(list(ids))}
+    ids.read = 0
+    assert [row["doc_id"] for row in references.in_order(rows, "t")] == list(ids) and ids.read < 6
 
 
 def jsonl(rows):

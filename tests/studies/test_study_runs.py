@@ -258,6 +258,13 @@ def test_statistics_of_other_results_are_left_out(finished_study, tmp_path, monk
     assert result.exit_code == 0 and rendered.splitlines()[2:4] == table.splitlines()[2:4]
 
 
+@pytest.mark.parametrize("option", ["only", "processes"])
+def test_options_of_runs_are_refused_where_tables_alone_are_made(finished_study, monkeypatch, option):
+    monkeypatch.chdir(finished_study[0])
+    result = CliRunner().invoke(app, ["study", "small.yaml", "--render", f"--{option}", "1"])
+    assert result.exit_code == 1 and f"--{option} is for runs, but --render is given" in str(result.exception)
+
+
 def test_a_report_of_no_study_is_refused(finished_study, tmp_path, monkeypatch):
     shutil.copytree(finished_study[0], tmp_path / "copy")
     monkeypatch.chdir(tmp_path / "copy")

@@ -13,6 +13,9 @@ from hf_docmt.data.readers.evidence import Evidence, Sample
 from hf_docmt.files import DataError
 from hf_docmt.messages import closest_hint
 
+# arguments of readers that are no files, though a file or folder may have their value as its name
+NO_FILES = ("split", "config", "system", "tgt_lang", "translator")
+
 _READERS: dict[str, type["Reader"]] = {}
 
 
