@@ -137,11 +137,15 @@ def input_status(files: dict[str, str | Path | Sequence[str | Path]]) -> list | 
         for path in [value] if isinstance(value, str | Path) else value:
             if str(path) == STDIN:
                 return None
-            inside = sorted(Path(path).rglob("*")) if Path(path).is_dir() else [Path(path)]
-            there = [file for file in inside if file.is_file() and name not in NO_FILES]
+            there = [] if name in NO_FILES else _files_of(Path(path))
             status.append([name, str(path), [_file_status(file) for file in there]])
             found = found or bool(there)
     return status if found else None
+
+
+def _files_of(path: Path) -> list[Path]:
+    """The file, or all files of the folder."""
+    return [file for file in (sorted(path.rglob("*")) if path.is_dir() else [path]) if file.is_file()]
 
 
 def _file_status(file: Path) -> list:
