@@ -5,6 +5,7 @@ from torch import nn
 from torch.autograd import Function
 
 from .cpu_inference import Linear
+from .loss import smoothing_target
 
 CHUNK = 2**20  # fewest logits in a chunk; a chunk has at least as many rows as states have dimensions
 CACHED = 2**20  # logits whose softmax is computed at a time, on a CPU: they stay in its cache
@@ -35,7 +36,8 @@ class OutputProjection(Linear):
             weights = None if weights is None else weights[scored]
         weight = self.weight if torch.is_grad_enabled() else self.weight.detach()
         states = states if torch.is_grad_enabled() else states.detach()
-        return ChunkedCrossEntropy.apply(states, weight, bias, labels, weights, label_smoothing)
+        smoothed = smoothing_target(bias) if label_smoothing and bias is not None else None
+        return ChunkedCrossEntropy.apply(states, weight, bias, labels, weights, label_smoothing, smoothed)
 
 
 def gives_loss(module: nn.Module) -> bool:
@@ -57,8 +59,8 @@ class ChunkedCrossEntropy(Function):
     """
 
     @staticmethod
-    def forward(ctx, states, weight, bias, labels, label_weights, label_smoothing):
-        """(N, D), (V, D), (V,) or None, (N,), (N,) or None -> (); labels have no -100."""
+    def forward(ctx, states, weight, bias, labels, label_weights, label_smoothing, smoothed):
+        """(N, D), (V, D), (V,) or None, (N,), (N,) or None, number, (V,) or None -> (); labels have no -100."""
         device = states.device.type
         kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else states.dtype
         ctx.types = states.dtype, weight.dtype
@@ -77,7 +79,8 @@ class ChunkedCrossEntropy(Function):
                 chunk = slice(start, start + rows)
                 part = None if label_weights is None else label_weights[chunk]
                 logits = nn.functional.linear(states[chunk], matrix, bias)  # (n, V)
-                total += summed_losses(logits, labels[chunk], part, label_smoothing, need_states or need_weight)
+                smoothing = (label_smoothing, smoothed)
+                total += summed_losses(logits, labels[chunk], part, smoothing, need_states or need_weight)
                 if states_grad is not None:
                     states_grad[chunk] = logits @ matrix
                 if weight_grad is not None:
@@ -105,16 +108,18 @@ class ChunkedCrossEntropy(Function):
             states_grad = states_grad.to(states_type) * gradient  # a number: multiplied in fp32, whatever the type
         if need_weight:
             weight_grad = (weight_grad.float() * gradient).to(weight_type)  # fp16 is too small for the scale of a loss
-        return states_grad, weight_grad, None, None, None, None
+        return states_grad, weight_grad, None, None, None, None, None
 
 
-def summed_losses(logits, labels, label_weights, label_smoothing: float, to_gradient: bool) -> torch.Tensor:
+def summed_losses(logits, labels, label_weights, smoothing: tuple, to_gradient: bool) -> torch.Tensor:
     """The sum of the losses, (), of logits (n, V), labels (n,), and weights (n,) or None.
 
-    With `to_gradient` the logits become their own gradient, weight * (softmax - target).
+    `smoothing`: how much of the target, and what it is, (V,), None = uniform; see `smoothing_target`. With
+    `to_gradient` the logits become their own gradient, weight * (softmax - target).
     """
     total = torch.zeros((), dtype=torch.float, device=logits.device)
     vocabulary = logits.shape[1]
+    label_smoothing, smoothed = smoothing
     rows = max(1, CACHED // vocabulary) if logits.device.type == "cpu" else len(logits)
     for start in range(0, len(logits), rows):
         part = slice(start, start + rows)
@@ -122,13 +127,14 @@ def summed_losses(logits, labels, label_weights, label_smoothing: float, to_grad
         logs = nn.functional.log_softmax(logits[part], dim=1, dtype=torch.float)  # (n, V)
         losses = -(1 - label_smoothing) * logs.gather(1, label)
         if label_smoothing:
-            losses -= label_smoothing * logs.mean(dim=1, keepdim=True)
+            mixed = logs.mean(dim=1) if smoothed is None else logs @ smoothed  # (n,)
+            losses -= label_smoothing * mixed[:, None]
         factor = None if label_weights is None else label_weights[part, None]  # (n, 1)
         total += losses.sum() if factor is None else (losses * factor).sum()
         if to_gradient:
             gradient = logs.exp_()
             if label_smoothing:
-                gradient -= label_smoothing / vocabulary
+                gradient -= label_smoothing / vocabulary if smoothed is None else label_smoothing * smoothed
             gradient.scatter_add_(1, label, torch.full_like(losses, label_smoothing - 1))
             logits[part] = gradient if factor is None else gradient.mul_(factor)
     return total

@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+RULED_OUT = -50.0  # a bias in the logits below which no token is written
+
 
 def weighted_cross_entropy(
     logits: torch.Tensor,
@@ -10,6 +12,7 @@ def weighted_cross_entropy(
     label_weights: torch.Tensor | None = None,
     label_smoothing: float = 0.0,
     num_items_in_batch: torch.Tensor | int | None = None,
+    smoothing_target: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Sum of weighted, label-smoothed token losses divided by the number of target tokens.
 
@@ -18,18 +21,31 @@ def weighted_cross_entropy(
     the released code; `num_items_in_batch` replaces it where a batch is part of a larger one (gradient accumulation,
     several processes).
 
-    `logits` (B, T, V); `labels` (B, T), -100 = not scored; `label_weights` (B, T) or None = 1.
+    `logits` (B, T, V); `labels` (B, T), -100 = not scored; `label_weights` (B, T) or None = 1; `smoothing_target` (V,),
+    see there, or None = uniform.
     """
-    token_loss = nn.functional.cross_entropy(
-        logits.flatten(0, 1).float(),  # (B*T, V)
-        labels.flatten(),
-        ignore_index=-100,
-        reduction="none",
-        label_smoothing=label_smoothing,
-    )  # (B*T,), 0 where ignored
+    scores, targets = logits.flatten(0, 1).float(), labels.flatten()  # (B*T, V), (B*T,)
+    uniform = label_smoothing if smoothing_target is None else 0.0
+    settings = {"ignore_index": -100, "reduction": "none", "label_smoothing": uniform}
+    token_loss = nn.functional.cross_entropy(scores, targets, **settings)  # (B*T,), 0 where ignored
+    if label_smoothing and smoothing_target is not None:
+        smoothed = -(scores.log_softmax(dim=1) @ smoothing_target) * (targets != -100)
+        token_loss = (1 - label_smoothing) * token_loss + label_smoothing * smoothed
     if label_weights is not None:
         token_loss = token_loss * label_weights.flatten().to(token_loss.dtype)
     return token_loss.sum() / target_count(labels, num_items_in_batch)
+
+
+def smoothing_target(bias: torch.Tensor) -> torch.Tensor | None:
+    """What label smoothing mixes into the target, (V,): all tokens alike, but for those that are never written.
+
+    These are the ones that the bias (V,) of the logits rules out: the rest of a source vocabulary that the target does
+    not share, separators of a model that writes none. None where, seen on a CPU, there is none of them.
+    """
+    written = bias > RULED_OUT
+    if not torch.compiler.is_compiling() and written.is_cpu and bool(written.all()):
+        return None
+    return written.float() / written.sum()
 
 
 def target_count(labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None) -> torch.Tensor | int:

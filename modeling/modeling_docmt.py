@@ -37,7 +37,7 @@ from .generation_docmt import DocumentTranslation
 from .initial_weights import init_as_fairseq
 from .int8_linear import Int8Linear
 from .layers import Attention, DecoderLayer, EncoderLayer, dropout
-from .loss import target_count, weighted_cross_entropy
+from .loss import smoothing_target, target_count, weighted_cross_entropy
 from .pipeline_docmt import DocumentTranslationPipeline
 from .quantization import Quantization
 from .segments import is_right_padded, sinusoid, token_positions
@@ -601,12 +601,13 @@ class DocMTForConditionalGeneration(
 
     def loss(self, hidden_states, labels, label_weights, label_smoothing: float, num_items_in_batch, skip_logits: bool):
         """Of states (B, T, D) the loss, see `weighted_cross_entropy`, and logits (B, T, V), or None to skip them."""
+        bias = self.final_logits_bias[0]
         if skip_logits and gives_loss(self.lm_head):
-            bias = self.final_logits_bias[0]
             total = self.lm_head(hidden_states, bias, labels, label_weights, label_smoothing)
             return total / target_count(labels, num_items_in_batch), None
         logits = self.logits_of(hidden_states)
-        loss = weighted_cross_entropy(logits, labels, label_weights, label_smoothing, num_items_in_batch)
+        smoothed = smoothing_target(bias) if label_smoothing else None
+        loss = weighted_cross_entropy(logits, labels, label_weights, label_smoothing, num_items_in_batch, smoothed)
         return loss, None if skip_logits else logits
 
     def logits_of(self, hidden_states: torch.Tensor) -> torch.Tensor:

@@ -7,7 +7,7 @@ from torch.autograd import grad
 
 from hf_docmt.modeling import chunked_loss
 from hf_docmt.modeling.chunked_loss import OutputProjection
-from hf_docmt.modeling.loss import weighted_cross_entropy
+from hf_docmt.modeling.loss import smoothing_target, weighted_cross_entropy
 
 LABELS = torch.tensor([[3, 1, 4, 1, 5, 9], [2, 6, 5, -100, -100, 3]])
 WEIGHTS = torch.tensor([[0.1, 0.1, 1, 1, 0, 1], [1, 1, 1, 1, 1, 0.5]])
@@ -49,6 +49,18 @@ def both(projection, states, bias, labels, weights, smoothing):
 def test_is_the_plain_loss(chunk, labels, weights, smoothing):
     for found, expected in zip(*both(*projection_and_states(), labels, weights, smoothing)):
         torch.testing.assert_close(found, expected)
+
+
+def test_is_the_plain_loss_where_tokens_are_ruled_out(chunk):
+    projection, states, bias = projection_and_states()
+    bias[-3:] = -100.0
+    parameters, smoothed = [states, projection.weight], smoothing_target(bias)
+    found = projection(states, bias, LABELS.clamp(max=7), WEIGHTS, 0.1) / 7
+    logits = projection(states, bias)
+    expected = weighted_cross_entropy(logits, LABELS.clamp(max=7), WEIGHTS, 0.1, 7, smoothed)
+    assert float(expected.detach()) < 10, "no mass on what is never written"
+    for one, other in zip((found, *grad(found, parameters)), (expected, *grad(expected, parameters))):
+        torch.testing.assert_close(one, other)
 
 
 def test_products_in_bf16(chunk):

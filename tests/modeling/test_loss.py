@@ -8,7 +8,7 @@ from support.battery import rows_of
 from support.tiny_models import EOS, SEP, build, documents_of, random_text, word_tokenizer
 
 from hf_docmt import registry
-from hf_docmt.modeling.loss import weighted_cross_entropy
+from hf_docmt.modeling.loss import smoothing_target, weighted_cross_entropy
 
 LABELS = torch.tensor([[3, 1, 4, 1], [5, 2, -100, -100]])
 
@@ -122,3 +122,29 @@ def test_nothing_to_score():
     loss = weighted_cross_entropy(logits, torch.full((1, 2), -100), num_items_in_batch=5)
     loss.backward()
     assert loss == 0 and not logits.grad.any()
+
+
+def test_smoothing_leaves_out_what_is_never_written():
+    """The loss of all tokens, some ruled out by their bias, is that of the vocabulary of the others."""
+    logits, bias = torch.randn(2, 4, 9) * 2, torch.tensor([0.0] * 7 + [-100.0, -1000.0])
+    target = smoothing_target(bias)
+    torch.testing.assert_close(target, torch.tensor([1 / 7] * 7 + [0.0] * 2))
+    weights = torch.tensor([[0.1, 0.1, 1, 1], [0, 1, 1, 1]])
+    found = weighted_cross_entropy(logits + bias, LABELS, weights, 0.1, None, target)
+    assert math.isclose(found, by_hand(logits[..., :7], LABELS, weights, 0.1), rel_tol=1e-5)
+    assert smoothing_target(torch.zeros(9)) is None
+    torch.testing.assert_close(
+        weighted_cross_entropy(logits, LABELS, weights, 0.1, None, torch.full((9,), 1 / 9)),
+        weighted_cross_entropy(logits, LABELS, weights, 0.1),
+    )
+
+
+@pytest.mark.parametrize("skip_logits", [False, True])
+def test_smoothed_loss_of_a_model_with_ruled_out_tokens(skip_logits):
+    model = build("concat", label_smoothing=0.1).train()
+    labels = torch.tensor([[7, 8, 3]])
+    inputs = {"input_ids": torch.tensor([[6, 7, 3]]), "labels": labels, "skip_logits": skip_logits}
+    model.final_logits_bias[0, 9:] = -100.0
+    loss = model(**inputs).loss
+    logits = model.eval()(input_ids=inputs["input_ids"], labels=labels).logits.detach()
+    assert math.isclose(loss, by_hand(logits[..., :9], labels, smoothing=0.1), rel_tol=1e-4)
