@@ -21,6 +21,7 @@ from hf_docmt.pretrained.conversion import (
     set_search_languages,
     set_tokenizer_languages,
 )
+from hf_docmt.pretrained.families import FAMILIES
 from hf_docmt.pretrained.weights import add_neutral_mechanism, mechanism_parameters
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.training.recipe import SET_ELSEWHERE, Recipe, config_fields
@@ -63,12 +64,17 @@ def load_origin(
             f"init_from: {config_file} does not describe a model ({error!r}); copy the folder again"
         ) from error
     ours = [architecture.model_type for architecture in registry.ARCHITECTURES.values()]
+    if model_type not in (*ours, *FAMILIES):
+        raise ValueError(
+            f"init_from: {folder}: got model type {model_type!r}, expected one of {', '.join(FAMILIES)} or of the "
+            f"models of this package: {', '.join(ours)}"
+        )
     try:
         if model_type in ours:
             return registry.load_model(folder)
         return from_sentence_model(folder, architecture=architecture, **fields)
     except ValueError as error:
-        raise ValueError(f"init_from: {error} (models of this package: {', '.join(ours)})") from error
+        raise ValueError(f"init_from: {error}") from error
 
 
 def new_tokenizer(recipe: TokenizerRecipe, documents: StoredDocuments | None) -> PreTrainedTokenizerBase:

@@ -11,6 +11,7 @@ from typing import Any
 from accelerate import PartialState
 from transformers import (
     EarlyStoppingCallback,
+    GenerationConfig,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -47,6 +48,7 @@ from hf_docmt.training.run_folder import RECIPE, run_folder, write_facts
 from hf_docmt.training.stream_trainer import StreamTrainer
 from hf_docmt.training.trainer import DocMTTrainer
 
+BEAM_SEARCH = ("length_penalty", "early_stopping")  # settings that transformers saves beside several beams alone
 CACHE = ".docmt_cache"  # folder beside that of the run, for documents, tokenizers and tokens
 
 
@@ -287,6 +289,14 @@ def _set_decoding(model: PreTrainedModel, decoding: DecodingRecipe) -> None:
         model.check_search(model.default_strategy(), decoding.past_context)
     except ValueError as error:
         raise ValueError(f"decoding.{key}: {error}") from error
-    model.generation_config.num_beams = decoding.num_beams
+    search = model.generation_config  # of init_from, if there is one
+    search.num_beams = decoding.num_beams
     if decoding.num_beams > 1:
-        model.generation_config.length_penalty = decoding.length_penalty
+        search.length_penalty = decoding.length_penalty
+    else:
+        for name in BEAM_SEARCH:
+            setattr(search, name, getattr(GenerationConfig(), name))
+    try:
+        search.validate(strict=True)  # as saving does it, after hours
+    except ValueError as error:
+        raise ValueError(f"decoding: {error}") from error

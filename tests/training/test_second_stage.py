@@ -1,5 +1,6 @@
 """Second stages: a mechanism added to a trained model, frozen parameters, Marian, checkpoints that are refused."""
 
+import json
 import shutil
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from support import language_models
 from support.pretrained_models import context_inputs
 from support.tiny_run import SIZES, facts, fail_after, recipe_mapping, same_course, second_stage
-from transformers import BertConfig, BertModel, MarianConfig, MarianMTModel, Seq2SeqTrainer
+from transformers import BertConfig, BertModel, GenerationConfig, MarianConfig, MarianMTModel, Seq2SeqTrainer
 
 from hf_docmt import registry
 from hf_docmt.data.tokenizers import train_tokenizer
@@ -149,6 +150,27 @@ def test_start_from_marian(corpus, tmp_path, marian):
     assert facts(folder)["steps"] == 3
 
 
+@pytest.mark.parametrize("beams", [1, 2])
+def test_search_of_the_origin(corpus, tmp_path, marian, beams):
+    """What is for several beams alone does not stand beside one, where transformers does not save it."""
+    settings = GenerationConfig.from_pretrained(marian)
+    settings.update(num_beams=4, length_penalty=0.6, early_stopping=True)
+    settings.save_pretrained(marian)
+    decoding = ("decoding.num_beams=2", "decoding.length_penalty=0.8") if beams == 2 else ("decoding.num_beams=1",)
+    folder = train(second_stage(corpus, tmp_path / "run", marian, *decoding))
+    found = GenerationConfig.from_pretrained(folder)
+    values = (found.num_beams, found.length_penalty, found.early_stopping)
+    assert values == ((2, 0.8, True) if beams == 2 else (1, None, None))
+
+
+def test_search_that_cannot_be_saved(corpus, tmp_path, marian):
+    """It is refused before the first update, not when the first checkpoint is saved."""
+    file = marian / "generation_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"num_return_sequences": 4, "num_beams": 4}))
+    with pytest.raises(ValueError, match="^decoding: .*num_return_sequences"):
+        train(second_stage(corpus, tmp_path / "run", marian, "decoding.num_beams=1"))
+
+
 def test_neutral_start_from_marian(corpus, tmp_path, marian):
     """It begins so anyway, drawn from the recipe's seed; asking for it is no error."""
     options = {"max_steps": 1, "eval_steps": 1}
@@ -165,7 +187,7 @@ def test_mechanism_added_to_marian(corpus, tmp_path, marian):
     gates = [weight for name, weight in now.items() if name.endswith("state_gate.weight")]
     assert all(gate.any() for gate in gates), "zeros have learned"
     assert facts(folder)["trained_parameters"] == sum(now[name].numel() for name in now.keys() - old.keys())
-    with pytest.raises(ValueError, match="init_from: d_model: got 8, but the pretrained weights need 16"):
+    with pytest.raises(ValueError, match="init_from: d_model: got 8, but the pretrained weights need 16; leave it out$"):
         train(second_stage(corpus, tmp_path / "other", marian, "model.d_model=8"))
 
 
