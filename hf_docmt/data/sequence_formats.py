@@ -18,7 +18,7 @@ def sequence_format_fields(model_type: str, tokenizer: PreTrainedTokenizerBase) 
     NLLB-200 start with `</s>` and are given the code, mBART starts with the code. A Marian tokenizer with codes such as
     `>>deu<<` has them in front of the source; where it names its languages, `source_lang` and `target_lang` are filled
     in, too, as codes of the family always are left to the caller. ValueError: codes that the tokenizer knows no place
-    for.
+    for, and special tokens around a text that are no `<s>` in front and `</s>` behind.
 
     >>> sequence_format_fields("m2m_100", tokenizer)["target_format"]
     '<start> [target_lang] X </s>'
@@ -30,8 +30,15 @@ def sequence_format_fields(model_type: str, tokenizer: PreTrainedTokenizerBase) 
         return _fields_with_codes(model_type, tokenizer, codes)
     around = special_tokens_of(tokenizer, is_target=False)
     bos, eos = tokenizer.bos_token_id, tokenizer.eos_token_id
-    if (around.before, around.after) == ((bos,), (eos,)):
+    if around == ((bos,), (eos,)):
         return {"source_format": "<s> X </s>", "target_format": "<start> <s> X </s>"}
+    if around != ((), (eos,)):
+        before, after = (tokenizer.convert_ids_to_tokens(list(side)) for side in around)
+        raise ValueError(
+            f"{type(tokenizer).__name__} puts {before} in front of a text and {after} behind it, expected eos_token "
+            f"({tokenizer.eos_token}) behind it and at most bos_token ({tokenizer.bos_token}) in front; give those "
+            "that it puts these names, or give it a post-processor"
+        )
     return {}
 
 

@@ -5,13 +5,14 @@ import json
 from collections.abc import Iterable, Iterator
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast, RobertaTokenizer
+from transformers import BertTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast, RobertaTokenizer
 
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>", "<sep>", "<bod>")
 SEP, BOD = "<sep>", "<bod>"
 SEPARATOR = AddedToken(SEP, lstrip=True, rstrip=True, normalized=False, special=True)  # blanks around it are no text
 KINDS = ("bpe", "unigram")
 TRAINER_STEP = 1e-4  # between the scores that the unigram trainer gives to bytes it has no use for
+SEP_ENDS_TEXTS = (RobertaTokenizer, BertTokenizer)  # loaded again, they would end with the separator that they got
 BYTES = pre_tokenizers.ByteLevel.alphabet()  # one printable character for each of the 256 bytes
 
 
@@ -75,9 +76,10 @@ def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedToken
 
     Everything else stays: vocabulary, ids, padding and end tokens. A model whose embedding table already has more rows
     keeps them. A plain call reads `<sep>` in a text as the separator, with `split_special_tokens=True` as text. BART's
-    tokenizer comes back as a plain `PreTrainedTokenizerFast`. Of two vocabularies (Marian) the new tokens stand behind
-    both, with the same ids. Adapting twice changes nothing. Raises ValueError where the tokenizer has no padding or end
-    token.
+    tokenizer, and BERT's, come back as a plain `PreTrainedTokenizerFast`. Of two vocabularies (Marian) the new tokens
+    stand behind both, with the same ids. Adapting twice changes nothing. Raises ValueError where the tokenizer has no
+    padding or end token, where new tokens would get the ids of others, as in a vocabulary with holes, and where it ends
+    texts with its separator, whatever that is (BARTpho).
 
     >>> adapted, rows = adapt_tokenizer(tokenizer)
     >>> rows == len(adapted)
@@ -91,13 +93,25 @@ def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedToken
     adapted = copy.deepcopy(tokenizer)
     _occupy_language_ids(adapted)
     _occupy_target_ids(adapted)
+    taken = set(adapted.get_vocab().values())
     adapted.add_special_tokens({"sep_token": SEPARATOR})
     if BOD not in adapted.all_special_tokens:
         adapted.add_special_tokens({"extra_special_tokens": [BOD]}, replace_extra_special_tokens=False)
     for name, value in (("split_special_tokens", False), ("clean_up_tokenization_spaces", False)):
         setattr(adapted, name, value)
         adapted.init_kwargs[name] = value  # what save_pretrained writes
-    if isinstance(adapted, RobertaTokenizer):  # BART's; loaded again, it would end with its separator
+    new = {token: adapted.convert_tokens_to_ids(token) for token in {SEP, BOD} - tokenizer.get_vocab().keys()}
+    if found := [token for token, index in new.items() if index in taken]:
+        raise ValueError(
+            f"{type(tokenizer).__name__}: {found[0]} would get the id {new[found[0]]}, which another token has, since "
+            f"the {len(taken)} ids of the vocabulary reach to {max(taken)}; number its tokens without holes"
+        )
+    if adapted("a")["input_ids"] != tokenizer("a")["input_ids"]:
+        raise ValueError(
+            f"{type(tokenizer).__name__} ends texts with its sep_token, so that it would end them with {SEP}; give "
+            "another tokenizer of the same vocabulary, such as a PreTrainedTokenizerFast"
+        )
+    if isinstance(adapted, SEP_ENDS_TEXTS):
         adapted = PreTrainedTokenizerFast(
             tokenizer_object=adapted.backend_tokenizer,
             **adapted.special_tokens_map | {"sep_token": SEPARATOR},

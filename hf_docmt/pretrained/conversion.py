@@ -35,9 +35,10 @@ def from_sentence_model(
     """A Marian, BART, mBART or M2M-100 (NLLB) model as a document model with the same weights, in float32.
 
     `source` is a folder, a Hub name or a model. The tokenizer (that of the folder, or the one given) gets `<sep>` and
-    `<bod>`; their embeddings start as the mean of all others. `architecture` is a name of the registry, `overrides` are
-    fields of its configuration: the mechanism, the languages, dropout, other start tokens. Returns the model in
-    evaluation mode and the tokenizer, None for a model that was given without one.
+    `<bod>`; their embeddings start as the mean of all others, or as the spare rows that a table with more rows than
+    tokens has for them (NLLB). `architecture` is a name of the registry, `overrides` are fields of its configuration:
+    the mechanism, the languages, dropout, other start tokens. Returns the model in evaluation mode and the tokenizer,
+    None for a model that was given without one.
 
     New parts start neutral: single sentences get the logits of the source model, and so do sentences with context
     wherever the mechanism can add nothing: `caching`, `memory`, `routing`, `doct` (with the norm before nearly),

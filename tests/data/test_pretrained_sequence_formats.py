@@ -2,7 +2,8 @@
 
 import pytest
 from support.language_models import sentence_model
-from transformers import AutoTokenizer
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from hf_docmt.data.sequence_formats import sequence_format_fields
 from hf_docmt.data.tokenizers import adapt_tokenizer
@@ -58,3 +59,23 @@ def test_legacy_nllb(tmp_path):
     fields = sequence_format_fields("m2m_100", tokenizer)
     assert fields["source_format"] == "X </s> [source_lang]"
     assert fields["target_format"] == "<start> [target_lang] X </s>"
+
+
+@pytest.mark.parametrize("template, found", [("$A </s>", None), ("<s> $A </s>", "<s> X </s>")])
+def test_tokens_around_a_text(template, found):
+    assert sequence_format_fields("bart", around(template)).get("source_format") == found
+
+
+@pytest.mark.parametrize("template", ["$A", "<s> $A", "</s> $A </s>", "<s> $A <s> </s>"])
+def test_tokens_around_a_text_that_are_not_known(template):
+    with pytest.raises(ValueError, match=r"puts \[.*\] in front of a text and \[.*\] behind it, expected eos_token"):
+        sequence_format_fields("bart", around(template))
+
+
+def around(template):
+    """A tokenizer of words with this template."""
+    backend = Tokenizer(models.WordLevel({"<s>": 0, "</s>": 1, "a": 2}, unk_token="a"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    special = [("<s>", 0), ("</s>", 1)]
+    backend.post_processor = processors.TemplateProcessing(template, special_tokens=special)
+    return PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", eos_token="</s>", pad_token="</s>")

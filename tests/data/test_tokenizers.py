@@ -9,7 +9,9 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from transformers import AutoTokenizer, BartTokenizer, PreTrainedTokenizerFast
+from support.language_models import sentencepiece_model
+from tokenizers import Tokenizer, models
+from transformers import AutoTokenizer, BartphoTokenizer, BartTokenizer, BertTokenizer, PreTrainedTokenizerFast
 
 from hf_docmt.data.tokenizers import SPECIAL_TOKENS, adapt_tokenizer, train_tokenizer
 
@@ -260,3 +262,38 @@ def test_bart_tokenizer_ends_with_its_end_token_when_loaded_again(tmp_path):
     assert loaded("the dog")["input_ids"] == bart("the dog")["input_ids"]
     assert (loaded.sep_token, loaded.eos_token, rows) == ("<sep>", "</s>", len(tokens) + 2)
     assert loaded.sep_token_id not in loaded("a <sep> b", split_special_tokens=True)["input_ids"]
+
+
+def test_bert_tokenizer_ends_with_its_end_token_when_loaded_again(tmp_path):
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "dog"]
+    bert = BertTokenizer(vocab={token: number for number, token in enumerate(tokens)})
+    bert.eos_token, bert.bos_token = "[SEP]", "[CLS]"
+    adapted, rows = adapt_tokenizer(bert)
+    adapted.save_pretrained(tmp_path)
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    for found in (adapted, loaded):
+        assert found("The dog")["input_ids"] == bert("The dog")["input_ids"] == [2, 5, 6, 3]
+    assert (loaded.sep_token, loaded.eos_token, rows) == ("<sep>", "[SEP]", len(tokens) + 2)
+
+
+def test_a_tokenizer_that_ends_with_whatever_separator_it_has_is_refused(tmp_path):
+    sentencepiece = pytest.importorskip("sentencepiece")
+    (tmp_path / "pieces.model").write_bytes(sentencepiece_model())
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "pieces.model"))
+    words = [pieces.id_to_piece(number) for number in range(3, pieces.get_piece_size())]
+    (tmp_path / "dict.txt").write_text("".join(f"{word} 1\n" for word in words), encoding="utf-8")
+    tokenizer = BartphoTokenizer(str(tmp_path / "pieces.model"), str(tmp_path / "dict.txt"))
+    with pytest.raises(ValueError, match="BartphoTokenizer ends texts with its sep_token, .* with <sep>; give another"):
+        adapt_tokenizer(tokenizer)
+
+
+def test_a_vocabulary_with_holes_is_refused():
+    """New tokens get the number of tokens as their id, which another one has."""
+    vocabulary, names = {"</s>": 0, "a": 1, ".": 3}, {"pad_token": "</s>", "eos_token": "</s>"}
+    holes = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel(vocabulary, "a")), **names)
+    with pytest.raises(ValueError, match="would get the id 3, which another token has, since the 3 ids .* reach to 3"):
+        adapt_tokenizer(holes)
+    whole = Tokenizer(models.WordLevel(vocabulary | {".": 2}, "a"))
+    whole = PreTrainedTokenizerFast(tokenizer_object=whole, **names)
+    adapted, rows = adapt_tokenizer(whole)
+    assert (adapted.sep_token_id, rows) == (3, 5)
