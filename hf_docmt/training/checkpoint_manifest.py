@@ -81,10 +81,16 @@ def check_checkpoint(
     """The manifest of a checkpoint all of whose files are as they were written.
 
     `needed`: from the number of processes that saved it to the names of files that must be there, one of each
-    collection. Raises `DamagedCheckpointError`, which names the file and what is wrong with it.
+    collection. Raises `DamagedCheckpointError`, which names the file and what is wrong with it, and a plain
+    `ValueError` for a checkpoint that never had such a file.
     """
     folder, manifest = Path(folder), read_manifest(folder)
     for names in needed(manifest.processes):
+        if manifest.files and not any(name in manifest.files for name in names):
+            raise ValueError(
+                f"{folder} was saved without {next(iter(names))} (save_only_model): training cannot go on from it, but "
+                "its weights are whole; begin a new run with them"
+            )
         if not any((folder / name).exists() for name in names):
             raise DamagedCheckpointError(f"{folder / next(iter(names))} is missing")
     for name, facts in manifest.files.items():

@@ -119,6 +119,18 @@ def test_the_one_before_is_used(two_checkpoints, tmp_path, capsys, name, damage)
             last_usable_checkpoint(folder, trainer.checkpoint_files)
 
 
+def test_a_checkpoint_of_the_model_alone_is_not_damaged(data, tmp_path):
+    """It was saved so; nobody is told to delete it."""
+    trainer = make_trainer(data, tmp_path / "run", save_only_model=True)
+    trainer.train()
+    with pytest.raises(
+        ValueError, match=r"checkpoint-\d was saved without .*save_only_model.* its weights are whole"
+    ) as error:
+        make_trainer(data, tmp_path / "run").train(resume_from_checkpoint=True)
+    assert "delete" not in str(error.value)
+    assert checkpoint_steps(tmp_path / "run")
+
+
 def test_bytes_of_the_manifest(two_checkpoints, tmp_path):
     """Changed, it is found to be damaged or says the same as before."""
     folder = shutil.copytree(two_checkpoints[0] / "checkpoint-4", tmp_path / "checkpoint-4")
