@@ -17,6 +17,24 @@ def test_lines_stay_line_for_line(write):
     assert [len(row["translation"]) for row in both] == [4, 1]
 
 
+@pytest.mark.parametrize("format", ["lines", "text"])
+def test_ids_of_several_files_differ(tmp_path, format):
+    """They are names without endings, with all but the last where two are the same, or whole paths."""
+    pytest.importorskip("sentencex")
+
+    def ids(*names):
+        for name in names:
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text("One.\n", encoding="utf-8")
+        return read(format, target_lang=None, path=[tmp_path / name for name in names])["doc_id"][:]
+
+    assert ids("a.en.txt", "b.txt") == ["a", "b"]
+    assert ids("news.2019.txt", "news.2020.txt") == ["news.2019", "news.2020"]
+    assert ids("2019/talk.txt", "2020/talk.txt") == [str(tmp_path / year / "talk.txt") for year in ("2019", "2020")]
+    with pytest.raises(ValueError, match="document id .* was used before"):
+        ids("b.txt", "b.txt")
+
+
 def test_text_is_split_into_sentences(write):
     pytest.importorskip("sentencex")
     text = 'Dr. Smith came on\nJan. 5. He said:  "Hello!" Then\the left.\n\nA title\n\nLast one.\n'

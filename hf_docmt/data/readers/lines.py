@@ -6,13 +6,13 @@ from pathlib import Path
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.readers.evidence import Sample
 from hf_docmt.data.readers.reader import Reader
-from hf_docmt.files import DataError, display_path, file_stem, read_lines
+from hf_docmt.files import DataError, data_name, display_path, file_stem, read_lines
 
 Paths = str | Path | Sequence[str | Path]
 
 
 class LinesReader(Reader):
-    """One document a file; blank lines stay, as empty sentences, and so do blanks. The id is the file's name."""
+    """One document a file; blank lines stay, as empty sentences, and so do blanks. See `source_files`."""
 
     name = "lines"
     several_files = True
@@ -22,16 +22,24 @@ class LinesReader(Reader):
         return sample.argument == "path"
 
     def read(self, languages: list[str], path: Paths) -> Iterator[tuple[str, dict]]:
-        for file in source_files(languages, path, self.name):
+        for doc_id, file in source_files(languages, path, self.name):
             sentences = [line for _, line in read_lines(file)]
-            yield display_path(file), make_row(display_path(file), file_stem(file), sentences, None, languages)
+            yield display_path(file), make_row(display_path(file), doc_id, sentences, None, languages)
 
 
-def source_files(languages: list[str], path: Paths, format: str) -> list[str | Path]:
-    """The files of a format that has no target side."""
+def source_files(languages: list[str], path: Paths, format: str) -> list[tuple[str, str | Path]]:
+    """The files of a format that has no target side, each with the id of its document.
+
+    Ids are names without folder and endings; where two are the same, without the last ending, or whole paths.
+    """
     if len(languages) > 1:
         raise DataError(
             f"the format {format!r} has no target side, got target language {languages[1]!r}; leave it out, or use tsv "
             "or jsonl for parallel documents"
         )
-    return [path] if isinstance(path, str | Path) else list(path)
+    files = [path] if isinstance(path, str | Path) else list(path)
+    for name in (file_stem, data_name, display_path):
+        ids = [name(file) for file in files]
+        if len(set(ids)) == len(ids):
+            break
+    return list(zip(ids, files))

@@ -11,7 +11,7 @@ from hf_docmt.data.readers.lines import source_files
 from hf_docmt.data.readers.reader import Reader
 from hf_docmt.data.readers.running_text import sentence_splitter
 from hf_docmt.data.readers.subtitle_sentences import Part, cue_parts, cue_sentences
-from hf_docmt.files import DataError, display_path, file_stem, location_of, read_lines
+from hf_docmt.files import DataError, display_path, location_of, read_lines
 
 ARROW = "-->"
 LONGEST = 100 * 3600 * 1000  # milliseconds that the formats can write
@@ -43,7 +43,7 @@ class SubtitlesReader(Reader):
         return Evidence.FIRST_BYTES if found else Evidence.NONE
 
     def read(self, languages: list[str], path: str | Path) -> Iterator[tuple[str, dict]]:
-        (path,) = source_files(languages, path, self.name)
+        ((doc_id, path),) = source_files(languages, path, self.name)
         try:
             import pysubs2
         except ImportError as error:
@@ -68,7 +68,7 @@ class SubtitlesReader(Reader):
         header = _header(lines, timings[0]) if is_vtt else ""
         column = {"format": "vtt" if is_vtt else "srt", "header": header, "cues": cues}
         location = display_path(path)
-        yield location, make_row(location, file_stem(path), sentences, None, languages, subtitles=column)
+        yield location, make_row(location, doc_id, sentences, None, languages, subtitles=column)
 
 
 def _timing_lines(path: str | Path, lines: list[str], is_vtt: bool) -> list[int]:

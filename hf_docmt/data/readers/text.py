@@ -7,7 +7,7 @@ from hf_docmt.data.documents import make_row
 from hf_docmt.data.readers.lines import Paths, source_files
 from hf_docmt.data.readers.reader import Reader
 from hf_docmt.data.readers.running_text import clean_sentences, sentence_splitter
-from hf_docmt.files import DataError, display_path, file_stem, read_lines
+from hf_docmt.files import DataError, display_path, read_lines
 
 
 class TextReader(Reader):
@@ -23,9 +23,9 @@ class TextReader(Reader):
 
     def read(self, languages: list[str], path: Paths) -> Iterator[tuple[str, dict]]:
         split = sentence_splitter(languages[0])
-        for file in source_files(languages, path, self.name):
+        for doc_id, file in source_files(languages, path, self.name):
             sentences = [one for paragraph in _paragraphs(file) for one in clean_sentences(split(paragraph))]
-            location, doc_id = display_path(file), file_stem(file)
+            location = display_path(file)
             if not sentences:
                 raise DataError(f"{location}: document {doc_id!r} is empty; there is white space only, give it text")
             yield location, make_row(location, doc_id, sentences, None, languages)
