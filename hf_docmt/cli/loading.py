@@ -51,6 +51,8 @@ def load_system(
     known = system_classes()[kind].options()
     if "strategy" in options and "strategy" not in known:
         raise ValueError(f"{name} is not a model of this package, and only these have strategies; leave --strategy out")
+    if "batch_size" not in known:  # always given by commands that translate
+        options.pop("batch_size", None)
     given = read_options(option_pairs or (), kind, excluded)
     if "source_lang" in known:
         names = ("source_lang", "target_lang") * 2

@@ -20,7 +20,7 @@ Context = Annotated[
 ]
 FutureContext = Annotated[
     int | None,
-    typer.Option(min=0, help="Sentences of future context, for a model of chunks; default: as many as in training."),
+    typer.Option(min=0, help="Sentences of future context, for a model of chunks; default: none."),
 ]
 Details = Annotated[
     str | None,

@@ -203,7 +203,7 @@ def load_translator(
     languages: tuple[str | None, str | None],
     **reach,
 ):
-    """The system that translates as asked for; what is None is the model's own. `reach`: its context."""
+    """The system that translates as asked for; what is None is the system's own. `reach`: its context."""
     search = {"batch_size": batch_size, "strategy": strategy, "num_beams": beams}
     search = {name: value for name, value in search.items() if value is not None}
     search |= {"excluded": NOT_FOR_TRANSLATION, "model_languages": languages}

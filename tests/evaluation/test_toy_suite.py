@@ -70,6 +70,21 @@ def test_a_system(run, write, suite, tmp_path):
     assert (system.context.past, system.languages, system.decoding["beams"]) == (0, (None, None), None)
 
 
+def test_a_system_without_options(run, write, tmp_path):
+    """Commands that translate give it no size of batches; what it does not know it is not given."""
+    folder = write("config.json", '{"model_type": "shortest"}').parent
+    sets = write("set.json", json.dumps([]))
+    pairs = [{"segment": f"{n}", "src segment": "It barks.", "ref segment": "Er bellt."} for n in range(2)]
+    voita = write("voita.jsonl", "".join(json.dumps(pair) + "\n" for pair in pairs))
+    for arguments in (("ctxpro", folder, sets), ("translate-suite", folder, voita)):
+        _, _, err = run(*arguments)
+        assert "Traceback" not in err and "batch_size" not in err
+        code, _, err = run(*arguments, "--beams", 2)
+        assert code == 1 and "unknown option 'num_beams' of a shortest system" in err
+    with pytest.raises(ValueError, match="unknown option 'zzz' of a shortest system"):
+        load_system(folder, zzz=1)
+
+
 def test_messages(run, write, suite):
     code, _, err = run("contrast", "other", write("bad.tabs", "a\tb\n"), "--scores", suite)
     assert code == 1 and "bad.tabs, line 1: 2 fields, expected 5; separate them by tabs" in err

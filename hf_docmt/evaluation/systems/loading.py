@@ -31,7 +31,8 @@ def load_system(
     `docmt` is a model of this package (`DocMTSystem`), `seq2seq` any encoder-decoder model of transformers
     (`Seq2SeqSystem`), `causal` a causal language model (`CausalSystem`); `auto` finds the kind by the configuration.
     Attention weights need `attn_implementation="eager"`. ValueError: no model there or one that cannot be read,
-    another kind than asked for, no language modelling head, unknown options.
+    another kind than asked for, no language modelling head, unknown options (those of a model that resemble none of
+    its class are left to `generate`).
 
     >>> system = load_system("runs/concat", past_context=1)
     >>> system.context.past, system.languages
@@ -45,8 +46,8 @@ def load_system(
     if kind not in ("auto", found):
         raise ValueError(f"{name}: a model of kind {found}, not {kind}; leave the kind at 'auto' or give another model")
     system = known[found]
-    for option in options:
-        if hint := "" if option in system.options() else closest_hint(option, system.options()):
+    for option in sorted(options.keys() - system.options()):
+        if (hint := closest_hint(option, system.options())) or not system.takes_more_options():
             raise ValueError(f"unknown option {option!r} of a {found} system{hint}")
     return system.load(name, dtype=DTYPES[dtype], device=device, attn_implementation=attn_implementation, **options)
 

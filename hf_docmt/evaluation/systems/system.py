@@ -62,6 +62,11 @@ class System(ABC):
         parameters = inspect.signature(cls).parameters.values()
         return {one.name: one.annotation for one in parameters if one.kind is one.KEYWORD_ONLY}
 
+    @classmethod
+    def takes_more_options(cls) -> bool:
+        """Whether the class hands on what is none of its options, as models do to `generate`."""
+        return any(one.kind is one.VAR_KEYWORD for one in inspect.signature(cls).parameters.values())
+
     @property
     def context(self) -> ContextReach:
         """The sentences of context that it reads; none by default."""
