@@ -30,6 +30,7 @@ def make_card(
     model_class: str | None = None,
     needs: Sequence[str] | None = None,
     example: Sequence[str] | None = None,
+    parameters: int | None = None,
 ) -> ModelCard:
     """The card of a model: the text of its architecture, and numbers and facts of its report, nothing else.
 
@@ -37,9 +38,10 @@ def make_card(
     `license: unknown` where none is given. `repo_id` is the name in the usage example (without it there is a
     placeholder), `datasets` are names of training data on the Hub, `needs` what the tokenizer needs installed,
     `example` two sentences of the source language for the calls; by default they are general ones. `form` is that of
-    the files, one of `FORMS`, `model_class` the class of a stock model. Header: language, license,
-    library_name, pipeline_tag, tags, base_model, widget, datasets, metrics, model-index, each result with its
-    signature. Raises ValueError for what is no report, an architecture that is not registered, or another form.
+    the files, one of `FORMS`, `model_class` the class of a stock model, `parameters` how many the model has, for a
+    report that does not say it. Header: language, license, library_name, pipeline_tag, tags, base_model, widget,
+    datasets, metrics, model-index, each result with its signature. Raises ValueError for what is no report, an
+    architecture that is not registered, or another form.
     """
     if report is not None and not isinstance(report, Report):
         raise ValueError(f"report: got {type(report).__name__}, expected a Report; see Report.read")
@@ -54,6 +56,7 @@ def make_card(
     known = report.to_dict() if report else {"model": {}, "data": {}, "results": []}
     facts = {"report": known, "config": config.to_dict(), "license": license, "name": name, "repo_id": repo_id}
     made = {"architecture": architecture.name, "text": text, "form": form, "model_class": model_class}
+    made |= {"parameters": parameters}
     made |= {"sequence": config.sequence_format() if form == "stock" else None}
     body = _environment().get_template(TEMPLATE).render(**made, **facts)
     return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{body}")
@@ -135,11 +138,13 @@ def _cell(value: object) -> str:
 def _facts(section: dict) -> Iterator[tuple[str, object]]:
     """Nested facts as pairs of (name in words, value): {"train": {"documents": 3}} -> "train documents", 3.
 
-    Curves, which are lists of points, are left out.
+    Curves, which are lists of points, are left out, without any point as well.
     """
     for name, value in dict(section or {}).items():
         words = str(name).replace("_", " ")
         if isinstance(value, dict):
             yield from ((f"{words} {inner}", fact) for inner, fact in _facts(value))
-        elif not (isinstance(value, list | tuple) and any(isinstance(item, list | tuple | dict) for item in value)):
+        elif not isinstance(value, list | tuple):
+            yield words, value
+        elif value and not any(isinstance(item, list | tuple | dict) for item in value):
             yield words, value

@@ -35,7 +35,7 @@ def export_model(
     if tokenizer is not None:
         check_tokens(model.config, tokenizer)
         card = {"needs": tokenizer_needs(tokenizer), **card}
-    text = str(make_card(report, config=model.config, **card))
+    text = str(make_card(report, config=model.config, parameters=model.num_parameters(), **card))
     with atomic_folder(folder) as unfinished:
         model.save_pretrained(unfinished)
         if tokenizer is not None:

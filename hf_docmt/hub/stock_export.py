@@ -86,7 +86,7 @@ def _new_folder(
     """A new folder with tokenizer and card, which appears when the block has filled it."""
     path = check_new_folder(folder)
     check_tokens(model.config, tokenizer)
-    text = str(make_card(config=model.config, **card))
+    text = str(make_card(config=model.config, parameters=model.num_parameters(), **card))
     with atomic_folder(path) as unfinished:
         yield unfinished
         tokenizer.save_pretrained(unfinished)

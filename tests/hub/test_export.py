@@ -74,6 +74,15 @@ def test_folder_works_where_the_package_is_not_installed(model, tokenizer, tmp_p
     assert len(first[0]) == len(DOCUMENT) and first[0][1] == ""
 
 
+def test_the_card_says_how_many_parameters_the_model_has(model, tokenizer, tmp_path):
+    """Also where no report says it; what a report says stays."""
+    folder = export_model(model, tokenizer, tmp_path / "plain")
+    assert f"| parameters | {model.num_parameters()} |" in (folder / "README.md").read_text(encoding="utf-8")
+    report = Report(model={"name": "concat", "parameters": 7}, data={}, results=[], training={"losses": [], "steps": 3})
+    card = (export_model(model, tokenizer, tmp_path / "other", report=report) / "README.md").read_text(encoding="utf-8")
+    assert "| parameters | 7 |" in card and "| steps | 3 |" in card and "| losses |" not in card
+
+
 def test_empty_folder_is_filled_and_a_full_one_refused(model, tokenizer, tmp_path):
     (tmp_path / "model").mkdir()
     export_model(model, tokenizer, tmp_path / "model")
