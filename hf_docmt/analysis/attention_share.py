@@ -168,7 +168,8 @@ class ShareCounter:
         self.source = self.sentence_index(batch["input_ids"], config.sep_token_id)  # (B, S)
         target = self.sentence_index(labels, config.sep_token_id)  # (B, T)
         if config.context_sides == "source":  # the target is the current sentence alone
-            target = target + self.source.max(dim=1, keepdim=True).values - config.future_context
+            current = self.source.max(dim=1, keepdim=True).values - config.future_context
+            target = target + current.clamp(min=0)  # a sentence read alone has no future sentences
         self.size = int(max(self.source.max(), target.max())) + 1  # N
         sentences = torch.nn.functional.one_hot(target, self.size)  # (B, T, N)
         self.target = (sentences * batch.get("is_counted", labels != -100)[..., None]).double()

@@ -217,6 +217,14 @@ def test_shares_while_decoding(case):
     assert (result.strategy, result.beams, result.signature["target"]) == (strategy, 1, "search")
 
 
+@pytest.mark.parametrize("future_context", [1, 2])
+def test_shares_of_sentences_alone_where_the_model_reads_later_ones(future_context):
+    """The strategy `sentence` gives a model of source windows the current sentence, and nothing behind it."""
+    model = build("concat", past_context=1, future_context=future_context, context_sides="source")
+    found = attention_share(model, documents(), word_tokenizer(), target="search", strategy="sentence", **OPTIONS)
+    np.testing.assert_allclose(found.shares, [[100.0]], atol=1e-6)
+
+
 def test_the_model_stays_as_it_was_after_a_search():
     for architecture in ("concat", "doct"):
         model = build(architecture, past_context=1)
