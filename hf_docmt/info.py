@@ -29,8 +29,9 @@ def describe(target: str | Path) -> dict[str, Any]:
     source_lang, target_lang, parameters (how many in each part, see `count_parameters`), sizes, mechanism (the fields
     that the architecture adds to the configuration) and tokenizer (kind, size, trained). `render` makes a text of it.
 
-    No weights are read: parameters follow from the configuration. The vocabulary of a recipe whose tokenizer is still
-    to be trained is the size asked for, which a small corpus does not fill; `tokenizer.trained` is then false.
+    Parameters follow from the configuration; no weights are read but those of a recipe's `init_from`, which has to be
+    there. The vocabulary of a recipe whose tokenizer is still to be trained is the size asked for, which a small corpus
+    does not fill; `tokenizer.trained` is then false.
 
     Raises `ValueError` for a missing file or folder, a recipe that cannot be used, and a model of another kind.
 
