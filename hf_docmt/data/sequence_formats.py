@@ -18,7 +18,7 @@ def sequence_format_fields(model_type: str, tokenizer: PreTrainedTokenizerBase) 
     NLLB-200 start with `</s>` and are given the code, mBART starts with the code. A Marian tokenizer with codes such as
     `>>deu<<` has them in front of the source; where it names its languages, `source_lang` and `target_lang` are filled
     in, too, as codes of the family always are left to the caller. ValueError: codes that the tokenizer knows no place
-    for, and special tokens around a text that are no `<s>` in front and `</s>` behind.
+    for, and texts that do not end in its end token.
 
     >>> sequence_format_fields("m2m_100", tokenizer)["target_format"]
     '<start> [target_lang] X </s>'
@@ -32,12 +32,11 @@ def sequence_format_fields(model_type: str, tokenizer: PreTrainedTokenizerBase) 
     bos, eos = tokenizer.bos_token_id, tokenizer.eos_token_id
     if around == ((bos,), (eos,)):
         return {"source_format": "<s> X </s>", "target_format": "<start> <s> X </s>"}
-    if around != ((), (eos,)):
-        before, after = (tokenizer.convert_ids_to_tokens(list(side)) for side in around)
+    if around.after != (eos,):
+        behind = tokenizer.convert_ids_to_tokens(list(around.after))
         raise ValueError(
-            f"{type(tokenizer).__name__} puts {before} in front of a text and {after} behind it, expected eos_token "
-            f"({tokenizer.eos_token}) behind it and at most bos_token ({tokenizer.bos_token}) in front; give those "
-            "that it puts these names, or give it a post-processor"
+            f"{type(tokenizer).__name__} puts {behind} behind a text, expected its eos_token ({tokenizer.eos_token}); "
+            "set eos_token to what it puts, or give it a post-processor"
         )
     return {}
 

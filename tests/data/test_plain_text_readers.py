@@ -19,7 +19,7 @@ def test_lines_stay_line_for_line(write):
 
 @pytest.mark.parametrize("format", ["lines", "text"])
 def test_ids_of_several_files_differ(tmp_path, format):
-    """They are names without endings, with all but the last where two are the same, or whole paths."""
+    """They are names without endings, with all but the last where two are the same, or that with the folder."""
     pytest.importorskip("sentencex")
 
     def ids(*names):
@@ -30,9 +30,9 @@ def test_ids_of_several_files_differ(tmp_path, format):
 
     assert ids("a.en.txt", "b.txt") == ["a", "b"]
     assert ids("news.2019.txt", "news.2020.txt") == ["news.2019", "news.2020"]
-    assert ids("2019/talk.txt", "2020/talk.txt") == [str(tmp_path / year / "talk.txt") for year in ("2019", "2020")]
+    assert ids("2019/talk.txt", "2020/talk.txt") == [str(tmp_path / year / "talk") for year in ("2019", "2020")]
     with pytest.raises(ValueError, match="document id .* was used before"):
-        ids("b.txt", "b.txt")
+        ids("b.txt", "b.en")  # sides of one document, or texts of another
 
 
 def test_text_is_split_into_sentences(write):

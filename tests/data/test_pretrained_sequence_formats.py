@@ -66,9 +66,9 @@ def test_tokens_around_a_text(template, found):
     assert sequence_format_fields("bart", around(template)).get("source_format") == found
 
 
-@pytest.mark.parametrize("template", ["$A", "<s> $A", "</s> $A </s>", "<s> $A <s> </s>"])
-def test_tokens_around_a_text_that_are_not_known(template):
-    with pytest.raises(ValueError, match=r"puts \[.*\] in front of a text and \[.*\] behind it, expected eos_token"):
+@pytest.mark.parametrize("template", ["$A", "<s> $A", "<s> $A <s> </s>"])
+def test_texts_that_do_not_end_in_the_end_token(template):
+    with pytest.raises(ValueError, match=r"puts \[.*\] behind a text, expected its eos_token \(</s>\)"):
         sequence_format_fields("bart", around(template))
 
 

@@ -187,7 +187,9 @@ def test_mechanism_added_to_marian(corpus, tmp_path, marian):
     gates = [weight for name, weight in now.items() if name.endswith("state_gate.weight")]
     assert all(gate.any() for gate in gates), "zeros have learned"
     assert facts(folder)["trained_parameters"] == sum(now[name].numel() for name in now.keys() - old.keys())
-    with pytest.raises(ValueError, match="init_from: d_model: got 8, but the pretrained weights need 16; leave it out$"):
+    with pytest.raises(
+        ValueError, match="init_from: d_model: got 8, but the pretrained weights need 16; leave it out$"
+    ):
         train(second_stage(corpus, tmp_path / "other", marian, "model.d_model=8"))
 
 

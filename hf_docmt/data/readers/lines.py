@@ -30,7 +30,8 @@ class LinesReader(Reader):
 def source_files(languages: list[str], path: Paths, format: str) -> list[tuple[str, str | Path]]:
     """The files of a format that has no target side, each with the id of its document.
 
-    Ids are names without folder and endings; where two are the same, without the last ending, or whole paths.
+    Ids are names without folder and endings; where two are the same, without the last ending, or that with the folder.
+    Files of one folder that differ in the last ending alone have the same: they may be sides of one document.
     """
     if len(languages) > 1:
         raise DataError(
@@ -38,8 +39,8 @@ def source_files(languages: list[str], path: Paths, format: str) -> list[tuple[s
             "or jsonl for parallel documents"
         )
     files = [path] if isinstance(path, str | Path) else list(path)
-    for name in (file_stem, data_name, display_path):
+    for name in (file_stem, data_name, lambda file: display_path(Path(file).with_name(data_name(file)))):
         ids = [name(file) for file in files]
         if len(set(ids)) == len(ids):
-            break
-    return list(zip(ids, files))
+            return list(zip(ids, files))
+    return [(file_stem(file), file) for file in files]
