@@ -29,7 +29,7 @@ def weighted_cross_entropy(
     settings = {"ignore_index": -100, "reduction": "none", "label_smoothing": uniform}
     token_loss = nn.functional.cross_entropy(scores, targets, **settings)  # (B*T,), 0 where ignored
     if label_smoothing and smoothing_target is not None:
-        smoothed = -(scores.log_softmax(dim=1) @ smoothing_target) * (targets != -100)
+        smoothed = -(scores.log_softmax(dim=1) * smoothing_target).sum(dim=1) * (targets != -100)  # fp32 in autocast
         token_loss = (1 - label_smoothing) * token_loss + label_smoothing * smoothed
     if label_weights is not None:
         token_loss = token_loss * label_weights.flatten().to(token_loss.dtype)
