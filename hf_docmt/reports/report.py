@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_docmt import __version__
-from hf_docmt.files import write_lines
+from hf_docmt.files import open_bytes, write_lines
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.schema import FORMAT, validate_report
 from hf_docmt.reports.tables import result_table
@@ -70,11 +70,15 @@ class Report:
 
     @classmethod
     def read(cls, path: str | Path) -> Report:
-        """The report in a file; ValueError names the file and the location of what is wrong, OSError a missing file."""
+        """The report in a file, `.gz` is unpacked.
+
+        ValueError names the file and the location of what is wrong, OSError a missing file.
+        """
         if not Path(path).exists():
             raise FileNotFoundError(f"{path}: the report does not exist; check the path")
         try:
-            found = json.loads(Path(path).read_bytes().decode("utf-8"))
+            with open_bytes(path) as file:
+                found = json.loads(file.read().decode("utf-8"))
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: not UTF-8 at byte offset {error.start}; write the report again") from error
         except json.JSONDecodeError as error:

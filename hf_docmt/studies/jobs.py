@@ -50,8 +50,9 @@ class StudyPlan:
 
     In `output_dir`: `recipes`, `models`, `reports` with all statistics, `work` (translations and the like), `logs`,
     `prepared` (what of `prepare` is done). In `results`: tables, figures, and a report of each evaluation of each run,
-    without long statistics of documents. An evaluation is done when `results` has its report, a run when its model is
-    there. `results` is by default the folder beside the study file that has its name, and that of the budget.
+    without long statistics of documents; these are in the whole report, which is packed beside. An evaluation is done
+    when `results` has its report, a run when its model is there. `results` is by default the folder beside the study
+    file that has its name, and that of the budget.
     """
 
     def __init__(self, study: Study, results: str | Path | None = None):
@@ -174,6 +175,10 @@ class StudyPlan:
     def report_file(self, job: Job) -> Path:
         """The report in the results."""
         return self.results / f"{job.name}.json"
+
+    def packed_report(self, job: Job) -> Path:
+        """The report with all statistics, beside that of the results where this has none."""
+        return self.results / f"{job.name}.json.gz"
 
     def log_file(self, job: Job) -> Path:
         return self.output / "logs" / f"{job.name}.log"

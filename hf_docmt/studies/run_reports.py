@@ -1,7 +1,8 @@
-"""The report of an evaluation as it goes into the results: with facts of the training, without long statistics."""
+"""The report of an evaluation as it goes into the results: with facts of the training, long statistics packed."""
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from hf_docmt.files import write_text
@@ -33,14 +34,18 @@ def keep_report(plan: StudyPlan, job: Job, seconds: float) -> None:
         "recipe": plan.recipe_values(run),
         "digest": plan.digest(run, job.evaluation),
     }
-    kept = replace(
+    whole = replace(
         report,
         model={**report.model, **model},
         data={**report.data, "study": study},
         training=json.loads((folder / FACTS).read_text(encoding="utf-8")),
-        results=[summary(result) for result in report.results],
     )
     plan.report_file(job).parent.mkdir(parents=True, exist_ok=True)
+    if any(has_long_statistics(result) for result in report.results):
+        write_text(report_text(whole), plan.packed_report(job))
+    else:
+        plan.packed_report(job).unlink(missing_ok=True)  # of other results
+    kept = replace(whole, results=[summary(result) for result in report.results])
     write_text(report_text(kept), plan.report_file(job))
 
 
@@ -54,13 +59,13 @@ def report_text(report: Report) -> str:
 
 
 def best_report(plan: StudyPlan, job: Job) -> Report:
-    """The report of an evaluation that is done: with statistics where it was made here, else that of the results."""
+    """The report of an evaluation that is done, with all statistics where a whole one of the same results is there."""
     kept = Report.read(plan.report_file(job))
-    if not plan.full_report(job).exists():
-        return kept
-    full = Report.read(plan.full_report(job)).results
-    are_same = [bare(summary(result)) for result in full] == [bare(result) for result in kept.results]
-    return replace(kept, results=full) if are_same else kept  # made for other results
+    for file in filter(Path.exists, (plan.full_report(job), plan.packed_report(job))):
+        full = Report.read(file).results
+        if [bare(summary(result)) for result in full] == [bare(result) for result in kept.results]:
+            return replace(kept, results=full)
+    return kept
 
 
 def summary(result: Result) -> Result:
@@ -71,8 +76,12 @@ def summary(result: Result) -> Result:
     parts = {label: part for label, part in result.breakdown.items() if label.count("=") < 2}
     rounded = {label: replace(part, details=with_rounded_interval(part.details)) for label, part in parts.items()}
     found = replace(result, details=with_rounded_interval(result.details), breakdown=rounded)
-    are_short = len(json.dumps(result.details.get("statistics"))) <= LONGEST_STATISTICS
-    return found if are_short and condition_of(result) == "true" else bare(found)
+    return found if condition_of(result) == "true" and not has_long_statistics(result) else bare(found)
+
+
+def has_long_statistics(result: Result) -> bool:
+    """Whether statistics that significance tests need are too long for a report that is to be small."""
+    return condition_of(result) == "true" and len(json.dumps(result.details.get("statistics"))) > LONGEST_STATISTICS
 
 
 def bare(result: Result) -> Result:

@@ -216,12 +216,23 @@ def test_tables_and_figures_that_reports_do_not_fit_keep_no_other_from_being_mad
     assert Path("small/tables/scores.txt").exists() and not Path("small/tables/unclear.txt").exists()
 
 
-def test_long_statistics_stay_beside(finished_study, tmp_path, monkeypatch):
-    report = Report.read(finished_study[0] / "runs/reports/bleu/concat2-seed1.json")
-    lengths = [len(json.dumps(result.details["statistics"])) for result in report.results]
-    monkeypatch.setattr(run_reports, "LONGEST_STATISTICS", sorted(lengths)[1])
-    kept = ["statistics" in run_reports.summary(result).details for result in report.results]
-    assert kept == [length <= sorted(lengths)[1] for length in lengths] and sum(kept) >= 2
+def test_long_statistics_stay_packed_beside(finished_study, tmp_path, monkeypatch):
+    """Tables rendered without `output_dir` have the same marks."""
+    shutil.copytree(finished_study[0], tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    table, kept = Path("small/tables/scores.txt").read_text(), Path("small/bleu/concat2-seed1.json")
+    lengths = sorted(len(json.dumps(result.details["statistics"])) for result in Report.read(kept).results)
+    for limit, long in ((lengths[1], len(lengths) - 2), (lengths[-1], 0)):
+        monkeypatch.setattr(run_reports, "LONGEST_STATISTICS", limit)
+        for file in Path("small/bleu").glob("*.json"):
+            file.unlink()
+        run_study("small.yaml", rerun)
+        assert sum("statistics" not in result.details for result in Report.read(kept).results) == long
+        assert Path(f"{kept}.gz").exists() == bool(long)
+        os.rename("runs/reports", "runs/moved")
+        result = CliRunner().invoke(app, ["study", "small.yaml", "--render"])
+        assert result.exit_code == 0 and Path("small/tables/scores.txt").read_text() == table
+        os.rename("runs/moved", "runs/reports")
 
 
 def test_scores_of_corpora_are_tested_in_a_process_of_its_own(finished_study, tmp_path):
