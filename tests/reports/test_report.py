@@ -152,6 +152,15 @@ def test_unreadable_files(report, tmp_path):
         Report.read(path)
 
 
+def test_packed_files(report, tmp_path):
+    path = tmp_path / "report.json.gz"
+    report.write(path)
+    assert path.read_bytes()[:2] == b"\x1f\x8b" and Report.read(path) == report
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(ValueError, match=r"report\.json\.gz: broken or truncated gzip file"):
+        Report.read(path)
+
+
 def test_merge_replaces_what_was_measured_again(report):
     later = Report(
         model={"name": "tiny"}, data={"test": "news"}, results=[result(value=30.0, strategy="sliding", beams=4)]
