@@ -7,6 +7,7 @@ import torch
 from support.tiny_models import EOS, SEP, build, word_tokenizer
 
 from hf_docmt.hub.stock_export import export_ctranslate2_model
+from hf_docmt.modeling import int8_linear
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 LEARNED = {"position_type": "learned", "layernorm_embedding": True, "position_offset": 2}
@@ -51,6 +52,10 @@ def test_same_scores_and_translations(fields, tmp_path):
     assert [[names.index(token) for token in one.hypotheses[0]] for one in found] == ours.tolist()
 
 
+@pytest.mark.skipif(
+    int8_linear.INPUT_LEVELS < int8_linear.LEVELS,
+    reason="oneDNN, in which CTranslate2 computes, saturates on this processor, which has no VNNI",
+)
 def test_int8_is_close(tmp_path):
     model, translator, names = exported(tmp_path, {}, "int8")
     assert translator.compute_type.startswith("int8")
