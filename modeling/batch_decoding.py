@@ -60,11 +60,14 @@ class BatchDecoder:
         if self.format.target_before:  # it is in the prefix, or `generate` sets it
             self.settings.forced_bos_token_id = generate_kwargs["forced_bos_token_id"] = None
         self.generate_kwargs = self.settings.update(**generate_kwargs)  # what no configuration holds
-        self.settings.update(return_dict_in_generate=False, num_return_sequences=1)
+        recorded = dict.fromkeys(("output_attentions", "output_hidden_states", "output_scores", "output_logits"), False)
+        self.settings.update(return_dict_in_generate=False, num_return_sequences=1, **recorded)
         check_settings(self.settings)
         self.sep, self.pad = getattr(self.config, "sep_token_id", None), self.config.pad_token_id
-        eos, start = own.eos_token_id, self.settings.decoder_start_token_id
-        self.eos = eos[0] if isinstance(eos, list) else eos
+        eos, start = self.settings.eos_token_id, self.settings.decoder_start_token_id
+        eos = self.config.eos_token_id if eos is None else eos
+        self.ends = eos if isinstance(eos, list) else [eos]
+        self.eos = self.ends[0]
         starts_with_code = self.config.target_format.startswith("[target_lang]")
         self.start = self.format.start if start is None or starts_with_code else start
         self.settings.decoder_start_token_id = self.start
@@ -171,7 +174,7 @@ class BatchDecoder:
 
     def generate(self, inputs: dict, jobs: Sequence[Job], stop_at_sep: bool = False, **settings) -> list[Output]:
         """Outputs of one batch of `generate` inputs, a row for each job."""
-        ends = [self.eos, self.sep] if stop_at_sep else [self.eos]
+        ends = self.ends_of(stop_at_sep)
         prompt = inputs["decoder_input_ids"].shape[1] if "decoder_input_ids" in inputs else 1
         config = copy.deepcopy(self.settings)
         forced = [] if "decoder_input_ids" in inputs else self.format.target_before
@@ -195,6 +198,10 @@ class BatchDecoder:
             end = next((index for index, token in enumerate(ids) if token in ends), None)
             outputs.append(Output(ids[:end], end is not None))
         return outputs
+
+    def ends_of(self, stop_at_sep: bool) -> list[int]:
+        """The tokens that a translation ends at: all that are `eos_token_id`, or a separator, too."""
+        return [*self.ends, self.sep] if stop_at_sep else self.ends
 
     def token_limits(self, lengths: list[int], prompt: int) -> list[int]:
         """New tokens that each row may get, at most as many as positions are left behind the prompt."""

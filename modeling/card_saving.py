@@ -1,5 +1,6 @@
 """A model card beside every saved and every pushed model."""
 
+import os
 from pathlib import Path
 
 from .model_card import ModelCardText, is_draft
@@ -31,5 +32,5 @@ class CardSaving:
     def write_card(self, folder, name: str | None = None) -> None:
         """Write README.md, unless there is one that somebody wrote."""
         path = Path(folder) / "README.md"
-        if not path.is_file() or is_draft(path.read_text(encoding="utf-8")):
+        if not os.path.lexists(path) or path.is_file() and is_draft(path.read_text(encoding="utf-8", errors="replace")):
             path.write_text(str(self.card_class(self.config, name)), encoding="utf-8")

@@ -64,7 +64,7 @@ class DraftDecoder(BatchDecoder):
 
     def draft_row(self, job: Job, draft: Draft = (), stop_at_sep: bool = False) -> "DraftRow":
         """The row of a job, which ends at its end token, or at a separator, too."""
-        return DraftRow(self, job, draft, [self.eos, self.sep] if stop_at_sep else [self.eos])
+        return DraftRow(self, job, draft, self.ends_of(stop_at_sep))
 
     def write(self, more: Callable[[int], list["DraftRow"]], size: int) -> None:
         """Write rows to their ends, at most `size` at a time.
@@ -240,7 +240,7 @@ class DraftState(SourceState):
         )
         first = mask.sum(dim=1, keepdim=True) - torch.tensor(last, device=mask.device)[:, None]  # (B, 1)
         asked = mask.bool() & (torch.arange(mask.shape[1], device=mask.device) >= first)
-        states = self.model.model(**inputs).last_hidden_state[asked]  # (N, D)
+        states = self.model.model(**inputs, return_dict=True).last_hidden_state[asked]  # (N, D)
         best = torch.cat(
             [self.best_tokens(part) for part in states.split(max(1, LOGITS // self.model.config.vocab_size))]
         )

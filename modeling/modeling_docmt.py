@@ -444,7 +444,7 @@ class DocMTModel(DocMTPreTrainedModel):
     ) -> Seq2SeqModelOutput:
         """Shapes as in `DocMTForConditionalGeneration.forward`; `kwargs` have the inputs of the mechanism.
 
-        Raises `ValueError` for `decoder_inputs_embeds`.
+        Raises `ValueError` for `decoder_inputs_embeds`, and for more than states in a tuple of `encoder_outputs`.
         """
         if decoder_inputs_embeds is not None:
             raise ValueError("decoder_inputs_embeds are not read: give decoder_input_ids (B, T), or labels.")
@@ -458,6 +458,10 @@ class DocMTModel(DocMTPreTrainedModel):
                 input_ids=input_ids, attention_mask=attention_mask, **encoder_inputs, **kwargs, return_dict=True
             )
         elif not isinstance(encoder_outputs, BaseModelOutput):
+            if len(encoder_outputs) > 1:
+                raise ValueError(
+                    "encoder_outputs is a tuple, which has no names of fields: give it with return_dict=True."
+                )
             encoder_outputs = BaseModelOutput(*encoder_outputs)
         decoder_inputs = self.decoder_inputs(
             decoder_input_ids, decoder_attention_mask, encoder_outputs, past_key_values, **decoder_inputs
@@ -618,7 +622,7 @@ class DocMTForConditionalGeneration(
 
     def logits_at(self, positions: torch.Tensor, **inputs) -> torch.Tensor:
         """Logits (N, V) of N target positions alone, true in (B, T) bool; `inputs` as in `forward`, without labels."""
-        hidden_states = self.model(**inputs).last_hidden_state  # (B, T, D)
+        hidden_states = self.model(**inputs, return_dict=True).last_hidden_state  # (B, T, D)
         return self.logits_of(hidden_states[positions])
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:

@@ -45,8 +45,10 @@ class DocumentTranslationPipeline(Pipeline):
     _load_video_processor = False
     _load_feature_extractor = False
 
-    def __call__(self, inputs, **settings):
-        """Translations of `inputs`, see the class."""
+    def __call__(self, inputs, num_workers: int | None = None, batch_size: int | None = None, **settings):
+        """Translations of `inputs`, see the class; `num_workers`, of transformers' loaders, has nothing to load."""
+        if batch_size is not None:
+            settings["batch_size"] = batch_size
         settings = self.settings(settings)
         if isinstance(inputs, str | list | tuple):
             return self.run_single(inputs, {}, settings, {})

@@ -83,7 +83,8 @@ class StreamTranslator(Translator):
             self.take_sentence(sentence, output)
         written = [[self.start, *job.prefix, *sentence.part.target] for job, sentence in zip(jobs, rows)]
         ids, mask = pad_rows(written, self.pad, self.model.device)
-        after = self.model.model(**inputs, decoder_input_ids=ids, decoder_attention_mask=mask, use_cache=False)
+        inputs |= {"decoder_input_ids": ids, "decoder_attention_mask": mask}
+        after = self.model.model(**inputs, use_cache=False, return_dict=True)
         return self.model.memory_after(after)
 
     def checked_memory(self, memory: Mapping[str, torch.Tensor] | None) -> dict[str, torch.Tensor]:

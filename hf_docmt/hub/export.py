@@ -77,9 +77,10 @@ def _has_true_context(result: Result) -> bool:
 def check_tokens(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> None:
     """ValueError where the ids of special tokens, or their number, are not those of the model."""
     for name in ("pad_token_id", "eos_token_id", "sep_token_id"):
-        if getattr(config, name) != getattr(tokenizer, name):
+        own = getattr(config, name)
+        if getattr(tokenizer, name) not in (own if isinstance(own, list) else [own]):
             raise ValueError(
-                f"{name}: the tokenizer has {getattr(tokenizer, name)}, the model {getattr(config, name)}; "
+                f"{name}: the tokenizer has {getattr(tokenizer, name)}, the model {own}; "
                 "save a model with the tokenizer it was trained with"
             )
     largest = max(tokenizer.get_vocab().values())

@@ -75,7 +75,7 @@ def from_sentence_model(
 
     model = target.model_class(target.config_class(**fields | overrides)).eval()
     copy_weights(original, model, writes_separators=not (target.separate_context or target.carries_state))
-    model.generation_config = _generation_config(original.generation_config, model.config)
+    model.generation_config = _generation_config(original, model.config)
     set_search_languages(model)
     used = [name for name in LANGUAGES if uses_language(model.config, name)]
     set_tokenizer_languages(tokenizer, {name: getattr(model.config, name) for name in used})
@@ -134,11 +134,13 @@ def _check_languages_known(model_type: str, overrides: dict) -> None:
         )
 
 
-def _generation_config(original: GenerationConfig, config: PreTrainedConfig) -> GenerationConfig:
-    """All settings of the source's search, with the special tokens of the document model."""
-    settings = copy.deepcopy(original)
+def _generation_config(original: PreTrainedModel, config: PreTrainedConfig) -> GenerationConfig:
+    """All settings of the source's search; special tokens that it has not, or that are others now, from the config."""
+    settings = copy.deepcopy(original.generation_config)
     for name in TOKENS:
-        setattr(settings, name, getattr(config, name))
+        is_other = getattr(config, name) != getattr(original.config, name, None)
+        if getattr(settings, name) is None or is_other:
+            setattr(settings, name, getattr(config, name))
     return settings
 
 

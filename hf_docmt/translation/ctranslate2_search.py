@@ -34,7 +34,7 @@ class CTranslate2Translator(SegmentTranslator):
 
     def decode(self, jobs: list[Job], stop_at_sep: bool = False, drafts: object = None) -> list[Output]:
         """Outputs of independent jobs, in their order; longest together, in batches."""
-        ends = [self.eos, self.sep] if stop_at_sep else [self.eos]
+        ends = self.ends_of(stop_at_sep)
         outputs: list[Output] = [Output([], True)] * len(jobs)
         for rows in self.batches(range(len(jobs)), lambda row: len(jobs[row].source)):
             for row, output in zip(rows, self.search([jobs[row] for row in rows], ends)):

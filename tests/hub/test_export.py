@@ -135,3 +135,13 @@ def test_tokenizer_of_another_model_is_refused(model, tokenizer, tmp_path):
     larger.eos_token = "<s>"
     with pytest.raises(ValueError, match="eos_token_id: the tokenizer has 2, the model 3"):
         export_model(model, larger, tmp_path / "model")
+
+
+def test_a_model_with_several_end_tokens(model, tokenizer, tmp_path):
+    """The tokenizer has one of them."""
+    several = type(model)(type(model.config)(**model.config.to_dict() | {"eos_token_id": [tokenizer.eos_token_id, 9]}))
+    export_model(several, tokenizer, tmp_path / "hub")
+    assert json.loads((tmp_path / "hub" / "config.json").read_text())["eos_token_id"] == [tokenizer.eos_token_id, 9]
+    several.config.eos_token_id = [8, 9]
+    with pytest.raises(ValueError, match=r"eos_token_id: the tokenizer has \d, the model \[8, 9\]"):
+        export_model(several, tokenizer, tmp_path / "other")

@@ -96,6 +96,17 @@ def test_search_settings_are_taken_over():
     assert original.generation_config.decoder_start_token_id == 30
 
 
+def test_special_tokens_of_the_search_are_taken_over():
+    original = sentence_model("marian")
+    original.generation_config.update(eos_token_id=[original.config.eos_token_id, 7], decoder_start_token_id=6)
+    model, _ = from_sentence_model(original)
+    assert model.generation_config.eos_token_id == [original.config.eos_token_id, 7]
+    assert model.generation_config.decoder_start_token_id == 6
+    source = torch.randint(8, 30, (3, 5), generator=torch.Generator().manual_seed(1))
+    found, expected = (one.generate(source, num_beams=2, max_new_tokens=8) for one in (model, original))
+    assert found.tolist() == expected.tolist()
+
+
 def test_tokens_that_are_never_written_have_no_probability():
     original = sentence_model("m2m_100")
     for architecture, low in (("caching", True), ("memory", True), ("concat", False)):

@@ -133,6 +133,14 @@ def test_card_of_somebody_stays(tmp_path):
     (tmp_path / "README.md").write_text(OWN)
     model.save_pretrained(tmp_path)
     assert (tmp_path / "README.md").read_text() == OWN
+    for other in ("Übersetzer".encode("latin-1"), OWN.encode("utf-16")):
+        (tmp_path / "README.md").write_bytes(other)
+        model.save_pretrained(tmp_path)
+        assert (tmp_path / "README.md").read_bytes() == other
+    (tmp_path / "README.md").unlink()
+    (tmp_path / "README.md").symlink_to(tmp_path / "nowhere" / "README.md")
+    model.save_pretrained(tmp_path)
+    assert (tmp_path / "README.md").is_symlink()
 
 
 def test_arguments_of_saving_stand_in_the_order_of_transformers(tmp_path):

@@ -255,6 +255,17 @@ def test_outputs_as_asked():
     assert torch.equal(model(**BATCH, return_dict=False)[0], outputs.logits)
 
 
+def test_a_tuple_of_the_encoder_has_states_alone():
+    model = backbone().eval()
+    known = {name: BATCH[name] for name in ("input_ids", "attention_mask")}
+    rest = {name: value for name, value in BATCH.items() if name not in ("input_ids", "labels")}
+    states = model.get_encoder()(**known).last_hidden_state
+    with torch.no_grad():
+        torch.testing.assert_close(model(encoder_outputs=(states,), **rest).logits, model(**BATCH).logits)
+    with pytest.raises(ValueError, match="encoder_outputs is a tuple, which has no names of fields"):
+        model(encoder_outputs=(states, states), **rest)
+
+
 def test_logits_of_some_positions():
     model = backbone().eval()
     positions = torch.rand(BATCH["decoder_input_ids"].shape) < 0.5

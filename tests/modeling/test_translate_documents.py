@@ -188,3 +188,56 @@ def test_weights_are_prepacked_once_for_all_batches(monkeypatch):
     model.translate_documents([["w6", "w7 w8", "w9"]], word_tokenizer(), batch_size=1, max_new_tokens=4)
     weights = {weight.data_ptr() for weight in checksums}
     assert len(checksums) == len(weights) and 0 < len(made) <= len(weights)
+
+
+@pytest.mark.parametrize("strategy", ["sentence", "sliding", "sequential", "full"])
+@pytest.mark.parametrize("beams", [1, 2])
+@pytest.mark.parametrize("way", ["of the model", "argument", "configuration"])
+def test_a_translation_ends_at_each_end_token(strategy, beams, way):
+    """As in plain `generate`, whose first search tells which tokens are written."""
+    model, tokenizer = build("concat", past_context=1), word_tokenizer()
+    model.final_logits_bias[0, EOS] = -100  # it ends where another token does
+    plain = model.translate_documents([["w7 w9"]], tokenizer, "sentence", num_beams=1, max_new_tokens=8)[0][0].split()
+    assert len(plain) == 8
+    end = tokenizer.convert_tokens_to_ids(plain[0])
+    settings = {"num_beams": beams, "max_new_tokens": 8}
+    if way == "of the model":
+        model.generation_config.eos_token_id = [EOS, end]
+    elif way == "argument":
+        settings["eos_token_id"] = [EOS, end]
+    else:
+        settings = {"generation_config": GenerationConfig(eos_token_id=[EOS, end], **settings)}
+    found, (report,) = model.translate_documents([["w7 w9"] * 2], tokenizer, strategy, return_report=True, **settings)
+    assert plain[0] not in " ".join(found[0]).split()
+    if strategy == "sentence" and beams == 1:
+        assert found == [["", ""]] and not report
+
+
+def test_configuration_without_an_end_token():
+    """A fresh GenerationConfig leaves tokens open, which the model's configuration has."""
+    model, other = build("concat", past_context=1), build("concat", past_context=1)
+    other.load_state_dict(model.state_dict())
+    other.generation_config = GenerationConfig(num_beams=2)
+    expected = model.translate_documents([["w7 w9", "w8"]], word_tokenizer(), num_beams=2, max_new_tokens=6)
+    assert other.translate_documents([["w7 w9", "w8"]], word_tokenizer(), max_new_tokens=6) == expected
+
+
+@pytest.mark.parametrize("fields", [WINDOW, CHUNK])
+@pytest.mark.parametrize("strategy", ["full", "sequential"])
+def test_recorded_states_change_nothing(fields, strategy):
+    """Loading with output_hidden_states=True puts that into the settings of the search."""
+    model = build("concat", **fields)
+    documents, settings = [["w7 w9", "w8 w10 w11"] * 2, ["w12"]], {"num_beams": 2, "max_new_tokens": 6}
+    expected = model.translate_documents(documents, word_tokenizer(), strategy, **settings)
+    model.generation_config.update(output_hidden_states=True, output_attentions=True, output_scores=True)
+    assert model.translate_documents(documents, word_tokenizer(), strategy, **settings) == expected
+
+
+@pytest.mark.parametrize("architecture", ["concat", "window", "memory"])
+@pytest.mark.parametrize("beams", [1, 2])
+def test_outputs_without_names_by_configuration(architecture, beams):
+    model = build(architecture, **({} if architecture == "memory" else {"past_context": 1}))
+    documents, settings = [["w7 w9", "w8 w10 w11"] * 2], {"num_beams": beams, "max_new_tokens": 6}
+    expected = model.translate_documents(documents, word_tokenizer(), **settings)
+    model.config.return_dict = False
+    assert model.translate_documents(documents, word_tokenizer(), **settings) == expected
