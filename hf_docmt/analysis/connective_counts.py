@@ -7,7 +7,7 @@ from pathlib import Path
 from hf_docmt.evaluation.metrics.connectives import Connectives, connectives_of
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments, check_sides
 from hf_docmt.evaluation.references import read_references
-from hf_docmt.evaluation.translation_files import read_translations
+from hf_docmt.evaluation.translation_files import read_translated
 from hf_docmt.files import data_name
 from hf_docmt.reports.report import Report
 
@@ -58,7 +58,7 @@ def connective_files(
     known = read_references([reference], format, source_lang, target_lang)
     references, ids = known.sides[0], known.ids
     for name, path in by_name(systems).items():
-        hypotheses = [row["translation"] for row in read_translations(path, known)]
+        hypotheses = read_translated(path, known)
         try:
             check_sides(hypotheses, references, doc_ids=ids)
         except ValueError as error:

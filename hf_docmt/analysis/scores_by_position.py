@@ -10,7 +10,7 @@ from hf_docmt.evaluation.metrics.corpus_scores import SentenceBleu
 from hf_docmt.evaluation.metrics.segments import bleu, segment_statistics
 from hf_docmt.evaluation.metrics.translated_documents import check_aligned
 from hf_docmt.evaluation.references import read_references
-from hf_docmt.evaluation.translation_files import read_translations
+from hf_docmt.evaluation.translation_files import read_translated
 from hf_docmt.files import data_name
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.resampling import bootstrap_interval
@@ -122,7 +122,7 @@ def by_index_files(
     `options` are those of `by_index`. DataError as in `evaluate_files`.
     """
     known = read_references([reference], format, source_lang, target_lang)
-    sides = [[row["translation"] for row in read_translations(path, known)] for path in (system, baseline)]
+    sides = [read_translated(path, known) for path in (system, baseline)]
     ranges = by_index(*sides, known.sides[0], target_lang=target_lang, **options)
     names = [data_name(path) for path in (system, baseline)]
     data = {"reference": Path(reference).name, "documents": len(known.ids), "baseline": names[1]}

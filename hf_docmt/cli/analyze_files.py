@@ -83,9 +83,9 @@ def connectives(
     Whole words are counted, ignoring case. The last row sums the absolute differences from the reference's counts.
     `docmt compare` tests the reports of systems against each other.
     """
-    from hf_docmt.analysis.connective_counts import connective_files
+    from hf_docmt.analysis.connective_counts import by_name, connective_files
 
-    check_folder(output)
+    check_folder(output, by_name(systems), [reference, *systems])
     listed = None if words is None else [word.strip() for word in words.split(",")]
     counts, reports = connective_files(reference, systems, format, source_lang, target_lang, words=listed)
     if output:

@@ -29,7 +29,7 @@ def information_gain(
 
     names = model_names(models)
     check_files(picture, None, [documents])
-    check_folder(output)
+    check_folder(output, names, [documents])
     gains, reports = {}, {}
     for name, model in zip(names, models):
         source = AnalysisInput(model, documents, source_lang, target_lang)

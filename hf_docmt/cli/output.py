@@ -58,8 +58,13 @@ def check_files(picture: str | None, output: str | None, inputs: Iterable[str] =
         check_different(picture=picture, report=output)
 
 
-def check_folder(folder: str | None) -> None:
-    """Raise `ValueError` before the analysis where a folder for reports cannot be made."""
-    from hf_docmt.files import check_writable_folder
+def check_folder(folder: str | None, names: Iterable[str], inputs: Iterable[str]) -> None:
+    """Raise `ValueError` before the analysis where reports of these names cannot be written, or one is an input."""
+    from pathlib import Path
+
+    from hf_docmt.files import check_writable_file, check_writable_folder
 
     check_writable_folder(folder or ".")
+    for file in (Path(folder) / f"{name}.json" for name in names) if folder else ():
+        if file.exists():
+            check_writable_file(file, inputs)

@@ -206,8 +206,8 @@ class Examples(TorchDataset):
         if lengths.max() > self.max_target_tokens:
             raise DataError(
                 f"document {self.corpus.doc_id(document)!r}: sentence {int(lengths.argmax()) + 1} has {lengths.max()} "
-                f"target tokens with its separator, more than max_target_tokens={self.max_target_tokens}; split the "
-                "sentence or raise the limit"
+                f"target tokens with its separator, more than max_target_tokens={self.max_target_tokens} "
+                "(model.chunk_tokens in a recipe); split the sentence or raise the limit"
             )
         return first + equal_cuts(lengths, self.max_target_tokens)
 

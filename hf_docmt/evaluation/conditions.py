@@ -16,8 +16,8 @@ def with_context(items: Sequence[SuiteItem], condition: str, seed: int = 0) -> l
     `true`: as they are. `empty`: without past and future sentences; the current one keeps its index in the document.
     `random`: every context sentence is drawn, with its translation, from all context sentences of other documents.
     `wrong-document`: the whole context of an item of another document with as many sentences before and after, by a
-    random derangement: every context is used once, but for rare sizes, see `_wrong`. A document is the item's `group`;
-    items without one are of the same document where their contexts are the same.
+    random derangement: every context is used once, but for rare sizes, see `_wrong`. A document is the item's
+    `document`, else its `group`; items with neither are of the same document where their contexts are the same.
     ValueError: an unknown condition, no other document to draw from (naming the item).
     """
     if condition not in CONDITIONS:
@@ -103,7 +103,8 @@ def _of_a_longer(items: Sequence[SuiteItem], index: int, size: tuple[int, int], 
 
 
 def _document(item: SuiteItem) -> Hashable:
-    return (item.source[:-1], item.source_after) if item.group is None else item.group
+    found = item.group if item.document is None else item.document
+    return (item.source[:-1], item.source_after) if found is None else found
 
 
 def _before(item: SuiteItem) -> list[tuple[str, str]]:

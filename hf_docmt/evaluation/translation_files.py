@@ -139,6 +139,13 @@ def mark_untranslated(results: list[Result], rows: Iterable[Mapping[str, Any]], 
     return [result.with_details({"untranslated": failed}) for result in results] if failed else results
 
 
+def read_translated(path: str | Path, known: References) -> list[list[str]]:
+    """The sentences of the documents of a file of translations; see `read_translations` and `count_untranslated`."""
+    rows = read_translations(path, known)
+    count_untranslated(rows, display_path(path))
+    return [row["translation"] for row in rows]
+
+
 def count_untranslated(rows: Iterable[Mapping[str, Any]], name: str) -> int:
     """How many documents have an `error`; a warning names the first.
 

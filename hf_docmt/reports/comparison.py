@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from hf_docmt.messages import counted
 from hf_docmt.reports.columns import Column, differing_settings, read_columns
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Part, Result
@@ -152,7 +153,7 @@ def compare_reports(
     settings = {system: column.settings for system, column in _first_columns(columns, by_system).items()}
     keys = differing_settings(settings, may_differ)
     settings = {system: {key: found[key] for key in keys if key in found} for system, found in settings.items()}
-    notes = separation_notes(groups, may_differ) + version_notes(groups) + _notes_n(rows)
+    notes = separation_notes(groups, may_differ) + version_notes(groups) + _notes_n(rows) + _untranslated_notes(columns)
     if baseline is not None:
         notes += significance_notes(baseline, scores, outcomes, test)
     signatures = {letter: text for text, letter in letters.items()}
@@ -222,6 +223,16 @@ def _notes_n(rows: list[Row]) -> list[str]:
     return (
         [f"Systems scored on different numbers of items, n in their order: {first_names(unequal)}."] if unequal else []
     )
+
+
+def _untranslated_notes(columns: Sequence[Column]) -> list[str]:
+    """Which systems have documents that could not be translated, whose empty sentences lower every score."""
+    failed = {column.name: max(one.details.get("untranslated", 0) for one in column.results) for column in columns}
+    return [
+        f"{counted(number, 'document')} of {name} could not be translated, which lowers its scores; translate again."
+        for name, number in failed.items()
+        if number
+    ]
 
 
 def _axis(label: str) -> tuple[str, str]:

@@ -24,9 +24,9 @@ def format_comparison(
 
     Above the figures stands what is different between systems (strategy, beams, context), below each score the
     difference from the baseline and its p-value. `intervals`: those of 95 % as `range`, [low, high], as `plus-minus`,
-    the longer side, or `none`. `digits` after the point. `width`: characters of a line of text; a table that is wider
-    is written without intervals, and then in several parts. CSV, a line for each figure, and JSON hold all there is,
-    not rounded, whatever these say. LaTeX needs the package booktabs.
+    the longer side, or `none`. `digits` after the point, two more in nats. `width`: characters of a line of text; a
+    table that is wider is written without intervals, and then in several parts. CSV, a line for each figure, and JSON
+    hold all there is, not rounded, whatever these say. LaTeX needs the package booktabs.
     """
     for name, value, known in (("format", format, FORMATS), ("intervals", intervals, INTERVALS)):
         if value not in known:
@@ -89,7 +89,7 @@ def _differences(comparison: Comparison, row: Row, style: TableStyle) -> list[st
     if (base := _base(comparison, row)) is None:
         return []
     others = [row.figures.get(system) if system != comparison.baseline else None for system in comparison.systems]
-    return [style.difference(figure.value - base.value, figure.test) if figure else "" for figure in others]
+    return [style.difference(figure, base) if figure else "" for figure in others]
 
 
 def _base(comparison: Comparison, row: Row) -> Figure | None:

@@ -79,16 +79,21 @@ def compare_systems(
     return outcomes
 
 
+def check_comparable(result: Result, base: Result, system: str, baseline: str, may_differ: Sequence[str] = ()) -> None:
+    """ValueError, naming what differs, where two results are not of one score on one data set, measured in one way."""
+    differing = [key for key in _SAME if getattr(result, key) != getattr(base, key)]
+    found, expected = (dict(measurement(one, may_differ)) for one in (result, base))
+    differing += [key for key in {**found, **expected} if found.get(key) != expected.get(key)]
+    if differing:
+        raise ValueError(f"{system} and {baseline} cannot be compared: different {', '.join(differing)}")
+
+
 def _comparable(
     results: Mapping[str, Result], baseline: str, may_differ: Sequence[str]
 ) -> tuple[dict[str, np.ndarray], Score]:
     """{system: rows of the documents that count}, and the function from their sums to scores."""
-    base = results[baseline]
     for system, result in results.items():
-        differing = [key for key in _SAME if getattr(result, key) != getattr(base, key)]
-        differing += _differing_keys(result, base, may_differ)
-        if differing:
-            raise ValueError(f"{system} and {baseline} cannot be compared: different {', '.join(differing)}")
+        check_comparable(result, results[baseline], system, baseline, may_differ)
     rows = {system: _rows(system, result) for system, result in results.items()}
     for system in results:
         ids = [results[name].statistics.ids for name in (system, baseline)]
@@ -143,9 +148,3 @@ def _score_function(results: Mapping[str, Result], rows: Mapping[str, np.ndarray
         f"{wrong}: the value of {results[wrong].metric} is {results[wrong].value:.4f}, which its statistics do "
         "not give; evaluate it again"
     )
-
-
-def _differing_keys(result: Result, base: Result, may_differ: Sequence[str]) -> list[str]:
-    """Keys of the measurement that do not have the same value in the two signatures."""
-    found, expected = (dict(measurement(one, may_differ)) for one in (result, base))
-    return [key for key in {**found, **expected} if found.get(key) != expected.get(key)]

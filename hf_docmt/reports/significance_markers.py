@@ -8,7 +8,7 @@ from hf_docmt.messages import counted
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.result_groups import check_known, first_names
 from hf_docmt.reports.runs import RunsTest, welch_test
-from hf_docmt.reports.significance import METHODS, Outcome, compare_systems
+from hf_docmt.reports.significance import METHODS, Outcome, check_comparable, compare_systems
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,8 @@ def compare_with_baseline(
                 tests[system] = _paired({baseline: base[0], system: other[0]}, baseline, test, may_differ)
                 units.add(f"{other[0].statistics.unit or 'document'}s")
             else:
+                for run in (*base, *other):
+                    check_comparable(run, base[0], system, baseline, may_differ)
                 values = [[run.value for run in runs] for runs in (base, other)]
                 tests[system] = welch_test(values[0], values[1], test.level)
         except ValueError as error:  # statistics that cannot be used: the other figures still stand

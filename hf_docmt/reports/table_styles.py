@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hf_docmt.reports.comparison import Figure
-from hf_docmt.reports.runs import RunsTest
-from hf_docmt.reports.significance_markers import SignificanceTest
+from hf_docmt.reports.tables import extra_digits
 
 
 @dataclass(frozen=True)
@@ -29,15 +28,20 @@ class TableStyle:
         """The figure of a system with so many `runs`."""
         if figure is None:
             return self.absent
+        style = self._for(figure)
         marker = self.marker if figure.significant else self.no_marker
-        return f"{self._number(figure.value)}{marker}{self._interval(figure)}{self._deviation(figure, runs)}"
+        return f"{style._number(figure.value)}{marker}{style._interval(figure)}{style._deviation(figure, runs)}"
 
-    def difference(self, delta: float, test: SignificanceTest | RunsTest | None) -> str:
-        """`+1.23 (0.004)`: the difference and its p-value; `-` for a p-value of no test."""
+    def difference(self, figure: Figure, base: Figure) -> str:
+        """`+1.23 (0.004)`: the difference from the baseline and its p-value; `-` for a p-value of no test."""
+        test = figure.test
         p_value = self.absent if test is None else f"{test.p_value:.3f}"
         if test is not None and test.p_value < 0.001:
             p_value = f"{test.p_value:.1g}"
-        return f"{self._number(delta, '+')} ({p_value})"
+        return f"{self._for(figure)._number(figure.value - base.value, '+')} ({p_value})"
+
+    def _for(self, figure: Figure) -> "TableStyle":
+        return replace(self, digits=self.digits + extra_digits(figure.signature))
 
     def _number(self, value: float, sign: str = "") -> str:
         return f"{value:{sign}.{self.digits}f}".replace("-", self.minus)

@@ -15,8 +15,11 @@ def result_table(results: Sequence[Result]) -> str:
     for result in results:
         cells = ["-" if getattr(result, name) is None else str(getattr(result, name)) for name in header[:5]]
         cells[-1] += f" ({letters[result.signature]})"
-        rows.append(cells + _numbers(result))
-        rows += [["", "", "", "", f"  {label}", *_numbers(part)] for label, part in result.breakdown.items()]
+        digits = 2 + extra_digits(str(result.signature))
+        parts: dict[str, Result | Part] = {"": result, **result.breakdown}
+        numbers = {label: [f"{part.value:.{digits}f}", str(part.n)] for label, part in parts.items()}
+        rows.append(cells + numbers.pop(""))
+        rows += [["", "", "", "", f"  {label}", *found] for label, found in numbers.items()]
     signatures = [f"({letter}) {signature}" for signature, letter in letters.items()]
     notes = dict.fromkeys(result.details["counts"] for result in results if "counts" in result.details)
     return "\n".join([align_columns([header, *rows]), "", *signatures, *notes])
@@ -40,8 +43,9 @@ def letter_of(number: int) -> str:
     return (letter_of(first - 1) if first else "") + ascii_lowercase[last]
 
 
-def _numbers(part: Result | Part) -> list[str]:
-    return [f"{part.value:.2f}", str(part.n)]
+def extra_digits(signature: str) -> int:
+    """How many digits behind the point a score has more than others: two in nats, of which a thousandth matters."""
+    return 2 if "unit:nats" in signature.split("|") else 0
 
 
 def _is_number(cell: str) -> bool:

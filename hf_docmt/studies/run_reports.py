@@ -1,6 +1,7 @@
 """The report of an evaluation as it goes into the results: with facts of the training, long statistics packed."""
 
 import json
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,8 @@ def keep_report(plan: StudyPlan, job: Job, seconds: float) -> None:
         write_text(report_text(whole), plan.packed_report(job))
     else:
         plan.packed_report(job).unlink(missing_ok=True)  # of other results
-    kept = replace(whole, results=[summary(result) for result in report.results])
+    shown = {column.part for table in plan.study.tables.values() for column in table.columns.values()}
+    kept = replace(whole, results=[summary(result, shown) for result in report.results])
     write_text(report_text(kept), plan.report_file(job))
 
 
@@ -63,20 +65,22 @@ def best_report(plan: StudyPlan, job: Job) -> Report:
     kept = Report.read(plan.report_file(job))
     for file in filter(Path.exists, (plan.full_report(job), plan.packed_report(job))):
         full = Report.read(file).results
-        if [bare(summary(result)) for result in full] == [bare(result) for result in kept.results]:
+        if [score_alone(result) for result in full] == [score_alone(result) for result in kept.results]:
             return replace(kept, results=full)
     return kept
 
 
-def summary(result: Result) -> Result:
-    """A result without parts of two axes; intervals with two decimals.
+def summary(result: Result, shown: Collection[str] = ()) -> Result:
+    """A result without parts of two axes but those that a table shows; intervals with five digits.
 
     Statistics stay with the true context, which significance tests are about, where they are short.
     """
-    parts = {label: part for label, part in result.breakdown.items() if label.count("=") < 2}
+    parts = {label: part for label, part in result.breakdown.items() if label.count("=") < 2 or label in shown}
     rounded = {label: replace(part, details=with_rounded_interval(part.details)) for label, part in parts.items()}
-    found = replace(result, details=with_rounded_interval(result.details), breakdown=rounded)
-    return found if condition_of(result) == "true" and not has_long_statistics(result) else bare(found)
+    details = with_rounded_interval(result.details)
+    if condition_of(result) != "true" or has_long_statistics(result):
+        details = {key: value for key, value in details.items() if key != "statistics"}
+    return replace(result, details=details, breakdown=rounded)
 
 
 def has_long_statistics(result: Result) -> bool:
@@ -84,14 +88,13 @@ def has_long_statistics(result: Result) -> bool:
     return condition_of(result) == "true" and len(json.dumps(result.details.get("statistics"))) > LONGEST_STATISTICS
 
 
-def bare(result: Result) -> Result:
-    """A result without statistics."""
-    details: dict[str, Any] = {key: value for key, value in result.details.items() if key != "statistics"}
-    return replace(result, details=details)
+def score_alone(result: Result) -> Result:
+    """A result without parts and details."""
+    return replace(result, details={}, breakdown={})
 
 
 def with_rounded_interval(details: dict[str, Any]) -> dict[str, Any]:
-    """Details with the ends of their interval rounded."""
+    """Details with the ends of their interval in five significant digits, which is enough for percent and nats."""
     if not details.get("interval"):
         return details
-    return {**details, "interval": [round(end, 2) for end in details["interval"]]}
+    return {**details, "interval": [float(f"{end:.5g}") for end in details["interval"]]}

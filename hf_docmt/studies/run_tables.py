@@ -127,7 +127,7 @@ class RunTable:
             return Cell(runs=len(runs))
         if isinstance(values[0], str):
             return Cell(values[0], runs=len(runs))
-        return Cell(sum(values) / len(values), runs=len(runs))
+        return Cell(sum(values) / len(values), runs=len(values))
 
     def _significant(self, name: str, found: dict[str, list["Found"]]) -> set[str]:
         """Systems whose figure differs from the baseline's; a single run is tested against that of the same seed."""

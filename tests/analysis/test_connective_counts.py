@@ -109,3 +109,19 @@ def test_systems_without_names(files):
         connective_files(files[0], [files[1], files[1]], **LANGUAGES)
     with pytest.raises(ValueError, match="no systems; give files"):
         connective_files(files[0], [], **LANGUAGES)
+
+
+def test_untranslated_documents_are_named(files, caplog):
+    rows = [json.loads(line) for line in files[2].read_text().splitlines()]
+    rows[0] |= {"error": "too long", "translation": [""] * len(rows[0]["translation"])}
+    files[2].write_text("".join(json.dumps(row) + "\n" for row in rows))
+    connective_files(files[0], files[1:], **LANGUAGES)
+    assert "others.jsonl: 1 of 2 documents could not be translated" in caplog.text
+
+
+def test_reports_that_would_replace_an_input_are_refused(run, files):
+    renamed = files[1].rename(files[1].with_suffix(".json"))
+    before = renamed.read_text()
+    command = ("analyze", "connectives", files[0], renamed, "--source-lang", "zh", "--target-lang", "en")
+    code, _, err = run(*command, "-o", renamed.parent)
+    assert code == 1 and f"the output {renamed} is the input {renamed}" in err and renamed.read_text() == before

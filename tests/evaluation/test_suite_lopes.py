@@ -12,6 +12,7 @@ from support.suite_files import (
 )
 
 from hf_docmt.data.documents import write_documents
+from hf_docmt.evaluation.conditions import with_context
 from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy
 from hf_docmt.evaluation.suites import counts_note, read_suite
 
@@ -168,6 +169,10 @@ def test_lopes_json(tmp_path):
         ("lopes", 1, ("en", "fr"), "1999_2:1"),
         ("lopes", 2, ("en", "fr"), "1999_2:2"),
     ]
+    for condition in ("random", "wrong-document"):  # items of one film have no context of each other
+        for seed in range(5):
+            other = with_context([items[1], items[2], items[0]], condition, seed)
+            assert set(other[0].source[:-1] + other[1].source[:-1]) <= {"b", "c"}
     breakdown = contrastive_accuracy(items, [[2.0, 1.0], [1.0, 2.0], [1.0, 1.0]]).breakdown
     found = {label: part.value for label, part in breakdown.items() if label.startswith("distance")}
     assert found == {"distance=0": 100, "distance=2": 0, "distance=>3": 0}
@@ -185,7 +190,8 @@ def test_lopes_text_with_records(lopes, tmp_path):
     path.write_text(json.dumps(entries), encoding="utf-8")
     items = read_suite(folder, records=path)
     assert [item.distance for item in items] == [0, 2, 7] and items[1].labels == {"intrasegmental": "no"}
-    assert [replace(item, distance=None, labels={}) for item in items] == plain
+    assert [item.document for item in items] == ["1998_1", "1999_2", "1999_2"]
+    assert [replace(item, distance=None, labels={}, document=None) for item in items] == plain
 
     def mixed(files):  # 0 and 1 are of one document: their lines come before those of 2
         for name, lines in files.items():

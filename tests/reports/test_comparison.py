@@ -587,3 +587,10 @@ def test_two_results_for_one_cell_are_refused():
     full = result(strategy="full")
     with pytest.raises(ValueError, match="a: two results for pronoun accuracy .test. with the same settings"):
         compare_reports([report("a", full, full)])
+
+
+def test_documents_that_could_not_be_translated_are_noted():
+    failed = result(40.0, details={"untranslated": 2})
+    found = compare_reports([report("a", result(60.0)), report("b", failed)])
+    assert "2 documents of b could not be translated, which lowers its scores; translate again." in found.notes
+    assert not any("could not be translated" in note for note in compare_reports([report("a", result(60.0))] * 1).notes)

@@ -10,7 +10,10 @@ import pytest
 
 from hf_docmt.reports.comparison import Comparison, Figure, Row
 from hf_docmt.reports.comparison_tables import FORMATS, format_comparison
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.significance_markers import SignificanceTest
+from hf_docmt.reports.tables import result_table
 
 SIGNIFICANT = SignificanceTest(20.0, (10.0, 30.0), 0.001, documents=8, significant=True)
 NASTY = 'a|b_c & 50% $x$ #1 {y} \\z ~ ^ <i> *[n]* `q` "r" ±'
@@ -313,3 +316,19 @@ def test_unknown_options_are_refused(comparison, options, message):
 
 def test_formats(comparison):
     assert len({format_comparison(comparison, name) for name in FORMATS}) == len(FORMATS) == 5
+
+
+def test_nats_have_two_more_digits(comparison):
+    """Of information a thousandth of a nat matters, of accuracy no thousandth of a percent."""
+    nats = {
+        "small": replace(figure(0.0025), signature="unit:nats|past:3"),
+        "big": replace(figure(-0.0151), signature="unit:nats"),
+    }
+    lines = format_comparison(replace(comparison, rows=(row(figures=nats),))).splitlines()
+    assert [line.split()[-1] for line in lines if "-0.0151" in line] == ["-0.0151"]
+    assert any("0.0025" in line for line in lines) and any("-0.0176 (-)" in line for line in lines)
+    one = Result(
+        task="context use", dataset="test", split="all", metric="CXMI", value=0.0025, n=3,
+        signature=Signature.parse("unit:nats|past:3"), breakdown={"x=1": Part(0.00049, 2)},
+    )  # fmt: skip
+    assert {"0.0025", "0.0005"} <= set(result_table([one]).split())

@@ -101,6 +101,10 @@ def test_facts_are_means_over_the_runs_of_all_evaluations():
     section = TableSection({"seconds": ColumnSection(fact="training seconds")})
     found = RunTable(section, {"bleu": {"concat": runs[:1]}, "accuracy": {"concat": runs}}, ["concat"])
     assert found.columns["seconds"]["concat"].value == 70.0
+    resumed = [replace(one, training=one.training | {"resumed_from_step": n}) for n, one in enumerate(runs)]
+    section = TableSection({"score": ColumnSection(**SCORE), "seconds": ColumnSection(fact="training seconds")})
+    text = RunTable(section, {"accuracy": {"concat": resumed}}, ["concat"]).to_text("text")
+    assert "50.0 (1 of 3 runs)" in text  # the first alone was not interrupted
 
 
 def test_a_single_run_is_tested_against_the_baselines_of_its_seed():
@@ -119,6 +123,16 @@ def test_a_single_run_is_tested_against_the_baselines_of_its_seed():
     assert [row[:2] for row in rows if row[0] in ("system", "sentence", "concat")] == [
         ["system", "runs"], ["sentence", "3"], ["concat", "1"]
     ]  # fmt: skip
+
+
+def test_runs_that_were_measured_in_another_way_are_not_tested():
+    other = [
+        replace(one, signature=Signature.parse("logprob:mean|past:3|version:0.2.0")) for one in map(result, (9, 8))
+    ]
+    systems = RUNS | {"concat": [report(f"concat-seed{n}", one) for n, one in enumerate(other, 1)]}
+    found = table({"deixis": SCORE}, systems, "sentence")
+    assert not found.columns["deixis"]["concat"].significant
+    assert "Not tested, concat and sentence cannot be compared: different logprob" in found.to_text("text")
 
 
 def test_the_baseline_need_not_be_a_row():

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from typer.testing import CliRunner
 
 from hf_docmt.cli import app
 from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Part
 from hf_docmt.studies import run_reports
 from hf_docmt.studies.execution import run_study
 from hf_docmt.studies.jobs import StudyPlan
@@ -233,6 +235,34 @@ def test_long_statistics_stay_packed_beside(finished_study, tmp_path, monkeypatc
         result = CliRunner().invoke(app, ["study", "small.yaml", "--render"])
         assert result.exit_code == 0 and Path("small/tables/scores.txt").read_text() == table
         os.rename("runs/moved", "runs/reports")
+
+
+def test_crossed_parts_that_a_table_shows_are_kept(finished_study, tmp_path, monkeypatch):
+    shutil.copytree(finished_study[0], tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    values = yaml.safe_load(Path("small.yaml").read_text())
+    column = {"evaluation": "accuracy", "metric": "accuracy", "part": "distance=1 order=2"}
+    values["tables"] = {"crossed": {"columns": {"crossed": column}}}
+    Path("small.yaml").write_text(yaml.safe_dump(values, sort_keys=False))
+    plan = StudyPlan(load_study("small.yaml"))
+    job = plan.jobs["accuracy/concat2-seed1"]
+    full = Report.read(plan.full_report(job))
+    parts = {"distance=1": Part(70.0, 4), "distance=1 order=1": Part(60.0, 2), "distance=1 order=2": Part(80.0, 2)}
+    replace(full, results=[replace(result, breakdown=parts) for result in full.results]).write(plan.full_report(job))
+    run_reports.keep_report(plan, job, 1.0)
+    assert Report.read(plan.report_file(job)).results[0].breakdown.keys() == {"distance=1", "distance=1 order=2"}
+    for _ in range(2):  # with the whole report, and without it
+        assert CliRunner().invoke(app, ["study", "small.yaml", "--render"]).exit_code == 0
+        assert "80.0" in Path("small/tables/crossed.txt").read_text()
+        plan.full_report(job).unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("ends", "kept"), [([-0.01492, 0.0052316], [-0.01492, 0.0052316]), ([31.23456, 40], [31.235, 40])]
+)
+def test_intervals_are_rounded_by_their_size(ends, kept):
+    """CXMI is some hundredths of a nat, accuracy some tens of percent."""
+    assert run_reports.with_rounded_interval({"interval": ends}) == {"interval": kept}
 
 
 def test_scores_of_corpora_are_tested_in_a_process_of_its_own(finished_study, tmp_path):

@@ -32,6 +32,7 @@ class SuiteItem:
     source_after: tuple[str, ...] = ()  # sentences after the current one, nearest first
     target_after: tuple[str, ...] = ()  # their reference translations, as many
     group: str | None = None  # id of its document, block or whole context, resampled as one; None: the item itself
+    document: str | None = None  # id of its document where that is not the group; None: the group
     group_unit: str | None = None  # what the group is; None: what the suite's format says
     group_size: int | None = None  # items of its group in the whole suite, if groups are counted; None: unknown
     format: str | None = None  # of the `Suite` that it was read from, which has the published rules

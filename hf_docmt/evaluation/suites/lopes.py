@@ -82,11 +82,13 @@ class Lopes(Suite):
     def _json_items(self) -> Iterator[SuiteItem]:
         for number, (entry, fields) in enumerate(json_items(self, first_segment=0), 1):
             pronoun = field_of(entry, "ref pronoun", str, fields["location"]).lower()
-            group = f"{fields['group']}:{fields['index']}"
+            document = fields["group"]
+            group = f"{document}:{fields['index']}"
             languages = fields["languages"] if fields["languages"][0] else LANGUAGES
             if (fields["distance"] or 0) < 0:  # where it is not known, whether it is in the sentence is not, either
                 fields |= {"distance": None, "labels": {}}
-            yield self.item(number, **fields | {"phenomenon": pronoun, "group": group, "languages": languages})
+            own = {"phenomenon": pronoun, "group": group, "document": document, "languages": languages}
+            yield self.item(number, **fields | own)
 
     def _text_items(self) -> Iterator[SuiteItem]:
         path = _current_file(self.path)
@@ -123,7 +125,7 @@ class Lopes(Suite):
             return [None] * items
         documents: dict[str, list[SuiteItem]] = {}
         for item in Lopes(records, context=0, content=read_json(records)).items():
-            documents.setdefault(item.group.rpartition(":")[0], []).append(item)
+            documents.setdefault(item.document, []).append(item)
         found = [item for group in documents.values() for item in group]
         if len(found) != items:
             raise DataError(f"{path}: {items} items, {len(found)} in {records}; the files are not of one set")
@@ -141,7 +143,7 @@ class Lopes(Suite):
 
 
 def _recorded(record: SuiteItem | None, block: Block) -> dict:
-    """Distance and labels of an item of the text files; DataError where its texts are not those of its record."""
+    """What a record knows about an item of the text files; DataError where its texts are not those of the item."""
     if record is None:
         return {"distance": None}
     for text, other in zip((block.source, *block.candidates), (record.source[-1], *record.candidates), strict=True):
@@ -149,7 +151,7 @@ def _recorded(record: SuiteItem | None, block: Block) -> dict:
             raise DataError(
                 f"{block.where}: {text!r} is not {other!r}, {record.location}; the files are not of one set"
             )
-    return {"distance": record.distance, "labels": record.labels}
+    return {name: getattr(record, name) for name in ("distance", "labels", "document")}
 
 
 def _current_file(path: Path) -> Path:
