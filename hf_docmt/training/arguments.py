@@ -1,5 +1,6 @@
 """The arguments of the trainer, by themselves or from a recipe."""
 
+import logging
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,8 +8,11 @@ from pathlib import Path
 import torch
 from transformers import Seq2SeqTrainingArguments
 
+from hf_docmt.modeling.cpu_inference import BF16
 from hf_docmt.training.recipe import Recipe
 from hf_docmt.training.recipe_sections import StreamRecipe
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -40,6 +44,11 @@ class DocMTTrainingArguments(Seq2SeqTrainingArguments):
             )
         if self.stop_on not in ("discounted", "undiscounted"):
             raise ValueError(f"stop_on must be discounted or undiscounted, got {self.stop_on!r}")
+        if self.bf16 and self.device.type == "cpu" and not BF16:
+            _logger.warning(
+                "bf16 is asked for, and this processor has no instructions for it: training takes many times as long "
+                "as in fp32; leave bf16 out"
+            )
         self._n_gpu = min(self.n_gpu, 1)  # one device a process: no DataParallel, which would cut batches in pieces
 
 
