@@ -8,11 +8,11 @@ from pathlib import Path
 import torch
 from transformers import Seq2SeqTrainingArguments
 
-from hf_docmt.modeling.cpu_inference import BF16
 from hf_docmt.training.recipe import Recipe
 from hf_docmt.training.recipe_sections import StreamRecipe
 
 _logger = logging.getLogger(__name__)
+BF16 = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()  # by the processor itself
 
 
 @dataclass

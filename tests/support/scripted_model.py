@@ -31,7 +31,7 @@ class Scripted(DocumentTranslation):
 
     def __init__(self, faults: dict[tuple, list[int]] | None = None, **fields):
         self.config = ConcatConfig(**SIZES | fields)
-        self.generation_config = GenerationConfig(eos_token_id=[EOS, 29], pad_token_id=PAD)
+        self.generation_config = GenerationConfig(eos_token_id=[EOS, BOS], pad_token_id=PAD)
         self.faults, self.calls = faults or {}, []
 
     def modules(self):
