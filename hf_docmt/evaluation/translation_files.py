@@ -130,6 +130,13 @@ def count_repairs(rows: Iterable[dict]) -> dict[str, int]:
     return counts
 
 
+def read_translated(path: str | Path, known: References) -> list[list[str]]:
+    """The sentences of the documents of a file of translations; see `read_translations` and `count_untranslated`."""
+    rows = read_translations(path, known)
+    count_untranslated(rows, display_path(path))
+    return [row["translation"] for row in rows]
+
+
 def mark_untranslated(results: list[Result], rows: Iterable[Mapping[str, Any]], name: str) -> list[Result]:
     """The results, with the number of documents that have an `error` as `untranslated` in their details.
 
@@ -137,13 +144,6 @@ def mark_untranslated(results: list[Result], rows: Iterable[Mapping[str, Any]], 
     """
     failed = count_untranslated(rows, name)
     return [result.with_details({"untranslated": failed}) for result in results] if failed else results
-
-
-def read_translated(path: str | Path, known: References) -> list[list[str]]:
-    """The sentences of the documents of a file of translations; see `read_translations` and `count_untranslated`."""
-    rows = read_translations(path, known)
-    count_untranslated(rows, display_path(path))
-    return [row["translation"] for row in rows]
 
 
 def count_untranslated(rows: Iterable[Mapping[str, Any]], name: str) -> int:
