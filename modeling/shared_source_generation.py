@@ -14,6 +14,7 @@ from .cache import DecodingCache, is_static
 from .cpu_inference import prepacked_weights
 from .greedy_search import greedy_search
 from .missing_context import warn_without_context
+from .tested_versions import check_untested_version
 
 
 class SharedSourceGeneration:
@@ -38,8 +39,10 @@ class SharedSourceGeneration:
         """As in transformers: a model in training mode uses dropout. It asks for no consent on standard input.
 
         Warns once where a model whose context are inputs of its own, or a memory, gets none of them. Raises
-        `ValueError` for an `assistant_model` where the source is given by `encoder_outputs` alone.
+        `ValueError` for an `assistant_model` where the source is given by `encoder_outputs` alone, and `RuntimeError`
+        on a version of transformers with which the model does not work.
         """
+        check_untested_version(self)
         warn_without_context(self, kwargs)
         has_ids = bool(args) or any(kwargs.get(name) is not None for name in ("inputs", "input_ids"))
         if kwargs.get("assistant_model") is not None and kwargs.get("encoder_outputs") is not None and not has_ids:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from .batch_decoding import BatchDecoder, Job, Languages, Output
 from .document_state import CurrentSentence, DocumentState, all_sentences
 from .inference import inference
+from .tested_versions import check_untested_version
 
 STRATEGIES = ("sentence", "sliding", "sequential", "chunk_sequential", "full", "stream")
 REPAIRS = ("all", "none")
@@ -87,6 +88,7 @@ class Translator(BatchDecoder):
         self.past_context, self.repairs = past_context, repairs
         if past_context is not None:
             self.past = past_context
+        check_untested_version(self.model)
         with inference(self.model):
             getattr(self, strategy)(documents)
 

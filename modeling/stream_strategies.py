@@ -10,6 +10,7 @@ from .document_state import CurrentSentence, DocumentState, read_document, trans
 from .inference import inference
 from .sentence_splitting import check_unicode
 from .strategies import Translator
+from .tested_versions import check_untested_version
 
 STATE = ("encoder_memory", "decoder_memory")
 
@@ -125,6 +126,7 @@ class SentenceStream(Iterator[str]):
             self.waiting = sentence
         document = read_document([self.waiting], self.tokenizer, self.limit)
         memory = self.memory
+        check_untested_version(self.translator.model)
         with inference(self.translator.model):
             for index in range(len(document.parts)):
                 memory = self.translator.step([CurrentSentence(document, index)], memory, starts=[not memory])

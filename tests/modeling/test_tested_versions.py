@@ -1,0 +1,91 @@
+"""On a version of transformers that nobody tested, a model checks itself before it gives out anything."""
+
+import pytest
+import torch
+from support.tiny_models import build, word_tokenizer
+from transformers import DynamicCache
+
+from hf_docmt.modeling import tested_versions
+
+CASES = [
+    ("concat", {"past_context": 1}),
+    ("lst", {"past_context": 1}),
+    ("window", {"past_context": 1, "window": 2, "alignment": "sentence"}),
+    ("caching", {"past_context": 1}),
+    ("multiencoder", {"past_context": 1}),
+    ("doct", {"past_context": 1}),
+    ("routing", {"past_context": 1}),
+    ("memory", {}),
+]
+CALLS = {
+    "generate": lambda model: model.generate(torch.tensor([[7, 8, 3]]), max_new_tokens=4),
+    "translate_documents": lambda model: model.translate_documents([["w7 w8"]], word_tokenizer(), max_new_tokens=4),
+}
+
+
+@pytest.fixture
+def newer(monkeypatch):
+    monkeypatch.setattr(tested_versions, "VERSION", "99.1.0")
+
+
+@pytest.fixture
+def warnings(monkeypatch):
+    found = []
+    monkeypatch.setattr(tested_versions.logger, "warning_once", found.append)
+    return found
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(("architecture", "fields"), CASES)
+def test_a_model_that_works(architecture, fields, call, monkeypatch, warnings):
+    """The same result, and one warning for the model."""
+    model = build(architecture, **fields)
+    expected = CALLS[call](model)
+    assert not warnings
+    monkeypatch.setattr(tested_versions, "VERSION", "99.1.0")
+    for _ in range(2):
+        found = CALLS[call](model)
+        assert torch.equal(found, expected) if call == "generate" else found == expected
+    assert len(warnings) == 1 and "transformers 99.1.0" in warnings[0]
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(("architecture", "fields"), CASES)
+def test_a_broken_cache(architecture, fields, call, newer, warnings, monkeypatch):
+    """A cache that forgets what it is given: no result, whichever class of cache the search takes."""
+    model = build(architecture, **fields)
+    for cls in (DynamicCache, type(model.new_cache().self_attention_cache)):
+        monkeypatch.setattr(cls, "update", lambda self, keys, values, *args, **kwargs: (keys, values))
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="does not work with transformers 99.1.0 .* It works with"):
+            CALLS[call](model)
+    assert not warnings
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_an_error_of_the_newer_version(call, newer, monkeypatch):
+    model = build()
+    monkeypatch.setattr(type(model.model), "forward", lambda *args, **kwargs: {}["cache"])
+    with pytest.raises(RuntimeError, match="KeyError: 'cache'"):
+        CALLS[call](model)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
+def test_a_model_in_training_mode_and_half_precision(dtype, newer, warnings):
+    """No dropout in the check, which leaves mode and random numbers as they are."""
+    model = build(dropout=0.5).to(dtype).train()
+    state = torch.get_rng_state()
+    tested_versions.check_untested_version(model)
+    assert model.training and torch.equal(torch.get_rng_state(), state) and len(warnings) == 1
+
+
+def test_streams(newer, monkeypatch):
+    model = build("memory")
+    monkeypatch.setattr(tested_versions, "decodes_as_it_computes", lambda model: False)
+    with pytest.raises(RuntimeError, match="scores with the cache are not those without"):
+        next(model.translate_stream(["w7"], word_tokenizer()))
+
+
+def test_known_versions():
+    assert tested_versions.numbers("5.23.0") == tested_versions.numbers("5.23.1.dev0") == (5, 23)
+    assert tested_versions.numbers("5.9.0") < tested_versions.numbers("5.10.0")
