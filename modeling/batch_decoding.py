@@ -183,7 +183,7 @@ class BatchDecoder:
         before = prompt + len(forced)
         limits = self.token_limits([job.length for job in jobs], before)
         # one token more than any row gets: an end that settings force at the last one would hide what is cut off
-        config.update(eos_token_id=ends, max_new_tokens=len(forced) + max(limits) + 1, **settings)
+        config.update(eos_token_id=ends, max_new_tokens=len(forced) + max(limits) + 1, max_length=None, **settings)
         others = dict(self.generate_kwargs)
         criteria = StoppingCriteriaList([*(others.pop("stopping_criteria", None) or []), RowLimits(limits, before)])
         finite = FiniteScores(self.model_name, before, [job.current for job in jobs])
@@ -272,7 +272,7 @@ class FiniteScores(LogitsProcessor):
     `name` is that of the model, `sentences` are those of the rows. Raises `NonFiniteScoresError`.
     """
 
-    keeps_scores = False  # see `beam_search`
+    keeps_scores = False  # see `search.keeps_scores`
 
     def __init__(self, name: str, prompt: int, sentences: Sequence[CurrentSentence]):
         self.name, self.prompt, self.sentences = name, prompt, sentences

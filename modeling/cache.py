@@ -1,8 +1,17 @@
-"""The cache of decoding: self-attention by beam, every attention to a source once a source, under a name."""
+"""The caches of decoding: ours, with one row of every source for all of its beams, and those of transformers."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
 
 import torch
-from transformers import DynamicCache, EncoderDecoderCache, PreTrainedConfig, StaticCache
+from transformers import DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import DynamicLayer
+from transformers.modeling_outputs import Seq2SeqLMOutput
+
+# What this version of transformers calls the cache in arguments and outputs: `past_key_values`, or `cache` from 5.24 on
+CACHE_NAME = next(name for name in ("cache", "past_key_values") if name in {f.name for f in fields(Seq2SeqLMOutput)})
+SOURCES = ("source", "context", "memory")  # what decoders attend to; a new kind comes at the end
 
 
 class BeamLayer(DynamicLayer):
@@ -99,11 +108,9 @@ class BeamCache(DynamicCache):
 
 
 class DecodingCache(EncoderDecoderCache):
-    """Cache of generation: one row of self-attention for every beam, one of cross-attention for every source.
+    """Cache of our search: one row of self-attention for every beam, one of every attention to a source a source.
 
-    Beams of a source share its keys and values, so reordering beams leaves them alone. Each kind of source has a store
-    of its own: `source`, the encoder states (transformers knows it as `cross_attention_cache`), and those that an
-    architecture names, such as `context` and `memory`.
+    Beams of a source share its keys and values, so reordering beams leaves them alone.
     """
 
     can_have_holes = True  # whether tokens of self-attention that the mask leaves out may stay in it
@@ -125,8 +132,7 @@ class DecodingCache(EncoderDecoderCache):
 
     def select_sources(self, indices: torch.Tensor) -> None:
         """Keep these rows of everything that is kept once a source."""
-        for store in (self.cross_attention_cache, *named_stores(self).values()):
-            store.batch_select_indices(indices)
+        self.cross_attention_cache.batch_select_indices(indices)
 
     def select_tokens(self, rows: torch.Tensor, columns: torch.Tensor) -> None:
         """Of self-attention keep these rows (N,), and of each these columns (N, T), right after all were read."""
@@ -134,10 +140,12 @@ class DecodingCache(EncoderDecoderCache):
             layer.select_tokens(rows, columns)
 
     def join(self, other: "DecodingCache") -> None:
-        """Take the rows of another cache, of one row for each source, behind its own; nothing in named stores."""
+        """Take the rows of another cache, of one row for each source, behind its own."""
         for layer, new in zip(self.self_attention_cache.layers, other.self_attention_cache.layers):
             layer.join(new)
         for layer, new in zip(self.cross_attention_cache.layers, other.cross_attention_cache.layers):
+            if not layer.is_initialized:
+                continue  # of a kind of source that the model does not have
             length = max(layer.keys.shape[2], new.keys.shape[2])
             layer.keys, layer.values = (
                 torch.cat([filled_up(one, length) for one in pair])
@@ -152,17 +160,7 @@ class DecodingCache(EncoderDecoderCache):
         self.self_attention_cache.crop(length - self.get_seq_length())
 
     def prompt_was_read(self) -> None:
-        """Called by `generate` when the prompt stands in the cache and nothing was generated yet."""
-
-
-class StaticDecodingCache(EncoderDecoderCache):
-    """Cache whose self-attention has room for a fixed number of tokens, so that a step can be compiled; no beams.
-
-    `get_seq_length` is a tensor, which no step looks into.
-    """
-
-    def __init__(self, config: PreTrainedConfig, max_length: int) -> None:
-        super().__init__(StaticCache(config, max_length), DynamicCache())
+        """Called by the search when the prompt stands in the cache and nothing was written yet."""
 
 
 def filled_up(states: torch.Tensor, length: int, front: bool = False) -> torch.Tensor:
@@ -171,26 +169,60 @@ def filled_up(states: torch.Tensor, length: int, front: bool = False) -> torch.T
     return torch.nn.functional.pad(states, (0, 0, missing, 0) if front else (0, 0, 0, missing))
 
 
+# Any cache, ours or one of transformers
+
+
+def cache_by_either_name(forward: Callable) -> Callable:
+    """A `forward` with an argument `cache`, which may also be given as `past_key_values`, its name before 5.24.
+
+    Adapters that know the old name hand in their prefix beside the empty cache of `generate`, whose place it takes.
+    """
+
+    @wraps(forward)
+    def with_either_name(self, *args, past_key_values=None, **kwargs):
+        if past_key_values is not None:
+            if cached_length(kwargs.get("cache")):
+                raise ValueError("cache and past_key_values are the same argument, got both: give one of them.")
+            kwargs["cache"] = past_key_values
+        return forward(self, *args, **kwargs)
+
+    return with_either_name
+
+
+def cached_length(cache: EncoderDecoderCache | None) -> int | torch.Tensor:
+    """Number of target tokens in a cache; a tensor where it is static, so that no step looks into it."""
+    return 0 if cache is None else cache.get_seq_length()
+
+
 def is_static(cache: EncoderDecoderCache | None) -> bool:
     """Whether self-attention gives out as many keys in every step; those that are no tokens a mask hides."""
-    return cache is not None and cache.self_attention_cache.is_compileable
+    return cache is not None and cache.is_compileable
 
 
-def cross_attention_layer(cache: EncoderDecoderCache, name: str, layer_idx: int) -> DynamicLayer:
-    """The store `name` of any encoder-decoder cache, at one layer; `source` is its `cross_attention_cache`."""
-    if name == "source":
-        layers = cache.cross_attention_cache.layers
-    else:
-        layers = named_stores(cache).setdefault(name, DynamicCache()).layers
-    while len(layers) <= layer_idx:
-        layers.append(DynamicLayer())
-    if name != "source":
-        if not cache.is_updated.get((name, layer_idx), True):  # after `reset`, which does not know this store
-            layers[layer_idx].reset()
-        cache.is_updated[name, layer_idx] = True
-    return layers[layer_idx]
+def source_states(
+    cache: EncoderDecoderCache, name: str, layer_idx: int, layers: int
+) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Keys and values that one of so many decoder layers has kept of the source `name`, or None yet."""
+    index = SOURCES.index(name) * layers + layer_idx
+    if not cache.is_updated.get(index):
+        return None
+    layer = cache.cross_attention_cache.layers[index]
+    return layer.keys, layer.values
 
 
-def named_stores(cache: EncoderDecoderCache) -> dict[str, DynamicCache]:
-    """The stores of a cache besides `source`, by name."""
-    return cache.__dict__.setdefault("_named_stores", {})
+def keep_source_states(
+    cache: EncoderDecoderCache, name: str, layer_idx: int, layers: int, states: list[torch.Tensor]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Keep keys and values (B, ..., S, Dh) of a source; gives them out behind those that the cache came with.
+
+    They stand among the layers of `cross_attention_cache`, those of `source` first, so that whatever transformers does
+    to that cache (reordering, selection, flattening for an export) is done to all of them. A layer of a static cache,
+    which has room for the source alone, is replaced.
+    """
+    stores, index = cache.cross_attention_cache.layers, SOURCES.index(name) * layers + layer_idx
+    while len(stores) <= index:
+        stores.append(DynamicLayer())
+    if not isinstance(stores[index], DynamicLayer):
+        stores[index] = DynamicLayer()
+    cache.is_updated[index] = True
+    return stores[index].update(*states)

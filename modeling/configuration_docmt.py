@@ -43,7 +43,7 @@ class DocMTConfig(PreTrainedConfig):
     default. Raises `ValueError` for a value outside its range.
     """
 
-    keys_to_ignore_at_inference = ["past_key_values"]
+    keys_to_ignore_at_inference = ["past_key_values", "cache"]
     attribute_map = {
         "num_attention_heads": "encoder_attention_heads",
         "hidden_size": "d_model",

@@ -38,14 +38,14 @@ class ContextAttention(nn.Module):
         context_states: torch.Tensor | None = None,  # (B or fewer, N, D)
         context_mask: torch.Tensor | None = None,
         context_absent: torch.Tensor | None = None,  # (B, 1, 1) bool, rows that have no context
-        past_key_values=None,
+        cache=None,
     ) -> torch.Tensor:
         """(B, T, D) -> (B, T, D)."""
         states = self.layer_norm(hidden_states) if self.normalize_before else hidden_states
         if context_states is None:
             found = torch.zeros_like(states)
         else:
-            found = self.attn(states, context_states, past_key_values, context_mask)[0].masked_fill(context_absent, 0)
+            found = self.attn(states, context_states, cache, context_mask)[0].masked_fill(context_absent, 0)
         if self.is_parallel:
             found = nn.functional.dropout(found, self.dropout, self.training)
             return self.gated(found if self.normalize_before else self.layer_norm(hidden_states + found))
@@ -67,10 +67,10 @@ class VectorAttention(Attention):
     """
 
     def heads_output(
-        self, hidden_states, key_value_states=None, past_key_values=None, attention_mask=None, output_attentions=False
+        self, hidden_states, key_value_states=None, cache=None, attention_mask=None, output_attentions=False
     ):
-        inputs = (hidden_states, key_value_states, past_key_values, attention_mask, output_attentions)
-        if past_key_values is None or not self.projects_late(key_value_states):
+        inputs = (hidden_states, key_value_states, cache, attention_mask, output_attentions)
+        if cache is None or not self.projects_late(key_value_states):
             return super().heads_output(*inputs)
         to_key, to_value = (  # (H, Dh, D)
             layer.weight.unflatten(0, (-1, self.head_dim)) for layer in (self.k_proj, self.v_proj)
@@ -115,15 +115,15 @@ class ContextDecoderLayer(DecoderLayer):
         hidden_states,
         encoder_hidden_states,
         encoder_attention_mask,
-        past_key_values=None,
+        cache=None,
         context_states: torch.Tensor | None = None,
         context_mask: torch.Tensor | None = None,
         context_absent: torch.Tensor | None = None,
         **layer_inputs,
     ):
         source = (encoder_hidden_states, encoder_attention_mask)
-        context = (context_states, context_mask, context_absent, past_key_values)
-        after_source = super().cross_attention_block(hidden_states, *source, past_key_values, **layer_inputs)
+        context = (context_states, context_mask, context_absent, cache)
+        after_source = super().cross_attention_block(hidden_states, *source, cache, **layer_inputs)
         if self.integration == "sequential":
             return self.context(after_source, *context)
         if self.integration == "parallel":
@@ -186,7 +186,7 @@ class ContextModel(DocMTModel):
     decoder_class = ContextDecoder
     encoder_input_names = CONTEXT_INPUTS
 
-    def decoder_inputs(self, decoder_input_ids, decoder_attention_mask, encoder_outputs, past_key_values=None):
+    def decoder_inputs(self, decoder_input_ids, decoder_attention_mask, encoder_outputs, cache=None):
         """Raises `ValueError` for encoder outputs without context, or with that of other sentences or another model."""
         if not hasattr(encoder_outputs, "context_states"):
             raise ValueError("encoder_outputs must come from this model's encoder: context_states is missing.")
@@ -222,7 +222,7 @@ class ContextForConditionalGeneration(DocMTForConditionalGeneration):
         decoder_input_ids=None,
         decoder_attention_mask=None,
         encoder_outputs=None,
-        past_key_values=None,
+        cache=None,
         labels=None,
         use_cache=None,
         num_items_in_batch=None,
@@ -239,7 +239,7 @@ class ContextForConditionalGeneration(DocMTForConditionalGeneration):
             decoder_input_ids=decoder_input_ids,
             decoder_attention_mask=decoder_attention_mask,
             encoder_outputs=encoder_outputs,
-            past_key_values=past_key_values,
+            cache=cache,
             labels=labels,
             use_cache=use_cache,
             num_items_in_batch=num_items_in_batch,

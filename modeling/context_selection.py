@@ -38,13 +38,13 @@ class SelectedAttention(nn.Module):
         context_states: torch.Tensor,  # (S, C, L, D), S = B or fewer sources
         context_mask: torch.Tensor | None,  # of S * C sequences, as attention takes it
         context_present: torch.Tensor,  # (S, C) bool
-        past_key_values=None,
+        cache=None,
     ) -> torch.Tensor:
         """What the words read, (B, T, D). A sentence that is not there gives nothing; the others keep their share."""
         sources = context_present.shape[0]
         words = states.view(sources, -1, states.shape[2])  # (S, beams*T, D)
-        keys = self.keys(context_states, past_key_values).flatten(0, 1)  # (S*C, L, D)
-        inputs = (words, keys, past_key_values, context_mask)
+        keys = self.keys(context_states, cache).flatten(0, 1)  # (S*C, L, D)
+        inputs = (words, keys, cache, context_mask)
         if hasattr(self, "selection"):
             shares = self.selection(states).view(sources, words.shape[1], -1)  # (S, beams*T, C)
             found, _ = self.attn(*inputs, shares=shares.masked_fill(~context_present[:, None], 0))
@@ -52,9 +52,9 @@ class SelectedAttention(nn.Module):
             found = self.attn(*inputs)[0].masked_fill(~context_present[:, :, None], 0)  # C = 1
         return found.view(states.shape)
 
-    def keys(self, context_states: torch.Tensor, past_key_values=None) -> torch.Tensor:
+    def keys(self, context_states: torch.Tensor, cache=None) -> torch.Tensor:
         """c_{-1} W_{-1} and c_{+1} W_{+1}, (S, C, L, D); as they are where keys are cached or nothing is selected."""
-        cached = past_key_values is not None and self.attn.is_cached(past_key_values)
+        cached = cache is not None and self.attn.is_cached(cache)
         if cached or not hasattr(self, "selection"):
             return context_states
         projected = [self.past_proj(context_states[:, : self.past])] if self.past else []
@@ -73,12 +73,12 @@ class AttentionToSentences(Attention):
         self,
         hidden_states: torch.Tensor,  # (S, T, D)
         key_value_states: torch.Tensor,  # (S*C, L, D)
-        past_key_values=None,
+        cache=None,
         attention_mask: torch.Tensor | None = None,
         shares: torch.Tensor | None = None,  # (S, T, C)
     ) -> tuple[torch.Tensor, None]:
         """The sum over sentences of share * Attention(x, sentence), (S, T, D); no weights are returned."""
-        heads, _ = self.heads_output(hidden_states, key_value_states, past_key_values, attention_mask)
+        heads, _ = self.heads_output(hidden_states, key_value_states, cache, attention_mask)
         found = heads.flatten(2).unflatten(0, (len(shares), -1))  # (S, C, T, D)
         total = shares.sum(dim=2, keepdim=True)  # (S, T, 1)
         mean = shares / total.clamp(min=torch.finfo(total.dtype).tiny)  # the output's bias is weighed by the total

@@ -13,6 +13,7 @@ from torch import nn
 
 from .batch_decoding import BatchDecoder, Job, NonFiniteScoresError, Output, pad_rows
 from .forced_prefixes import SourceState
+from .search_settings import PROCESSED, is_neutral, is_plain
 
 LEAST = 4  # draft tokens that are proposed at least, also where the last ones were wrong
 FIRST = 8  # draft tokens that are proposed at most until so many were written that it shows whether drafts hold
@@ -21,13 +22,6 @@ PAYS = 0.7  # share of accepted tokens below which drafts are read no further
 HOLES = 32  # columns of the cache that may be without use
 FULL = 0.75  # share of rows that must go on for those that ended to be left in the batch
 LOGITS = 2**24  # scores that are computed at once
-HARMLESS = (  # settings of generation that change nothing in greedy search, or that all searches here take into account
-    "num_beams do_sample max_new_tokens max_length early_stopping length_penalty num_return_sequences temperature "
-    "top_k top_p pad_token_id bos_token_id eos_token_id decoder_start_token_id forced_eos_token_id "
-    "return_dict_in_generate output_attentions output_hidden_states output_scores output_logits _from_model_config "
-    "transformers_version"
-).split()
-NEUTRAL = {"repetition_penalty": 1.0, "no_repeat_ngram_size": 0, "min_length": 0, "use_cache": True}
 
 # a target for every sentence of a job, None where there is none; or nothing at all
 Draft = Sequence[list[int] | None]
@@ -45,12 +39,9 @@ class DraftDecoder(BatchDecoder):
         the step, as a penalty of repetition does.
         """
         settings = self.settings
-        if self.generate_kwargs or settings.do_sample or (settings.num_beams or 1) > 1:
+        if self.generate_kwargs or (settings.num_beams or 1) > 1 or settings.use_cache is False:
             return False
-        return all(
-            value is None or name in HARMLESS or (value == NEUTRAL[name] if name in NEUTRAL else value is False)
-            for name, value in settings.to_dict().items()
-        )
+        return is_plain(settings) and all(is_neutral(name, getattr(settings, name)) for name in PROCESSED)
 
     def decode(self, jobs: list[Job], stop_at_sep: bool = False, drafts: Sequence[Draft] | None = None) -> list[Output]:
         """As in the base class; with `drafts` greedy outputs by the search of this file, of jobs and their drafts."""
@@ -232,7 +223,7 @@ class DraftState(SourceState):
         inputs = self.model.prepare_inputs_for_generation(
             self.ids,
             ids.shape[1],
-            past_key_values=self.cache,
+            cache=self.cache,
             encoder_outputs=self.encoder_outputs,
             attention_mask=self.source_mask,
             decoder_attention_mask=self.mask,

@@ -59,8 +59,7 @@ class ForcedPrefixTranslator(Translator):
             if step and len(group) == 1 and not self.fits(0, state.ids.shape[1] - 1, len(sentences[0].part.ids)):
                 return [self.rest_of(group[0], step)]
             jobs = [Job([], [], 1, len(sentence.part.ids), sentence) for sentence in sentences]
-            own_cache = {"use_cache": True, "cache_implementation": "dynamic"}  # whatever the settings say
-            outputs = self.generate(state.inputs(), jobs, stop_at_sep=True, **own_cache)
+            outputs = self.generate(state.inputs(), jobs, stop_at_sep=True, use_cache=True)
             state.extend([[*output.ids, self.sep] for output in outputs])
             for sentence, output in zip(sentences, outputs):
                 sentence.part.target = output.ids
@@ -134,12 +133,16 @@ class PrefixState(SourceState):
             "encoder_outputs": self.encoder_outputs,
             "decoder_input_ids": self.ids,
             "decoder_attention_mask": self.mask,
-            "past_key_values": self.cache,
+            "cache": self.cache,
         }
 
     def extend(self, tokens: list[list[int]]) -> None:
-        """Append the chosen sentences; of the cache only the prompt stays, which all beams of a row share."""
-        self.cache.keep(self.ids.shape[0], self.ids.shape[1])
+        """Append the chosen sentences; of the cache only the prompt stays, which all beams of a row share.
+
+        It is empty where the search was not ours, which reads the prompt anew.
+        """
+        if self.cache.get_seq_length():
+            self.cache.keep(self.ids.shape[0], self.ids.shape[1])
         ids, mask = pad_rows(tokens, self.pad, self.ids.device, side="left")
         self.ids, self.mask = torch.cat([self.ids, ids], dim=1), torch.cat([self.mask, mask], dim=1)
 

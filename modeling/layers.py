@@ -12,7 +12,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from .attention_functions import batched_attention, eager_attention
-from .cache import cross_attention_layer
+from .cache import keep_source_states, source_states
 from .configuration_docmt import DocMTConfig
 from .cpu_inference import BF16, Linear, joint_linear
 
@@ -61,7 +61,7 @@ class Attention(nn.Module):
         self,
         hidden_states: torch.Tensor,
         key_value_states: torch.Tensor | None = None,
-        past_key_values=None,
+        cache=None,
         attention_mask: torch.Tensor | None = None,
         output_attentions: bool = False,
         **layer_inputs,
@@ -70,9 +70,7 @@ class Attention(nn.Module):
 
         Weights are (B, H, T, S) with `eager` attention, else None. `layer_inputs` are for subclasses.
         """
-        output, weights = self.heads_output(
-            hidden_states, key_value_states, past_key_values, attention_mask, output_attentions
-        )
+        output, weights = self.heads_output(hidden_states, key_value_states, cache, attention_mask, output_attentions)
         output = self.out_proj(output.reshape(hidden_states.shape))  # from (B, T, H, Dh)
         return output, self.by_row(weights, hidden_states.shape[0])
 
@@ -84,16 +82,16 @@ class Attention(nn.Module):
         return weights.unflatten(2, (rows, -1)).transpose(1, 2).flatten(0, 1)
 
     def heads_output(
-        self, hidden_states, key_value_states=None, past_key_values=None, attention_mask=None, output_attentions=False
+        self, hidden_states, key_value_states=None, cache=None, attention_mask=None, output_attentions=False
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """What the heads read, before the output projection, (B, T, H, Dh), and weights; arguments as of `forward`."""
         if key_value_states is None:
             query, key, value = self.self_projections(hidden_states)
-            if past_key_values is not None:
-                key, value = past_key_values.self_attention_cache.update(key, value, self.layer_idx)
+            if cache is not None:
+                key, value = cache.self_attention_cache.update(key, value, self.layer_idx)
         else:
             query = self.source_queries(hidden_states, key_value_states)
-            key, value = self.source_projections(key_value_states, past_key_values)
+            key, value = self.source_projections(key_value_states, cache, len(hidden_states))
         implementation = self.config._attn_implementation
         if key_value_states is not None and "flash" in implementation and attention_mask is not None:
             implementation = "sdpa"  # flash would take the mask of the keys for one of the queries, too
@@ -138,20 +136,32 @@ class Attention(nn.Module):
         sources = key_value_states.shape[0]
         return self.heads(self.q_proj(hidden_states).view(sources, -1, hidden_states.shape[-1]))
 
-    def source_projections(self, key_value_states: torch.Tensor, past_key_values) -> tuple[torch.Tensor, torch.Tensor]:
-        """K, V of cross-attention, computed once a source where there is a cache: (B, S, D) -> (B, H, S, Dh) each."""
-        stored = None
-        if past_key_values is not None:
-            stored = cross_attention_layer(past_key_values, self.source_name, self.layer_idx)
-            if stored.is_initialized:
-                return stored.keys, stored.values
-        key = self.heads(self.k_proj(key_value_states))
-        value = self.heads(self.v_proj(key_value_states))
-        return (key, value) if stored is None else stored.update(key, value)
+    def source_projections(self, key_value_states: torch.Tensor, cache, rows: int) -> list[torch.Tensor]:
+        """K, V of cross-attention, computed once a source where there is a cache: (B, S, D) -> (B, H, S, Dh) each.
 
-    def is_cached(self, past_key_values) -> bool:
+        Where `rows` of queries are fewer, each of them reads several sequences, which a cache keeps as one row.
+        """
+        kept = None if cache is None else source_states(cache, *self.place)
+        if kept is None:
+            kept = [self.heads(layer(key_value_states)) for layer in (self.k_proj, self.v_proj)]
+            if cache is None:
+                return kept
+            if rows < len(key_value_states):
+                kept = [states.unflatten(0, (rows, -1)).flatten(1, 2) for states in kept]  # (B / n, n * H, S, Dh)
+            kept = keep_source_states(cache, *self.place, kept)
+        heads = self.q_proj.out_features // self.head_dim
+        if kept[0].shape[1] != heads:
+            kept = [states.unflatten(1, (-1, heads)).flatten(0, 1) for states in kept]
+        return kept
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """Where a cache keeps the keys and values of the source."""
+        return self.source_name, self.layer_idx, self.config.decoder_layers
+
+    def is_cached(self, cache) -> bool:
         """Whether the keys and values of the source are in the cache."""
-        return cross_attention_layer(past_key_values, self.source_name, self.layer_idx).is_initialized
+        return source_states(cache, *self.place) is not None
 
 
 class Layer(GradientCheckpointingLayer):
@@ -171,7 +181,7 @@ class Layer(GradientCheckpointingLayer):
     def gradient_checkpointing(self) -> bool:
         """Whether the states inside are computed again in the backward pass; never where there is none to come.
 
-        transformers would leave the cache out in training mode, and so give `generate` other results.
+        transformers 5.23 would leave the cache out in training mode, and so give `generate` other results.
         """
         return self._checkpointed and torch.is_grad_enabled()
 
@@ -183,13 +193,13 @@ class Layer(GradientCheckpointingLayer):
         self,
         hidden_states: torch.Tensor,  # (B, T, D)
         attention_mask: torch.Tensor | None,
-        past_key_values=None,
+        cache=None,
         **layer_inputs,
     ) -> torch.Tensor:
         """x + SelfAttention(x), (B, T, D)."""
         output, _ = self.self_attn(
             self.normed(hidden_states, self.self_attn_layer_norm),
-            past_key_values=past_key_values,
+            cache=cache,
             attention_mask=attention_mask,
             **layer_inputs,
         )
@@ -243,13 +253,13 @@ class DecoderLayer(Layer):
         attention_mask: torch.Tensor | None = None,
         encoder_hidden_states: torch.Tensor | None = None,
         encoder_attention_mask: torch.Tensor | None = None,
-        past_key_values=None,
+        cache=None,
         **layer_inputs,
     ) -> torch.Tensor:
         """`hidden_states` (B, T, D), `encoder_hidden_states` (B or fewer, S, D) -> (B, T, D)."""
         source = (encoder_hidden_states, encoder_attention_mask)
-        hidden_states = self.self_attention_block(hidden_states, attention_mask, past_key_values, **layer_inputs)
-        hidden_states = self.cross_attention_block(hidden_states, *source, past_key_values, **layer_inputs)
+        hidden_states = self.self_attention_block(hidden_states, attention_mask, cache, **layer_inputs)
+        hidden_states = self.cross_attention_block(hidden_states, *source, cache, **layer_inputs)
         return self.feed_forward_block(hidden_states)
 
     def cross_attention_block(
@@ -257,14 +267,14 @@ class DecoderLayer(Layer):
         hidden_states: torch.Tensor,  # (B, T, D)
         encoder_hidden_states: torch.Tensor,  # (B or fewer, S, D)
         encoder_attention_mask: torch.Tensor | None,
-        past_key_values=None,
+        cache=None,
         **layer_inputs,
     ) -> torch.Tensor:
         """x + CrossAttention(x, source), (B, T, D)."""
         output, _ = self.encoder_attn(
             self.normed(hidden_states, self.encoder_attn_layer_norm),
             encoder_hidden_states,
-            past_key_values,
+            cache,
             encoder_attention_mask,
             **layer_inputs,
         )

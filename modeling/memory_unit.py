@@ -39,10 +39,10 @@ class MemoryUnit(nn.Module):
     def start_neutral(self) -> None:
         fill_with_zeros(self.output_attn.out_proj)
 
-    def read(self, hidden_states, memory, past_key_values=None) -> tuple[torch.Tensor, torch.Tensor]:
+    def read(self, hidden_states, memory, cache=None) -> tuple[torch.Tensor, torch.Tensor]:
         """Output attention: h (B, T, D), M (B or fewer, M, D) -> h~ (B, T, D), and the state that an update is from."""
         normed = self.state_layer_norm(hidden_states) if hasattr(self, "state_layer_norm") else hidden_states
-        read = self.output_attn(normed, memory, past_key_values)[0]
+        read = self.output_attn(normed, memory, cache)[0]
         return hidden_states + nn.functional.dropout(read, self.dropout, self.training), normed
 
     def update(self, memory: torch.Tensor, states: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
@@ -71,11 +71,11 @@ class MemoryLayer:
             sizes = (getattr(config, f"{side}_{size}") for size in ("attention_heads", "ffn_dim"))
             self.memory = MemoryUnit(config, *sizes, self.layer_idx if side == "decoder" else None)
 
-    def read_memory(self, hidden_states: torch.Tensor, past_key_values=None, **layer_inputs):
+    def read_memory(self, hidden_states: torch.Tensor, cache=None, **layer_inputs):
         """States (B, T, D) that have read the memory, and h^t; None where the layer has no memory."""
         if self.memory_name is None:
             return hidden_states, None
-        return self.memory.read(hidden_states, layer_inputs[self.memory_name], past_key_values)
+        return self.memory.read(hidden_states, layer_inputs[self.memory_name], cache)
 
     def with_memory(self, hidden_states: torch.Tensor, state: torch.Tensor | None, **layer_inputs):
         """What the layer returns."""

@@ -180,7 +180,7 @@ class ConcatModel(DocMTModel):
         decoder_input_ids,
         decoder_attention_mask,
         encoder_outputs,
-        past_key_values=None,
+        cache=None,
         decoder_sentence_index: torch.Tensor | None = None,  # (B, T)
     ):
         config = self.config
@@ -188,7 +188,7 @@ class ConcatModel(DocMTModel):
             return {}
         index = decoder_sentence_index
         if index is None:
-            if past_key_values is not None and past_key_values.get_seq_length():
+            if cache is not None and cache.get_seq_length():
                 raise ValueError(
                     "with a cache the decoder sees new tokens only and cannot count sentences: pass "
                     "decoder_sentence_index (B, T) for them, as prepare_inputs_for_generation does."

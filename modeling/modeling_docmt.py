@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
-from transformers import EncoderDecoderCache, GenerationMixin, PreTrainedModel
+from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin, PreTrainedModel
 from transformers import initialization as init
 from transformers.masking_utils import create_bidirectional_mask, create_causal_mask
 from transformers.modeling_layers import GradientCheckpointingLayer
@@ -29,11 +29,12 @@ from transformers.modeling_outputs import (
 from transformers.utils.generic import can_return_tuple, merge_with_config_defaults
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
-from .cache import DecodingCache, StaticDecodingCache, is_static
+from .cache import CACHE_NAME, DecodingCache, cache_by_either_name, cached_length, is_static
 from .card_saving import CardSaving
 from .chunked_loss import OutputProjection, gives_loss
 from .configuration_docmt import DocMTConfig
 from .generation_docmt import DocumentTranslation
+from .generation_seams import GenerationSeams
 from .initial_weights import init_as_fairseq
 from .int8_linear import Int8Linear
 from .layers import Attention, DecoderLayer, EncoderLayer, dropout
@@ -41,7 +42,6 @@ from .loss import smoothing_target, target_count, weighted_cross_entropy
 from .pipeline_docmt import DocumentTranslationPipeline
 from .quantization import Quantization
 from .segments import is_right_padded, sinusoid, token_positions
-from .shared_source_generation import SharedSourceGeneration
 
 
 class DocMTPreTrainedModel(Quantization, PreTrainedModel):
@@ -50,7 +50,7 @@ class DocMTPreTrainedModel(Quantization, PreTrainedModel):
     config_class = DocMTConfig
     base_model_prefix = "model"
     supports_gradient_checkpointing = True
-    _skip_keys_device_placement = ["past_key_values"]  # a layer's keys stay where the layer is
+    _skip_keys_device_placement = ["past_key_values", "cache"]  # a layer's keys stay where the layer is
     _supports_flash_attn = True
     _supports_sdpa = True
     _supports_flex_attn = True
@@ -171,15 +171,21 @@ class Stack(DocMTPreTrainedModel):
 
     @capture_outputs
     def run_layers(
-        self, hidden_states: torch.Tensor, *arguments, layer_inputs: dict, past_key_values=None, **kwargs
+        self, hidden_states: torch.Tensor, *arguments, layer_inputs: dict, cache=None, **kwargs
     ) -> StackOutput:
         """States (B, T, D) through all layers and the last norm; hidden states and attentions are recorded in here.
 
         Every layer gets `arguments` and `layer_inputs`. It may return a tuple, states first: the rest of it is in
-        `layer_outputs`.
+        `layer_outputs`. Raises `ValueError` for a cache in a training step with checkpointing, which would fill it
+        twice.
         """
-        if past_key_values is not None:
-            layer_inputs = {**layer_inputs, "past_key_values": past_key_values}
+        if cache is not None and self.training and any(layer.gradient_checkpointing for layer in self.layers):
+            raise ValueError(
+                "gradient checkpointing computes a layer twice and cannot fill a cache, got one in training mode: "
+                "leave the cache out, or call the model under torch.no_grad()."
+            )
+        if cache is not None:
+            layer_inputs = {**layer_inputs, "cache": cache}
         if kwargs.get("output_attentions"):
             layer_inputs = {**layer_inputs, "output_attentions": True}
         layer_outputs = {}
@@ -189,9 +195,7 @@ class Stack(DocMTPreTrainedModel):
                 hidden_states, *layer_outputs[layer.layer_idx] = hidden_states
         if self.config.normalize_before:
             hidden_states = self.layer_norm(hidden_states)
-        return StackOutput(
-            last_hidden_state=hidden_states, past_key_values=past_key_values, layer_outputs=layer_outputs
-        )
+        return StackOutput(last_hidden_state=hidden_states, layer_outputs=layer_outputs, **{CACHE_NAME: cache})
 
 
 def recording(kwargs: dict) -> dict:
@@ -299,6 +303,7 @@ class Decoder(Stack):
         self.layers = nn.ModuleList([self.layer_class(config, i) for i in range(config.decoder_layers)])
         self.post_init()
 
+    @cache_by_either_name
     @can_return_tuple
     @merge_with_config_defaults
     def forward(
@@ -307,7 +312,7 @@ class Decoder(Stack):
         attention_mask: torch.Tensor | None = None,
         encoder_hidden_states: torch.Tensor | None = None,
         encoder_attention_mask: torch.Tensor | None = None,
-        past_key_values=None,
+        cache=None,
         use_cache: bool | None = None,
         **kwargs,
     ) -> BaseModelOutputWithPastAndCrossAttentions:
@@ -319,17 +324,17 @@ class Decoder(Stack):
         arguments = {
             "attention_mask": attention_mask,
             "encoder_hidden_states": encoder_hidden_states,
-            "past_key_values": past_key_values,
+            "cache": cache,
             **kwargs,
         }
-        past_length = past_key_values.get_seq_length() if past_key_values is not None else 0
+        past_length = cached_length(cache)
         attention_mask = self.padding_to_mask(attention_mask, past_length)
         positions = self.positions(input_ids, attention_mask, past_length)
         layer_inputs = self.layer_inputs(input_ids, positions, **arguments)
-        if use_cache and past_key_values is None:
-            past_key_values = self.new_cache()
+        if use_cache and cache is None:
+            cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
         hidden_states = self.embed(input_ids, positions, **layer_inputs)
-        mask = self.attention_mask(hidden_states, attention_mask, past_key_values)
+        mask = self.attention_mask(hidden_states, attention_mask, cache)
         source_mask = self.source_mask(hidden_states, encoder_hidden_states, encoder_attention_mask)
         outputs = self.run_layers(
             hidden_states,
@@ -337,32 +342,28 @@ class Decoder(Stack):
             encoder_hidden_states,
             source_mask,
             layer_inputs=layer_inputs,
-            past_key_values=past_key_values,
+            cache=cache,
             **recording(kwargs),
         )
         return self.build_output(outputs, layer_inputs, input_ids, **arguments)
 
     def new_cache(self) -> DecodingCache:
-        """An empty cache for `past_key_values`."""
+        """An empty cache of our search."""
         return DecodingCache()
-
-    def new_static_cache(self, max_length: int) -> EncoderDecoderCache:
-        """An empty one for so many tokens, whose steps have one shape."""
-        return StaticDecodingCache(self.config, max_length)
 
     # Seams, besides `layer_inputs` and `embed`
 
     def attention_mask(
-        self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None = None, past_key_values=None
+        self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None = None, cache=None
     ) -> torch.Tensor | None:
         """Mask of self-attention of new states (B, T, D), from a mask (B, cached + T); None = all that came before."""
-        if hidden_states.shape[1] == 1 and attention_mask is None and not is_static(past_key_values):
+        if hidden_states.shape[1] == 1 and attention_mask is None and not is_static(cache):
             return None  # one new token sees all that came before it
         return create_causal_mask(
             config=self.config,
             inputs_embeds=hidden_states,
             attention_mask=attention_mask,
-            past_key_values=past_key_values.self_attention_cache if past_key_values is not None else None,
+            **{CACHE_NAME: cache.self_attention_cache if cache is not None else None},
         )
 
     def source_mask(
@@ -428,6 +429,7 @@ class DocMTModel(DocMTPreTrainedModel):
         self.decoder = self.decoder_class(config)
         self.post_init()
 
+    @cache_by_either_name
     @can_return_tuple
     def forward(
         self,
@@ -436,7 +438,7 @@ class DocMTModel(DocMTPreTrainedModel):
         decoder_input_ids: torch.Tensor | None = None,
         decoder_attention_mask: torch.Tensor | None = None,
         encoder_outputs: BaseModelOutput | tuple | None = None,
-        past_key_values=None,
+        cache=None,
         use_cache: bool | None = None,
         inputs_embeds: torch.Tensor | None = None,
         decoder_inputs_embeds: torch.Tensor | None = None,
@@ -464,14 +466,14 @@ class DocMTModel(DocMTPreTrainedModel):
                 )
             encoder_outputs = BaseModelOutput(*encoder_outputs)
         decoder_inputs = self.decoder_inputs(
-            decoder_input_ids, decoder_attention_mask, encoder_outputs, past_key_values, **decoder_inputs
+            decoder_input_ids, decoder_attention_mask, encoder_outputs, cache, **decoder_inputs
         )
         decoder_outputs = self.decoder(
             input_ids=decoder_input_ids,
             attention_mask=decoder_attention_mask,
             encoder_hidden_states=encoder_outputs.last_hidden_state,
             encoder_attention_mask=attention_mask,
-            past_key_values=past_key_values,
+            cache=cache,
             use_cache=use_cache,
             **decoder_inputs,
             **kwargs,
@@ -486,7 +488,7 @@ class DocMTModel(DocMTPreTrainedModel):
         decoder_input_ids: torch.Tensor,
         decoder_attention_mask: torch.Tensor | None,
         encoder_outputs: BaseModelOutput,
-        past_key_values=None,
+        cache=None,
     ) -> dict[str, torch.Tensor | None]:
         """What the decoder's `forward` takes besides ids and source states, from what the encoder gave out."""
         return {}
@@ -495,7 +497,7 @@ class DocMTModel(DocMTPreTrainedModel):
         """What `forward` returns."""
         return Seq2SeqModelOutput(
             last_hidden_state=decoder_outputs.last_hidden_state,
-            past_key_values=decoder_outputs.past_key_values,
+            **{CACHE_NAME: decoder_outputs[CACHE_NAME] if CACHE_NAME in decoder_outputs else None},
             decoder_hidden_states=decoder_outputs.hidden_states,
             decoder_attentions=decoder_outputs.attentions,
             cross_attentions=decoder_outputs.cross_attentions,
@@ -516,7 +518,7 @@ class DocMTModel(DocMTPreTrainedModel):
 
 
 class DocMTForConditionalGeneration(
-    CardSaving, DocMTPreTrainedModel, DocumentTranslation, SharedSourceGeneration, GenerationMixin
+    CardSaving, DocMTPreTrainedModel, DocumentTranslation, GenerationSeams, GenerationMixin
 ):
     """The backbone with a language modelling head; base class of every architecture."""
 
@@ -538,6 +540,7 @@ class DocMTForConditionalGeneration(
         self.generation_config.max_length = config.longest_translation
         self.post_init()
 
+    @cache_by_either_name
     @can_return_tuple
     def forward(
         self,
@@ -546,7 +549,7 @@ class DocMTForConditionalGeneration(
         decoder_input_ids: torch.Tensor | None = None,
         decoder_attention_mask: torch.Tensor | None = None,
         encoder_outputs: BaseModelOutput | tuple | None = None,
-        past_key_values=None,
+        cache=None,
         labels: torch.Tensor | None = None,
         use_cache: bool | None = None,
         num_items_in_batch: torch.Tensor | int | None = None,
@@ -587,7 +590,7 @@ class DocMTForConditionalGeneration(
             decoder_input_ids=decoder_input_ids,
             decoder_attention_mask=decoder_attention_mask,
             encoder_outputs=encoder_outputs,
-            past_key_values=past_key_values,
+            cache=cache,
             use_cache=use_cache,
             **kwargs,
             return_dict=True,

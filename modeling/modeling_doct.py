@@ -46,11 +46,11 @@ class GatedContext(nn.Module):
         context_states: torch.Tensor,  # (S, C, L, D)
         context_mask: torch.Tensor | None,
         context_present: torch.Tensor,  # (S, C) bool
-        past_key_values=None,
+        cache=None,
     ) -> torch.Tensor:
         """(B, T, D) -> (B, T, D); S = B or fewer sources."""
         states = self.layer_norm(hidden_states) if self.normalize_before else hidden_states
-        read = self.attn(states, context_states, context_mask, context_present, past_key_values)  # y
+        read = self.attn(states, context_states, context_mask, context_present, cache)  # y
         gate = torch.sigmoid(self.state_gate(states) + self.context_gate(read))
         present = context_present.any(dim=1).repeat_interleave(len(states) // len(context_present))  # (B,)
         mixed = torch.where(present[:, None, None], gate * hidden_states + (1 - gate) * read, hidden_states)
@@ -76,14 +76,14 @@ class GatedContextBlock:
         self,
         hidden_states,
         attention_mask,
-        past_key_values=None,
+        cache=None,
         context_states: torch.Tensor | None = None,
         context_mask: torch.Tensor | None = None,
         context_present: torch.Tensor | None = None,
         **layer_inputs,
     ):
-        hidden_states = super().self_attention_block(hidden_states, attention_mask, past_key_values, **layer_inputs)
-        return self.context(hidden_states, context_states, context_mask, context_present, past_key_values)
+        hidden_states = super().self_attention_block(hidden_states, attention_mask, cache, **layer_inputs)
+        return self.context(hidden_states, context_states, context_mask, context_present, cache)
 
 
 class DocTEncoderLayer(GatedContextBlock, EncoderLayer):
@@ -192,7 +192,7 @@ class DocTModel(DocMTModel):
     decoder_class = DocTDecoder
     encoder_input_names = CONTEXT_INPUTS
 
-    def decoder_inputs(self, decoder_input_ids, decoder_attention_mask, encoder_outputs, past_key_values=None):
+    def decoder_inputs(self, decoder_input_ids, decoder_attention_mask, encoder_outputs, cache=None):
         """Raises `ValueError` for encoder outputs without context, or with that of other sentences."""
         states, mask = (getattr(encoder_outputs, f"context_{name}", None) for name in ("states", "mask"))
         rows = encoder_outputs.last_hidden_state.shape[0]

@@ -4,7 +4,7 @@ import torch
 from transformers import GenerationMixin
 from transformers.masking_utils import create_bidirectional_mask, create_causal_mask
 
-from .cache import is_static
+from .cache import CACHE_NAME, cached_length, is_static
 from .card_lst import LstCard
 from .configuration_lst import LstConfig
 from .cpu_inference import Linear
@@ -36,7 +36,7 @@ class LstAttention(Attention):
     def forward(
         self,
         hidden_states: torch.Tensor,
-        past_key_values=None,
+        cache=None,
         attention_mask: torch.Tensor | None = None,
         output_attentions: bool = False,
         **layer_inputs,
@@ -47,8 +47,8 @@ class LstAttention(Attention):
         sentences, see `LstStack`.
         """
         new = query, key, value = self.self_projections(hidden_states)
-        if past_key_values is not None:
-            key, value = past_key_values.self_attention_cache.update(key, value, self.layer_idx)
+        if cache is not None:
+            key, value = cache.self_attention_cache.update(key, value, self.layer_idx)
         whole, weights = self.attend(query, key, value, attention_mask, output_attentions=output_attentions)
         dropout = self.dropout if self.training else 0.0
         if "group_sizes" in layer_inputs:
@@ -119,12 +119,10 @@ class LstEncoder(LstStack, Encoder):
 class LstDecoder(LstStack, Decoder):
     layer_class = LstDecoderLayer
 
-    def layer_inputs(
-        self, input_ids, positions, attention_mask=None, past_key_values=None, sentence_index=None, **kwargs
-    ):
+    def layer_inputs(self, input_ids, positions, attention_mask=None, cache=None, sentence_index=None, **kwargs):
         """The same from the `sentence_index` (B, keys) of all keys; every token sees itself."""
-        past_length = past_key_values.get_seq_length() if past_key_values is not None else 0
-        is_masked = self.is_masked or is_static(past_key_values)
+        past_length = cached_length(cache)
+        is_masked = self.is_masked or is_static(cache)
         if not is_masked and not past_length:
             return gathered_sentences(sentence_index, self.padding_to_mask(attention_mask, past_length))
         if not is_masked and input_ids.shape[1] == 1:
@@ -133,7 +131,7 @@ class LstDecoder(LstStack, Decoder):
             config=self.config,
             inputs_embeds=self.empty_states(*input_ids.shape, input_ids.device),
             attention_mask=self.padding_to_mask(attention_mask, past_length),
-            past_key_values=past_key_values.self_attention_cache if past_key_values is not None else None,
+            **{CACHE_NAME: cache.self_attention_cache if cache is not None else None},
             and_mask_function=same_sentence(sentence_index),
         )
         return {"sentence_mask": mask}
@@ -152,14 +150,14 @@ class LstModel(DocMTModel):
         decoder_input_ids,
         decoder_attention_mask,
         encoder_outputs,
-        past_key_values=None,
+        cache=None,
         decoder_sentence_index: torch.Tensor | None = None,  # (B, cached + T), of a static cache all it has room for
     ):
         index = decoder_sentence_index
         if index is None:
             index = sentence_index(decoder_input_ids, self.config.sep_token_id)
-        past_length = past_key_values.get_seq_length() if past_key_values is not None else 0
-        keys = past_key_values.get_max_length() if is_static(past_key_values) else None
+        past_length = cached_length(cache)
+        keys = cache.get_max_length() if is_static(cache) else None
         expected = (decoder_input_ids.shape[0], keys or past_length + decoder_input_ids.shape[1])
         if tuple(index.shape) != expected:
             raise ValueError(
@@ -186,7 +184,7 @@ class LstForConditionalGeneration(DocMTForConditionalGeneration, GenerationMixin
 
     def decoder_inputs_for_generation(self, input_ids, model_inputs):
         """The sentence index of all tokens so far, and -1 for those that a static cache has room for."""
-        index, cache = sentence_index(input_ids, self.config.sep_token_id), model_inputs.get("past_key_values")
+        index, cache = sentence_index(input_ids, self.config.sep_token_id), model_inputs.get("cache")
         if is_static(cache):
             index = torch.nn.functional.pad(index, (0, cache.get_max_length() - index.shape[1]), value=-1)
         return {"decoder_sentence_index": index}

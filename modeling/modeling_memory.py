@@ -45,13 +45,13 @@ class MemoryDecoderLayer(MemoryLayer, DecoderLayer):
         attention_mask=None,
         encoder_hidden_states=None,
         encoder_attention_mask=None,
-        past_key_values=None,
+        cache=None,
         **layer_inputs,
     ):
         source = (encoder_hidden_states, encoder_attention_mask)
-        hidden_states = self.self_attention_block(hidden_states, attention_mask, past_key_values, **layer_inputs)
-        hidden_states, state = self.read_memory(hidden_states, past_key_values, **layer_inputs)
-        hidden_states = self.cross_attention_block(hidden_states, *source, past_key_values, **layer_inputs)
+        hidden_states = self.self_attention_block(hidden_states, attention_mask, cache, **layer_inputs)
+        hidden_states, state = self.read_memory(hidden_states, cache, **layer_inputs)
+        hidden_states = self.cross_attention_block(hidden_states, *source, cache, **layer_inputs)
         return self.with_memory(self.feed_forward_block(hidden_states), state, **layer_inputs)
 
 
@@ -128,7 +128,7 @@ class MemoryDecoder(MemoryStack, Decoder):
         positions,
         attention_mask=None,
         encoder_hidden_states=None,
-        past_key_values=None,
+        cache=None,
         memory: torch.Tensor | None = None,  # (B or fewer, slots, D)
         document_start: torch.Tensor | None = None,  # the rows of `memory`
         **kwargs,
@@ -136,11 +136,13 @@ class MemoryDecoder(MemoryStack, Decoder):
         """The memory is updated where no cache was given: with one the sentence is not complete yet."""
         batch, sources = input_ids.shape[0], encoder_hidden_states.shape[0]
         memory = self.memory_before(memory, document_start, input_ids.device, sources, batch)
-        return self.memory_inputs(memory, past_key_values is None, batch, attention_mask)
+        if memory is not None and cache is not None and len(memory) < sources:
+            memory = memory.expand(sources, -1, -1)  # rows of a cache are those of sources
+        return self.memory_inputs(memory, cache is None, batch, attention_mask)
 
-    def build_output(self, outputs, layer_inputs, input_ids, past_key_values=None, **kwargs):
+    def build_output(self, outputs, layer_inputs, input_ids, cache=None, **kwargs):
         plain = super().build_output(outputs, layer_inputs, input_ids)
-        if past_key_values is not None:
+        if cache is not None:
             return MemoryDecoderOutput(**plain)
         return MemoryDecoderOutput(**plain, **self.memory_outputs(outputs.layer_outputs))
 
@@ -159,7 +161,7 @@ class MemoryModel(DocMTModel):
         decoder_input_ids,
         decoder_attention_mask,
         encoder_outputs,
-        past_key_values=None,
+        cache=None,
         decoder_memory: torch.Tensor | None = None,
         document_start: torch.Tensor | None = None,
     ):
@@ -180,7 +182,7 @@ class MemoryForConditionalGeneration(DocMTForConditionalGeneration, GenerationMi
     A sentence at a time; the state goes in and comes out. `encoder_memory` and `decoder_memory` (B, slots, D) are what
     the sentences before have left, None or `document_start` (B,) bool true = the learned initial memory. The output has
     those for the next sentences. The decoder's is complete when the sentence is: it comes out of a pass over all of its
-    tokens (decoder input from the start token on), not where `past_key_values` are given, so that in decoding it
+    tokens (decoder input from the start token on), not where a `cache` is given, so that in decoding it
     follows the chosen hypothesis. `translate_documents` (strategy `stream`) and `translate_stream` carry the state by
     themselves.
     """
@@ -200,7 +202,7 @@ class MemoryForConditionalGeneration(DocMTForConditionalGeneration, GenerationMi
         decoder_input_ids: torch.Tensor | None = None,
         decoder_attention_mask: torch.Tensor | None = None,
         encoder_outputs: BaseModelOutput | tuple | None = None,
-        past_key_values=None,
+        cache=None,
         labels: torch.Tensor | None = None,
         encoder_memory: torch.Tensor | None = None,
         decoder_memory: torch.Tensor | None = None,
@@ -227,7 +229,7 @@ class MemoryForConditionalGeneration(DocMTForConditionalGeneration, GenerationMi
             decoder_input_ids=decoder_input_ids,
             decoder_attention_mask=decoder_attention_mask,
             encoder_outputs=encoder_outputs,
-            past_key_values=past_key_values,
+            cache=cache,
             labels=labels,
             encoder_memory=encoder_memory,
             decoder_memory=decoder_memory,

@@ -36,13 +36,13 @@ class RoutingEncoderLayer(EncoderLayer):
         self,
         hidden_states,
         attention_mask,
-        past_key_values=None,
+        cache=None,
         context_mask: torch.Tensor | None = None,
         context_present: torch.Tensor | None = None,  # (B, C) bool
         **layer_inputs,
     ):
         """Self-attention and z = LayerNorm(x + h_AS) (equation 11), with the norm before where the others have it."""
-        hidden_states = super().self_attention_block(hidden_states, attention_mask, past_key_values, **layer_inputs)
+        hidden_states = super().self_attention_block(hidden_states, attention_mask, cache, **layer_inputs)
         states = self.normed(hidden_states, self.context_attn_layer_norm)
         context_states = layer_inputs[f"context_states_{self.layer_idx}"]  # (B, C, L, D)
         output = self.context_attn(states, context_states, context_mask, context_present)

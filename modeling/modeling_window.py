@@ -10,7 +10,7 @@ from torch import nn
 from transformers import GenerationMixin
 from transformers.modeling_outputs import BaseModelOutput
 
-from .cache import is_static
+from .cache import cached_length, is_static
 from .card_window import WindowCard
 from .configuration_window import ALIGNMENTS, WindowConfig
 from .layers import Attention, DecoderLayer, EncoderLayer
@@ -18,7 +18,7 @@ from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, 
 from .segments import token_positions
 from .token_alignment import by_sentence, linear, one_to_one, proportional, source_borders
 from .window_attention import Windows, dense_attention, token_windows, window_attention, windows_around, windows_of
-from .window_cache import StaticWindowCache, WindowCache, in_order
+from .window_cache import WindowCache, behind, in_order
 
 
 class WindowAttention(Attention):
@@ -37,7 +37,7 @@ class WindowAttention(Attention):
         self,
         hidden_states: torch.Tensor,  # (B, T, D)
         key_value_states: torch.Tensor | None = None,  # (B or fewer, S, D)
-        past_key_values=None,
+        cache=None,
         attention_mask: torch.Tensor | None = None,
         token_order: torch.Tensor | None = None,
         **layer_inputs,
@@ -47,19 +47,19 @@ class WindowAttention(Attention):
         `token_order` (B, J) puts padding in front of the keys of self-attention where it stands between tokens.
         """
         if key_value_states is None:
-            return self.attend_self(hidden_states, past_key_values, token_order, layer_inputs)
+            return self.attend_self(hidden_states, cache, token_order, layer_inputs)
         query = self.source_queries(hidden_states, key_value_states)  # (sources, H, rows of one * T, Dh)
-        key, value = self.source_projections(key_value_states, past_key_values)
+        key, value = self.source_projections(key_value_states, cache, len(hidden_states))
         windows = windows_of(layer_inputs, "source_windows", key.shape[2], self.config.window, looks_ahead=True)
         output, weights = self.attend_windows(query, key, value, windows)
         weights = self.by_row(weights, hidden_states.shape[0])
         return self.out_proj(output.transpose(1, 2).reshape(hidden_states.shape)), weights
 
-    def attend_self(self, hidden_states, past_key_values, order, layer_inputs):
+    def attend_self(self, hidden_states, cache, order, layer_inputs):
         query, key, value = self.self_projections(hidden_states)
         new = query.shape[2]
-        if past_key_values is not None:
-            key, value = past_key_values.self_attention_cache.update(key, value, self.layer_idx, order)
+        if cache is not None:
+            key, value = self.keys_and_values(key, value, cache, order, layer_inputs.get("kept_columns"))
         elif order is not None:
             key, value = in_order(key, order), in_order(value, order)
         looks_ahead = not self.is_causal
@@ -73,6 +73,16 @@ class WindowAttention(Attention):
             output = in_order(output, order.argsort(dim=1))
         output = output[:, :, -new:].transpose(1, 2)  # (B, T, H, Dh)
         return self.out_proj(output.reshape(hidden_states.shape)), weights
+
+    def keys_and_values(self, key, value, cache, order, kept_columns) -> tuple[torch.Tensor, torch.Tensor]:
+        """What a window of new keys and values (B, H, T_new, Dh) can see, in the order given."""
+        attention_cache, new = cache.self_attention_cache, (key, value)
+        if isinstance(cache, WindowCache):
+            return attention_cache.update(*new, self.layer_idx, order)
+        seen = attention_cache.update(*new, self.layer_idx)
+        if kept_columns is not None:
+            seen = behind(tuple(in_order(states, kept_columns) for states in seen), new)
+        return seen if order is None else tuple(in_order(states, order) for states in seen)
 
     def attend_windows(self, query, key, value, windows: Windows) -> tuple[torch.Tensor, torch.Tensor | None]:
         """(B, H, I, Dh), (B, H, J, Dh) -> (B, H, I, Dh), and weights (B, H, I, J) with `eager`."""
@@ -157,38 +167,44 @@ class WindowDecoder(WindowStack, Decoder):
     def new_cache(self) -> WindowCache:
         return WindowCache(self.config.window, self.config.decoder_layers)
 
-    def new_static_cache(self, max_length: int) -> StaticWindowCache:
-        return StaticWindowCache(self.config.window, self.config.decoder_layers)
-
     def layer_inputs(
         self,
         input_ids,
         positions,
         attention_mask=None,
         encoder_hidden_states=None,
-        past_key_values=None,
+        cache=None,
         alignment: torch.Tensor | None = None,  # (sources, rows of one * T), the source column of each token
         source_borders: torch.Tensor | None = None,  # (sources, N + 1)
         **kwargs,
     ):
         """Windows of the source, and of self-attention over what the cache keeps and the new tokens."""
-        past, tokens = self.tokens_seen(input_ids, attention_mask, past_key_values)
+        past, tokens = self.tokens_seen(input_ids, attention_mask, cache)
+        kept = {"kept_columns": self.kept_columns(input_ids, attention_mask, cache, past)}
         window, keys, new = self.config.window, encoder_hidden_states.shape[1], input_ids.shape[1]
         limits = (source_borders[:, 0], source_borders[:, -1])
         source = self.window_inputs("source_windows", windows_around(alignment, window, window, keys, *limits))
-        return source | self.token_window_inputs(tokens, past + new, new, 0, input_ids.device)
+        return source | kept | self.token_window_inputs(tokens, past + new, new, 0, input_ids.device)
 
-    def tokens_seen(self, input_ids, attention_mask, past_key_values) -> tuple[int, torch.Tensor | None]:
+    def kept_columns(self, input_ids, attention_mask, cache, past: int) -> torch.Tensor | None:
+        """Of the tokens in a cache of transformers the last ones, (B, past), padding in front; None = all of them."""
+        length, new = cached_length(cache), input_ids.shape[1]
+        if cache is None or isinstance(cache, WindowCache):
+            return None
+        if attention_mask is None:
+            if not is_static(cache) and past == length:
+                return None
+            columns = torch.arange(past, device=input_ids.device) + length - past
+            return columns.clamp(min=0).expand(len(input_ids), -1)
+        columns = attention_mask[:, :-new].argsort(dim=1, stable=True)[:, -past:]  # where past is 0, all 0 of them
+        return nn.functional.pad(columns, (past - columns.shape[1], 0))
+
+    def tokens_seen(self, input_ids, attention_mask, cache) -> tuple[int, torch.Tensor | None]:
         """How many keys the cache gives out, and which of these and the new ones are tokens, (B or 1, past + T)."""
-        length, window, new = 0, self.config.window, input_ids.shape[1]
-        if past_key_values is not None:
-            if not isinstance(past_key_values, WindowCache):
-                kind = type(past_key_values).__name__
-                raise ValueError(f"past_key_values must be what the model's new_cache() returns, got {kind}.")
-            length = past_key_values.get_seq_length()
-        past = window if is_static(past_key_values) else min(length, window)
+        length, window, new = cached_length(cache), self.config.window, input_ids.shape[1]
+        past = window if is_static(cache) else min(length, window)
         attention_mask = self.padding_to_mask(attention_mask, length)
-        if attention_mask is None and not is_static(past_key_values):
+        if attention_mask is None and not is_static(cache):
             return past, None
         if attention_mask is None:
             attention_mask, kept = torch.ones_like(input_ids[:1]), length
@@ -218,14 +234,14 @@ class WindowModel(DocMTModel):
         decoder_input_ids,
         decoder_attention_mask,
         encoder_outputs,
-        past_key_values=None,
+        cache=None,
         decoder_alignment: torch.Tensor | None = None,  # (B, T), the source column of each new target token
     ):
         borders = getattr(encoder_outputs, "source_borders", None)
         if borders is None:
             raise ValueError("encoder_outputs must come from this model's encoder: source_borders is missing.")
         if decoder_alignment is None:
-            if past_key_values is not None and past_key_values.get_seq_length():
+            if cache is not None and cache.get_seq_length():
                 raise ValueError(
                     "with a cache the decoder sees new tokens only and cannot align them: pass decoder_alignment "
                     "(B, T) for them, as prepare_inputs_for_generation does."

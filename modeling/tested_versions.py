@@ -6,11 +6,12 @@ import torch
 from transformers import GenerationMixin, __version__
 from transformers.utils import logging
 
+from .decoder_state import DecoderState
 from .inference import WithoutDropout
 
 logger = logging.get_logger(__name__)
 
-TRANSFORMERS = ("5.23", "5.23")  # the oldest and the newest one
+TRANSFORMERS = ("5.23", "5.24")  # the oldest and the newest one
 VERSION = __version__  # the one that is here
 
 _checked: WeakSet = WeakSet()  # models that were found to be right in this process
@@ -19,8 +20,8 @@ _checked: WeakSet = WeakSet()  # models that were found to be right in this proc
 def check_untested_version(model) -> None:
     """On a version of transformers newer than the tested ones: does this model decode as it computes?
 
-    Called before the first translation or `generate` of a model, and nothing where the version is known. Scores of a
-    short input, token by token with the cache, must be those of the whole target at once: then there is one warning.
+    Called before the first translation or `generate` of a model; nothing happens where the version is known. Scores of
+    a short input, token by token with the cache, must be those of the whole target at once: then there is one warning.
     Raises `RuntimeError` where they are not.
     """
     if numbers(VERSION) <= numbers(TRANSFORMERS[1]) or model in _checked:
@@ -50,7 +51,7 @@ def numbers(version: str) -> tuple[int, int]:
 
 @torch.no_grad()
 def decodes_as_it_computes(model) -> bool:
-    """Whether greedy search with a cache has the scores that one pass over all it wrote has."""
+    """Whether both searches, transformers' and ours, see the scores that one pass over all they wrote has."""
     config = model.config
     special = {value for name, value in config.to_dict().items() if name.endswith("token_id")}
     words = [token for token in range(config.vocab_size) if token not in special][:4]
@@ -60,8 +61,11 @@ def decodes_as_it_computes(model) -> bool:
     recorded = {"return_dict_in_generate": True, "output_logits": True}
     with WithoutDropout():
         found = GenerationMixin.generate(model, **inputs, **search, **recorded)
-        logits = model(**inputs, decoder_input_ids=found.sequences[:, :-1]).logits  # (1, T, V)
-    written = torch.stack(found.logits, dim=1)
-    expected = logits[:, -written.shape[1] :].float()
+        ids = found.sequences[:, :-1]  # (1, T)
+        state = DecoderState(model, model.get_encoder()(input_ids=inputs["input_ids"]), model.new_cache())
+        ours = [state.read(ids[:, :read]) for read in range(1, ids.shape[1] + 1)]
+        expected = model(**inputs, decoder_input_ids=ids).logits[:, -length:].float()  # (1, length, V)
     is_exact = {parameter.dtype for parameter in model.parameters()} == {torch.float32}
-    return bool((written - expected).abs().mean() < (1e-4 if is_exact else 0.1) * expected.std())
+    tolerance = (1e-4 if is_exact else 0.1) * expected.std()
+    written = (torch.stack(one[-length:], dim=1) for one in (found.logits, ours))
+    return all(bool((one.to(expected) - expected).abs().mean() < tolerance) for one in written)

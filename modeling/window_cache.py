@@ -64,32 +64,6 @@ class WindowLayer(DynamicLayer):
         self.length = 0
 
 
-class StaticWindowLayer(WindowLayer):
-    """The same in as many slots as a window has, whatever was read: a step has one shape, and can be compiled."""
-
-    is_compileable = True
-
-    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, order=None, *args, **kwargs):
-        """As in the base class, behind w slots of which the first ones may be empty."""
-        if not self.is_initialized:
-            self.dtype, self.device, self.is_initialized = key_states.dtype, key_states.device, True
-            self.keys, self.values = (
-                states.new_zeros(*states.shape[:2], self.window, states.shape[3])
-                for states in (key_states, value_states)
-            )
-            self.length = torch.zeros((), dtype=torch.long, device=self.device)
-        seen = behind((self.keys, self.values), (key_states, value_states))
-        if order is not None:
-            seen = tuple(in_order(states, order) for states in seen)
-        self.keys.copy_(seen[0][:, :, -self.window :])
-        self.values.copy_(seen[1][:, :, -self.window :])
-        self.length.add_(key_states.shape[2])
-        return seen
-
-    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        return self.window + query_length, 0
-
-
 class WindowCache(DecodingCache):
     """Cache that keeps what a window of self-attention can still see, and a copy of that at the end of the prompt."""
 
@@ -117,15 +91,6 @@ class WindowCache(DecodingCache):
         for layer, (keys, values, _) in zip(layers, self.prompt):
             rows = torch.arange(0, keys.shape[0], keys.shape[0] // sources, device=keys.device)
             layer.keys, layer.values, layer.length = keys[rows], values[rows], length
-
-
-class StaticWindowCache(WindowCache):
-    """Cache of as many slots as a window of self-attention has; no beams."""
-
-    layer_class = StaticWindowLayer
-
-    def prompt_was_read(self) -> None:
-        """Nothing is remembered: the slots are written again."""
 
 
 def behind(states: tuple[torch.Tensor, ...], new: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:

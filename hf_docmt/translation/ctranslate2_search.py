@@ -7,13 +7,11 @@ from transformers import GenerationConfig
 
 from hf_docmt.modeling.batch_decoding import Job, Output
 from hf_docmt.modeling.document_state import CurrentSentence
-from hf_docmt.modeling.draft_verification import HARMLESS
 from hf_docmt.modeling.forced_prefixes import Segment
+from hf_docmt.modeling.search_settings import HARMLESS, READ, RECORDED, effective_settings
 from hf_docmt.modeling.segment_strategies import SegmentTranslator
 
-# settings of generation with the values under which they are not needed; CTranslate2 has the first three itself
-SUPPORTED = {"repetition_penalty": 1.0, "no_repeat_ngram_size": 0, "bad_words_ids": None}
-NEUTRAL = {"min_length": 0, "do_sample": False}
+SUPPORTED = {"repetition_penalty": 1.0, "no_repeat_ngram_size": 0, "bad_words_ids": None}  # values that ask for nothing
 WITHOUT_EFFECT = ("use_cache", "cache_implementation", "renormalize_logits")  # scores are renormalized always
 
 
@@ -124,10 +122,8 @@ class CTranslate2Translator(SegmentTranslator):
 
 def check_search(settings: GenerationConfig, arguments: dict) -> None:
     """ValueError for settings of generation that CTranslate2 does not have, and for arguments that are objects."""
-    known = {*HARMLESS, *SUPPORTED, *WITHOUT_EFFECT} - {"do_sample"}
-    others = {name: value for name, value in settings.to_dict().items() if name not in known and value is not None}
-    given = [name for name, value in others.items() if value is not False and value != NEUTRAL.get(name)]
-    for name in [*given, *arguments]:
+    others = effective_settings(settings, {*READ, *HARMLESS, *RECORDED, *SUPPORTED, *WITHOUT_EFFECT})
+    for name in [*others, *arguments]:
         value = others[name] if name in others else type(arguments[name]).__name__
         raise ValueError(
             f"{name}={value!r} is a setting of generation that engine ctranslate2 does not have; leave it out, or "

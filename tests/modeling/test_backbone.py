@@ -15,6 +15,7 @@ from transformers import (
 )
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from hf_docmt.modeling.cache import CACHE_NAME
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.layers import dropout
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
@@ -221,7 +222,7 @@ def test_labels_are_shifted():
     implicit = model(**source, labels=labels)
     explicit = model(**source, labels=labels, decoder_input_ids=inputs)
     assert torch.equal(implicit.logits, explicit.logits) and torch.equal(implicit.loss, explicit.loss)
-    assert implicit.past_key_values is None and model(**source, decoder_input_ids=inputs).past_key_values is not None
+    assert CACHE_NAME not in implicit and CACHE_NAME in model(**source, decoder_input_ids=inputs)
 
 
 def test_smoothing_in_training_only():

@@ -11,7 +11,7 @@ from transformers import CompileConfig, DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import DynamicLayer
 
 from hf_docmt.modeling import layers
-from hf_docmt.modeling.cache import BeamLayer, DecodingCache
+from hf_docmt.modeling.cache import CACHE_NAME, BeamLayer, DecodingCache
 from hf_docmt.modeling.layers import batched_attention
 
 SOURCE = torch.tensor([[7, 8, SEP, 10, EOS], [11, 12, EOS, PAD, PAD]])
@@ -164,7 +164,7 @@ def test_step_by_step_with_a_cache(model):
             "decoder_input_ids": target[:, start:stop],
             "decoder_attention_mask": mask[:, :stop],
             "decoder_sentence_index": sentences[:, start:stop],
-            "past_key_values": cache,
+            "cache": cache,
             "use_cache": True,
         }
         parts.append(logits(model, source | step))
@@ -173,25 +173,6 @@ def test_step_by_step_with_a_cache(model):
 
 
 # generate
-
-
-def test_beams_share_source_states(model):
-    rows = {"encoder": [], "decoder": []}
-    hooks = [
-        stack.register_forward_pre_hook(
-            lambda _, __, kwargs, name=name: rows[name].append(kwargs["input_ids"].shape), with_kwargs=True
-        )
-        for name, stack in (("encoder", model.get_encoder()), ("decoder", model.get_decoder()))
-    ]
-    outputs = model.generate(**INPUTS, **SETTINGS, num_beams=3, return_dict_in_generate=True)
-    for hook in hooks:
-        hook.remove()
-    cache = outputs.past_key_values
-    assert isinstance(cache, DecodingCache)
-    assert [layer.keys.shape[0] for layer in cache.cross_attention_cache.layers] == [2, 2]
-    assert [layer.keys.shape[0] for layer in cache.self_attention_cache.layers] == [6, 6]
-    assert rows["encoder"] == [(2, 5)]
-    assert rows["decoder"][0] == (2, 1) and set(rows["decoder"][1:]) == {(6, 1)}  # the prompt is read once per source
 
 
 def test_prompt_with_padding_on_the_left(model):
@@ -211,6 +192,7 @@ def test_prompt_with_padding_on_the_left(model):
     "extra",
     [
         {"past_key_values": lambda: EncoderDecoderCache(DynamicCache(), DynamicCache())},
+        {"cache": lambda: EncoderDecoderCache(DynamicCache(), DynamicCache())},
         {"cache_implementation": lambda: "dynamic"},
         {"output_hidden_states": lambda: True},
         {"output_attentions": lambda: True},
@@ -230,13 +212,43 @@ def test_other_ways_to_generate(model, extra, beams):
         assert found.decoder_attentions[-1][0].shape[0] == 2 * beams
 
 
+@pytest.mark.parametrize("name", ["cache", "past_key_values"])
+def test_either_name_of_the_cache(model, name):
+    """In `forward` of model, base model and decoder; both at once are refused."""
+    batch = {
+        **INPUTS,
+        "decoder_input_ids": SOURCE[:, :2],
+        "decoder_sentence_index": torch.zeros(2, 2, dtype=torch.long),
+    }
+    states = {"encoder_hidden_states": torch.zeros(2, 3, 16), "input_ids": SOURCE[:, :2]}
+    states |= {
+        "sentence_index": batch["decoder_sentence_index"],
+        "sentence_numbers": torch.ones(2, 2, dtype=torch.long),
+    }
+    for part, arguments in ((model, batch), (model.model, batch), (model.get_decoder(), states)):
+        cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+        assert part(**arguments, **{name: cache})[CACHE_NAME] is cache and cache.get_seq_length() == 2
+        with pytest.raises(ValueError, match="the same argument, got both"):
+            part(**arguments, cache=cache, past_key_values=model.new_cache())
+
+
+def test_a_training_step_with_checkpoints_fills_no_cache(model):
+    noisy = copy.deepcopy(model).train()
+    noisy.gradient_checkpointing_enable()
+    batch = {**INPUTS, "decoder_input_ids": SOURCE[:, :2]}
+    with pytest.raises(ValueError, match="computes a layer twice and cannot fill a cache"):
+        noisy(**batch, cache=noisy.new_cache())
+    with torch.no_grad():
+        cache = noisy.new_cache()
+        noisy(**batch, cache=cache)
+    assert cache.get_seq_length() == 2
+
+
 def test_encoder_outputs_given(model):
     encoder_outputs = model.get_encoder()(**INPUTS)
-    for beams in (1, 3):
-        expected = model.generate(**INPUTS, **SETTINGS, num_beams=beams)
-        found = model.generate(
-            encoder_outputs=encoder_outputs, attention_mask=INPUTS["attention_mask"], **SETTINGS, num_beams=beams
-        )
+    source = {"encoder_outputs": encoder_outputs, "attention_mask": INPUTS["attention_mask"]}
+    for more in ({"num_beams": 1}, {"num_beams": 3}, {"num_beams": 3, "repetition_penalty": 1.2}):
+        found, expected = (model.generate(**inputs, **SETTINGS, **more) for inputs in (source, INPUTS))
         assert torch.equal(found, expected) and encoder_outputs.last_hidden_state.shape[0] == 2
 
 
@@ -250,8 +262,8 @@ def test_continued_from_a_cache(model, beams):
     source = {"encoder_outputs": encoder_outputs, "attention_mask": INPUTS["attention_mask"]}
     for read in (1, 3):
         cache = model.new_cache()
-        logits(model, source | {"decoder_input_ids": prompt[:, :read], "past_key_values": cache, "use_cache": True})
-        found = model.generate(**source, **settings, decoder_input_ids=prompt, past_key_values=cache)
+        logits(model, source | {"decoder_input_ids": prompt[:, :read], "cache": cache, "use_cache": True})
+        found = model.generate(**source, **settings, decoder_input_ids=prompt, cache=cache)
         assert torch.equal(found, expected)
 
 
@@ -269,8 +281,7 @@ def test_bf16_weights():
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"cache_implementation": "offloaded"}, "must be 'dynamic', 'static' or None, got 'offloaded'"),
-        ({"cache_implementation": "static", "num_beams": 2}, "num_beams is 2, and it is not reordered: use 1"),
+        ({"cache_implementation": "quantized"}, "does not support the quantized cache"),
     ],
 )
 def test_other_cache_kinds_are_refused(model, settings, problem):
@@ -285,7 +296,7 @@ def test_static_cache(model, implementation, device):
     prompts = {"decoder_input_ids": torch.tensor([[PAD, 2, 9], [2, 9, 8]], device=device)}
     prompts["decoder_attention_mask"] = (prompts["decoder_input_ids"] != PAD).long()
     model.set_attn_implementation(implementation)
-    for more in ({}, prompts, {"do_sample": True, "num_return_sequences": 2}):
+    for more in ({}, prompts, {"num_beams": 3}, {"do_sample": True, "num_return_sequences": 2}):
         results = []
         for kind in ("static", "dynamic"):
             torch.manual_seed(1)
@@ -335,17 +346,17 @@ def test_a_step_is_compiled_whole(architecture, fields, device):
 
 
 @pytest.mark.parametrize("is_own", [True, False])
-def test_reset_empties_the_named_stores(is_own):
-    """Of a cache of transformers, too, which knows its own two stores only."""
+def test_reset_empties_all_sources(is_own):
+    """Of a cache of transformers, too."""
     memory_model = build("memory", memory_size=3)
     cache = memory_model.new_cache() if is_own else EncoderDecoderCache(DynamicCache(), DynamicCache())
     first, second = torch.randn(2, 2, 3, memory_model.config.d_model).unbind()
     batch = {**INPUTS, "decoder_input_ids": SOURCE[:, :2]}
     with torch.no_grad():
-        memory_model(**batch, decoder_memory=first, past_key_values=cache)
+        memory_model(**batch, decoder_memory=first, cache=cache)
         cache.reset()
-        again = memory_model(**batch, decoder_memory=second, past_key_values=cache).logits
-        fresh = memory_model(**batch, decoder_memory=second, past_key_values=memory_model.new_cache()).logits
+        again = memory_model(**batch, decoder_memory=second, cache=cache).logits
+        fresh = memory_model(**batch, decoder_memory=second, cache=memory_model.new_cache()).logits
     torch.testing.assert_close(again, fresh, atol=1e-6, rtol=0)
 
 

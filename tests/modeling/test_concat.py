@@ -8,6 +8,7 @@ from support.battery import Battery, logits, segment_reach
 from support.reference import position_vector, reference_row, sine_vector, weights_of
 from support.tiny_models import EOS, SEP, build
 
+from hf_docmt.modeling.cache import CACHE_NAME
 from hf_docmt.modeling.configuration_concat import ConcatConfig
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
@@ -214,9 +215,9 @@ def test_shift_that_was_not_set():
 def test_cache_without_sentences():
     model = build(**WINDOW, segment_encoding="sinusoidal")
     inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]])}
-    cache = model(**inputs, decoder_input_ids=torch.tensor([[2, 9]]), use_cache=True).past_key_values
+    cache = model(**inputs, decoder_input_ids=torch.tensor([[2, 9]]), use_cache=True)[CACHE_NAME]
     with pytest.raises(ValueError, match="pass decoder_sentence_index"):
-        model(**inputs, decoder_input_ids=torch.tensor([[SEP]]), past_key_values=cache)
+        model(**inputs, decoder_input_ids=torch.tensor([[SEP]]), cache=cache)
 
 
 def test_states_without_the_number_of_sentences():

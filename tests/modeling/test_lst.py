@@ -10,6 +10,7 @@ from support.reference import linear, reference_row
 from support.tiny_models import EOS, PAD, SEP, build, plain_model
 from torch.nn import functional as F
 
+from hf_docmt.modeling.cache import CACHE_NAME
 from hf_docmt.modeling.configuration_lst import LstConfig
 from hf_docmt.modeling.modeling_lst import LstStack
 from hf_docmt.modeling.segments import sentence_index
@@ -185,7 +186,7 @@ def test_ways_to_the_own_sentence(cached, monkeypatch):
         for start, end in zip(borders, borders[1:]):
             names = {"decoder_input_ids": ids[:, start:end], "decoder_attention_mask": seen[:, :end]}
             names["decoder_sentence_index"] = sentence_index(ids[:, :end], SEP)
-            parts.append(model(**batch, **names, past_key_values=cache).logits)
+            parts.append(model(**batch, **names, cache=cache).logits)
         found.append(torch.cat(parts, dim=1)[seen.bool()])
     torch.testing.assert_close(*found, atol=1e-5, rtol=1e-5)
 
@@ -193,9 +194,9 @@ def test_ways_to_the_own_sentence(cached, monkeypatch):
 def test_cache_without_sentences():
     model = build("lst", **WINDOW)
     inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]])}
-    cache = model(**inputs, decoder_input_ids=torch.tensor([[2, 9]]), use_cache=True).past_key_values
+    cache = model(**inputs, decoder_input_ids=torch.tensor([[2, 9]]), use_cache=True)[CACHE_NAME]
     with pytest.raises(ValueError, match=re.escape("all 3 tokens, 2 of them cached, as (1, 3); got (1, 1)")):
-        model(**inputs, decoder_input_ids=torch.tensor([[SEP]]), past_key_values=cache)
+        model(**inputs, decoder_input_ids=torch.tensor([[SEP]]), cache=cache)
 
 
 @pytest.mark.parametrize("implementation", ["flash_attention_2", "flash_attention_3"])

@@ -241,7 +241,7 @@ def test_gradient_checkpointing_through_two_sentences():
 
 def test_the_state_is_not_given_out_before_the_sentence_is_complete():
     model = build("memory", memory_size=3)
-    outputs = model(**sentence_batch(([7], [9])), past_key_values=model.new_cache())
+    outputs = model(**sentence_batch(([7], [9])), cache=model.new_cache())
     assert outputs.decoder_memory is None and outputs.encoder_memory.shape == (1, 3, 16)
 
 

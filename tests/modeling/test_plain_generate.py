@@ -8,6 +8,7 @@ from support.tiny_models import EOS, build, word_tokenizer
 from transformers.generation import utils as generation
 
 from hf_docmt import registry
+from hf_docmt.modeling import search_settings
 
 CONTEXT = {"caching": {}, "doct": {}, "multiencoder": {}, "routing": {}, "memory": {"memory_size": 2}}
 SENTENCE = word_tokenizer()("w7 w8 w9", return_tensors="pt", return_token_type_ids=False)
@@ -74,13 +75,15 @@ def test_length(architecture, tmp_path):
 
 
 def test_two_lengths(monkeypatch):
-    """transformers warns where a call has two lengths; that of the model is none of them."""
+    """A warning where a call has two lengths, in every search; that of the model is none of them."""
     warnings, model = [], build("concat")
-    monkeypatch.setattr(generation.logger, "warning", warnings.append)
-    model.generate(**SENTENCE, max_new_tokens=3)
-    assert not warnings
-    model.generate(**SENTENCE, max_length=9, max_new_tokens=3)
-    assert "Both `max_new_tokens`" in warnings[0]
+    for module in (generation, search_settings):
+        monkeypatch.setattr(module.logger, "warning", warnings.append)
+    for do_sample in (False, True):
+        model.generate(**SENTENCE, max_new_tokens=3, do_sample=do_sample)
+        assert not warnings
+        assert model.generate(**SENTENCE, max_length=9, max_new_tokens=3, do_sample=do_sample).shape[1] <= 4
+        assert warnings.pop() == "max_new_tokens=3 and max_length=9 were given: the first counts."
 
 
 def test_length_of_chunks():

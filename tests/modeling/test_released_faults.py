@@ -10,6 +10,8 @@ from support.fairseq_weights import BASE, EOS, maka_weights
 from support.tiny_models import BOS, SEP, build
 from torch import nn
 
+from hf_docmt.modeling.cache import CACHE_NAME
+
 # Maka et al. (2024): order of context sentences in translation and contrastive scoring
 
 
@@ -104,8 +106,8 @@ def test_ours_shifts_the_same_way_in_training_and_decoding():
             for step in range(target.shape[1]):
                 tokens = {"decoder_input_ids": target[:, step : step + 1]}
                 tokens["decoder_sentence_index"] = sentences[:, step : step + 1]
-                output = model(encoder_outputs=encoded, past_key_values=cache, use_cache=True, **tokens)
-                cache = output.past_key_values
+                output = model(encoder_outputs=encoded, cache=cache, use_cache=True, **tokens)
+                cache = output[CACHE_NAME]
                 logits.append(output.logits[:, 0])
             return torch.stack(logits, dim=1)
 

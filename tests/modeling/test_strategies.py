@@ -75,8 +75,8 @@ def test_cache_of_the_prefix_is_used():
     """In a chunk every target token is read by the decoder once, not once for every later sentence."""
     model = build(**CHUNK | {"chunk_tokens": 1000})
     read = []
-    model.get_decoder().register_forward_pre_hook(
-        lambda _, __, kwargs: read.append(kwargs["input_ids"].shape[1]), with_kwargs=True
+    model.get_decoder().register_forward_hook(
+        lambda _, __, kwargs, ___: read.append(kwargs["input_ids"].shape[1]), with_kwargs=True
     )
     encoded = []
     model.get_encoder().register_forward_hook(lambda *_: encoded.append(1))

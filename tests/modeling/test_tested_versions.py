@@ -3,9 +3,10 @@
 import pytest
 import torch
 from support.tiny_models import build, word_tokenizer
-from transformers import DynamicCache
+from transformers.cache_utils import DynamicLayer
 
 from hf_docmt.modeling import tested_versions
+from hf_docmt.modeling.cache import BeamLayer
 
 CASES = [
     ("concat", {"past_context": 1}),
@@ -49,13 +50,25 @@ def test_a_model_that_works(architecture, fields, call, monkeypatch, warnings):
     assert len(warnings) == 1 and "transformers 99.1.0" in warnings[0]
 
 
+def layer_of(cache):
+    """The first layer of self-attention of a cache."""
+    layers = cache.self_attention_cache.layers
+    return layers[0] if layers else BeamLayer()
+
+
+@pytest.mark.parametrize("kind", ["theirs", "ours"])
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize(("architecture", "fields"), CASES)
-def test_a_broken_cache(architecture, fields, call, newer, warnings, monkeypatch):
-    """A cache that forgets what it is given: no result, whichever class of cache the search takes."""
+def test_a_broken_cache(architecture, fields, call, kind, newer, warnings, monkeypatch):
+    """A cache that forgets what it is given, transformers' or ours: no result."""
     model = build(architecture, **fields)
-    for cls in (DynamicCache, type(model.new_cache().self_attention_cache)):
-        monkeypatch.setattr(cls, "update", lambda self, keys, values, *args, **kwargs: (keys, values))
+    broken = {"theirs": DynamicLayer, "ours": type(layer_of(model.new_cache()))}[kind]
+    update = broken.update
+
+    def forget(self, keys, values, *args, **kwargs):
+        return (keys, values) if type(self) is broken and keys.shape[2] == 1 else update(self, keys, values, *args)
+
+    monkeypatch.setattr(broken, "update", forget)
     for _ in range(2):
         with pytest.raises(RuntimeError, match="does not work with transformers 99.1.0 .* It works with"):
             CALLS[call](model)

@@ -11,8 +11,8 @@ from support.reference import feed_forward, linear, norm, position_vector, weigh
 from support.slow_translation import Slow
 from support.slow_translation import settings as slow_settings
 from support.tiny_models import EOS, SEP, build, random_text, word_tokenizer
+from transformers import DynamicCache, EncoderDecoderCache, StaticCache
 
-from hf_docmt.modeling.cache import DecodingCache
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.configuration_window import WindowConfig
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
@@ -440,7 +440,8 @@ def test_cache_keeps_the_window():
     model = build("window", past_context=2, window=4)
     model.final_logits_bias[:, EOS] = -1e9
     inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]]), "max_new_tokens": 40, "num_beams": 3}
-    cache = model.generate(**inputs, return_dict_in_generate=True).past_key_values
+    cache = model.new_cache()
+    model.generate(**inputs, cache=cache)
     assert cache.get_seq_length() == 40
     assert {layer.keys.shape for layer in cache.self_attention_cache.layers} == {(3, 4, 4, 4)}
     assert {layer.keys.shape for layer in cache.cross_attention_cache.layers} == {(1, 4, 4, 4)}
@@ -462,14 +463,37 @@ def test_sequential_is_the_slow_one(fields, beams):
     assert len({len(sentence.split()) for document in found for sentence in document}) > 2
 
 
-def test_cache_of_another_kind():
+@pytest.mark.parametrize("position", ["absolute", "relative"])
+@pytest.mark.parametrize("kind", ["dynamic", "static"])
+def test_cache_of_transformers(kind, position):
+    """Any cut of the target into pieces gives the logits of the whole, with padding on the left, too."""
+    model = build("window", past_context=2, window=2, alignment="sentence", position=position)
+    source = {"input_ids": torch.tensor([[7, SEP, 8, EOS], [9, 10, 11, EOS]])}
+    target = torch.randint(SEP, 30, (2, 9))
+    mask = torch.ones_like(target)
+    mask[1, :3] = 0
+    encoder_outputs = model.get_encoder()(**source)
+    names = {"encoder_outputs": encoder_outputs, "use_cache": True}
+    whole = logits(model, source | {"decoder_input_ids": target, "decoder_attention_mask": mask})
+    if kind == "static":
+        cache = EncoderDecoderCache(StaticCache(model.config, 12), StaticCache(model.config, 4))
+    else:
+        cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    parts = []
+    for start, stop in ((0, 4), (4, 5), (5, 6), (6, 9)):
+        seen = names | {"decoder_attention_mask": mask[:, :stop]}
+        step = model.prepare_inputs_for_generation(target[:, :stop], stop - start, cache=cache, **seen)
+        parts.append(logits(model, step))
+    torch.testing.assert_close(torch.cat(parts, 1)[mask.bool()], whole[mask.bool()], atol=1e-5, rtol=1e-5)
+
+
+def test_cache_that_cannot_go_back():
     model = build("window", past_context=2, window=2)
     inputs = {"input_ids": torch.tensor([[7, SEP, 8, EOS]]), "decoder_input_ids": torch.tensor([[2]])}
-    with pytest.raises(ValueError, match=r"must be what the model's new_cache\(\) returns, got DecodingCache"):
-        model(**inputs, past_key_values=DecodingCache())
-    cache = model(**inputs, use_cache=True).past_key_values
+    cache = model.new_cache()
+    model(**inputs, cache=cache)
     with pytest.raises(ValueError, match="pass decoder_alignment"):
-        model(**inputs, past_key_values=cache)
+        model(**inputs, cache=cache)
     with pytest.raises(ValueError, match="cannot take back 1 tokens"):
         cache.self_attention_cache.crop(-1)
     with pytest.raises(ValueError, match="cannot go back to 9 tokens"):

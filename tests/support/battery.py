@@ -16,6 +16,7 @@ from transformers import Cache, LogitsProcessor
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from hf_docmt import registry
+from hf_docmt.modeling.cache import CACHE_NAME
 from support.layer_hooks import ParameterUse, layer_arguments
 from support.reference import weights_of
 from support.tiny_models import EOS, SEP, build, documents_of, random_text, word_tokenizer
@@ -243,7 +244,7 @@ class Battery:
                 outputs.append(model.generate(**inputs, **settings, use_cache=use_cache))
             cached, uncached = outputs
             assert torch.equal(cached.sequences, uncached.sequences)
-            assert cached.past_key_values is not None and uncached.past_key_values is None
+            assert CACHE_NAME in cached and CACHE_NAME not in uncached
             torch.testing.assert_close(torch.stack(cached.scores), torch.stack(uncached.scores), atol=1e-4, rtol=1e-4)
 
     def test_attentions_in_rows_of_beams(self, model, batch):

@@ -1,0 +1,219 @@
+"""Greedy and beam search: the translations that transformers' searches find, token by token, over a `DecoderState`.
+
+Of transformers there is nothing in here but what users hand in, processors of scores and criteria to stop. The prompt
+is read once a source. In beam search, scores of beams are added to the best tokens alone, which are found block by
+block, where transformers goes through the whole vocabulary several times.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+from transformers import LogitsProcessorList, StoppingCriteriaList
+
+from .decoder_state import DecoderState
+
+BLOCK = 128  # neighbouring tokens, of which only the best is looked at first
+NEVER = -1e9  # added to the score of what must not be chosen
+
+
+@dataclass
+class SearchSettings:
+    """How to search, in the names and with the meanings of transformers' `GenerationConfig`.
+
+    `max_length` counts the prompt. `pad_token_id` stands behind the end of a translation that is shorter than others.
+    Of the `num_beams` translations of a source those with the best scores are returned, scores being sums of
+    log-probabilities over length ** `length_penalty`. With `early_stopping` True a source is done as soon as it has as
+    many as beams; with False when no beam could be better if it ended now; with "never" when none could be at any
+    length.
+    """
+
+    max_length: int
+    eos_token_id: list[int]
+    pad_token_id: int
+    num_beams: int = 1
+    num_return_sequences: int = 1
+    length_penalty: float = 1.0
+    early_stopping: bool | str = False
+    processors: LogitsProcessorList = field(default_factory=LogitsProcessorList)
+    criteria: StoppingCriteriaList = field(default_factory=StoppingCriteriaList)
+
+    def has_ended(self, ids: torch.Tensor) -> torch.Tensor:
+        """Which rows of target ids (R, T) end with their last token, (R,) bool."""
+        if ids.shape[1] >= self.max_length:
+            return torch.ones(len(ids), dtype=torch.bool, device=ids.device)
+        ended = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
+        for token in self.eos_token_id:
+            ended |= ids[:, -1] == token
+        return ended | self.criteria(ids, None)
+
+
+@torch.no_grad()
+def search(state: DecoderState, prompt: torch.Tensor, settings: SearchSettings) -> tuple[torch.Tensor, torch.Tensor]:
+    """Translations behind prompts (B, T), one for each source: ids (B * returned, at most `max_length`) and scores.
+
+    Scores (B * returned,) are those of beam search, zeros of greedy search.
+    """
+    if settings.num_beams > 1:
+        return beam_search(state, prompt, settings)
+    return greedy_search(state, prompt, settings), torch.zeros(len(prompt), device=prompt.device)
+
+
+# Greedy search
+
+
+def greedy_search(state: DecoderState, ids: torch.Tensor, settings: SearchSettings) -> torch.Tensor:
+    """Prompts (B, T) to the best token at every step: (B, at most `max_length`)."""
+    unfinished = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
+    while True:
+        tokens = best_token(settings.processors(ids, state.read(ids)))  # (B,)
+        if settings.eos_token_id:
+            tokens = tokens.masked_fill(~unfinished, settings.pad_token_id)
+        ids = torch.cat([ids, tokens[:, None]], dim=1)
+        unfinished &= ~settings.has_ended(ids)
+        if not unfinished.any():
+            return ids
+
+
+def best_token(scores: torch.Tensor) -> torch.Tensor:
+    """`argmax` of scores (R, V): the first of the largest, or of those that are no numbers, (R,)."""
+    size = scores.shape[1]
+    if size < 2 * BLOCK:
+        return scores.argmax(dim=1)
+    blocks = scores[:, : size // BLOCK * BLOCK].unflatten(1, (-1, BLOCK))
+    rest = scores[:, -BLOCK:].amax(dim=1, keepdim=True)  # what is behind the last block, and some of it again
+    block = torch.cat([blocks.amax(dim=2), rest], dim=1).argmax(dim=1)  # (R,)
+    start = (block * BLOCK).clamp(max=size - BLOCK)[:, None]
+    return start[:, 0] + scores.gather(1, start + torch.arange(BLOCK, device=scores.device)).argmax(dim=1)
+
+
+# Beam search
+
+
+def beam_search(
+    state: DecoderState, prompt: torch.Tensor, settings: SearchSettings
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Prompts (B, T) to the best translations (B * returned, at most `max_length`), and their scores."""
+    beams, (batch, length), device = settings.num_beams, prompt.shape, prompt.device
+    count = max(2, 1 + len(settings.eos_token_id)) * beams  # candidates, of which `beams` go on whichever end
+    padding = (settings.pad_token_id or settings.eos_token_id[0]) if settings.eos_token_id else -1
+    running = torch.full((batch, beams, settings.max_length), padding, dtype=torch.long, device=device)
+    running[:, :, :length] = prompt[:, None]
+    scores = torch.zeros(batch, beams, device=device)
+    scores[:, 1:] = NEVER  # the beams of a prompt are equal, so only the first one is continued
+    finished = FinishedTranslations(running, length, settings)
+    first_rows = torch.arange(0, batch * beams, beams, device=device)[:, None]  # (B, 1)
+
+    logits = state.read(prompt).repeat_interleave(beams, dim=0)  # (B * beams, V)
+    state.repeat(beams)
+    log_probs, are_kept = None, any(map(keeps_scores, settings.processors))
+    while True:
+        ids = running[:, :, :length].flatten(0, 1)  # (B * beams, T)
+        log_probs = torch.log_softmax(logits, dim=-1, out=None if are_kept else log_probs)  # memory of the last step
+        del logits
+        processed = settings.processors(ids, log_probs)
+        values, indices = best_continuations(processed, scores, count)  # (B, K)
+        sources, tokens = indices // processed.shape[1], indices % processed.shape[1]
+        continued = rows_at(running, sources)  # (B, K, L)
+        continued[:, :, length] = tokens
+        length += 1
+        ended = settings.has_ended(continued[:, :, :length].flatten(0, 1)).view(batch, count)
+
+        open_values = values + NEVER * ended.float()
+        order = open_values.topk(beams).indices  # (B, beams)
+        running, scores, rows = (rows_at(one, order) for one in (continued, open_values, sources + first_rows))
+        finished.add(continued, values, ended, length)
+        if not finished.may_improve(scores, length) or ended.all():
+            return finished.best()
+        state.reorder(rows.flatten())
+        logits = state.read(running[:, :, :length].flatten(0, 1))
+
+
+class FinishedTranslations:
+    """The best translations of every source that have ended, as many as beams, best first; `NEVER` = none yet."""
+
+    def __init__(self, running: torch.Tensor, prompt: int, settings: SearchSettings):
+        self.ids, self.settings, self.prompt = running.clone(), settings, prompt  # (B, beams, L)
+        self.scores = torch.full(running.shape[:2], NEVER, device=running.device)
+        self.lengths = torch.zeros(running.shape[:2], dtype=torch.long, device=running.device)  # of new tokens
+        self.has_ended = torch.zeros_like(self.scores, dtype=torch.bool)
+        self.improves = self.has_ended.new_ones(len(running), 1)  # whether a running translation may become the best
+
+    def add(self, ids: torch.Tensor, values: torch.Tensor, ended: torch.Tensor, length: int) -> None:
+        """Of candidates (B, K, L) and their sums of log-probabilities (B, K) those of the first `beams` that ended."""
+        beams, new = self.settings.num_beams, length - self.prompt
+        counts = ended & (torch.arange(values.shape[1], device=values.device) < beams)
+        is_full = self.has_ended.all(dim=1, keepdim=True) & (self.settings.early_stopping is True)
+        scores = values / new**self.settings.length_penalty
+        for excluded in (is_full, ~self.improves, ~counts):
+            scores = scores + NEVER * excluded.float()
+        scores = torch.cat([self.scores, scores], dim=1)
+        order = scores.topk(beams).indices
+        self.scores = rows_at(scores, order)
+        self.ids = rows_at(torch.cat([self.ids, ids], dim=1), order)
+        self.lengths = rows_at(torch.cat([self.lengths, torch.full_like(counts, new, dtype=torch.long)], dim=1), order)
+        self.has_ended = rows_at(torch.cat([self.has_ended, counts], dim=1), order)
+
+    def may_improve(self, running: torch.Tensor, length: int) -> bool:
+        """Whether any source needs more than it has, where its running beams have these sums (B, beams)."""
+        settings = self.settings
+        longest = settings.early_stopping == "never" and settings.length_penalty > 0
+        new = (settings.max_length if longest else length) - self.prompt  # the length at which scores would be best
+        worst = torch.where(self.has_ended, self.scores.amin(dim=1, keepdim=True), NEVER)
+        self.improves = self.improves & (running[:, :1] / new**settings.length_penalty > worst).any(dim=1, keepdim=True)
+        is_done = settings.early_stopping is True and self.has_ended.all()
+        return bool(self.improves.any() & ~torch.as_tensor(is_done))
+
+    def best(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Ids (B * returned, longest) and scores."""
+        returned = self.settings.num_return_sequences
+        longest = self.prompt + int(self.lengths[:, :returned].max())
+        return self.ids[:, :returned, :longest].flatten(0, 1), self.scores[:, :returned].flatten()
+
+
+def rows_at(values: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
+    """Of every source the rows with these indices (B, N): (B, K, ...) -> (B, N, ...)."""
+    while indices.dim() < values.dim():
+        indices = indices[..., None]
+    return values.take_along_dim(indices, dim=1)
+
+
+def keeps_scores(processor) -> bool:
+    """Whether a processor may look at its scores after the step, as those of transformers do not."""
+    return getattr(processor, "keeps_scores", not type(processor).__module__.startswith("transformers."))
+
+
+def best_continuations(log_probs: torch.Tensor, scores: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """`topk` of log-probabilities (B * beams, V) plus the scores of their beams (B, beams), over beams and tokens.
+
+    Returns values and indices into (beams * V), (B, count) each. Where values are equal, their order is that of torch.
+    """
+    batch, beams = scores.shape
+    vocab_size = log_probs.shape[1]
+    log_probs = log_probs.reshape(batch, beams, vocab_size)
+    if vocab_size // BLOCK <= count:
+        return (log_probs + scores[..., None]).flatten(1).topk(count)
+    values, tokens = best_tokens(log_probs.flatten(0, 1), count + 1)  # (B * beams, count + 1)
+    values = values.view(batch, beams, -1) + scores[..., None]
+    tokens = tokens.view(batch, beams, -1) + torch.arange(beams, device=scores.device)[:, None] * vocab_size
+    values, order = values.flatten(1).topk(count + 1)
+    indices = tokens.flatten(1).gather(1, order)
+    tied = ~(values[:, :-1] > values[:, 1:]).all(dim=1)  # or no numbers
+    values, indices = values[:, :-1], indices[:, :-1]
+    if tied.any():
+        values, indices = values.clone(), indices.clone()
+        values[tied], indices[tied] = (log_probs[tied] + scores[tied][..., None]).flatten(1).topk(count)
+    return values, indices
+
+
+def best_tokens(scores: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """`topk` of scores (R, V), but for the order of equal ones: values and indices, (R, count) each."""
+    rows, whole = scores.shape[0], scores.shape[1] // BLOCK * BLOCK
+    blocks = scores[:, :whole].unflatten(1, (-1, BLOCK))  # (R, V / BLOCK, BLOCK)
+    best = blocks.amax(dim=2).topk(count, sorted=False).indices  # a better token is in one of the best blocks
+    values = blocks[torch.arange(rows, device=best.device)[:, None], best].flatten(1)  # (R, count * BLOCK)
+    indices = (best[..., None] * BLOCK + torch.arange(BLOCK, device=best.device)).flatten(1)
+    if whole < scores.shape[1]:
+        rest = torch.arange(whole, scores.shape[1], device=best.device)
+        values, indices = torch.cat([values, scores[:, whole:]], 1), torch.cat([indices, rest.expand(rows, -1)], 1)
+    values, order = values.topk(count)
+    return values, indices.gather(1, order)

@@ -1,0 +1,154 @@
+"""Which calls of `generate` are plain greedy or beam search, and what such a call asks for."""
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from transformers import (
+    ForcedBOSTokenLogitsProcessor,
+    ForcedEOSTokenLogitsProcessor,
+    GenerationConfig,
+    LogitNormalization,
+    LogitsProcessorList,
+    MinLengthLogitsProcessor,
+    MinNewTokensLengthLogitsProcessor,
+    NoBadWordsLogitsProcessor,
+    NoRepeatNGramLogitsProcessor,
+    StoppingCriteriaList,
+    SuppressTokensLogitsProcessor,
+)
+from transformers.utils import logging
+
+from .search import SearchSettings
+
+logger = logging.get_logger(__name__)
+
+PROCESSED = (  # settings for which there are processors of scores, besides `forced_eos_token_id`
+    "no_repeat_ngram_size bad_words_ids min_length min_new_tokens forced_bos_token_id suppress_tokens "
+    "renormalize_logits"
+).split()
+READ = (  # settings that our search reads, besides these
+    "num_beams num_return_sequences max_new_tokens max_length early_stopping length_penalty use_cache pad_token_id "
+    "eos_token_id decoder_start_token_id forced_eos_token_id"
+).split()
+HARMLESS = (  # settings that change nothing in greedy and beam search, whatever they are
+    "temperature top_k top_p min_p top_h typical_p epsilon_cutoff eta_cutoff bos_token_id transformers_version "
+    "num_assistant_tokens num_assistant_tokens_schedule assistant_confidence_threshold assistant_lookbehind "
+    "target_lookbehind"
+).split()
+NEUTRAL = {  # values that change nothing, besides None, False and 0
+    "repetition_penalty": 1.0,
+    "encoder_repetition_penalty": 1.0,
+    "guidance_scale": 1.0,
+    "num_beam_groups": 1,
+    "cache_implementation": "dynamic",
+}
+RECORDED = ("return_dict_in_generate", "output_attentions", "output_hidden_states", "output_scores", "output_logits")
+
+
+def full_config(model, config: GenerationConfig | None, arguments: dict) -> tuple[GenerationConfig, dict]:
+    """The settings that a call of `generate` means, as transformers puts them together, and what else it was given.
+
+    The cache is named `cache` there, whichever of its names it came under.
+    Arguments come before `config`, and that before the model's own. The longest translation is `max_length`, which
+    counts the prompt: where neither it nor `max_new_tokens` is known, as in folders of 0.1.0, the model's limit.
+    """
+    own = model.generation_config
+    config = copy.deepcopy(own if config is None else config)
+    config.update(**own.to_dict(), defaults_only=True, allow_custom_entries=True)
+    others = {name: value for name, value in config.update(**arguments).items() if value is not None}
+    if "past_key_values" in others:
+        others["cache"] = others.pop("past_key_values")
+    if config.max_new_tokens is not None:
+        if arguments.get("max_length") is not None:
+            lengths = f"max_new_tokens={config.max_new_tokens} and max_length={config.max_length}"
+            logger.warning(f"{lengths} were given: the first counts.")
+        config.max_length = prompt_length(config, others.get("decoder_input_ids")) + config.max_new_tokens
+        config.max_new_tokens = own.max_new_tokens and config.max_new_tokens  # else transformers takes the model's own
+    elif config.max_length is None:
+        config.max_length = model.config.longest_translation
+    return config, others
+
+
+def prompt_length(config: GenerationConfig, prompt: torch.Tensor | None) -> int:
+    """Tokens of a prompt (B, T), before which transformers puts the start token where no row begins with it."""
+    if prompt is None:
+        return 1
+    return prompt.shape[1] + int(not (prompt[:, 0] == config.decoder_start_token_id).any())
+
+
+def is_plain(config: GenerationConfig) -> bool:
+    """Whether settings ask for greedy or beam search, for translations alone, and for nothing that is not read here."""
+    if (config.num_return_sequences or 1) > (config.num_beams or 1):
+        return False
+    return not effective_settings(config, {*READ, *PROCESSED, *HARMLESS})
+
+
+def effective_settings(config: GenerationConfig, known: set[str]) -> dict:
+    """The settings besides the known ones that change what is found, with their values."""
+    others = {name: value for name, value in config.to_dict().items() if name not in known}
+    return {name: value for name, value in others.items() if not is_neutral(name, value) and not name.startswith("_")}
+
+
+def is_neutral(name: str, value) -> bool:
+    """Whether a setting asks for nothing."""
+    if value is None or value is False:
+        return True
+    return isinstance(value, int | float | str) and not name.endswith("_id") and value in (0, NEUTRAL.get(name, 0))
+
+
+def end_tokens(config: GenerationConfig) -> list[int]:
+    """The tokens that a translation ends at."""
+    ends = config.eos_token_id
+    return [] if ends is None else list(ends) if isinstance(ends, list | tuple) else [ends]
+
+
+def search_settings(
+    config: GenerationConfig,
+    prompt: torch.Tensor,
+    processors: Sequence | None = None,
+    criteria: Sequence | None = None,
+) -> SearchSettings:
+    """What plain settings mean behind prompts (B, T); `processors` and `criteria` are the caller's own."""
+    ends, pad = end_tokens(config), config.pad_token_id
+    merged = with_own(processors_of(config, prompt), processors or (), config)
+    return SearchSettings(
+        max_length=config.max_length,
+        eos_token_id=ends,
+        pad_token_id=pad if pad is not None else ends[0] if ends else 0,
+        num_beams=config.num_beams or 1,
+        num_return_sequences=config.num_return_sequences or 1,
+        length_penalty=1.0 if config.length_penalty is None else config.length_penalty,
+        early_stopping=config.early_stopping or False,
+        processors=LogitsProcessorList(merged),
+        criteria=StoppingCriteriaList(criteria or ()),
+    )
+
+
+def processors_of(config: GenerationConfig, prompt: torch.Tensor) -> list:
+    """Processors of scores that settings ask for behind prompts (B, T), in the order of transformers."""
+    ends, length, device = end_tokens(config), prompt.shape[1], prompt.device
+    found: list = []
+    if config.no_repeat_ngram_size:
+        found.append(NoRepeatNGramLogitsProcessor(config.no_repeat_ngram_size))
+    if config.bad_words_ids:
+        found.append(NoBadWordsLogitsProcessor(config.bad_words_ids, torch.tensor(ends, device=device)))
+    if config.min_length and ends and config.min_new_tokens is None:
+        found.append(MinLengthLogitsProcessor(config.min_length, ends, device=device))
+    if config.min_new_tokens and ends:
+        found.append(MinNewTokensLengthLogitsProcessor(length, config.min_new_tokens, ends, device=device))
+    if config.forced_bos_token_id is not None:
+        found.append(ForcedBOSTokenLogitsProcessor(config.forced_bos_token_id))
+    if config.forced_eos_token_id is not None:
+        found.append(ForcedEOSTokenLogitsProcessor(config.max_length, config.forced_eos_token_id, device=device))
+    if config.suppress_tokens:
+        found.append(SuppressTokensLogitsProcessor(config.suppress_tokens, device=device))
+    return found
+
+
+def with_own(processors: list, own: Sequence, config: GenerationConfig) -> list:
+    """With the caller's own, which take the place of those of their class; a normalisation comes last."""
+    classes = {type(processor): processor for processor in reversed(own)}
+    merged = [classes.get(type(processor), processor) for processor in processors]
+    merged += [processor for processor in own if processor not in merged]
+    return [*merged, LogitNormalization()] if config.renormalize_logits else merged

@@ -1,0 +1,247 @@
+"""Our search finds what transformers' own finds, token by token; the two share no code and no cache."""
+
+import pytest
+import torch
+from support.tiny_models import EOS, PAD, SEP, build
+from transformers import GenerationMixin, LogitsProcessor, StoppingCriteria
+
+from hf_docmt.modeling import generation_seams, search
+from hf_docmt.modeling.cache import DecodingCache
+from hf_docmt.modeling.decoder_state import DecoderState
+from hf_docmt.modeling.search import SearchSettings, best_continuations, best_token, best_tokens
+
+VOCABULARY = 2100  # not a multiple of the size of a block
+SOURCE = torch.randint(SEP, VOCABULARY, (5, 7), generator=torch.Generator().manual_seed(2))
+MASK = torch.ones_like(SOURCE)
+MASK[3, 4:] = 0
+PROMPT = torch.cat([torch.full((5, 1), 2), SOURCE[:, 1:3]], dim=1)
+INPUTS = {"input_ids": SOURCE, "attention_mask": MASK}
+
+
+@pytest.fixture(scope="module")
+def model():
+    model = build(vocab_size=VOCABULARY)
+    for parameter in model.parameters():
+        parameter.data.mul_(3)  # so that translations differ from each other
+    return model
+
+
+@pytest.fixture
+def searches(monkeypatch):
+    """The settings that our search was called with."""
+    found = []
+    monkeypatch.setattr(
+        generation_seams, "search", lambda *arguments: found.append(arguments[-1]) or search.search(*arguments)
+    )
+    return found
+
+
+# The search
+
+
+class EvenEnds(StoppingCriteria):
+    """Ends a row behind a third token that is even."""
+
+    def __call__(self, input_ids, scores, **kwargs):
+        return (input_ids[:, -1] % 2 == 0) & (input_ids.shape[1] > 3)
+
+
+class Forbidden(LogitsProcessor):
+    """Forbids the token of the last step, in place."""
+
+    def __call__(self, input_ids, scores):
+        return scores.scatter_(1, input_ids[:, -1:], -torch.inf)
+
+
+SETTINGS = [
+    {"num_beams": 1},
+    {"num_beams": 1, "max_new_tokens": 1},
+    {"num_beams": 1, "eos_token_id": [EOS, *range(20, 400)], "no_repeat_ngram_size": 1},
+    {"num_beams": 1, "use_cache": False, "min_new_tokens": 3, "suppress_tokens": [9, 11]},
+    {"num_beams": 1, "forced_bos_token_id": 12, "forced_eos_token_id": 13, "renormalize_logits": True},
+    {"num_beams": 1, "logits_processor": [Forbidden()], "stopping_criteria": [EvenEnds()]},
+    {"num_beams": 3},
+    {"num_beams": 3, "max_new_tokens": 1},
+    {"num_beams": 2, "num_return_sequences": 2, "length_penalty": 2.0},
+    {"num_beams": 4, "length_penalty": 0.0, "early_stopping": "never", "num_return_sequences": 4},
+    {"num_beams": 3, "early_stopping": True, "no_repeat_ngram_size": 2, "num_return_sequences": 3},
+    {"num_beams": 3, "early_stopping": "never", "length_penalty": -1.0, "bad_words_ids": [[9], [10, 11]]},
+    {"num_beams": 2, "use_cache": False, "min_length": 6, "eos_token_id": [EOS, *range(20, 60)]},
+    {"num_beams": 3, "forced_eos_token_id": 13, "renormalize_logits": True, "num_return_sequences": 2},
+    {"num_beams": 3, "logits_processor": [Forbidden()], "stopping_criteria": [EvenEnds()]},
+    {"num_beams": 12, "eos_token_id": None, "max_new_tokens": 4},
+]
+
+
+def label(settings: dict) -> str:
+    values = {name: "own" if "logits" in name or "criteria" in name else value for name, value in settings.items()}
+    return ", ".join(f"{name}={str(value)[:20]}" for name, value in values.items())
+
+
+@pytest.mark.parametrize("prompt", [None, PROMPT], ids=["start", "prompt"])
+@pytest.mark.parametrize("settings", SETTINGS, ids=label)
+def test_as_transformers(model, settings, prompt, searches):
+    """Rows that end at different steps, one with padding in its source; with and without a prompt."""
+    settings = {"max_new_tokens": 9, "do_sample": False, "eos_token_id": [EOS, 268, 960], **settings}
+    inputs = INPUTS if prompt is None else INPUTS | {"decoder_input_ids": prompt}
+    found = model.generate(**inputs, **settings)
+    assert len(searches) == 1
+    assert torch.equal(found, GenerationMixin.generate(model, **inputs, **settings))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_scores_of_the_best(seed):
+    """Ids and scores of n-best lists on random models, of one and of several architectures' caches."""
+    architecture = ("concat", "lst", "window", "memory")[seed % 4]
+    model = build(architecture, seed=seed, **({"past_context": 1} if architecture != "memory" else {}))
+    draw = torch.Generator().manual_seed(seed)
+    beams = int(torch.randint(2, 7, (1,), generator=draw))
+    returned = int(torch.randint(1, beams + 1, (1,), generator=draw))
+    stopping = (True, False, "never")[seed % 3]
+    penalty = float(torch.randn(1, generator=draw))
+    names = {"num_beams": beams, "num_return_sequences": returned, "length_penalty": penalty}
+    recorded = {"return_dict_in_generate": True, "output_scores": True}
+    source = {"input_ids": SOURCE.remainder(24) + 6, "attention_mask": MASK} | dict.fromkeys(model.context_arguments)
+    expected = GenerationMixin.generate(
+        model, **source, **names, early_stopping=stopping, max_new_tokens=8, do_sample=False, **recorded
+    )
+    settings = SearchSettings(9, [EOS], PAD, early_stopping=stopping, **names)
+    outputs = model.get_encoder()(source["input_ids"], attention_mask=MASK)
+    state = DecoderState(model, outputs, model.new_cache(), attention_mask=MASK)
+    ids, scores = search.search(state, torch.full((5, 1), 2), settings)
+    assert torch.equal(ids, expected.sequences)
+    torch.testing.assert_close(scores, expected.sequences_scores, atol=1e-5, rtol=1e-5)
+
+
+class Keep(LogitsProcessor):
+    """Keeps the scores of every step, and copies of them."""
+
+    def __init__(self):
+        self.scores, self.copies = [], []
+
+    def __call__(self, input_ids, scores):
+        self.scores.append(scores)
+        self.copies.append(scores.clone())
+        return scores
+
+
+def test_scores_that_a_processor_keeps(model):
+    keep = Keep()
+    model.generate(torch.full((1, 4), 9), num_beams=2, max_new_tokens=4, logits_processor=[keep])
+    assert len(keep.scores) > 1
+    assert all(map(torch.equal, keep.scores, keep.copies))
+
+
+def test_the_prompt_is_read_once_a_source(model):
+    rows = []
+    hook = model.get_decoder().register_forward_hook(
+        lambda _, __, kwargs, ___: rows.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
+    )
+    cache = model.new_cache()
+    model.generate(**INPUTS, decoder_input_ids=PROMPT, num_beams=3, max_new_tokens=4, min_new_tokens=4, cache=cache)
+    hook.remove()
+    assert rows[0] == (5, 3) and set(rows[1:]) == {(15, 1)} and isinstance(cache, DecodingCache)
+    assert [layer.keys.shape[0] for layer in cache.cross_attention_cache.layers] == [5, 5]
+    assert [layer.keys.shape[0] for layer in cache.self_attention_cache.layers] == [15, 15]
+
+
+# What goes to transformers
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"do_sample": True, "num_beams": 2},
+        {"num_beams": 2, "return_dict_in_generate": True, "output_scores": True},
+        {"prefix_allowed_tokens_fn": lambda row, ids: [9, 11] if len(ids) < 3 else [12, 13, 14]},
+        {"prompt_lookup_num_tokens": 2},
+        {"repetition_penalty": 1.3, "num_beams": 2},
+        {"cache_implementation": "static"},
+        {"max_time": 100.0},
+        {"sequence_bias": [[[9], 5.0]]},
+        {"decoder_input_ids": torch.tensor([[9, 11]])},
+    ],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_left_to_transformers(model, settings, searches):
+    """As `GenerationMixin.generate` has it, by caches of transformers."""
+    results, source = [], torch.tensor([[7, 8, EOS]])
+    for generate in (model.generate, lambda *a, **k: GenerationMixin.generate(model, *a, **k)):
+        torch.manual_seed(3)
+        results.append(generate(source, max_new_tokens=3, pad_token_id=PAD, **settings))
+    if "return_dict_in_generate" in settings:
+        assert len(results[0].scores) == 3
+        results = [one.sequences for one in results]
+    assert not searches and torch.equal(*results)
+
+
+def test_low_memory_is_refused(model):
+    with pytest.raises(ValueError, match="low_memory=True"):
+        model.generate(torch.full((1, 4), 9), num_beams=2, max_new_tokens=4, low_memory=True)
+
+
+def test_a_hook_that_counts_rows(model, searches):
+    """Who hooks into the calls of layers, as peft does for an adapter a row, sees the rows that transformers has."""
+    expected, rows = model.generate(**INPUTS, num_beams=2, max_new_tokens=3), []
+    hook = model.get_decoder().layers[0].fc1.register_forward_pre_hook(lambda _, inputs: rows.append(len(inputs[0])))
+    assert torch.equal(model.generate(**INPUTS, num_beams=2, max_new_tokens=3), expected)
+    hook.remove()
+    assert len(searches) == 1 and set(rows) == {10}
+
+
+@pytest.mark.parametrize("wrong", [{"num_return_sequences": 2}, {"no_such_argument": 1}, {"max_length": 1}])
+def test_what_transformers_refuses(model, wrong):
+    with pytest.raises(ValueError):
+        model.generate(**INPUTS, do_sample=False, **wrong)
+
+
+# The selection
+
+
+@pytest.mark.parametrize("count", [2, 8])
+@pytest.mark.parametrize("special", ["none", "ties", "few", "nan", "infinite"])
+def test_best_continuations(count, special):
+    """Values and indices of torch.topk over all, equal values and what is no number included."""
+    log_probs = torch.randn(6, VOCABULARY).log_softmax(-1)
+    if special == "ties":
+        log_probs = (log_probs * 4).round() / 4
+    if special == "few":
+        log_probs[1:4, 3:] = -torch.inf
+    if special == "nan":
+        log_probs[2] = torch.nan
+        log_probs[5, 2090] = torch.nan
+    if special == "infinite":
+        log_probs[:] = -torch.inf
+    scores = torch.randn(3, 2)
+    expected = (log_probs.view(3, 2, -1) + scores[..., None]).flatten(1).topk(count)
+    values, indices = best_continuations(log_probs, scores, count)
+    torch.testing.assert_close(values, expected.values, atol=0, rtol=0, equal_nan=True)
+    assert torch.equal(indices, expected.indices)
+
+
+def test_values_that_the_sum_makes_equal():
+    """Different log-probabilities, equal with the score of their beam."""
+    log_probs = -torch.rand(4, VOCABULARY) / 1e3
+    scores = torch.tensor([[-1000.0, -1000.0], [0.0, -1e9]])
+    expected = (log_probs.view(2, 2, -1) + scores[..., None]).flatten(1).topk(4)
+    values, indices = best_continuations(log_probs, scores, 4)
+    assert torch.equal(values, expected.values) and torch.equal(indices, expected.indices)
+
+
+@pytest.mark.parametrize("size", [1290, 2100, 2560])
+def test_best_tokens(size):
+    scores = torch.randn(3, size)
+    scores[0, -1] = scores[1, 0] = 9
+    values, indices = best_tokens(scores, 5)
+    assert torch.equal(values, scores.topk(5).values) and torch.equal(indices, scores.topk(5).indices)
+
+
+@pytest.mark.parametrize("size", [100, 256, 300, 383])
+def test_best_token(size):
+    """The first of equal ones and of what is no number, wherever it stands."""
+    scores = torch.randint(0, 50, (200, size)).float()
+    scores[:5] = -torch.inf
+    scores[torch.arange(20, 40), torch.randint(0, size, (20,))] = torch.nan
+    scores[30:40, -1] = torch.nan
+    scores[40, -1] = scores[41, 0] = 99
+    assert torch.equal(best_token(scores), scores.argmax(dim=1))
