@@ -175,15 +175,16 @@ def filled_up(states: torch.Tensor, length: int, front: bool = False) -> torch.T
 def cache_by_either_name(forward: Callable) -> Callable:
     """A `forward` with an argument `cache`, which may also be given as `past_key_values`, its name before 5.24.
 
-    Adapters that know the old name hand in their prefix beside the empty cache of `generate`, whose place it takes.
+    An adapter that knows one name hands in its prefix beside the empty cache of `generate`, whose place it takes.
     """
 
     @wraps(forward)
     def with_either_name(self, *args, past_key_values=None, **kwargs):
         if past_key_values is not None:
-            if cached_length(kwargs.get("cache")):
+            caches = [cache for cache in (past_key_values, kwargs.get("cache")) if cached_length(cache)]
+            if len(caches) > 1:
                 raise ValueError("cache and past_key_values are the same argument, got both: give one of them.")
-            kwargs["cache"] = past_key_values
+            kwargs["cache"] = caches[0] if caches else past_key_values
         return forward(self, *args, **kwargs)
 
     return with_either_name

@@ -79,7 +79,7 @@ class GenerationSeams:
         inputs = {name: value for name, value in kwargs.items() if value is not None and name != "labels"}
         inputs["decoder_input_ids"] = new.clone(memory_format=torch.contiguous_format)  # one stride: compiled once
         found = self.decoder_inputs_for_generation(input_ids, inputs | {"cache": cache})
-        return inputs | found | {CACHE_NAME: cache}
+        return inputs | found | {"past_key_values" if self.is_prompted else CACHE_NAME: cache}  # as peft knows it
 
     def decoder_inputs_for_generation(self, input_ids: torch.Tensor, model_inputs: dict) -> dict[str, torch.Tensor]:
         """What `forward` needs for new target tokens besides their ids, computed from all ids so far.
@@ -129,10 +129,15 @@ class GenerationSeams:
             and isinstance(start, int)
             and (prompt is None or bool((prompt[:, 0] == start).any()))
             and (1 if prompt is None else prompt.shape[1]) < config.max_length
-            and "prepare_inputs_for_generation" not in vars(self)
+            and not self.is_prompted
             and not any(module._forward_pre_hooks for module in self.modules())
             and not is_fsdp_managed_module(self)
         )
+
+    @property
+    def is_prompted(self) -> bool:
+        """Whether an adapter stands before `prepare_inputs_for_generation`, to put a prefix into the cache."""
+        return "prepare_inputs_for_generation" in vars(self)
 
     @property
     def encoder_inputs(self) -> tuple[str, ...]:

@@ -7,12 +7,13 @@ from torch import nn
 from transformers import GenerationMixin
 from transformers.modeling_outputs import BaseModelOutput
 
+from .cache import cached_length
 from .card_concat import ConcatCard
 from .configuration_concat import ConcatConfig
 from .layers import DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
 from .neutral_start import fill_with_zeros
-from .segments import sentence_count, sentence_index, sentence_numbers, sinusoid
+from .segments import is_whole_target, sentence_count, sentence_index, sentence_numbers, sinusoid
 
 
 class SegmentEncoding(nn.Module):
@@ -188,7 +189,7 @@ class ConcatModel(DocMTModel):
             return {}
         index = decoder_sentence_index
         if index is None:
-            if cache is not None and cache.get_seq_length():
+            if cached_length(cache) and not is_whole_target(decoder_input_ids, config.decoder_start_token_id):
                 raise ValueError(
                     "with a cache the decoder sees new tokens only and cannot count sentences: pass "
                     "decoder_sentence_index (B, T) for them, as prepare_inputs_for_generation does."

@@ -1,6 +1,7 @@
 """Long-short term attention: self-attention over the whole segment and over the own sentence, joined by one layer."""
 
 import torch
+from torch import nn
 from transformers import GenerationMixin
 from transformers.masking_utils import create_bidirectional_mask, create_causal_mask
 
@@ -11,7 +12,7 @@ from .cpu_inference import Linear
 from .layers import Attention, DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
 from .neutral_start import fill_with_zeros
-from .segments import same_sentence, sentence_index
+from .segments import EVERY_SENTENCE, is_whole_target, same_sentence, sentence_index
 from .sentence_attention import gathered_sentences, latest_sentence, sentence_attention
 
 
@@ -123,6 +124,7 @@ class LstDecoder(LstStack, Decoder):
         """The same from the `sentence_index` (B, keys) of all keys; every token sees itself."""
         past_length = cached_length(cache)
         is_masked = self.is_masked or is_static(cache)
+        is_masked = is_masked or past_length and bool((sentence_index[:, 0] == EVERY_SENTENCE).any())
         if not is_masked and not past_length:
             return gathered_sentences(sentence_index, self.padding_to_mask(attention_mask, past_length))
         if not is_masked and input_ids.shape[1] == 1:
@@ -153,11 +155,13 @@ class LstModel(DocMTModel):
         cache=None,
         decoder_sentence_index: torch.Tensor | None = None,  # (B, cached + T), of a static cache all it has room for
     ):
-        index = decoder_sentence_index
+        index, past_length = decoder_sentence_index, cached_length(cache)
         if index is None:
             index = sentence_index(decoder_input_ids, self.config.sep_token_id)
-        past_length = cached_length(cache)
         keys = cache.get_max_length() if is_static(cache) else None
+        if keys is None and past_length and index.shape == decoder_input_ids.shape:
+            if is_whole_target(decoder_input_ids, self.config.decoder_start_token_id):
+                index = nn.functional.pad(index, (past_length, 0), value=EVERY_SENTENCE)
         expected = (decoder_input_ids.shape[0], keys or past_length + decoder_input_ids.shape[1])
         if tuple(index.shape) != expected:
             raise ValueError(
@@ -186,7 +190,10 @@ class LstForConditionalGeneration(DocMTForConditionalGeneration, GenerationMixin
         """The sentence index of all tokens so far, and -1 for those that a static cache has room for."""
         index, cache = sentence_index(input_ids, self.config.sep_token_id), model_inputs.get("cache")
         if is_static(cache):
-            index = torch.nn.functional.pad(index, (0, cache.get_max_length() - index.shape[1]), value=-1)
+            index = nn.functional.pad(index, (0, cache.get_max_length() - index.shape[1]), value=-1)
+        elif cache is not None:
+            prefix = cached_length(cache) + model_inputs["decoder_input_ids"].shape[1] - index.shape[1]
+            index = nn.functional.pad(index, (prefix, 0), value=EVERY_SENTENCE)
         return {"decoder_sentence_index": index}
 
 

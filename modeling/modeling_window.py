@@ -15,7 +15,7 @@ from .card_window import WindowCard
 from .configuration_window import ALIGNMENTS, WindowConfig
 from .layers import Attention, DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
-from .segments import token_positions
+from .segments import is_whole_target, token_positions
 from .token_alignment import by_sentence, linear, one_to_one, proportional, source_borders
 from .window_attention import Windows, dense_attention, token_windows, window_attention, windows_around, windows_of
 from .window_cache import WindowCache, behind, in_order
@@ -241,12 +241,16 @@ class WindowModel(DocMTModel):
         if borders is None:
             raise ValueError("encoder_outputs must come from this model's encoder: source_borders is missing.")
         if decoder_alignment is None:
-            if cache is not None and cache.get_seq_length():
+            start = self.config.decoder_start_token_id
+            if cached_length(cache) and not is_whole_target(decoder_input_ids, start):
                 raise ValueError(
                     "with a cache the decoder sees new tokens only and cannot align them: pass decoder_alignment "
                     "(B, T) for them, as prepare_inputs_for_generation does."
                 )
-            decoder_alignment = self.align(decoder_input_ids, decoder_attention_mask, borders, self.training)
+            tokens = decoder_attention_mask
+            if tokens is not None:
+                tokens = tokens[:, -decoder_input_ids.shape[1] :]  # without a prefix in front
+            decoder_alignment = self.align(decoder_input_ids, tokens, borders, self.training)
         sources = encoder_outputs.last_hidden_state.shape[0]
         return {"alignment": decoder_alignment.reshape(sources, -1), "source_borders": borders}
 

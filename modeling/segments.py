@@ -16,6 +16,9 @@ def sentence_index(input_ids: torch.Tensor, sep_token_id: int) -> torch.Tensor:
     return is_sep.cumsum(dim=1) - is_sep.long()
 
 
+EVERY_SENTENCE = -2  # in place of a sentence's index: belongs to all of them
+
+
 def same_sentence(index: torch.Tensor) -> Callable:
     """The own-sentence mask s(i) = s(j) of Herold and Ney (2023), section 3.2, as a mask function of transformers.
 
@@ -23,9 +26,17 @@ def same_sentence(index: torch.Tensor) -> Callable:
     """
 
     def seen(row, head, query, key) -> torch.Tensor:
-        return index[row, query] == index[row, key]
+        return (index[row, query] == index[row, key]) | (index[row, key] == EVERY_SENTENCE)
 
     return seen
+
+
+def is_whole_target(input_ids: torch.Tensor, start_token_id: int) -> bool:
+    """Whether target ids (B, T) begin with the start token, so that what a cache has before them is a prefix to all.
+
+    Prefix tuning puts keys and values there that are of no token.
+    """
+    return bool((input_ids == start_token_id).any(dim=1).all())
 
 
 def sentence_count(input_ids: torch.Tensor, sep_token_id: int) -> torch.Tensor:
