@@ -174,3 +174,20 @@ def test_a_folder_without_tokenizer(monkeypatch, tmp_path):
     monkeypatch.setattr(AutoTokenizer, "from_pretrained", names_all)
     with pytest.raises(ValueError, match=message):
         load_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ((), "--upgrade --upgrade-strategy eager --editable '.[test]'"),
+        (("TORCH=torch==9.9",), "'.[test]' torch==9.9"),
+        (("PIP_OPTIONS=--constraint FILE",), "pip install --constraint FILE --upgrade"),
+    ],
+)
+def test_newest_versions_are_installed(settings, words):
+    """`make test-latest` in an environment of its own, without the pins."""
+    done = subprocess.run(
+        ["make", "-n", "test-latest", *settings], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert words in done.stdout and "constraints.txt" not in done.stdout
+    assert done.stdout.count(".venv-latest/bin/python -m p") == 3
