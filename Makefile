@@ -2,11 +2,13 @@
 PYTHON ?= python3
 VENV ?= .venv
 PIP_OPTIONS ?=
+# which torch test-latest takes, where it is not the newest: TORCH='torch==2.14.1'
+TORCH ?=
 BIN = $(VENV)/bin
 # a process for each core; a test file stays in one of them
 PYTEST = -m pytest --numprocesses auto --dist loadfile
 
-.PHONY: install demo test test-slow test-gpu test-min check clean
+.PHONY: install demo test test-slow test-gpu test-min test-latest check clean
 
 install: $(VENV)/installed
 
@@ -35,10 +37,16 @@ test-min:  ## the fast tests on the lowest versions that setup.cfg allows
 	.venv-min/bin/python -m pip list
 	.venv-min/bin/python $(PYTEST)
 
+test-latest:  ## the fast tests on the newest versions that setup.cfg allows
+	$(PYTHON) -m venv .venv-latest
+	.venv-latest/bin/python -m pip install $(PIP_OPTIONS) --upgrade --upgrade-strategy eager --editable '.[test]' $(TORCH)
+	.venv-latest/bin/python -m pip list
+	.venv-latest/bin/python $(PYTEST)
+
 check: install  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) .venv-min build dist runs *.egg-info
+	rm -rf $(VENV) .venv-min .venv-latest build dist runs *.egg-info

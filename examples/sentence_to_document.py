@@ -3,7 +3,7 @@
 python examples/sentence_to_document.py --output runs/sentence_to_document
 
 Nothing is downloaded: the MarianMT is trained here, by transformers alone, on the sentences of the built-in corpus. Put
-the folder of a real Opus-MT in its place, and your documents in that of the corpus. LoRA needs hf-docmt[peft].
+the folder of a real Opus-MT in its place, and your documents in that of the corpus. LoRA needs pip install '.[peft]'.
 """
 
 import argparse

@@ -8,6 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from hf_docmt.messages import install_command
+
 if TYPE_CHECKING:
     from peft import PeftConfig, PeftModel
     from transformers import PreTrainedModel
@@ -22,7 +24,7 @@ def import_peft() -> ModuleType:
     try:
         import peft
     except ImportError as error:
-        raise ValueError("adapters need peft, which is not installed: pip install 'hf-docmt[peft]'") from error
+        raise ValueError(f"adapters need peft, which is not installed: {install_command('peft')}") from error
     return peft
 
 

@@ -1,7 +1,12 @@
 """Parts of error messages that every room needs."""
 
-from collections.abc import Iterable
+import re
+import shlex
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from importlib.metadata import PackageNotFoundError, requires
+
+PACKAGE = "hf-docmt"  # its name in the metadata of the installed package
 
 
 def closest_hint(name: object, allowed: Iterable[object], form: str = "; did you mean {!r}?") -> str:
@@ -22,3 +27,46 @@ def first_line(error: Exception) -> str:
 def counted(number: int, noun: str) -> str:
     """A number and its noun, which gets an `s` unless the number is 1: `1 document`, `0 documents`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def install_command(extra: str) -> str:
+    """The command that installs what an extra of the package needs: `pip install 'pysubs2>=1.8.0' 'sentencex>=1.0.32'`.
+
+    It names the packages themselves, as the installed metadata have them, since this package is on no index. From a
+    checkout that is not installed, or was installed before it had the extra, it is that of the extra there.
+    """
+    try:
+        found = list(dict.fromkeys(extra_requirements(extra, requires(PACKAGE) or [])))
+    except PackageNotFoundError:
+        found = []
+    if not found:
+        return f"pip install '.[{extra}]' in the checkout of {PACKAGE}"
+    return _pip_install(found)
+
+
+def extra_requirements(extra: str, requirements: list[str]) -> Iterator[str]:
+    """The packages of an extra, with those of the extras that it names.
+
+    >>> list(extra_requirements("a", ['x>=1; extra == "a"', 'hf-docmt[b]; extra == "a"', 'y; extra == "b"']))
+    ['x>=1', 'y']
+    """
+    for line in requirements:
+        name, _, marker = (part.strip() for part in line.partition(";"))
+        if not re.search(rf"""extra == ["']{re.escape(extra)}["']""", marker):
+            continue
+        other = re.fullmatch(rf"{PACKAGE}\[([\w-]+)\]", name)
+        yield from extra_requirements(other[1], requirements) if other else [name]
+
+
+def core_command(names: Iterable[str]) -> str:
+    """The command that installs these dependencies of the package, within the bounds that it has for them."""
+    try:
+        lines = requires(PACKAGE) or []
+    except PackageNotFoundError:
+        lines = []
+    bounds = {re.match(r"[\w.-]+", line)[0]: line for line in lines if ";" not in line}
+    return _pip_install([bounds.get(name, name) for name in names])
+
+
+def _pip_install(requirements: list[str]) -> str:
+    return f"pip install {shlex.join(requirements)}"

@@ -5,8 +5,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from json import JSONDecodeError
 from pathlib import Path
+from textwrap import shorten
 
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers.utils import is_protobuf_available, is_sentencepiece_available
+
+from hf_docmt.messages import core_command
 
 _trusted: ContextVar[bool] = ContextVar("trust_remote_code", default=False)
 
@@ -33,17 +37,36 @@ def is_trusted() -> bool:
 
 
 def load_tokenizer(name: str | Path, revision: str | None = None) -> PreTrainedTokenizerBase:
-    """The tokenizer of a folder or Hub name. ValueError: it needs code of its folder, and that is not trusted."""
+    """The tokenizer of a folder or Hub name.
+
+    ValueError: it needs code of its folder, and that is not trusted; a package that it needs is not installed; its
+    files are broken or do not say what it is.
+    """
     try:
         given = {} if revision is None else {"revision": revision}
         return AutoTokenizer.from_pretrained(name, trust_remote_code=_trusted.get(), **given)
     except JSONDecodeError as error:
         raise ValueError(f"{name}: a JSON file of the tokenizer is broken ({error}); copy the folder again") from error
-    except ValueError as error:
-        if _trusted.get() or "trust_remote_code" not in str(error):
-            raise
-        raise ValueError(
-            f"{name}: the tokenizer needs Python code that the model brings along (auto_map in "
-            "tokenizer_config.json), and such code is not run unasked. Read it; if you trust it, run docmt "
-            "--trust-remote-code COMMAND, or in Python: with hf_docmt.trust_remote_code()"
-        ) from None
+    except (ImportError, ValueError) as error:
+        if "trust_remote_code" in str(error) and not _trusted.get():
+            raise ValueError(
+                f"{name}: the tokenizer needs Python code that the model brings along (auto_map in "
+                "tokenizer_config.json), and such code is not run unasked. Read it; if you trust it, run docmt "
+                "--trust-remote-code COMMAND, or in Python: with hf_docmt.trust_remote_code()"
+            ) from None
+        raise ValueError(f"{name}: {_tokenizer_problem(error)}") from error
+
+
+def _tokenizer_problem(error: Exception) -> str:
+    """Why a tokenizer cannot be loaded, and the remedy, in one line.
+
+    transformers tells of a missing package in many ways: by a tokenizer class that is not there, with the names of all
+    configuration classes that have one, or by a package for another format of the same file.
+    """
+    known = {"sentencepiece": is_sentencepiece_available(), "protobuf": is_protobuf_available()}
+    missing = [package for package, is_installed in known.items() if not is_installed]
+    if missing:
+        return f"the tokenizer cannot be loaded without {' and '.join(missing)}: {core_command(missing)}"
+    if str(error).startswith(("Unrecognized configuration class", "Couldn't instantiate the backend tokenizer")):
+        return "no tokenizer is there: expected tokenizer.json, or files of a class that tokenizer_config.json names"
+    return f"the tokenizer cannot be loaded: {shorten(str(error), 300)}"

@@ -8,6 +8,7 @@ import re
 import textwrap
 
 from .sequence_format import LANGUAGES, uses_language
+from .tested_versions import version_ranges
 
 MARK = "<!-- Written from config.json by the model's own code. Remove this line, and your text stays as it is. -->"
 DRAFTS = (MARK, "This model card has been automatically generated", "This model card has been generated automatically")
@@ -168,10 +169,10 @@ class ModelCardText:
     # Facts
 
     def needs_note(self) -> str:
-        """What has to be installed."""
-        if self.needs is None:
-            return "It needs torch and transformers, and what its tokenizer needs (those of Marian: sentencepiece)."
-        return f"It needs {', '.join(['torch', *self.needs])} and transformers, nothing else."
+        """What has to be installed, and the versions that are known to work."""
+        needs = f"{', '.join(['torch', *(self.needs or ())])} and transformers"
+        more = "nothing else" if self.needs is not None else "what its tokenizer needs (those of Marian: sentencepiece)"
+        return paragraph(f"It needs {needs}, and {more}. It was tested with {version_ranges()}.")
 
     def language(self, side: str) -> str | None:
         """The code of a side's language as the Hub lists it, of two or three letters; None where there is none."""

@@ -1,4 +1,4 @@
-"""The versions of transformers that these files were tested with; on a newer one a model checks itself first."""
+"""The versions of torch and transformers that these files were tested with, and the check on newer ones."""
 
 from weakref import WeakSet
 
@@ -11,7 +11,8 @@ from .inference import WithoutDropout
 
 logger = logging.get_logger(__name__)
 
-TRANSFORMERS = ("5.23", "5.24")  # the oldest and the newest one
+TORCH = ("2.13", "2.13")  # the oldest and the newest one
+TRANSFORMERS = ("5.23", "5.24")
 VERSION = __version__  # the one that is here
 
 _checked: WeakSet = WeakSet()  # models that were found to be right in this process
@@ -41,6 +42,12 @@ def check_untested_version(model) -> None:
         f"{type(model).__name__} was tested with transformers {TRANSFORMERS[0]} to {TRANSFORMERS[1]}, not with {name}. "
         "Its scores of a short input are right."
     )
+
+
+def version_ranges() -> str:
+    """The tested versions in words: `torch 2.13 and transformers 5.23 to 5.24`."""
+    ranges = (" to ".join(dict.fromkeys(versions)) for versions in (TORCH, TRANSFORMERS))
+    return " and ".join(map(" ".join, zip(("torch", "transformers"), ranges)))
 
 
 def numbers(version: str) -> tuple[int, int]:

@@ -14,6 +14,7 @@ os.environ["COLUMNS"] = "100"  # also where tests run in parallel, which says 80
 import pytest
 import torch
 from support import pretended_device
+from support.deprecations import logged_deprecations
 
 from hf_docmt import cli
 from hf_docmt.modeling import cpu_inference, quantization
@@ -53,6 +54,14 @@ def device(request):
         return
     with pretended_device.pretended():
         yield pretended_device.set_up()
+
+
+@pytest.fixture(autouse=True)
+def no_logged_deprecation():
+    """A test fails in which transformers logs that something is deprecated; its warnings do so by setup.cfg."""
+    with logged_deprecations() as found:
+        yield
+    assert not found, f"transformers says, use what it names in the place of it: {found}"
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,9 @@ try:
     import docx  # noqa: F401  # of word_files
     import gradio as gr
 except ImportError as error:
-    sys.exit(f"the page needs more packages ({error}): pip install 'hf-docmt[space]'")
+    from hf_docmt.messages import install_command
+
+    sys.exit(f"the page needs more packages ({error}): {install_command('space')}")
 
 import page
 from uploads import ENDINGS, MOST_SENTENCES, Upload, pasted, read_upload, source_of, write_upload

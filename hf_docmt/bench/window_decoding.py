@@ -19,6 +19,7 @@ from hf_docmt.bench.results import BenchResult, Check, SpeedRow
 from hf_docmt.bench.timing import elapsed_seconds, median_seconds
 from hf_docmt.data.documents import sentences
 from hf_docmt.hub.stock import to_stock
+from hf_docmt.messages import install_command
 from hf_docmt.modeling.document_state import DocumentState, SentencePart, read_document
 
 ENGINES = {"ctranslate2 fp32": "float32", "ctranslate2 int8": "int8"}  # and the type of their weights
@@ -111,7 +112,7 @@ def ctranslate2_engines(model: PreTrainedModel, folder: Path) -> dict:
         from hf_docmt.hub.ctranslate2_conversion import write_ctranslate2_folder
         from hf_docmt.translation.ctranslate2_model import CTranslate2Model
     except ImportError as error:
-        raise ValueError("--engine ctranslate2 needs CTranslate2: pip install 'hf-docmt[ctranslate2]'") from error
+        raise ValueError(f"--engine ctranslate2 needs CTranslate2: {install_command('ctranslate2')}") from error
     found = {}
     for name, quantization in ENGINES.items():
         (folder / quantization).mkdir()

@@ -4,6 +4,8 @@ import logging
 import re
 from collections.abc import Callable, Iterable
 
+from hf_docmt.messages import install_command
+
 MARKUP = re.compile(r"(</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>|<[?!][^<>]*>|&#?\w+;)")  # tags and entities
 
 
@@ -23,6 +25,6 @@ def chinese_segmenter() -> Callable[[str], Iterable[str]]:
     try:
         import jieba
     except ImportError as error:
-        raise ValueError("the segmentation of Chinese needs jieba: pip install 'hf-docmt[chinese]'") from error
+        raise ValueError(f"the segmentation of Chinese needs jieba: {install_command('chinese')}") from error
     jieba.setLogLevel(logging.WARNING)
     return jieba.cut

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from itertools import accumulate
 
+from hf_docmt.messages import install_command
+
 TOKENS = ("words", "characters")
 
 _PROGRAM = """
@@ -38,7 +40,7 @@ def mweralign_version() -> str:
     except PackageNotFoundError as error:
         raise ValueError(
             "cutting free text into the sentences of a reference needs mweralign, which is not installed: "
-            "pip install 'hf-docmt[align]', or give one translation for every sentence"
+            f"{install_command('align')}, or give one translation for every sentence"
         ) from error
 
 

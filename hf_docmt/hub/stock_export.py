@@ -11,7 +11,7 @@ from hf_docmt.files import atomic_folder, check_new_folder
 from hf_docmt.hub.cards import make_card
 from hf_docmt.hub.export import check_tokens
 from hf_docmt.hub.stock import stock_class, to_stock
-from hf_docmt.messages import closest_hint
+from hf_docmt.messages import closest_hint, install_command
 from hf_docmt.reports.report import Report
 
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16")
@@ -65,7 +65,7 @@ def export_ctranslate2_model(
     try:
         from hf_docmt.hub.ctranslate2_conversion import write_ctranslate2_folder
     except ImportError as error:
-        raise ValueError("CTranslate2 is not installed: pip install 'hf-docmt[ctranslate2]'") from error
+        raise ValueError(f"CTranslate2 is not installed: {install_command('ctranslate2')}") from error
     stock_class(model.config)
     with _new_folder(model, tokenizer, folder, {"form": "ctranslate2", "report": report, **card}) as unfinished:
         tokens = token_names(tokenizer, model.config.vocab_size)

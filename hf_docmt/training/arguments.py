@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from transformers import Seq2SeqTrainingArguments
 
+from hf_docmt.messages import install_command
 from hf_docmt.training.recipe import Recipe
 from hf_docmt.training.recipe_sections import StreamRecipe
 
@@ -64,8 +65,7 @@ def training_arguments(recipe: Recipe) -> DocMTTrainingArguments:
     training = recipe.training
     if training.report_to != "none" and find_spec(training.report_to) is None:
         raise ValueError(
-            f"training.report_to: {training.report_to} is not installed; install it with pip install "
-            "'hf-docmt[tracking]', or set none"
+            f"training.report_to: {training.report_to} is not installed: {install_command('tracking')}, or set none"
         )
     stream = training.stream or StreamRecipe()
     interval = "epoch" if training.eval_steps is None else "steps"

@@ -7,6 +7,7 @@ import torch
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from hf_docmt import registry
+from hf_docmt.messages import install_command
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
 from hf_docmt.translation.corpus import search_settings, translation_rows
 from hf_docmt.translation.devices import place_model
@@ -57,7 +58,7 @@ def load_engine(settings: TranslationSettings) -> tuple[DocumentTranslation, Pre
     try:
         from hf_docmt.translation.ctranslate2_model import load_ctranslate2_model
     except ImportError as error:
-        raise ValueError("--engine ctranslate2 needs CTranslate2: pip install 'hf-docmt[ctranslate2]'") from error
+        raise ValueError(f"--engine ctranslate2 needs CTranslate2: {install_command('ctranslate2')}") from error
     return load_ctranslate2_model(settings.model, settings.device, settings.dtype, settings.revision)
 
 

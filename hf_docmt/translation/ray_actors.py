@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from hf_docmt.messages import install_command
 from hf_docmt.remote_code import is_trusted
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.groups import Group
@@ -37,7 +38,7 @@ def ray_engine(settings: TranslationSettings, address: str | None = None, actors
     actor was lost too often, or three of them with the same group. An actor that finds no room is waited for.
     """
     if ray is None:
-        raise ValueError("--engine ray needs Ray: pip install 'hf-docmt[ray]'")
+        raise ValueError(f"--engine ray needs Ray: {install_command('ray')}")
 
     def translate(groups: Iterable[Group | None]) -> Iterator[list[dict]]:
         with _cluster(address):

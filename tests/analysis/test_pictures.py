@@ -1,6 +1,7 @@
 """Pictures of comparisons: what is drawn, where legend and labels stand, files, refusals."""
 
 import itertools
+import re
 import struct
 import sys
 from xml.etree import ElementTree
@@ -9,6 +10,7 @@ import pytest
 
 from hf_docmt.analysis.pictures.comparison import SUBPLOT, draw_accuracy_by_distance, draw_scores
 from hf_docmt.analysis.pictures.figures import COLOURS, SINGLE, check_picture_path
+from hf_docmt.messages import install_command
 from hf_docmt.reports.comparison import compare_reports
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Part, Result
@@ -252,7 +254,7 @@ def test_nothing_to_draw_is_refused(tmp_path):
 
 def test_without_matplotlib(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    message = r"pictures need matplotlib.*pip install 'hf-docmt\[plots\]'"
+    message = "pictures need matplotlib.*" + re.escape(install_command("plots"))
     with pytest.raises(ValueError, match=message):
         draw_scores(indices(SYSTEMS), tmp_path / "a.png")
     with pytest.raises(ValueError, match=message):  # commands ask before the work

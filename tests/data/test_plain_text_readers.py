@@ -6,6 +6,7 @@ import pytest
 from support.reader_checks import fails, read
 
 from hf_docmt.data.documents import sentences
+from hf_docmt.messages import install_command
 
 
 def test_lines_stay_line_for_line(write):
@@ -52,4 +53,4 @@ def test_text_is_split_into_sentences(write):
 
 def test_text_without_the_splitter_says_how_to_install_it(write, monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencex", None)
-    fails("pip install 'hf-docmt[text]'", "'lines'", format="text", target_lang=None, path=write("a.txt", "One. Two."))
+    fails(install_command("text"), "'lines'", format="text", target_lang=None, path=write("a.txt", "One. Two."))

@@ -6,6 +6,7 @@ import pytest
 from support.reader_checks import fails, ids, pairs, read
 
 from hf_docmt.data.documents import sentences
+from hf_docmt.messages import install_command
 
 WMT = """<?xml version='1.0' encoding='utf-8'?>
 <dataset id="newstest2021.en-de">
@@ -106,4 +107,4 @@ def test_xml_that_is_cut_or_dangerous(write):
 
 def test_xml_without_defusedxml_says_how_to_install_it(write, monkeypatch):
     monkeypatch.setitem(sys.modules, "defusedxml.common", None)
-    fails("pip install 'hf-docmt[xml]'", path=write("a.xml", WMT))
+    fails(install_command("xml"), path=write("a.xml", WMT))

@@ -7,6 +7,7 @@ import pytest
 
 from hf_docmt.data.readers import read_documents
 from hf_docmt.data.word_segmentation import segment_line
+from hf_docmt.messages import install_command
 
 TALK = """<url>http://a.b/c</url>
 <talkid>7</talkid>
@@ -55,7 +56,7 @@ def test_errors(run, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "jieba", None)
         code, out, err = run("words", tmp_path / "a.zh")
-    assert code == 1 and out == "" and "pip install 'hf-docmt[chinese]'" in err
+    assert code == 1 and out == "" and install_command("chinese") in err
     pytest.importorskip("jieba")
     code, out, err = run("words", tmp_path / "none.zh", "-o", tmp_path / "out.zh")
     assert code == 1 and "does not exist" in err and not (tmp_path / "out.zh").exists()

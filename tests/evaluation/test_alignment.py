@@ -2,8 +2,9 @@
 
 import json
 import random
-import sys
+import re
 import unicodedata
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 import sacrebleu
@@ -12,6 +13,7 @@ from hf_docmt.evaluation import mwer_segmentation as mwer
 from hf_docmt.evaluation.alignment import align_documents, alignment_results
 from hf_docmt.evaluation.mwer_segmentation import cut
 from hf_docmt.evaluation.translation_scores import score_translations
+from hf_docmt.messages import install_command
 
 REFERENCE = [
     "Der Hund schläft.",
@@ -238,8 +240,12 @@ def test_bad_input(texts, references, options, message):
 
 
 def test_missing_package(monkeypatch):
-    monkeypatch.setattr(sys, "path", [])
-    with pytest.raises(ValueError, match=r"mweralign, which is not installed: pip install 'hf-docmt\[align\]'"):
+    def version(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("hf_docmt.evaluation.mwer_segmentation.version", version)
+    message = f"mweralign, which is not installed: {install_command('align')}"
+    with pytest.raises(ValueError, match=re.escape(message)):
         align_documents(["a"], [["a"]])
 
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import string
 import sys
 from collections import Counter
@@ -21,6 +22,7 @@ from hf_docmt.evaluation.generative_accuracy import (
 from hf_docmt.evaluation.suites.ctxpro import Ctxpro
 from hf_docmt.evaluation.suites.generative_suite import GenerativeItem
 from hf_docmt.evaluation.systems import ContextReach, DocMTSystem, Seq2SeqSystem, System
+from hf_docmt.messages import install_command
 from hf_docmt.reports.statistics import score_function
 
 CTXPRO = Path(__file__).resolve().parents[3] / "shared" / "data" / "ctxpro_ende"
@@ -151,7 +153,7 @@ def test_only_the_last_sentence_counts():
 
 def test_the_splitter_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_splitter", None)
-    with pytest.raises(ValueError, match=r"pip install 'hf-docmt\[ctxpro\]', or take the rule 'line'"):
+    with pytest.raises(ValueError, match=re.escape(f"{install_command('ctxpro')}, or take the rule 'line'")):
         right("du", last="sentence", target_lang="xx")
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import random
+import re
 import sys
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ from hf_docmt.evaluation.metrics.pronoun_counts import count_words
 from hf_docmt.evaluation.metrics.pronoun_f1 import FormalityF1, PronounF1
 from hf_docmt.evaluation.metrics.tagging import MODELS, SpacyTagger, load_tagger
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
+from hf_docmt.messages import install_command
 from hf_docmt.reports.result import Part
 from hf_docmt.reports.statistics import score_function
 
@@ -322,7 +324,7 @@ def test_bad_input(changes, message):
 
 def test_spacy_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "spacy", None)
-    message = r"pip install 'hf-docmt\[discourse\]', then python -m spacy download en_core_web_sm"
+    message = re.escape(f"{install_command('discourse')}, then python -m spacy download en_core_web_sm")
     with pytest.raises(ValueError, match=message):
         pronoun_f1(SOURCES, HYPOTHESES, REFERENCES, dataset="d", split="s")
 

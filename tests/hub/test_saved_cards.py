@@ -17,6 +17,7 @@ from hf_docmt import registry
 from hf_docmt.modeling.card_saving import CardSaving
 from hf_docmt.modeling.model_card import EXAMPLES, LANGUAGE_CODE, is_draft
 from hf_docmt.modeling.pipeline_docmt import DocumentTranslationPipeline
+from hf_docmt.modeling.tested_versions import version_ranges
 
 CONTEXT = {"past_context": 1}
 MODELS = {
@@ -63,6 +64,7 @@ def test_saved_card_is_whole(architecture, tmp_path):
     headings = re.findall(r"^#+ (.*)$", re.sub(r"(?ms)^```.*?^```$", "", text), re.MULTILINE)
     assert headings == [f"docmt-{architecture}", "Use", "Context", "Limits", "Citation"]
     assert model.config.context_reach() in text and text.count("@") >= 1
+    assert f"It was tested with {version_ranges()}." in " ".join(text.split())
     assert not re.search(r"None|More [Ii]nformation|\{\{|\{%", re.sub(r"(?ms)^```.*?^```$", "", text))
     for block in code_blocks(text):
         compile(block, architecture, "exec")

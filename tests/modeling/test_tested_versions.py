@@ -1,13 +1,17 @@
 """On a version of transformers that nobody tested, a model checks itself before it gives out anything."""
 
+from pathlib import Path
+
 import pytest
 import torch
+from support.lower_bounds import lower_bounds
 from support.tiny_models import build, word_tokenizer
 from transformers.cache_utils import DynamicLayer
 
 from hf_docmt.modeling import tested_versions
 from hf_docmt.modeling.cache import BeamLayer
 
+ROOT = Path(__file__).resolve().parents[2]
 CASES = [
     ("concat", {"past_context": 1}),
     ("lst", {"past_context": 1}),
@@ -102,3 +106,18 @@ def test_streams(newer, monkeypatch):
 def test_known_versions():
     assert tested_versions.numbers("5.23.0") == tested_versions.numbers("5.23.1.dev0") == (5, 23)
     assert tested_versions.numbers("5.9.0") < tested_versions.numbers("5.10.0")
+
+
+def test_tested_versions_in_words(monkeypatch):
+    monkeypatch.setattr(tested_versions, "TORCH", ("2.13", "2.13"))
+    monkeypatch.setattr(tested_versions, "TRANSFORMERS", ("5.23", "5.24"))
+    assert tested_versions.version_ranges() == "torch 2.13 and transformers 5.23 to 5.24"
+
+
+def test_tested_versions_are_those_that_are_installed():
+    """The lowest are the lower bounds of the package, and these tests run within both ranges."""
+    bounds = dict(line.split("==") for line in lower_bounds(str(ROOT / "setup.cfg")))
+    installed = {"torch": torch.__version__, "transformers": tested_versions.VERSION}
+    for name, tested in (("torch", tested_versions.TORCH), ("transformers", tested_versions.TRANSFORMERS)):
+        assert tested[0] == bounds[name]
+        assert tested[0] <= ".".join(map(str, tested_versions.numbers(installed[name]))) <= tested[1], installed

@@ -9,8 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 from huggingface_hub import SpaceCard
+from packaging.requirements import Requirement
+from packaging.utils import parse_wheel_filename
 from support.tiny_models import build, word_tokenizer
 
+from hf_docmt.messages import install_command
 from hf_docmt.translation.live_translation import Progress
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,9 +30,10 @@ def test_header_of_the_space(space):
     assert (space / data.app_file).is_file() and len(data.short_description) <= 60
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
-    name, _, version = (space / "requirements.txt").read_text().strip().partition(">=")
-    assert name == "hf-docmt[space]" and "space" in setup["options.extras_require"]
-    assert setup["metadata"]["version"] == version
+    required = Requirement((space / "requirements.txt").read_text().strip())
+    assert (required.name, required.extras) == ("hf-docmt", {"space"}) and "space" in setup["options.extras_require"]
+    name, version, *_ = parse_wheel_filename(required.url.split("/")[-1])
+    assert (name, str(version)) == ("hf-docmt", setup["metadata"]["version"])
 
 
 def test_missing_packages(space, tmp_path):
@@ -43,7 +47,7 @@ def test_missing_packages(space, tmp_path):
         text=True,
     )
     assert done.returncode == 1
-    assert done.stderr == "the page needs more packages (no gradio): pip install 'hf-docmt[space]'\n"
+    assert done.stderr == f"the page needs more packages (no gradio): {install_command('space')}\n"
 
 
 def test_wrong_model_is_one_line():

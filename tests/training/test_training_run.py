@@ -126,7 +126,7 @@ def test_trackers(corpus, tmp_path, monkeypatch):
     mapping = recipe_mapping(corpus, tmp_path / "run", max_steps=1, report_to="tensorboard")
     with monkeypatch.context() as patch:
         patch.setattr("hf_docmt.training.arguments.find_spec", lambda name: None)
-        with pytest.raises(ValueError, match="training.report_to: tensorboard is not installed; install it with"):
+        with pytest.raises(ValueError, match="training.report_to: tensorboard is not installed: pip install"):
             train(parse_recipe(mapping))
     pytest.importorskip("tensorboard")
     assert list((train(parse_recipe(mapping)) / "checkpoints").rglob("events.out.tfevents.*"))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from threading import Thread
 import pytest
 from support.tiny_models import WORDS, build, word_tokenizer
 
+from hf_docmt.messages import install_command
 from hf_docmt.translation import ray_actors
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.groups import document_groups
@@ -36,7 +38,7 @@ def test_actors_and_what_they_need():
 
 def test_ray_is_an_extra(monkeypatch):
     monkeypatch.setattr(ray_actors, "ray", None)
-    with pytest.raises(ValueError, match=r"pip install 'hf-docmt\[ray\]'"):
+    with pytest.raises(ValueError, match=re.escape(install_command("ray"))):
         ray_engine(TranslationSettings("folder"))
 
 

@@ -4,6 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hf_docmt.files import check_writable_file
+from hf_docmt.messages import install_command
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito (2008)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -32,7 +33,7 @@ METADATA = {".png": {"Software": "hf-docmt"}, ".svg": {"Date": None, "Creator": 
 def check_matplotlib() -> None:
     """ValueError: matplotlib is not installed."""
     if find_spec("matplotlib") is None:
-        raise ValueError("pictures need matplotlib, which is not installed: pip install 'hf-docmt[plots]'")
+        raise ValueError(f"pictures need matplotlib, which is not installed: {install_command('plots')}")
 
 
 def check_picture_path(path: str | Path) -> Path:

@@ -5,6 +5,7 @@ from itertools import islice
 
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
+from hf_docmt.messages import install_command
 
 FULL_WIDTH_ENDS = "。！？…」』）】》，、"  # no blank follows these
 
@@ -19,7 +20,7 @@ def sentence_splitter(lang: str) -> Callable[[str], Iterable[str]]:
         from sentencex import segment
     except ImportError as error:
         raise DataError(
-            "running text needs the sentence splitter sentencex: pip install 'hf-docmt[text]', or give sentences (the "
+            f"running text needs the sentence splitter sentencex: {install_command('text')}, or give sentences (the "
             "format 'lines' for one a line)"
         ) from error
     language = primary_language(lang)

@@ -12,6 +12,7 @@ from hf_docmt.data.readers.reader import Reader
 from hf_docmt.data.readers.running_text import sentence_splitter
 from hf_docmt.data.readers.subtitle_sentences import Part, cue_parts, cue_sentences
 from hf_docmt.files import DataError, display_path, location_of, read_lines
+from hf_docmt.messages import install_command
 
 ARROW = "-->"
 LONGEST = 100 * 3600 * 1000  # milliseconds that the formats can write
@@ -47,7 +48,7 @@ class SubtitlesReader(Reader):
         try:
             import pysubs2
         except ImportError as error:
-            raise DataError("subtitles need pysubs2: pip install 'hf-docmt[subtitles]'") from error
+            raise DataError(f"subtitles need pysubs2: {install_command('subtitles')}") from error
         split = sentence_splitter(languages[0])
         lines = [line for _, line in read_lines(path)]
         is_vtt = FIRST_LINE.match(lines[0].encode()) is not None

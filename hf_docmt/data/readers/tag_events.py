@@ -9,6 +9,7 @@ from xml.sax import ContentHandler, SAXParseException
 from xml.sax.xmlreader import Locator
 
 from hf_docmt.files import DataError, display_path, location_of, read_lines
+from hf_docmt.messages import install_command
 
 BARE_AMPERSAND = re.compile(r"&(?!#?\w+;)")
 BARE_LESS_THAN = re.compile(r"<(?!/?[a-z]|!--|!doctype\b|\?)", re.IGNORECASE)
@@ -35,7 +36,7 @@ def xml_events(path: str | Path) -> Iterator[Event]:
         from defusedxml.common import EntitiesForbidden
         from defusedxml.sax import make_parser
     except ImportError as error:
-        raise DataError(f"{display_path(path)}: XML needs defusedxml: pip install 'hf-docmt[xml]'") from error
+        raise DataError(f"{display_path(path)}: XML needs defusedxml: {install_command('xml')}") from error
     parser, handler = make_parser(), _XmlHandler()
     parser.forbid_external = False  # sets may name a document type, which the parser never fetches
     parser.setContentHandler(handler)

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
+from hf_docmt.messages import install_command
+
 Token = tuple[str, str]  # (text, fine-grained tag)
 Tagger = Callable[[list[str]], list[list[Token]]]
 
@@ -38,7 +40,7 @@ class SpacyTagger:
             import spacy
         except ImportError as error:
             raise ValueError(
-                "tagging needs spaCy, which is not installed: pip install 'hf-docmt[discourse]', then "
+                f"tagging needs spaCy, which is not installed: {install_command('discourse')}, then "
                 f"python -m spacy download {self.model}"
             ) from error
         try:

@@ -11,6 +11,7 @@ from hf_docmt.evaluation.suites.generative_suite import GenerativeItem, Generati
 from hf_docmt.evaluation.suites.json_fields import field_of
 from hf_docmt.evaluation.suites.suite import read_json
 from hf_docmt.files import DataError, read_lines
+from hf_docmt.messages import install_command
 
 LAST = ("line", "sentence")
 EXPECTED = ("normalised", "lowercased")
@@ -145,8 +146,8 @@ def _splitter(lang: str | None):
         from sentence_splitter import SentenceSplitter, SentenceSplitterException
     except ImportError as error:
         raise ValueError(
-            "the published rule cuts texts into sentences with sentence_splitter: pip install 'hf-docmt[ctxpro]', or "
-            "take the rule 'line'"
+            "the published rule cuts texts into sentences with sentence_splitter: "
+            f"{install_command('ctxpro')}, or take the rule 'line'"
         ) from error
     try:
         return SentenceSplitter(language=lang)
