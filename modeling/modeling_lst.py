@@ -99,6 +99,7 @@ class LstStack(Stack):
 
 
 class LstEncoder(LstStack, Encoder):
+    config_class = LstConfig
     layer_class = LstEncoderLayer
     finds_sentences = True
 
@@ -117,6 +118,7 @@ class LstEncoder(LstStack, Encoder):
 
 
 class LstDecoder(LstStack, Decoder):
+    config_class = LstConfig
     layer_class = LstDecoderLayer
 
     def layer_inputs(
@@ -192,6 +194,7 @@ class LstForConditionalGeneration(DocMTForConditionalGeneration, GenerationMixin
         return {"decoder_sentence_index": index}
 
 
+LstModel.register_for_auto_class("AutoModel")
 LstForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")
 
 __all__ = ["LstForConditionalGeneration", "LstModel"]

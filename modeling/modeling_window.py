@@ -133,6 +133,7 @@ class WindowEncoderOutput(BaseModelOutput):
 
 
 class WindowEncoder(WindowStack, Encoder):
+    config_class = WindowConfig
     layer_class = WindowEncoderLayer
     finds_sentences = True
 
@@ -152,6 +153,7 @@ class WindowEncoder(WindowStack, Encoder):
 
 
 class WindowDecoder(WindowStack, Decoder):
+    config_class = WindowConfig
     layer_class = WindowDecoderLayer
 
     def new_cache(self) -> WindowCache:
@@ -300,6 +302,7 @@ class WindowForConditionalGeneration(DocMTForConditionalGeneration, GenerationMi
         return {"decoder_alignment": new.contiguous()}  # the same strides in every step: compiled once
 
 
+WindowModel.register_for_auto_class("AutoModel")
 WindowForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")
 
 __all__ = ["WindowForConditionalGeneration", "WindowModel"]
