@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 # a process for each core; a test file stays in one of them
 PYTEST = -m pytest --numprocesses auto --dist loadfile
 
-.PHONY: install demo test test-slow test-gpu test-min check clean
+.PHONY: install demo test test-slow test-gpu test-min test-transformers check clean
 
 install: $(VENV)/installed
 
@@ -34,6 +34,11 @@ test-min:  ## the fast tests on the lowest versions that setup.cfg allows
 	.venv-min/bin/python -m pip install $(PIP_OPTIONS) --constraint .venv-min/lowest.txt --editable '.[test]'
 	.venv-min/bin/python -m pip list
 	.venv-min/bin/python $(PYTEST)
+
+test-transformers:  ## transformers' own tests of its models, of the version in VENV, on ours and on Marian
+	$(MAKE) install VENV=$(VENV)
+	$(BIN)/python tests/transformers_contract/distribution.py $(VENV)/transformers $(PIP_OPTIONS) > $(VENV)/contract
+	TRANSFORMERS_TESTS="$$(cat $(VENV)/contract)" $(BIN)/python $(PYTEST) tests/transformers_contract/contract.py
 
 check: install  ## style and types
 	$(BIN)/ruff check .
