@@ -36,7 +36,7 @@ test-min:  ## the fast tests on the lowest versions that setup.cfg allows
 	.venv-min/bin/python $(PYTEST)
 
 test-transformers:  ## transformers' own tests of its models, of the version in VENV, on ours and on Marian
-	$(MAKE) install VENV=$(VENV)
+	test -x $(BIN)/python || $(MAKE) install VENV=$(VENV)
 	$(BIN)/python tests/transformers_contract/distribution.py $(VENV)/transformers $(PIP_OPTIONS) > $(VENV)/contract
 	TRANSFORMERS_TESTS="$$(cat $(VENV)/contract)" $(BIN)/python $(PYTEST) tests/transformers_contract/contract.py
 
