@@ -8,7 +8,7 @@ BIN = $(VENV)/bin
 # a process for each core; a test file stays in one of them
 PYTEST = -m pytest --numprocesses auto --dist loadfile
 
-.PHONY: install demo test test-slow test-gpu test-min test-latest check clean
+.PHONY: install demo test test-slow test-gpu test-min test-latest test-transformers check clean
 
 install: $(VENV)/installed
 
@@ -42,6 +42,11 @@ test-latest:  ## the fast tests on the newest versions that setup.cfg allows
 	.venv-latest/bin/python -m pip install $(PIP_OPTIONS) --upgrade --upgrade-strategy eager --editable '.[test]' $(TORCH)
 	.venv-latest/bin/python -m pip list
 	.venv-latest/bin/python $(PYTEST)
+
+test-transformers:  ## transformers' own tests of its models, of the version in VENV, on ours and on Marian
+	test -x $(BIN)/python || $(MAKE) install VENV=$(VENV)
+	$(BIN)/python tests/transformers_contract/distribution.py $(VENV)/transformers $(PIP_OPTIONS) > $(VENV)/contract
+	TRANSFORMERS_TESTS="$$(cat $(VENV)/contract)" $(BIN)/python $(PYTEST) tests/transformers_contract/contract.py
 
 check: install  ## style and types
 	$(BIN)/ruff check .

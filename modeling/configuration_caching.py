@@ -65,6 +65,10 @@ class CachingConfig(IntegratedContextConfig):
             if getattr(self, name) is None:
                 setattr(self, name, value)
         super().__post_init__(**kwargs)
+
+    def validate(self):
+        super().validate()
+        self.one_of("shortening", tuple(PAPER))
         self.one_of("pooling_padding", ("ignored", "zeros"))
         self.one_of("categorizer", ("softmax", "sparsemax"))
         self.whole_number("categorizer_dim", least=1)

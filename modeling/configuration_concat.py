@@ -25,8 +25,8 @@ class ConcatConfig(SegmentConfig):
     pse_dim: int = 0
     start_sentence: str = "first"
 
-    def __post_init__(self, **kwargs):
-        super().__post_init__(**kwargs)
+    def validate(self):
+        super().validate()
         self.one_of("segment_encoding", ("none", "shift", "onehot", "sinusoidal", "learned"))
         self.one_of("start_sentence", ("first", "current"))
         self.whole_number("pse_dim")

@@ -15,8 +15,8 @@ class ContextConfig(DocMTConfig):
     context_sides: str = "source"
     known_sides = ("source",)
 
-    def __post_init__(self, **kwargs):
-        super().__post_init__(**kwargs)
+    def validate(self):
+        super().validate()
         for name in ("past_context", "future_context"):
             self.whole_number(name)
         self.one_of("context_sides", self.known_sides)
@@ -49,8 +49,8 @@ class IntegratedContextConfig(ContextConfig):
     context_gate: bool = False
     missing_context: str = "none"
 
-    def __post_init__(self, **kwargs):
-        super().__post_init__(**kwargs)
+    def validate(self):
+        super().validate()
         self.one_of("integration", ("sequential", "parallel", "concatenate"))
         self.one_of("context_gate", (True, False))
         self.one_of("missing_context", ("none", "eos"))

@@ -21,7 +21,8 @@ class DocMTConfig(PreTrainedConfig):
     The switches are those in which published sentence-level models differ, so that Marian, BART, mBART and M2M-100
     (NLLB) checkpoints load by name: `normalize_before` (pre-norm, with a final layer norm on both stacks),
     `layernorm_embedding`, `scale_embedding` (times sqrt(d_model)), `position_type`, `position_offset` (index of the
-    first token's position) and the tying of embeddings.
+    first token's position) and the tying of embeddings: `share_encoder_decoder_embeddings` one table for both sides,
+    `tie_word_embeddings` that of the target for the logits, too; False ties no weights at all, as transformers has it.
 
     `position_type` is `sinusoidal` (Vaswani et al. 2017, sines in the first half, cosines in the second, as Marian
     has it), `sinusoidal_t2t` (the tensor2tensor frequencies of fairseq and M2M-100) or `learned`.
@@ -95,6 +96,12 @@ class DocMTConfig(PreTrainedConfig):
     def __post_init__(self, **kwargs):
         kwargs.pop("custom_pipelines", None)  # of config.json
         super().__post_init__(**kwargs)
+        self.validate()
+        if self.target_lang is not None and self.target_format.startswith("[target_lang]"):
+            self.decoder_start_token_id = self.language_ids[self.target_lang]
+
+    def validate(self) -> None:
+        """Raise `ValueError` for a value outside its range; when a configuration is made, and before it is saved."""
         self._check_types()
         self.one_of("is_encoder_decoder", (True,))
         sides = [f"{side}_{name}" for side in ("encoder", "decoder") for name in ("layers", "ffn_dim")]
@@ -111,11 +118,6 @@ class DocMTConfig(PreTrainedConfig):
         self._check_positions()
         if self.init_std < 0:
             raise ValueError(f"init_std must be >= 0, got {self.init_std!r}.")
-        if self.share_encoder_decoder_embeddings and not self.tie_word_embeddings:
-            raise ValueError(
-                "share_encoder_decoder_embeddings=True needs tie_word_embeddings=True, got False: transformers then "
-                "ties no weights at all. Set both to the same value."
-            )
         for side in ("encoder", "decoder"):
             heads = getattr(self, f"{side}_attention_heads")
             if heads < 1 or self.d_model % heads:
@@ -127,8 +129,12 @@ class DocMTConfig(PreTrainedConfig):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)!r}.")
         check_format(self)
-        if self.target_lang is not None and self.target_format.startswith("[target_lang]"):
-            self.decoder_start_token_id = self.language_ids[self.target_lang]
+        super().validate()
+
+    @property
+    def has_shared_table(self) -> bool:
+        """Whether both sides have one table of embeddings; where nothing is tied they have not, as in Marian."""
+        return self.share_encoder_decoder_embeddings and self.tie_word_embeddings
 
     def sequence_format(self, source_lang: str | None = None, target_lang: str | None = None) -> SequenceFormat:
         """The tokens around the sentences of both sides, for two languages, by default those of the configuration.

@@ -20,8 +20,8 @@ class DocTConfig(ContextConfig):
     context_layers: int = 1
     selection: str = "none"
 
-    def __post_init__(self, **kwargs):
-        super().__post_init__(**kwargs)
+    def validate(self):
+        super().validate()
         self.whole_number("context_layers", least=1)
         self.one_of("selection", ("none", "routing"))
         if not self.past_context and not self.future_context:

@@ -19,8 +19,8 @@ class MemoryConfig(SegmentConfig):
     memory_layers: list[int] | None = None
     memory_sides: str = "both"
 
-    def __post_init__(self, **kwargs):
-        super().__post_init__(**kwargs)
+    def validate(self):
+        super().validate()
         self.whole_number("memory_size", least=1)
         self.one_of("memory_sides", ("both", "source", "target"))
         if self.view != "window" or self.past_context or self.future_context:

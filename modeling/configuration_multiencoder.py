@@ -19,7 +19,11 @@ class MultiEncoderConfig(IntegratedContextConfig):
         super().__post_init__(**kwargs)
         if self.context_layers is None:
             self.context_layers = self.encoder_layers
-        self.whole_number("context_layers", least=1)
+
+    def validate(self):
+        super().validate()
+        if self.context_layers is not None:
+            self.whole_number("context_layers", least=1)
 
 
 MultiEncoderConfig.register_for_auto_class()

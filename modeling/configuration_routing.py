@@ -15,8 +15,8 @@ class RoutingConfig(ContextConfig):
     past_context: int = 1
     future_context: int = 1
 
-    def __post_init__(self, **kwargs):
-        super().__post_init__(**kwargs)
+    def validate(self):
+        super().validate()
         if not self.past_context and not self.future_context:
             raise ValueError(
                 "the routing model chooses among context sentences: got past_context=0 and future_context=0, set one."

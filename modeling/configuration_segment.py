@@ -18,8 +18,8 @@ class SegmentConfig(DocMTConfig):
     chunk_tokens: int = 1000
     context_sides: str = "both"
 
-    def __post_init__(self, **kwargs):
-        super().__post_init__(**kwargs)
+    def validate(self):
+        super().validate()
         self.one_of("view", ("window", "chunk"))
         self.one_of("context_sides", ("both", "source"))
         for name in ("past_context", "future_context"):

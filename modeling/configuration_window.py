@@ -29,8 +29,8 @@ class WindowConfig(SegmentConfig):
     alignment: str = "sentence"
     length_ratio: float | None = None
 
-    def __post_init__(self, **kwargs):
-        super().__post_init__(**kwargs)
+    def validate(self):
+        super().validate()
         self.whole_number("window", least=1)
         self.one_of("position", ("relative", "absolute"))
         self.one_of("alignment", ALIGNMENTS)

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
+from .configuration_context import IntegratedContextConfig
 from .context_inputs import CONTEXT_INPUTS
 from .cpu_inference import Linear, is_plain
 from .layers import Attention, DecoderLayer
@@ -134,10 +135,13 @@ class ContextDecoderLayer(DecoderLayer):
 class ContextDecoder(Decoder):
     """Decoder that reads context vectors beside the source."""
 
+    config_class = IntegratedContextConfig
     layer_class = ContextDecoderLayer
 
     def forward(
         self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
         encoder_hidden_states: torch.Tensor | None = None,
         encoder_attention_mask: torch.Tensor | None = None,
         context_states: torch.Tensor | None = None,
@@ -154,6 +158,8 @@ class ContextDecoder(Decoder):
             encoder_attention_mask = torch.cat([context_mask, encoder_attention_mask.to(context_mask.dtype)], dim=1)
             encoder_hidden_states = torch.cat([context_states, encoder_hidden_states], dim=1)  # (B, N + S, D)
         return super().forward(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
             encoder_hidden_states=encoder_hidden_states,
             encoder_attention_mask=encoder_attention_mask,
             context_states=context_states,
@@ -230,6 +236,9 @@ class ContextForConditionalGeneration(DocMTForConditionalGeneration):
         context_attention_mask: torch.Tensor | None = None,
         context_offsets: torch.Tensor | None = None,
         context_is_target: torch.Tensor | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
         **kwargs,
     ):
         """As the backbone's, with the context described above."""
@@ -247,5 +256,8 @@ class ContextForConditionalGeneration(DocMTForConditionalGeneration):
             context_attention_mask=context_attention_mask,
             context_offsets=context_offsets,
             context_is_target=context_is_target,
+            inputs_embeds=inputs_embeds,
+            output_attentions=output_attentions,
+            output_hidden_states=output_hidden_states,
             **kwargs,
         )

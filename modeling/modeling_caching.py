@@ -20,6 +20,8 @@ from .shortening import new_shortener, sentence_mean
 class CachingEncoder(Encoder):
     """The encoder of current and context sentences, the shortening, and the embedding of a sentence's offset."""
 
+    config_class = CachingConfig
+
     def __init__(self, config: CachingConfig):
         super().__init__(config)
         self.shortener = new_shortener(config)
@@ -136,6 +138,7 @@ class CachingForConditionalGeneration(ContextForConditionalGeneration, Generatio
         return move_rows(self, *adapted, "model.encoder.segment_embedding.weight", *rows)
 
 
+CachingModel.register_for_auto_class("AutoModel")
 CachingForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")
 
 __all__ = ["CachingForConditionalGeneration", "CachingModel"]

@@ -117,6 +117,7 @@ class ConcatEncoderOutput(BaseModelOutput):
 
 
 class ConcatEncoder(SegmentStack, Encoder):
+    config_class = ConcatConfig
     layer_class = ConcatEncoderLayer
 
     @property
@@ -151,6 +152,7 @@ class ConcatEncoder(SegmentStack, Encoder):
 
 
 class ConcatDecoder(SegmentStack, Decoder):
+    config_class = ConcatConfig
     layer_class = ConcatDecoderLayer
 
     def layer_inputs(self, input_ids, positions, sentence_index=None, sentence_numbers=None, **kwargs):
@@ -227,6 +229,7 @@ class ConcatForConditionalGeneration(DocMTForConditionalGeneration, GenerationMi
         return {"decoder_sentence_index": new.contiguous()}  # the same strides in every step: compiled once
 
 
+ConcatModel.register_for_auto_class("AutoModel")
 ConcatForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")
 
 __all__ = ["ConcatForConditionalGeneration", "ConcatModel"]

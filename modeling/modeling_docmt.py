@@ -320,7 +320,14 @@ class Decoder(Stack):
 
         `encoder_hidden_states` (B or fewer, S, D) and `encoder_attention_mask` (the same, S). `kwargs` are the inputs
         of the mechanism, as `DocMTModel.decoder_inputs` gives them, and `output_attentions`, `output_hidden_states`.
+        Raises `ValueError` without ids or source states.
         """
+        for name, given in (
+            ("input_ids (B, T)", input_ids),
+            ("encoder_hidden_states (B, S, D)", encoder_hidden_states),
+        ):
+            if given is None:
+                raise ValueError(f"the decoder reads {name}, got none: give them.")
         arguments = {
             "attention_mask": attention_mask,
             "encoder_hidden_states": encoder_hidden_states,
@@ -421,7 +428,7 @@ class DocMTModel(DocMTPreTrainedModel):
 
     def __init__(self, config: DocMTConfig):
         super().__init__(config)
-        if config.share_encoder_decoder_embeddings:
+        if config.has_shared_table:
             self.shared = nn.Embedding(config.vocab_size, config.d_model, config.pad_token_id)
         else:
             self._tied_weights_keys = None
@@ -513,7 +520,7 @@ class DocMTModel(DocMTPreTrainedModel):
 
     def set_input_embeddings(self, value: nn.Embedding) -> None:
         self.encoder.embed_tokens = value
-        if self.config.share_encoder_decoder_embeddings:
+        if self.config.has_shared_table:
             self.shared = self.decoder.embed_tokens = value
 
 
@@ -531,7 +538,7 @@ class DocMTForConditionalGeneration(
     def __init__(self, config: DocMTConfig):
         super().__init__(config)
         self.model = self.model_class(config)
-        if config.share_encoder_decoder_embeddings:
+        if config.has_shared_table:
             names = ("lm_head.weight", "model.decoder.embed_tokens.weight", "model.encoder.embed_tokens.weight")
             self._tied_weights_keys = dict.fromkeys(names, "model.shared.weight")
         self.register_buffer("final_logits_bias", torch.zeros(1, config.vocab_size))
@@ -555,6 +562,9 @@ class DocMTForConditionalGeneration(
         num_items_in_batch: torch.Tensor | int | None = None,
         logits_to_keep: int = 0,
         skip_logits: bool | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
         **kwargs,
     ) -> Seq2SeqLMOutput:
         """Logits (B, T, V), and the loss where labels are given; in training mode with labels the loss alone.
@@ -584,6 +594,8 @@ class DocMTForConditionalGeneration(
             use_cache = False
             if decoder_input_ids is None:
                 decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+        recorded = {"output_attentions": output_attentions, "output_hidden_states": output_hidden_states}
+        recorded = {name: value for name, value in recorded.items() if value is not None}  # else the configuration's
         outputs = self.model(
             input_ids=input_ids,
             attention_mask=attention_mask,
@@ -592,6 +604,8 @@ class DocMTForConditionalGeneration(
             encoder_outputs=encoder_outputs,
             cache=cache,
             use_cache=use_cache,
+            inputs_embeds=inputs_embeds,
+            **recorded,
             **kwargs,
             return_dict=True,
         )
@@ -633,6 +647,14 @@ class DocMTForConditionalGeneration(
         start = labels.new_full((labels.shape[0], 1), self.config.decoder_start_token_id)
         return torch.cat([start, labels[:, :-1].masked_fill(labels[:, :-1] == -100, self.config.pad_token_id)], dim=1)
 
+    def save_pretrained(self, *args, **kwargs) -> None:
+        """As in transformers; `AutoModel` finds in the folder the model without the head."""
+        base = self.model_class
+        if base.is_remote_code():  # `register_for_auto_class` was called
+            own = {"AutoModel": f"{base.__module__.rpartition('.')[2]}.{base.__name__}"}
+            self.config.auto_map = (getattr(self.config, "auto_map", None) or {}) | own
+        super().save_pretrained(*args, **kwargs)
+
     def adapt_state_dict(
         self, state_dict: dict[str, torch.Tensor], source_config: DocMTConfig
     ) -> tuple[dict[str, torch.Tensor], set[str]]:
@@ -661,7 +683,8 @@ class DocMTForConditionalGeneration(
     def set_output_embeddings(self, value: nn.Linear) -> None:
         """Take over the weights; the layer stays one that can add a bias."""
         self.lm_head = OutputProjection(value.in_features, value.out_features, bias=False, device="meta")
-        self.lm_head.weight = value.weight
+        self.lm_head.weight, self.lm_head.init_role = value.weight, "logits"
+        self.lm_head._is_hf_initialized = True  # `init_weights` draws no new ones
 
     def resize_token_embeddings(self, new_num_tokens=None, pad_to_multiple_of=None, mean_resizing=True) -> nn.Embedding:
         """As in transformers, for the tables of both sides; the logits' bias grows with zeros."""

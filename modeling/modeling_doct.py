@@ -113,6 +113,7 @@ class DocTEncoderOutput(BaseModelOutput):
 class DocTEncoder(ContextLayers, Encoder):
     """The context encoder, and the encoder that reads it."""
 
+    config_class = DocTConfig
     layer_class = DocTEncoderLayer
     distinguishes_next = False  # a sentence is read in one way whether it is before or after the current one
 
@@ -177,6 +178,7 @@ class DocTEncoder(ContextLayers, Encoder):
 
 
 class DocTDecoder(Decoder):
+    config_class = DocTConfig
     layer_class = DocTDecoderLayer
 
     def layer_inputs(self, input_ids, positions, context_states=None, context_mask=None, **kwargs):
@@ -226,6 +228,7 @@ class DocTForConditionalGeneration(ContextForConditionalGeneration, GenerationMi
         return adapt_selection(self, *super().adapt_state_dict(state_dict, source_config), source_config)
 
 
+DocTModel.register_for_auto_class("AutoModel")
 DocTForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")
 
 __all__ = ["DocTForConditionalGeneration", "DocTModel"]

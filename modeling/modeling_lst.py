@@ -100,6 +100,7 @@ class LstStack(Stack):
 
 
 class LstEncoder(LstStack, Encoder):
+    config_class = LstConfig
     layer_class = LstEncoderLayer
     finds_sentences = True
 
@@ -118,6 +119,7 @@ class LstEncoder(LstStack, Encoder):
 
 
 class LstDecoder(LstStack, Decoder):
+    config_class = LstConfig
     layer_class = LstDecoderLayer
 
     def layer_inputs(self, input_ids, positions, attention_mask=None, cache=None, sentence_index=None, **kwargs):
@@ -197,6 +199,7 @@ class LstForConditionalGeneration(DocMTForConditionalGeneration, GenerationMixin
         return {"decoder_sentence_index": index}
 
 
+LstModel.register_for_auto_class("AutoModel")
 LstForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")
 
 __all__ = ["LstForConditionalGeneration", "LstModel"]

@@ -90,6 +90,7 @@ class MemoryLMOutput(Seq2SeqLMOutput):
 
 
 class MemoryEncoder(MemoryStack, Encoder):
+    config_class = MemoryConfig
     layer_class = MemoryEncoderLayer
     side = "encoder"
 
@@ -115,6 +116,7 @@ class MemoryEncoder(MemoryStack, Encoder):
 
 
 class MemoryDecoder(MemoryStack, Decoder):
+    config_class = MemoryConfig
     layer_class = MemoryDecoderLayer
     side = "decoder"
 
@@ -207,6 +209,9 @@ class MemoryForConditionalGeneration(DocMTForConditionalGeneration, GenerationMi
         encoder_memory: torch.Tensor | None = None,
         decoder_memory: torch.Tensor | None = None,
         document_start: torch.Tensor | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
         **kwargs,
     ):
         """As the backbone's, with the memories and `document_start` described above.
@@ -234,6 +239,9 @@ class MemoryForConditionalGeneration(DocMTForConditionalGeneration, GenerationMi
             encoder_memory=encoder_memory,
             decoder_memory=decoder_memory,
             document_start=document_start,
+            inputs_embeds=inputs_embeds,
+            output_attentions=output_attentions,
+            output_hidden_states=output_hidden_states,
             **kwargs,
         )
 
@@ -251,6 +259,7 @@ class MemoryForConditionalGeneration(DocMTForConditionalGeneration, GenerationMi
         }
 
 
+MemoryModel.register_for_auto_class("AutoModel")
 MemoryForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")
 
 __all__ = ["MemoryForConditionalGeneration", "MemoryModel"]

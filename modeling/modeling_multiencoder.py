@@ -15,6 +15,8 @@ from .modeling_docmt import Encoder
 class MultiEncoder(ContextLayers, Encoder):
     """The encoder of the current sentence, and layers of their own for its context."""
 
+    config_class = MultiEncoderConfig
+
     def __init__(self, config: MultiEncoderConfig):
         super().__init__(config)
         self.add_context_layers(config, config.context_layers)
@@ -67,6 +69,7 @@ class MultiEncoderForConditionalGeneration(ContextForConditionalGeneration, Gene
     translator_class = JoinedContextTranslator
 
 
+MultiEncoderModel.register_for_auto_class("AutoModel")
 MultiEncoderForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")
 
 __all__ = ["MultiEncoderForConditionalGeneration", "MultiEncoderModel"]

@@ -56,6 +56,7 @@ class RoutingEncoder(ContextLayers, Encoder):
     and next sentences. Where layers normalise their input, what they read of a context layer is normalised, too.
     """
 
+    config_class = RoutingConfig
     layer_class = RoutingEncoderLayer
     distinguishes_next = True  # a sentence is read otherwise where it is the next one
 
@@ -138,6 +139,7 @@ class RoutingForConditionalGeneration(ContextForConditionalGeneration, Generatio
         return adapt_selection(self, *super().adapt_state_dict(state_dict, source_config), source_config)
 
 
+RoutingModel.register_for_auto_class("AutoModel")
 RoutingForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")
 
 __all__ = ["RoutingForConditionalGeneration", "RoutingModel"]

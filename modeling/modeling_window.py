@@ -143,6 +143,7 @@ class WindowEncoderOutput(BaseModelOutput):
 
 
 class WindowEncoder(WindowStack, Encoder):
+    config_class = WindowConfig
     layer_class = WindowEncoderLayer
     finds_sentences = True
 
@@ -162,6 +163,7 @@ class WindowEncoder(WindowStack, Encoder):
 
 
 class WindowDecoder(WindowStack, Decoder):
+    config_class = WindowConfig
     layer_class = WindowDecoderLayer
 
     def new_cache(self) -> WindowCache:
@@ -320,6 +322,7 @@ class WindowForConditionalGeneration(DocMTForConditionalGeneration, GenerationMi
         return {"decoder_alignment": new.contiguous()}  # the same strides in every step: compiled once
 
 
+WindowModel.register_for_auto_class("AutoModel")
 WindowForConditionalGeneration.register_for_auto_class("AutoModelForSeq2SeqLM")
 
 __all__ = ["WindowForConditionalGeneration", "WindowModel"]

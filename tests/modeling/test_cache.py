@@ -229,12 +229,12 @@ def test_either_name_of_the_cache(model, name):
         cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
         assert part(**arguments, **{name: cache})[CACHE_NAME] is cache and cache.get_seq_length() == 2
         with pytest.raises(ValueError, match="the same argument, got both"):
-            part(**arguments, cache=cache, past_key_values=model.new_cache())
+            part(**arguments, cache=cache, past_key_values=copy.deepcopy(cache))
 
 
 def test_a_training_step_with_checkpoints_fills_no_cache(model):
     noisy = copy.deepcopy(model).train()
-    noisy.gradient_checkpointing_enable()
+    noisy.activation_checkpointing_enable()
     batch = {**INPUTS, "decoder_input_ids": SOURCE[:, :2]}
     with pytest.raises(ValueError, match="computes a layer twice and cannot fill a cache"):
         noisy(**batch, cache=noisy.new_cache())

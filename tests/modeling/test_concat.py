@@ -251,7 +251,6 @@ def test_states_without_the_number_of_sentences():
         ({"segment_encoding": "learned", "pse_dim": 4, "position_type": "learned"}, "defined for sinusoidal positions"),
         ({"segment_encoding": "onehot", "pse_dim": 2, "past_context": 3}, "2 dimensions cannot number 4 sentences"),
         ({"segment_encoding": "learned"} | UNTIED, "use 'sinusoidal' or 'onehot'"),
-        ({"tie_word_embeddings": False}, "share_encoder_decoder_embeddings=True needs tie_word_embeddings=True"),
         (
             {"d_model": 15, "segment_encoding": "sinusoidal", "position_type": "learned"} | ODD,
             "segment_encoding='sinusoidal' needs an even d_model, got 15",

@@ -38,6 +38,7 @@ ALLOWED = {
     "_init_weights": "documented for models: initial values (test_backbone)",
     "_keys_to_ignore_on_load_missing": "documented for models (battery: saved and loaded)",
     "_keys_to_ignore_on_load_unexpected": "documented for models (battery: base model of a saved model)",
+    "_is_hf_initialized": "a head that is put in place has its weights (test_saved_parts)",
     "_load_feature_extractor": "documented for pipelines of one's own (test_pipeline)",
     "_load_image_processor": "documented for pipelines of one's own (test_pipeline)",
     "_load_processor": "documented for pipelines of one's own (test_pipeline)",

@@ -1,0 +1,125 @@
+"""What users of transformers expect of a model's parts: saved, loaded, resized, drawn, called by themselves."""
+
+import inspect
+import json
+
+import pytest
+import torch
+from support.tiny_models import EOS, PAD, SIZES, build
+from transformers import AutoModel
+
+from hf_docmt import registry
+
+IDS = torch.tensor([[7, 8, 9, EOS], [6, 10, EOS, PAD]])
+UNTIED = {"tie_word_embeddings": False}
+FIELDS = {"past_context": 1}  # of the architectures that have context by a field
+WRONG = {  # field -> value set after construction, beginning of the error
+    "d_model": (15, "position_type='sinusoidal' needs an even d_model"),
+    "vocab_size": (3, "eos_token_id must be an id from 0 to 2, got 3"),
+    "dropout": (1.5, r"dropout must be in \[0, 1\), got 1.5"),
+    "encoder_attention_heads": (3, "encoder_attention_heads must divide d_model=16, got 3"),
+    "strategy": ("fast", "strategy must be one of"),
+    "target_format": ("X", "target_format must begin with"),
+}
+WRONG_OF = {  # of an architecture
+    "caching": ("shortening", "median", "shortening must be one of"),
+    "concat": ("start_sentence", "last", "start_sentence must be one of first, current"),
+    "doct": ("selection", "all", "selection must be one of none, routing"),
+    "lst": ("view", "line", "view must be one of window, chunk"),
+    "memory": ("memory_layers", [7], "memory_layers must name different layers"),
+    "multiencoder": ("context_layers", 0, "context_layers must be a whole number >= 1, got 0"),
+    "routing": ("past_context", -1, "past_context must be a whole number >= 0, got -1"),
+    "window": ("alignment", "none", "alignment must be one of"),
+}
+
+
+def model_of(architecture: str, **fields):
+    return build(architecture, **({} if architecture == "memory" else FIELDS), **fields)
+
+
+@pytest.mark.parametrize("field", WRONG)
+def test_wrong_field_is_not_saved(field, tmp_path):
+    value, message = WRONG[field]
+    model = build()
+    setattr(model.config, field, value)
+    for part in (model, model.config):
+        with pytest.raises(ValueError, match=message):
+            part.save_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("architecture", registry.ARCHITECTURES)
+def test_wrong_field_of_an_architecture_is_not_saved(architecture, tmp_path):
+    field, value, message = WRONG_OF[architecture]
+    config = registry.get(architecture).config_class(**SIZES)
+    config.save_pretrained(tmp_path)
+    setattr(config, field, value)
+    with pytest.raises(ValueError, match=message):
+        config.save_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("fields", [{}, UNTIED, UNTIED | {"share_encoder_decoder_embeddings": False}])
+def test_new_size_is_not_drawn_anew(fields):
+    model = build(**fields)
+    model.resize_token_embeddings(40)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    model.init_weights()
+    after = model.state_dict()
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+
+
+def test_untied_saved_and_loaded(tmp_path):
+    """Three tables, none of them twice."""
+    model = build(**UNTIED)
+    model.save_pretrained(tmp_path)
+    loaded, report = type(model).from_pretrained(tmp_path, output_loading_info=True)
+    assert not report["missing_keys"] and not report["unexpected_keys"]
+    tables = [name for name, value in loaded.named_parameters() if len(value) == SIZES["vocab_size"]]
+    assert tables == ["model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"]
+    assert all(torch.equal(loaded.state_dict()[name], value) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("architecture", registry.ARCHITECTURES)
+def test_encoder_and_decoder_by_themselves(architecture, tmp_path):
+    model = model_of(architecture)
+    states = torch.randn(2, 4, SIZES["d_model"])
+    for stack, inputs in ((model.get_encoder(), ()), (model.get_decoder(), (None, states))):
+        stack.save_pretrained(tmp_path)
+        loaded, report = type(stack).from_pretrained(tmp_path, output_loading_info=True)
+        assert not report["missing_keys"] and not report["unexpected_keys"]
+        assert loaded.config.to_dict().keys() == model.config.to_dict().keys()
+        if not (inputs and architecture in ("doct", "lst", "window")):  # these read what the encoder hands over
+            found, expected = (one.eval()(IDS, *inputs).last_hidden_state for one in (loaded, stack))
+            assert torch.equal(found, expected)
+    with pytest.raises(ValueError, match=r"the decoder reads encoder_hidden_states \(B, S, D\), got none"):
+        model.get_decoder()(IDS)
+    with pytest.raises(ValueError, match=r"the decoder reads input_ids \(B, T\), got none"):
+        model.get_decoder()(encoder_hidden_states=states)
+
+
+@pytest.mark.parametrize("architecture", registry.ARCHITECTURES)
+def test_auto_model(architecture, tmp_path):
+    """The folders of a model and of its base have one entry for either class."""
+    model = model_of(architecture)
+    for part in (model, model.model):
+        part.save_pretrained(tmp_path / type(part).__name__)
+        folder = tmp_path / type(part).__name__
+        names = json.loads((folder / "config.json").read_text())["auto_map"]
+        assert names["AutoModel"] == f"modeling_{architecture}.{type(model.model).__name__}"
+        found = AutoModel.from_pretrained(folder, trust_remote_code=True)
+        assert type(found).__name__ == type(model.model).__name__
+        inputs = {"input_ids": IDS, "decoder_input_ids": IDS}
+        assert torch.equal(found(**inputs).last_hidden_state, model.model(**inputs).last_hidden_state)
+
+
+@pytest.mark.parametrize("architecture", registry.ARCHITECTURES)
+def test_arguments_of_transformers_are_named(architecture):
+    """None of them leaves the choice to the configuration."""
+    model = model_of(architecture, attn_implementation="eager")
+    names = ("inputs_embeds", "output_attentions", "output_hidden_states")
+    assert set(names) <= inspect.signature(model.forward).parameters.keys()
+    inputs = {"input_ids": IDS, "decoder_input_ids": IDS}
+    assert model(**inputs, output_attentions=True).cross_attentions is not None
+    assert model(**inputs).cross_attentions is None
+    model.config.output_attentions = True
+    assert model(**inputs).cross_attentions is not None
+    assert model(**inputs, output_attentions=False).cross_attentions is None

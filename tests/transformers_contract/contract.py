@@ -1,0 +1,91 @@
+"""The tests of transformers for its own models, run on ours and on Marian; see `make test-transformers`.
+
+A class for every model, made of the mixins of transformers. What they look up by class name in the tables of auto
+classes is put there first.
+"""
+
+import unittest
+
+import torch
+from artefacts import reason
+from mixins import FOLDER, ConfigTester, GenerationTesterMixin, ModelTesterMixin, has_generation
+from model_testers import SIZES, TESTERS, MarianTester
+from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
+from transformers.models.auto import modeling_auto
+
+MIXINS = (ModelTesterMixin, GenerationTesterMixin) if has_generation(FOLDER) else (ModelTesterMixin,)
+
+
+class ContractTest:
+    """What is the same for every model."""
+
+    subject: type  # of `model_testers`
+    is_encoder_decoder = True
+    test_can_init_all_missing_weights_before_2023 = True
+
+    def setUp(self):
+        self.model_tester = self.subject(self)
+        self.config_tester = ConfigTester(self, config_class=self.subject.config_class, **SIZES)
+
+    def test_config(self):
+        self.config_tester.run_common_tests()
+
+    @classmethod
+    def artefact(cls, test: str) -> str | None:
+        """Why a test of this name is skipped."""
+        return reason(test, cls.subject.name)
+
+
+class DocumentContractTest(ContractTest):
+    """What ours refuse with an error of their own, in place of tests that ask for it."""
+
+    @property
+    def test_all_params_have_gradient(self) -> bool:
+        """Not of what reads context or a memory, without any; the last memory is for the next sentence."""
+        return self.subject.with_context and self.subject.architecture != "memory"
+
+    def test_reentrant_checkpointing_is_refused(self):
+        config, _ = self.model_tester.prepare_config_and_inputs_for_common()
+        for model_class in self.all_model_classes:
+            model = model_class(config)
+            with self.assertRaisesRegex(ValueError, "use use_reentrant=False"):
+                model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": True})
+
+    def test_source_embeddings_and_target_ids(self):
+        """Embeddings of the source are as good as its ids, or refused; those of the target are refused."""
+        config, inputs = self.model_tester.prepare_config_and_inputs_for_common()
+        for model_class in self.all_model_classes:
+            model = model_class(config).eval()
+            given = self._prepare_for_class(inputs, model_class)
+            embedded = dict(given, inputs_embeds=model.get_input_embeddings()(given["input_ids"]))
+            del embedded["input_ids"]
+            if (model.get_encoder() if model.can_generate() else model.encoder).finds_sentences:
+                with self.assertRaisesRegex(ValueError, "give input_ids"):
+                    model(**embedded)
+            else:
+                torch.testing.assert_close(model(**embedded)[0], model(**given)[0])
+            with self.assertRaisesRegex(ValueError, "give decoder_input_ids"):
+                model(**given, decoder_inputs_embeds=model.get_input_embeddings()(given["decoder_input_ids"]))
+
+
+def contract(tester: type) -> type:
+    """The class of tests of a model."""
+    name = "".join(word.capitalize() for word in tester.name.split()) + "Test"
+    base = ContractTest if tester is MarianTester else DocumentContractTest
+    fields = {"subject": tester, "all_model_classes": tester.model_classes, "__module__": __name__}
+    return type(name, (base, *MIXINS, unittest.TestCase), fields)
+
+
+def register(config_class, model_class, head_class) -> None:
+    """Make the classes known by name, as those of transformers are."""
+    AutoConfig.register(config_class.model_type, config_class)
+    AutoModel.register(config_class, model_class)
+    AutoModelForSeq2SeqLM.register(config_class, head_class)
+    modeling_auto.MODEL_MAPPING_NAMES[config_class.model_type] = model_class.__name__
+    modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES[config_class.model_type] = head_class.__name__
+
+
+for found in TESTERS:
+    if found.config_class.model_type not in modeling_auto.MODEL_MAPPING_NAMES:
+        register(found.config_class, *found.model_classes)
+globals().update({made.__name__: made for made in map(contract, TESTERS)})
