@@ -212,6 +212,7 @@ def test_other_ways_to_generate(model, extra, beams):
         assert found.decoder_attentions[-1][0].shape[0] == 2 * beams
 
 
+@torch.no_grad()
 @pytest.mark.parametrize("name", ["cache", "past_key_values"])
 def test_either_name_of_the_cache(model, name):
     """In `forward` of model, base model and decoder; both at once are refused."""
