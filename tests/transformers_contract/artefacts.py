@@ -25,6 +25,7 @@ OURS = with_and_without(*ARCHITECTURES)
 TARGET_EMBEDDINGS = (
     "gives decoder_inputs_embeds, which are refused; contract.py tests the refusal, and source embeddings"
 )
+TWO_PASSES = "counts a checkpoint a pass; the encoder reads context without gradients, which needs none"
 ARTEFACTS = {
     "test_attention_outputs": Artefact(
         "counts the fields of an output, which has a memory, or the keys of attention, which reads context, too",
@@ -32,6 +33,8 @@ ARTEFACTS = {
     ),
     "test_inputs_embeds": Artefact(TARGET_EMBEDDINGS, OURS),
     "test_inputs_embeds_matches_input_ids": Artefact(TARGET_EMBEDDINGS, OURS),
+    "test_training_gradient_checkpointing": Artefact(TWO_PASSES, ("caching with context",)),
+    "test_training_gradient_checkpointing_use_reentrant_false": Artefact(TWO_PASSES, ("caching with context",)),
     "test_training_gradient_checkpointing_use_reentrant_true": Artefact(
         "reentrant checkpointing loses gradients of context; contract.py tests that it is refused", OURS
     ),
