@@ -1,0 +1,87 @@
+"""ONNX and OpenVINO files of every architecture: the same states and logits, for other sentences than were traced."""
+
+import json
+
+import pytest
+import torch
+from support.tiny_models import build, word_tokenizer
+
+from hf_docmt import registry
+from hf_docmt.hub import exporters
+from hf_docmt.hub.exporters import FIRST, FORMATS, PARTS, compare_parts, evaluation_mode, export_parts
+
+SEGMENTS = {"past_context": 2}
+CASES = {
+    "caching": ("caching", SEGMENTS | {"shortening": "grouping"}),
+    "concat": ("concat", SEGMENTS | {"segment_encoding": "learned"}),
+    "doct": ("doct", SEGMENTS),
+    "doct-routing": ("doct", {"past_context": 1, "future_context": 1, "selection": "routing"}),
+    "lst": ("lst", SEGMENTS),
+    "memory": ("memory", {"memory_size": 3}),
+    "multiencoder": ("multiencoder", SEGMENTS),
+    "routing": ("routing", {}),
+    "window": ("window", SEGMENTS | {"window": 2, "alignment": "sentence"}),
+}
+FAST = ("concat", "caching")  # seconds; the others take about 20 each
+
+
+def marked(name: str):
+    return pytest.param(*CASES[name], id=name, marks=() if name in FAST else pytest.mark.slow)
+
+
+@pytest.fixture(params=FORMATS)
+def form(request):
+    for package in FORMATS[request.param].packages:
+        pytest.importorskip(package)
+    return request.param
+
+
+def small(architecture, fields):
+    return build(architecture, encoder_layers=1, decoder_layers=1, **fields)
+
+
+@pytest.mark.parametrize(("architecture", "fields"), [marked(name) for name in CASES])
+def test_same_states_and_logits(architecture, fields, form, tmp_path):
+    """Through three files, for other numbers of rows, lengths and prompts; the check sees other weights."""
+    model = small(architecture, fields)
+    folder = export_parts(model, word_tokenizer(), tmp_path / "parts", form)
+    assert (folder / "tokenizer.json").is_file() and (folder / "README.md").is_file()
+    assert json.loads((folder / "export.json").read_text())["components"].keys() == set(PARTS)
+    with evaluation_mode(model):
+        assert max(compare_parts(model, folder, FORMATS[form]).values()) < 1e-4
+        model.final_logits_bias[0, 7] += 1
+        with pytest.raises(ValueError, match=f"{FIRST} differs from the model by 1, expected at most"):
+            compare_parts(model, folder, FORMATS[form])
+
+
+def test_all_architectures_are_here():
+    assert {architecture for architecture, _ in CASES.values()} == registry.ARCHITECTURES.keys()
+
+
+def test_nothing_is_left_of_a_part_that_fails(form, tmp_path, monkeypatch):
+    def broken(self, **inputs):
+        raise RuntimeError("cannot be traced\nfor many reasons")
+
+    monkeypatch.setattr(exporters.EncoderPart, "forward", broken)
+    monkeypatch.setattr(exporters, "traced_parts", lambda model, batch: {"encoder": (exporters.EncoderPart(model), {})})
+    with pytest.raises(ValueError, match="part 'encoder' of ConcatForConditionalGeneration cannot be exported"):
+        export_parts(build(), word_tokenizer(), tmp_path / "parts", form)
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_weights_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"dtype: got torch.bfloat16, expected torch.float32"):
+        export_parts(build().to(torch.bfloat16), word_tokenizer(), tmp_path / "bf16", "onnx")
+    with pytest.raises(ValueError, match="the weights are int8"):
+        export_parts(build().quantize("int8"), word_tokenizer(), tmp_path / "int8", "onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_package(tmp_path, monkeypatch):
+    def missing(name):
+        raise ImportError(f"No module named {name!r}")
+
+    monkeypatch.setattr(exporters.importlib, "import_module", missing)
+    with pytest.raises(ValueError, match=r"No module named 'openvino'; install it with pip install 'hf-docmt\[openv"):
+        export_parts(build(), word_tokenizer(), tmp_path / "parts", "openvino")
+    assert not list(tmp_path.iterdir())
