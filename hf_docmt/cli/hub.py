@@ -31,12 +31,18 @@ def export(
         str | None,
         typer.Option(help="The same for --engine ctranslate2, with weights of this type: int8, float32, float16, ..."),
     ] = None,
+    onnx: Annotated[
+        bool, typer.Option("--onnx", help="As ONNX files: encoder, first step, later steps; every architecture.")
+    ] = False,
+    openvino: Annotated[bool, typer.Option("--openvino", help="The same as OpenVINO IR files.")] = False,
 ) -> None:
     """Write a folder for the Hub, with a model card made from reports."""
     from hf_docmt.hub.export import collect_reports, export_model
 
-    if stock and ctranslate2 is not None:
-        raise ValueError("--stock and --ctranslate2 write different folders; give one of them at a time")
+    forms = {"--stock": stock, "--ctranslate2": ctranslate2 is not None, "--onnx": onnx, "--openvino": openvino}
+    given = [name for name, is_given in forms.items() if is_given]
+    if len(given) > 1:
+        raise ValueError(f"{' and '.join(given)} write different folders; give one of them at a time")
 
     loaded, tokenizer = load_model(model, device="cpu")
     facts = collect_reports(report or (), model, repo_id)
@@ -45,6 +51,10 @@ def export(
         from hf_docmt.hub.stock_export import export_ctranslate2_model, export_stock_model
 
         write = export_stock_model if stock else partial(export_ctranslate2_model, quantization=ctranslate2)
+    elif onnx or openvino:
+        from hf_docmt.hub.exporters import export_parts
+
+        write = partial(export_parts, form="onnx" if onnx else "openvino")
     else:
         write = export_model
     print(write(loaded, tokenizer, folder, report=facts, **card))

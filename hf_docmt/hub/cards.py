@@ -16,7 +16,13 @@ from hf_docmt.reports.table_styles import code_span, escape_markdown
 
 NOT_RECORDED = "not recorded"
 TEMPLATE = "model_card.md.j2"
-FORMS = {"document": "transformers", "stock": "transformers", "ctranslate2": "ctranslate2"}  # form: its library
+FORMS = {  # form: its library
+    "document": "transformers",
+    "stock": "transformers",
+    "ctranslate2": "ctranslate2",
+    "onnx": "onnx",
+    "openvino": "openvino",
+}
 
 
 def make_card(
