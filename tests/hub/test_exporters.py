@@ -1,6 +1,7 @@
 """ONNX and OpenVINO files of every architecture: the same states and logits, for other sentences than were traced."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -78,10 +79,7 @@ def test_other_weights_are_refused(tmp_path):
 
 
 def test_missing_package(tmp_path, monkeypatch):
-    def missing(name):
-        raise ImportError(f"No module named {name!r}")
-
-    monkeypatch.setattr(exporters.importlib, "import_module", missing)
-    with pytest.raises(ValueError, match=r"No module named 'openvino'; install it with pip install 'hf-docmt\[openv"):
+    monkeypatch.setitem(FORMATS, "openvino", replace(FORMATS["openvino"], packages=("no_such_package",)))
+    with pytest.raises(ValueError, match=r"No module named 'no_such_package'; install it with pip install 'hf-docmt\[o"):
         export_parts(build(), word_tokenizer(), tmp_path / "parts", "openvino")
     assert not list(tmp_path.iterdir())
