@@ -174,7 +174,7 @@ class ContextDecoder(Decoder):
         absent = ~context_mask.any(dim=1)  # of sources
         seen = context_mask | absent[:, None]  # a softmax needs a key; what it finds there is left out
         mask = self.source_mask_of(context_states, seen, input_ids.shape)
-        absent = absent.repeat_interleave(len(input_ids) // len(absent))[:, None, None]  # (B, 1, 1)
+        absent = absent.repeat_interleave(input_ids.shape[0] // absent.shape[0])[:, None, None]  # (B, 1, 1)
         return {"context_states": context_states, "context_mask": mask, "context_absent": absent}
 
 

@@ -79,7 +79,7 @@ class AttentionToSentences(Attention):
     ) -> tuple[torch.Tensor, None]:
         """The sum over sentences of share * Attention(x, sentence), (S, T, D); no weights are returned."""
         heads, _ = self.heads_output(hidden_states, key_value_states, cache, attention_mask)
-        found = heads.flatten(2).unflatten(0, (len(shares), -1))  # (S, C, T, D)
+        found = heads.flatten(2).unflatten(0, (shares.shape[0], -1))  # (S, C, T, D)
         total = shares.sum(dim=2, keepdim=True)  # (S, T, 1)
         mean = shares / total.clamp(min=torch.finfo(total.dtype).tiny)  # the output's bias is weighed by the total
         found = (found * mean.transpose(1, 2)[..., None].to(found.dtype)).sum(dim=1)  # (S, T, D)
@@ -88,7 +88,7 @@ class AttentionToSentences(Attention):
     def source_queries(self, hidden_states: torch.Tensor, key_value_states: torch.Tensor) -> torch.Tensor:
         """The words of a source for each of its sentences: (S, T, D) -> (S*C, H, T, Dh)."""
         query = self.heads(self.q_proj(hidden_states))  # (S, H, T, Dh)
-        return query.repeat_interleave(len(key_value_states) // len(query), dim=0)
+        return query.repeat_interleave(key_value_states.shape[0] // query.shape[0], dim=0)
 
 
 class Selection(nn.Module):

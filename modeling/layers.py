@@ -91,7 +91,7 @@ class Attention(nn.Module):
                 key, value = cache.self_attention_cache.update(key, value, self.layer_idx)
         else:
             query = self.source_queries(hidden_states, key_value_states)
-            key, value = self.source_projections(key_value_states, cache, len(hidden_states))
+            key, value = self.source_projections(key_value_states, cache, hidden_states.shape[0])
         implementation = self.config._attn_implementation
         if key_value_states is not None and "flash" in implementation and attention_mask is not None:
             implementation = "sdpa"  # flash would take the mask of the keys for one of the queries, too
@@ -146,7 +146,7 @@ class Attention(nn.Module):
             kept = [self.heads(layer(key_value_states)) for layer in (self.k_proj, self.v_proj)]
             if cache is None:
                 return kept
-            if rows < len(key_value_states):
+            if rows < key_value_states.shape[0]:
                 kept = [states.unflatten(0, (rows, -1)).flatten(1, 2) for states in kept]  # (B / n, n * H, S, Dh)
             kept = keep_source_states(cache, *self.place, kept)
         heads = self.q_proj.out_features // self.head_dim

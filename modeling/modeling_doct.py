@@ -52,7 +52,7 @@ class GatedContext(nn.Module):
         states = self.layer_norm(hidden_states) if self.normalize_before else hidden_states
         read = self.attn(states, context_states, context_mask, context_present, cache)  # y
         gate = torch.sigmoid(self.state_gate(states) + self.context_gate(read))
-        present = context_present.any(dim=1).repeat_interleave(len(states) // len(context_present))  # (B,)
+        present = context_present.any(dim=1).repeat_interleave(states.shape[0] // context_present.shape[0])  # (B,)
         mixed = torch.where(present[:, None, None], gate * hidden_states + (1 - gate) * read, hidden_states)
         return mixed if self.normalize_before else self.layer_norm(mixed)
 

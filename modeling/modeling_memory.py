@@ -138,7 +138,7 @@ class MemoryDecoder(MemoryStack, Decoder):
         """The memory is updated where no cache was given: with one the sentence is not complete yet."""
         batch, sources = input_ids.shape[0], encoder_hidden_states.shape[0]
         memory = self.memory_before(memory, document_start, input_ids.device, sources, batch)
-        if memory is not None and cache is not None and len(memory) < sources:
+        if memory is not None and cache is not None and memory.shape[0] == 1:
             memory = memory.expand(sources, -1, -1)  # rows of a cache are those of sources
         return self.memory_inputs(memory, cache is None, batch, attention_mask)
 

@@ -96,7 +96,7 @@ class RoutingEncoder(ContextLayers, Encoder):
     def embed(self, input_ids, positions, segments: torch.Tensor | None = None, **layer_inputs):
         """With segment embeddings: those of the current sentence, or `segments` (B, 1)."""
         if segments is None:
-            segments = torch.full((len(input_ids), 1), CURRENT, device=input_ids.device)
+            segments = torch.full((input_ids.shape[0], 1), CURRENT, device=input_ids.device)
         return self.embed_with(input_ids, self.position_encoding(positions) + self.segment_embedding(segments))
 
     def context_outputs(self, ids: torch.Tensor, mask: torch.Tensor) -> tuple[list[torch.Tensor], torch.Tensor]:

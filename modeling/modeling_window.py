@@ -49,7 +49,7 @@ class WindowAttention(Attention):
         if key_value_states is None:
             return self.attend_self(hidden_states, cache, token_order, layer_inputs)
         query = self.source_queries(hidden_states, key_value_states)  # (sources, H, rows of one * T, Dh)
-        key, value = self.source_projections(key_value_states, cache, len(hidden_states))
+        key, value = self.source_projections(key_value_states, cache, hidden_states.shape[0])
         windows = windows_of(layer_inputs, "source_windows", key.shape[2], self.config.window, looks_ahead=True)
         output, weights = self.attend_windows(query, key, value, windows)
         weights = self.by_row(weights, hidden_states.shape[0])
@@ -70,7 +70,7 @@ class WindowAttention(Attention):
             query = in_order(query, order)
         output, weights = self.attend_windows(query, key, value, windows)
         if order is not None:
-            output = in_order(output, order.argsort(dim=1))
+            output = in_order(output, order.sort(dim=1).indices)
         output = output[:, :, -new:].transpose(1, 2)  # (B, T, H, Dh)
         return self.out_proj(output.reshape(hidden_states.shape)), weights
 
@@ -191,21 +191,23 @@ class WindowDecoder(WindowStack, Decoder):
     def kept_columns(self, input_ids, attention_mask, cache, past: int) -> torch.Tensor | None:
         """Of the tokens in a cache of transformers the last ones, (B, past), padding in front; None = all of them."""
         length, new = cached_length(cache), input_ids.shape[1]
-        if cache is None or isinstance(cache, WindowCache):
+        if cache is None or isinstance(cache, WindowCache) or torch.compiler.is_exporting():
             return None
         if attention_mask is None:
             if not is_static(cache) and past == length:
                 return None
             columns = torch.arange(past, device=input_ids.device) + length - past
-            return columns.clamp(min=0).expand(len(input_ids), -1)
-        columns = attention_mask[:, :-new].argsort(dim=1, stable=True)[:, -past:]  # where past is 0, all 0 of them
+            return columns.clamp(min=0).expand(input_ids.shape[0], -1)
+        columns = attention_mask[:, :-new].sort(dim=1, stable=True).indices[:, -past:]  # where past is 0, all 0 of them
         return nn.functional.pad(columns, (past - columns.shape[1], 0))
 
     def tokens_seen(self, input_ids, attention_mask, cache) -> tuple[int, torch.Tensor | None]:
         """How many keys the cache gives out, and which of these and the new ones are tokens, (B or 1, past + T)."""
         length, window, new = cached_length(cache), self.config.window, input_ids.shape[1]
-        past = window if is_static(cache) else min(length, window)
         attention_mask = self.padding_to_mask(attention_mask, length)
+        if torch.compiler.is_exporting():  # all of the cache, since lengths are open
+            return length, None if attention_mask is None else attention_mask.bool()
+        past = window if is_static(cache) else min(length, window)
         if attention_mask is None and not is_static(cache):
             return past, None
         if attention_mask is None:
@@ -213,7 +215,7 @@ class WindowDecoder(WindowStack, Decoder):
         else:
             kept = attention_mask[:, :-new].sum(dim=1, keepdim=True)
         kept = torch.arange(past, device=input_ids.device) >= past - kept  # the cache has the last of them on the right
-        kept = kept.expand(len(attention_mask), -1)
+        kept = kept.expand(attention_mask.shape[0], -1)
         return past, torch.cat([kept, attention_mask[:, -new:].bool()], dim=1)
 
     def source_mask(self, *args, **kwargs) -> None:
@@ -265,7 +267,7 @@ class WindowModel(DocMTModel):
         """Source columns (B, T) of all tokens that the decoder has read, ids and mask (B, T); borders (<= B, N + 1)."""
         config = self.config
         batch, length = decoder_input_ids.shape
-        borders = borders.repeat_interleave(batch // len(borders), dim=0)
+        borders = borders.repeat_interleave(batch // borders.shape[0], dim=0)
         positions = token_positions((batch, length), decoder_input_ids.device, tokens)
         if training:
             if tokens is None:  # padding on the right; the start token may be that of padding

@@ -69,7 +69,7 @@ class Windows:
         """How attention to these windows is computed, with or without relative vectors."""
         if "block_mask" in self.known:
             return "flex"
-        if self.keys <= self.block + self.width - 1:
+        if torch.compiler.is_exporting() or self.keys <= self.block + self.width - 1:
             return "dense"
         few = self.centres.shape[1] * self.width <= GATHERED * self.keys
         return "gathered" if few and not is_relative else "blocked"
@@ -96,11 +96,16 @@ def windows_around(
 
     None = from the first key, to the last. Centres are positions from 0 to `keys` - 1.
     """
-    left, right = min(left, max(keys - 1, 0)), min(right, max(keys - 1, 0))
+    left, right = reach(left, keys), reach(right, keys)
     low, high = centres - left, centres + right
     low = low.clamp(min=0 if first is None else first[:, None])
     high = high.clamp(max=keys - 1 if end is None else end[:, None] - 1)
     return Windows(*torch.broadcast_tensors(centres, low, high), keys, left, right)
+
+
+def reach(window: int, keys: int) -> int:
+    """How far a window reaches among so many keys; all of it in an exported graph, whose shapes are open."""
+    return window if torch.compiler.is_exporting() else min(window, max(keys - 1, 0))
 
 
 def token_windows(
@@ -118,7 +123,7 @@ def token_windows(
         end = (tokens * torch.arange(1, length + 1, device=device)).amax(dim=1)
         first = end - count
         if new > 1 and (torch.compiler.is_compiling() or has_inner_padding(tokens)):
-            order = tokens.int().argsort(dim=1, stable=True)
+            order = tokens.int().sort(dim=1, stable=True).indices
             first, end = length - count, torch.full_like(count, length)
     start = length - 1 if new == 1 else 0
     centres = torch.arange(start, length, device=device)[None]
@@ -133,7 +138,7 @@ def has_inner_padding(tokens: torch.Tensor) -> bool:
 
 def windows_of(layer_inputs: dict[str, Any], name: str, keys: int, window: int, looks_ahead: bool) -> Windows:
     """What `Windows.to_layer_inputs` made, with so many keys; `window` and direction are the configuration's."""
-    left = min(window, max(keys - 1, 0))
+    left = reach(window, keys)
     windows = Windows(*layer_inputs[name].unbind(), keys, left, left if looks_ahead else 0)
     for part in ("allowed", "offsets", "block_mask"):
         if f"{name}_{part}" in layer_inputs:

@@ -493,7 +493,7 @@ def test_cache_that_cannot_go_back():
     cache = model.new_cache()
     model(**inputs, cache=cache)
     with pytest.raises(ValueError, match="pass decoder_alignment"):
-        model(**inputs, cache=cache)
+        model(**inputs | {"decoder_input_ids": torch.tensor([[7]])}, cache=cache)
     with pytest.raises(ValueError, match="cannot take back 1 tokens"):
         cache.self_attention_cache.crop(-1)
     with pytest.raises(ValueError, match="cannot go back to 9 tokens"):
