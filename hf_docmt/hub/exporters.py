@@ -1,12 +1,10 @@
 """Export to ONNX and OpenVINO in three parts (encoder, first step, later steps), by transformers' own exporters."""
 
-import importlib
 import io
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from transformers import DynamicCache, EncoderDecoderCache, PreTrainedModel, Pre
 from hf_docmt.files import atomic_folder, check_new_folder
 from hf_docmt.hub.cards import make_card
 from hf_docmt.hub.export import check_tokens
+from hf_docmt.hub.export_formats import FORMATS, Arrays, Format
 from hf_docmt.hub.sample_inputs import random_inputs
 from hf_docmt.hub.stock import check_not_quantized
 from hf_docmt.reports.report import Report
@@ -26,92 +25,6 @@ ENCODER, FIRST, LATER = PARTS = ("encoder", "first_step", "later_steps")
 TOLERANCE = 1e-4  # largest difference of logits and states from the model's own, float32
 SHAPES = ((3, 7, 11), (2, 13, 5), (1, 9, 4))  # rows, tokens of the source and of a context sentence; first is traced
 PROMPTS = (3, 1, 2)  # tokens of the first step, for each shape; torch.export would fix a traced length of 1
-
-Arrays = dict[str, np.ndarray]
-
-
-@dataclass(frozen=True)
-class Format:
-    """A format of files: what it needs installed, its exporter in transformers, and how its files are named and run."""
-
-    name: str
-    packages: tuple[str, ...]
-    module: str
-    exporter: str
-    config: str
-    file: str
-    settings: Mapping[str, Any]
-    session: Callable[[Path], Callable[[Arrays], Arrays]]
-
-    def new_exporter(self) -> tuple[Any, Any]:
-        """The exporter and its settings; ValueError where a package is missing or too old."""
-        try:
-            for package in self.packages:
-                importlib.import_module(package)
-            module = importlib.import_module(f"transformers.exporters.{self.module}")
-            return getattr(module, self.exporter)(), getattr(module, self.config)(dynamic=True, **self.settings)
-        except ImportError as error:
-            raise ValueError(
-                f"{self.name}: {error}; install it with pip install 'hf-docmt[{self.module.split('_')[1]}]'"
-            ) from error
-
-
-def onnx_session(path: Path) -> Callable[[Arrays], Arrays]:
-    """A file in onnxruntime, as a function of named arrays."""
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    inputs = {one.name for one in session.get_inputs()}
-    outputs = [one.name for one in session.get_outputs()]
-
-    def call(values: Arrays) -> Arrays:
-        return dict(zip(outputs, session.run(outputs, matching(inputs, values))))
-
-    return call
-
-
-def openvino_session(path: Path) -> Callable[[Arrays], Arrays]:
-    """An IR file in OpenVINO on the CPU, in float32, as a function of named arrays."""
-    import openvino
-
-    compiled = openvino.Core().compile_model(str(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    inputs = {name for port in compiled.inputs for name in port.names}
-
-    def call(values: Arrays) -> Arrays:
-        found = compiled(matching(inputs, values))
-        return {name: np.array(found[port]) for port in compiled.outputs for name in port.names}
-
-    return call
-
-
-def matching(names: set[str], values: Arrays) -> Arrays:
-    """Of the values those that a part takes; where input and output share a name, the input's begins with `input.`."""
-    given = {name if name in names else f"input.{name}": value for name, value in values.items()}
-    return {name: value for name, value in given.items() if name in names}
-
-
-FORMATS = {
-    "onnx": Format(
-        "ONNX",
-        ("onnx", "onnxscript", "onnxruntime"),
-        "exporter_onnx",
-        "OnnxExporter",
-        "OnnxConfig",
-        "{part}.onnx",
-        {},
-        onnx_session,
-    ),
-    "openvino": Format(
-        "OpenVINO",
-        ("openvino",),
-        "exporter_openvino",
-        "OpenVINOExporter",
-        "OpenVINOConfig",
-        "openvino_{part}.xml",
-        {"stateful": False},
-        openvino_session,
-    ),
-}
 
 
 class EncoderPart(nn.Module):

@@ -116,8 +116,9 @@ def _config_fields(config: PreTrainedConfig, stock: type[PreTrainedModel]) -> di
     if config.position_type != "learned" and config.view == "chunk":  # sines reach as far as a translation may
         fields["max_position_embeddings"] = max(config.max_position_embeddings, 2 * config.chunk_tokens + 32)
     if stock is MarianMTModel:
-        return fields | {"share_encoder_decoder_embeddings": config.share_encoder_decoder_embeddings}
-    return fields | {"tie_word_embeddings": config.share_encoder_decoder_embeddings}
+        tied = {"tie_word_embeddings": config.tie_word_embeddings}
+        return fields | tied | {"share_encoder_decoder_embeddings": config.has_shared_table}
+    return fields | {"tie_word_embeddings": config.has_shared_table}
 
 
 def _fields(layout: Layout) -> str:

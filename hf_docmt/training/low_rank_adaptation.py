@@ -98,7 +98,7 @@ def trained_tokens(model: PreTrainedModel) -> list[int]:
 def embedding_tables(model: PreTrainedModel) -> list[str]:
     """Names of the modules that have rows for tokens; of tied ones peft needs the encoder's alone."""
     config = model.config
-    if config.share_encoder_decoder_embeddings:
+    if config.has_shared_table:
         return ["model.encoder.embed_tokens"]
     return ["model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head"]
 

@@ -23,7 +23,7 @@ CASES = {
     "routing": ("routing", {}),
     "window": ("window", SEGMENTS | {"window": 2, "alignment": "sentence"}),
 }
-FAST = ("concat", "caching")  # seconds; the others take about 20 each
+FAST = ("concat",)  # half a minute with both formats
 
 
 def marked(name: str):
@@ -80,6 +80,6 @@ def test_other_weights_are_refused(tmp_path):
 
 def test_missing_package(tmp_path, monkeypatch):
     monkeypatch.setitem(FORMATS, "openvino", replace(FORMATS["openvino"], packages=("no_such_package",)))
-    with pytest.raises(ValueError, match=r"No module named 'no_such_package'; install it with pip install 'hf"):
+    with pytest.raises(ValueError, match="No module named 'no_such_package'; install it: pip install "):
         export_parts(build(), word_tokenizer(), tmp_path / "parts", "openvino")
     assert not list(tmp_path.iterdir())

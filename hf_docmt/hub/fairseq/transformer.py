@@ -75,7 +75,7 @@ class FairseqTransformer:
                 weights["lm_head.weight"] = weights.pop(old)
         if config.tie_word_embeddings:
             weights["lm_head.weight"] = weights["model.decoder.embed_tokens.weight"]
-        if config.share_encoder_decoder_embeddings:
+        if config.has_shared_table:
             weights["model.shared.weight"] = weights["model.encoder.embed_tokens.weight"]
         return weights
 
