@@ -1,5 +1,6 @@
 """The caches of decoding: ours, with one row of every source for all of its beams, and those of transformers."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import fields
 from functools import wraps
@@ -175,7 +176,8 @@ def filled_up(states: torch.Tensor, length: int, front: bool = False) -> torch.T
 def cache_by_either_name(forward: Callable) -> Callable:
     """A `forward` with an argument `cache`, which may also be given as `past_key_values`, its name before 5.24.
 
-    An adapter that knows one name hands in its prefix beside the empty cache of `generate`, whose place it takes.
+    An adapter that knows one name hands in its prefix beside the empty cache of `generate`, whose place it takes. From
+    5.24 on the old name warns, as in transformers.
     """
 
     @wraps(forward)
@@ -185,6 +187,8 @@ def cache_by_either_name(forward: Callable) -> Callable:
             if len(caches) > 1:
                 raise ValueError("cache and past_key_values are the same argument, got both: give one of them.")
             kwargs["cache"] = caches[0] if caches else past_key_values
+            if CACHE_NAME == "cache" and not torch.compiler.is_compiling():
+                warnings.warn("`past_key_values` is deprecated: use `cache`.", FutureWarning, stacklevel=2)
         return forward(self, *args, **kwargs)
 
     return with_either_name
