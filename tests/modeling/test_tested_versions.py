@@ -114,10 +114,13 @@ def test_tested_versions_in_words(monkeypatch):
     assert tested_versions.version_ranges() == "torch 2.13 and transformers 5.23 to 5.24"
 
 
-def test_tested_versions_are_those_that_are_installed():
-    """The lowest are the lower bounds of the package, and these tests run within both ranges."""
+def test_tested_versions_are_those_of_the_package():
+    """The lowest are its lower bounds, the pins lie within, and no transformers above the newest is installed."""
     bounds = dict(line.split("==") for line in lower_bounds(str(ROOT / "setup.cfg")))
-    installed = {"torch": torch.__version__, "transformers": tested_versions.VERSION}
+    pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
     for name, tested in (("torch", tested_versions.TORCH), ("transformers", tested_versions.TRANSFORMERS)):
         assert tested[0] == bounds[name]
-        assert tested[0] <= ".".join(map(str, tested_versions.numbers(installed[name]))) <= tested[1], installed
+        lowest, newest = map(tested_versions.numbers, tested)
+        assert lowest <= tested_versions.numbers(pins[name]) <= newest
+    major, minor = tested_versions.numbers(tested_versions.TRANSFORMERS[1])
+    assert f"\n    transformers>={bounds['transformers']},<{major}.{minor + 1}\n" in (ROOT / "setup.cfg").read_text()
