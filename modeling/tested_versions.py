@@ -11,7 +11,7 @@ from .inference import WithoutDropout
 
 logger = logging.get_logger(__name__)
 
-TORCH = ("2.13", "2.13")  # the oldest and the newest one
+TORCH = ("2.13", "2.14")  # the oldest and the newest one
 TRANSFORMERS = ("5.23", "5.24")
 VERSION = __version__  # the one that is here
 
