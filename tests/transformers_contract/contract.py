@@ -49,7 +49,7 @@ class DocumentContractTest(ContractTest):
         for model_class in self.all_model_classes:
             model = model_class(config)
             with self.assertRaisesRegex(ValueError, "use use_reentrant=False"):
-                model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": True})
+                model.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": True})
 
     def test_source_embeddings_and_target_ids(self):
         """Embeddings of the source are as good as its ids, or refused; those of the target are refused."""
