@@ -2,6 +2,7 @@
 
 from copy import copy
 from functools import wraps
+from inspect import signature
 
 import torch
 from transformers import GenerationConfig, GenerationMixin
@@ -12,8 +13,10 @@ from .cpu_inference import prepacked_weights
 from .decoder_state import DecoderState
 from .missing_context import warn_without_context
 from .search import search
-from .search_settings import full_config, is_plain, search_settings
+from .search_settings import full_config, has_plain_criteria, is_plain, search_settings
 from .tested_versions import check_untested_version
+
+FURTHER_ARGUMENTS = list(signature(GenerationMixin.generate).parameters)[5:]  # behind `stopping_criteria`
 
 
 class GenerationSeams:
@@ -31,7 +34,9 @@ class GenerationSeams:
         return prepacked_weights(self)
 
     @wraps(GenerationMixin.generate)
-    def generate(self, inputs=None, generation_config=None, logits_processor=None, stopping_criteria=None, **kwargs):
+    def generate(
+        self, inputs=None, generation_config=None, logits_processor=None, stopping_criteria=None, *others, **kwargs
+    ):
         """As in transformers: a model in training mode uses dropout. It asks for no consent on standard input.
 
         Greedy and beam search that give out translations alone are ours (`search.py`), with the same results. Warns
@@ -40,12 +45,14 @@ class GenerationSeams:
         would get wrong, and `RuntimeError` on a version of transformers with which the model does not work.
         """
         check_untested_version(self)
+        kwargs |= zip(FURTHER_ARGUMENTS, others)
         warn_without_context(self, kwargs)
         config, arguments = full_config(self, generation_config, kwargs)
         self.check_call(config, inputs, arguments)
         own = {"logits_processor": logits_processor, "stopping_criteria": stopping_criteria}
         with self.prepacked_weights():
-            if is_plain(config) and self.is_plain_call(inputs, config, arguments):
+            is_ours = is_plain(config) and has_plain_criteria(stopping_criteria)
+            if is_ours and self.is_plain_call(inputs, config, arguments):
                 return self.search_translations(inputs, config, own, arguments)
             if isinstance(arguments.get("cache"), DecodingCache):
                 del arguments["cache"]  # of our search; theirs reads the prompt into one of its own
@@ -75,6 +82,11 @@ class GenerationSeams:
         read, mask = cached_length(cache), kwargs.get("decoder_attention_mask")
         if next_sequence_length is None and cache is not None and (mask is None or mask.shape[1] == input_ids.shape[1]):
             next_sequence_length = input_ids.shape[1] - int(read)
+        if next_sequence_length is not None and next_sequence_length < 1:
+            raise ValueError(
+                f"the cache has {int(read)} tokens, got {input_ids.shape[1]} target ids: there must be one more, which "
+                "is not read yet; give all ids so far, or an empty cache."
+            )
         new = input_ids if next_sequence_length is None else input_ids[:, -next_sequence_length:]
         inputs = {name: value for name, value in kwargs.items() if value is not None and name != "labels"}
         inputs["decoder_input_ids"] = new.clone(memory_format=torch.contiguous_format)  # one stride: compiled once
@@ -123,12 +135,15 @@ class GenerationSeams:
         known = {"input_ids", "encoder_outputs", "decoder_input_ids", *self.encoder_inputs, *self.state_inputs}
         sources = (inputs is not None) + ("input_ids" in names)
         prompt, start = arguments.get("decoder_input_ids"), config.decoder_start_token_id
+        mask = arguments.get("decoder_attention_mask")
         return (
             names <= known
+            and self.device.type != "meta"  # of an offloaded model, whose inputs say where it runs
             and (sources == 1 or sources == 0 and "encoder_outputs" in names)
             and isinstance(start, int)
             and (prompt is None or bool((prompt[:, 0] == start).any()))
             and (1 if prompt is None else prompt.shape[1]) < config.max_length
+            and (mask is None or prompt is not None and mask.shape == prompt.shape)
             and not self.is_prompted
             and not any(module._forward_pre_hooks for module in self.modules())
             and not is_fsdp_managed_module(self)

@@ -5,15 +5,18 @@ from collections.abc import Sequence
 
 import torch
 from transformers import (
+    EosTokenCriteria,
     ForcedBOSTokenLogitsProcessor,
     ForcedEOSTokenLogitsProcessor,
     GenerationConfig,
     LogitNormalization,
     LogitsProcessorList,
+    MaxLengthCriteria,
     MinLengthLogitsProcessor,
     MinNewTokensLengthLogitsProcessor,
     NoBadWordsLogitsProcessor,
     NoRepeatNGramLogitsProcessor,
+    PreTrainedConfig,
     StoppingCriteriaList,
     SuppressTokensLogitsProcessor,
 )
@@ -36,13 +39,25 @@ HARMLESS = (  # settings that change nothing in greedy and beam search, whatever
     "num_assistant_tokens num_assistant_tokens_schedule assistant_confidence_threshold assistant_lookbehind "
     "target_lookbehind"
 ).split()
-NEUTRAL = {  # values that change nothing, besides None, False and 0
+WITHOUT_ZERO = (  # settings of which 0 asks for nothing
+    "no_repeat_ngram_size encoder_no_repeat_ngram_size min_length min_new_tokens diversity_penalty penalty_alpha"
+).split()
+NEUTRAL = {  # values that change nothing, besides None and False
     "repetition_penalty": 1.0,
     "encoder_repetition_penalty": 1.0,
     "guidance_scale": 1.0,
     "num_beam_groups": 1,
+    "num_beams": 1,
+    "num_return_sequences": 1,
+    "length_penalty": 1.0,
+    "temperature": 1.0,
+    "top_k": 50,
+    "top_p": 1.0,
     "cache_implementation": "dynamic",
 }
+GENERATION_SETTINGS = {  # those that no configuration of a model has
+    name for name in GenerationConfig().to_dict().keys() - PreTrainedConfig().to_dict().keys() if "token_id" not in name
+} - {"use_cache"}
 RECORDED = ("return_dict_in_generate", "output_attentions", "output_hidden_states", "output_scores", "output_logits")
 
 
@@ -54,6 +69,8 @@ def full_config(model, config: GenerationConfig | None, arguments: dict) -> tupl
     counts the prompt: where neither it nor `max_new_tokens` is known, as in folders of 0.1.0, the model's limit.
     """
     own = model.generation_config
+    if config is None:
+        check_model_config(model.config)
     config = copy.deepcopy(own if config is None else config)
     config.update(**own.to_dict(), defaults_only=True, allow_custom_entries=True)
     others = {name: value for name, value in config.update(**arguments).items() if value is not None}
@@ -70,11 +87,23 @@ def full_config(model, config: GenerationConfig | None, arguments: dict) -> tupl
     return config, others
 
 
+def check_model_config(config: PreTrainedConfig) -> None:
+    """ValueError for settings of generation in a model's configuration, which nothing reads there."""
+    settings = {name: value for name, value in vars(config).items() if name in GENERATION_SETTINGS}
+    if misplaced := {name: value for name, value in settings.items() if not is_neutral(name, value)}:
+        raise ValueError(
+            f"settings of generation in model.config are not read, got {misplaced}: set them in "
+            "model.generation_config, or give them to generate."
+        )
+
+
 def prompt_length(config: GenerationConfig, prompt: torch.Tensor | None) -> int:
     """Tokens of a prompt (B, T), before which transformers puts the start token where no row begins with it."""
     if prompt is None:
         return 1
-    return prompt.shape[1] + int(not (prompt[:, 0] == config.decoder_start_token_id).any())
+    start = config.bos_token_id if config.decoder_start_token_id is None else config.decoder_start_token_id
+    is_there = (prompt[:, 0] == torch.as_tensor(-1 if start is None else start, device=prompt.device)).any()
+    return prompt.shape[1] + int(not is_there)
 
 
 def is_plain(config: GenerationConfig) -> bool:
@@ -92,9 +121,14 @@ def effective_settings(config: GenerationConfig, known: set[str]) -> dict:
 
 def is_neutral(name: str, value) -> bool:
     """Whether a setting asks for nothing."""
-    if value is None or value is False:
+    if value is None or value is False or name in WITHOUT_ZERO and value == 0:
         return True
-    return isinstance(value, int | float | str) and not name.endswith("_id") and value in (0, NEUTRAL.get(name, 0))
+    return name in NEUTRAL and isinstance(value, int | float | str) and value == NEUTRAL[name]
+
+
+def has_plain_criteria(criteria: Sequence | None) -> bool:
+    """Whether criteria of the caller take the place of none that settings ask for, as in transformers."""
+    return not any(type(criterion) in (MaxLengthCriteria, EosTokenCriteria) for criterion in criteria or ())
 
 
 def end_tokens(config: GenerationConfig) -> list[int]:
@@ -131,7 +165,7 @@ def processors_of(config: GenerationConfig, prompt: torch.Tensor) -> list:
     found: list = []
     if config.no_repeat_ngram_size:
         found.append(NoRepeatNGramLogitsProcessor(config.no_repeat_ngram_size))
-    if config.bad_words_ids:
+    if config.bad_words_ids is not None:
         found.append(NoBadWordsLogitsProcessor(config.bad_words_ids, torch.tensor(ends, device=device)))
     if config.min_length and ends and config.min_new_tokens is None:
         found.append(MinLengthLogitsProcessor(config.min_length, ends, device=device))
@@ -141,7 +175,7 @@ def processors_of(config: GenerationConfig, prompt: torch.Tensor) -> list:
         found.append(ForcedBOSTokenLogitsProcessor(config.forced_bos_token_id))
     if config.forced_eos_token_id is not None:
         found.append(ForcedEOSTokenLogitsProcessor(config.max_length, config.forced_eos_token_id, device=device))
-    if config.suppress_tokens:
+    if config.suppress_tokens is not None:
         found.append(SuppressTokensLogitsProcessor(config.suppress_tokens, device=device))
     return found
 

@@ -1,13 +1,23 @@
 """The versions of torch and transformers that these files were tested with, and the check on newer ones."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
 from weakref import WeakSet
 
 import torch
-from transformers import GenerationMixin, __version__
+from transformers import (
+    GenerationConfig,
+    GenerationMixin,
+    LogitsProcessorList,
+    MinLengthLogitsProcessor,
+    __version__,
+)
 from transformers.utils import logging
 
 from .decoder_state import DecoderState
 from .inference import WithoutDropout
+from .search import SearchSettings, beam_search
 
 logger = logging.get_logger(__name__)
 
@@ -56,23 +66,66 @@ def numbers(version: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
+@contextmanager
+def bare_settings(model) -> Iterator[None]:
+    """Scope in which the model's own settings of generation are its special tokens alone."""
+    own = model.generation_config
+    names = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
+    model.generation_config = GenerationConfig(**{name: getattr(own, name) for name in names})
+    try:
+        yield
+    finally:
+        model.generation_config = own
+
+
 @torch.no_grad()
 def decodes_as_it_computes(model) -> bool:
-    """Whether both searches, transformers' and ours, see the scores that one pass over all they wrote has."""
+    """Whether both searches, transformers' and ours, see the scores that one pass over all they wrote has.
+
+    Of greedy search those of every step, of beam search that of the best translation; with a sentence of context, where
+    the model reads such.
+    """
+    inputs = check_inputs(model)
+    length = min(8, model.config.max_position_embeddings - 1)
+    search = {"max_new_tokens": length, "min_new_tokens": length, "do_sample": False, "return_dict_in_generate": True}
+    recorded = {"output_logits": True, "output_scores": True}
+    with WithoutDropout(), bare_settings(model):
+        greedy, beams = (
+            GenerationMixin.generate(model, **inputs, **search, **recorded, num_beams=number) for number in (1, 3)
+        )
+        names = [name for name in model.model.encoder_input_names if name in inputs]
+        read = {"input_ids": inputs["input_ids"], **{name: inputs[name] for name in names}}
+        states = model.get_encoder()(**read, return_dict=True)
+        ids = greedy.sequences
+        state = DecoderState(model, copy(states), model.new_cache())
+        steps = [state.read(ids[:, :read]) for read in range(1, ids.shape[1])]
+        ends = MinLengthLogitsProcessor(length + 1, model.generation_config.eos_token_id, device=ids.device)
+        settings = SearchSettings(ids.shape[1], [], 0, num_beams=3, processors=LogitsProcessorList([ends]))
+        best, score = beam_search(DecoderState(model, copy(states), model.new_cache()), ids[:, :1], settings)
+        whole = model(**inputs, decoder_input_ids=ids[:, :-1]).logits.float()  # (1, T, V)
+        pairs = [(torch.stack(logits[-length:], dim=1), whole[:, -length:]) for logits in (greedy.logits, steps)]
+        for sequences, scores in ((beams.sequences, beams.sequences_scores), (best, score)):
+            pairs.append((scores[:1], forced_score(model, inputs, sequences)))
+    is_exact = {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    tolerance = (1e-4 if is_exact else 0.1) * whole.std()
+    return all(bool((found.to(expected) - expected).abs().mean() < tolerance) for found, expected in pairs)
+
+
+def check_inputs(model) -> dict:
+    """A short source, and a sentence of context for a model that reads such, else none on purpose."""
     config = model.config
     special = {value for name, value in config.to_dict().items() if name.endswith("token_id")}
-    words = [token for token in range(config.vocab_size) if token not in special][:4]
-    inputs = dict.fromkeys(model.context_arguments) | {"input_ids": torch.tensor([words], device=model.device)}
-    length = min(8, config.max_position_embeddings - 1)
-    search = {"max_new_tokens": length, "min_new_tokens": length, "num_beams": 1, "do_sample": False}
-    recorded = {"return_dict_in_generate": True, "output_logits": True}
-    with WithoutDropout():
-        found = GenerationMixin.generate(model, **inputs, **search, **recorded)
-        ids = found.sequences[:, :-1]  # (1, T)
-        state = DecoderState(model, model.get_encoder()(input_ids=inputs["input_ids"]), model.new_cache())
-        ours = [state.read(ids[:, :read]) for read in range(1, ids.shape[1] + 1)]
-        expected = model(**inputs, decoder_input_ids=ids).logits[:, -length:].float()  # (1, length, V)
-    is_exact = {parameter.dtype for parameter in model.parameters()} == {torch.float32}
-    tolerance = (1e-4 if is_exact else 0.1) * expected.std()
-    written = (torch.stack(one[-length:], dim=1) for one in (found.logits, ours))
-    return all(bool((one.to(expected) - expected).abs().mean() < tolerance) for one in written)
+    words = [token for token in range(config.vocab_size) if token not in special][:7]
+    inputs = dict.fromkeys(model.context_arguments) | {"input_ids": torch.tensor([words[:4]], device=model.device)}
+    if "context_input_ids" in inputs and config.known_offsets:
+        context = torch.tensor([[words[4:]]], device=model.device)  # (1, 1, L)
+        inputs["context_input_ids"], inputs["context_attention_mask"] = context, torch.ones_like(context)
+        inputs["context_offsets"] = torch.tensor([[config.known_offsets[0]]], device=model.device)
+    return {name: value for name, value in inputs.items() if value is not None}
+
+
+def forced_score(model, inputs: dict, sequences: torch.Tensor) -> torch.Tensor:
+    """Mean log-probability (1,) of the first of sequences (N, T)."""
+    ids = sequences[:1]
+    scores = model(**inputs, decoder_input_ids=ids[:, :-1]).logits.float().log_softmax(-1)  # (1, T, V)
+    return scores.gather(2, ids[:, 1:, None])[..., 0].mean(dim=1)

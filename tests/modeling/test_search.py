@@ -2,8 +2,17 @@
 
 import pytest
 import torch
+from accelerate import cpu_offload
 from support.tiny_models import EOS, PAD, SEP, build
-from transformers import GenerationMixin, LogitsProcessor, StoppingCriteria
+from transformers import (
+    DynamicCache,
+    EncoderDecoderCache,
+    EosTokenCriteria,
+    GenerationMixin,
+    LogitsProcessor,
+    MaxLengthCriteria,
+    StoppingCriteria,
+)
 
 from hf_docmt.modeling import generation_seams, search
 from hf_docmt.modeling.cache import DecodingCache
@@ -16,6 +25,7 @@ MASK = torch.ones_like(SOURCE)
 MASK[3, 4:] = 0
 PROMPT = torch.cat([torch.full((5, 1), 2), SOURCE[:, 1:3]], dim=1)
 INPUTS = {"input_ids": SOURCE, "attention_mask": MASK}
+IDS = torch.tensor([[7, 8, 9, EOS]])
 
 
 @pytest.fixture(scope="module")
@@ -158,10 +168,14 @@ def test_the_prompt_is_read_once_a_source(model):
         {"repetition_penalty": 1.3, "num_beams": 2},
         {"cache_implementation": "static"},
         {"max_time": 100.0},
+        {"max_time": 0},
+        {"stopping_criteria": [MaxLengthCriteria(6)]},
+        {"stopping_criteria": [EosTokenCriteria(9)]},
+        {"decoder_start_token_id": [2], "decoder_input_ids": torch.tensor([[2, 9]])},
         {"sequence_bias": [[[9], 5.0]]},
         {"decoder_input_ids": torch.tensor([[9, 11]])},
     ],
-    ids=lambda settings: next(iter(settings)),
+    ids=lambda settings: ", ".join(settings),
 )
 def test_left_to_transformers(model, settings, searches):
     """As `GenerationMixin.generate` has it, by caches of transformers."""
@@ -173,6 +187,43 @@ def test_left_to_transformers(model, settings, searches):
         assert len(results[0].scores) == 3
         results = [one.sequences for one in results]
     assert not searches and torch.equal(*results)
+
+
+def test_arguments_by_their_places(model, searches):
+    """As transformers has them, behind the criteria, too."""
+
+    def allowed(row, ids):
+        return [9, 11] if len(ids) < 3 else [12, 13, 14]
+
+    found = model.generate(SOURCE, None, None, None, allowed, max_new_tokens=3)
+    assert torch.equal(found, model.generate(SOURCE, prefix_allowed_tokens_fn=allowed, max_new_tokens=3))
+    assert not searches
+
+
+def test_an_offloaded_model():
+    """Whose own device is none: it runs where accelerate says."""
+    model = build()
+    expected = model.generate(IDS, max_new_tokens=5)
+    offloaded = cpu_offload(build(), execution_device=torch.device("cpu"))
+    assert offloaded.device.type == "meta" and torch.equal(offloaded.generate(IDS, max_new_tokens=5), expected)
+
+
+def test_settings_in_the_configuration_of_the_model():
+    """Nothing reads them there, as transformers says, too."""
+    model = build()
+    model.config.num_beams = 4
+    with pytest.raises(ValueError, match="model.config are not read, got {'num_beams': 4}: set them in"):
+        model.generate(IDS)
+
+
+@pytest.mark.parametrize("settings", [{}, {"do_sample": True}], ids=["ours", "theirs"])
+def test_a_cache_with_all_of_the_prompt(settings):
+    model = build()
+    prompt = torch.tensor([[2, 9]])
+    cache = model.new_cache() if not settings else EncoderDecoderCache(DynamicCache(), DynamicCache())
+    model(IDS, decoder_input_ids=prompt, cache=cache)
+    with pytest.raises(ValueError, match="the cache has 2 tokens, got 2 target ids: there must be one more"):
+        model.generate(IDS, decoder_input_ids=prompt, cache=cache, max_new_tokens=3, **settings)
 
 
 def test_low_memory_is_refused(model):
@@ -189,7 +240,18 @@ def test_a_hook_that_counts_rows(model, searches):
     assert len(searches) == 1 and set(rows) == {10}
 
 
-@pytest.mark.parametrize("wrong", [{"num_return_sequences": 2}, {"no_such_argument": 1}, {"max_length": 1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"num_return_sequences": 2},
+        {"no_such_argument": 1},
+        {"max_length": 1},
+        {"repetition_penalty": 0},
+        {"encoder_repetition_penalty": 0.0},
+        {"bad_words_ids": []},
+    ],
+    ids=str,
+)
 def test_what_transformers_refuses(model, wrong):
     with pytest.raises(ValueError):
         model.generate(**INPUTS, do_sample=False, **wrong)
