@@ -13,14 +13,8 @@ class DecoderState:
     """
 
     def __init__(self, model, encoder_outputs, cache: DecodingCache | None, mask: torch.Tensor | None = None, **inputs):
-        self.model, self.encoder_outputs, self.cache, self.mask, self.inputs = (
-            model,
-            encoder_outputs,
-            cache,
-            mask,
-            inputs,
-        )
-        self.is_prompt = True
+        self.model, self.encoder_outputs, self.inputs = model, encoder_outputs, inputs
+        self.cache, self.mask, self.is_prompt = cache, mask, True
 
     def arguments(self, ids: torch.Tensor) -> dict:
         """The arguments of `forward` to read what of target ids (R, T) the cache has not."""

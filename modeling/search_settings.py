@@ -64,9 +64,9 @@ RECORDED = ("return_dict_in_generate", "output_attentions", "output_hidden_state
 def full_config(model, config: GenerationConfig | None, arguments: dict) -> tuple[GenerationConfig, dict]:
     """The settings that a call of `generate` means, as transformers puts them together, and what else it was given.
 
-    The cache is named `cache` there, whichever of its names it came under.
     Arguments come before `config`, and that before the model's own. The longest translation is `max_length`, which
-    counts the prompt: where neither it nor `max_new_tokens` is known, as in folders of 0.1.0, the model's limit.
+    counts the prompt: where neither it nor `max_new_tokens` is known, as in folders of 0.1.0, the model's limit. A
+    cache is named `cache` among the rest, whichever of its names it came under.
     """
     own = model.generation_config
     if config is None:
