@@ -9,14 +9,14 @@ from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, PreTrain
 
 from hf_docmt import registry
 from hf_docmt.files import check_hub_name
+from hf_docmt.modeling.configuration_docmt import DocMTConfig
+from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.training.initialization import model_config, new_tokenizer, recipe_origin
 from hf_docmt.training.recipe import Recipe, load_recipe
 from hf_docmt.training.recipe_files import SUFFIXES, find_recipe, similar_recipe
 from hf_docmt.training.recipe_sections import TokenizerRecipe
 
-BASE_CONFIG = "hf_docmt.modeling.configuration_docmt:DocMTConfig"
-BACKBONE = "hf_docmt.modeling.modeling_docmt:DocMTForConditionalGeneration"
 SIZES = ("vocab_size", "d_model") + tuple(
     f"{side}_{size}" for side in ("encoder", "decoder") for size in ("layers", "attention_heads", "ffn_dim")
 )
@@ -94,7 +94,7 @@ def count_parameters(model: PreTrainedModel) -> dict[str, int]:
     adds to the backbone.
     """
     with torch.device("meta"):
-        backbone = {name for name, _ in registry.load(BACKBONE)(model.config).named_parameters()}
+        backbone = {name for name, _ in DocMTForConditionalGeneration(model.config).named_parameters()}
     counts = dict.fromkeys(("total", "embeddings", "encoder", "decoder", "mechanism"), 0)
     for name, parameter in model.named_parameters():
         counts["total"] += parameter.numel()
@@ -110,7 +110,7 @@ def quantization_facts(config: PreTrainedConfig) -> dict[str, str]:
 
 def mechanism_fields(config: PreTrainedConfig) -> dict[str, Any]:
     """The fields that the architecture's configuration adds to the common one."""
-    common = {field.name for field in dataclasses.fields(registry.load(BASE_CONFIG))}
+    common = {field.name for field in dataclasses.fields(DocMTConfig)}
     return {field.name: getattr(config, field.name) for field in dataclasses.fields(config) if field.name not in common}
 
 

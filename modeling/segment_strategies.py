@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from itertools import accumulate, islice, takewhile
 
-import torch
-
 from .batch_decoding import Job, Output
 from .document_state import CurrentSentence, DocumentState
 from .draft_verification import DraftRow
 from .forced_prefixes import ForcedPrefixTranslator, Segment
+from .segments import chunk_cuts
 from .sliding_windows import SlidingTranslator, split_at
 
 READY_BATCHES = 16  # batches of documents whose next sentences are put together by length
@@ -187,7 +186,7 @@ class SegmentTranslator(SlidingTranslator, ForcedPrefixTranslator):
         """k of the paper: sentences before the part at `index` that `sequential` reads.
 
         A model of chunks reads, unless asked otherwise, as many as fit into `chunk_tokens` source tokens together with
-        the current one, a separator counted for each, as `chunks` counts.
+        the current one, a separator counted for each, as `chunk_cuts` counts.
         """
         if self.past_context is not None or getattr(self.config, "view", "window") != "chunk":
             return min(index, self.past)
@@ -205,24 +204,7 @@ class SegmentTranslator(SlidingTranslator, ForcedPrefixTranslator):
     def segments(self, document: DocumentState) -> list[tuple[int, int]]:
         """First part and end of segments that do not overlap: windows side by side, or chunks of about equal length."""
         if getattr(self.config, "view", "window") == "chunk":
-            return chunks([len(part.ids) + 1 for part in document.parts], self.config.chunk_tokens)
+            cuts = chunk_cuts([len(part.ids) + 1 for part in document.parts], self.config.chunk_tokens)
+            return list(zip(cuts, cuts[1:]))
         size, step = len(document.parts), self.past + 1 + self.future
         return [(first, min(first + step, size)) for first in range(0, size, step)]
-
-
-def chunks(lengths: list[int], limit: int) -> list[tuple[int, int]]:
-    """Sentences of so many tokens in the fewest chunks of about equal length that keep to `limit` tokens each.
-
-    A sentence that is longer raises the limit.
-    """
-    if not lengths:
-        return []
-    size, ends = len(lengths), torch.tensor(lengths).cumsum(0)
-    limit = max(limit, *lengths)
-    count = -(-int(ends[-1]) // limit)
-    while True:
-        cuts = sorted({int((ends <= ends[-1] * k / count).sum()) for k in range(1, count)} | {0, size})
-        found = list(zip(cuts, cuts[1:]))
-        if all(sum(lengths[first:end]) <= limit for first, end in found):
-            return found
-        count += 1

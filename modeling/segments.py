@@ -1,7 +1,9 @@
 """Token ids to sentences: which sentence a token belongs to, its position, its sentence encoding."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
+from itertools import accumulate, count, pairwise
 
 import torch
 
@@ -97,3 +99,26 @@ def sinusoid(positions: torch.Tensor, dim: int, formula: str = "sinusoidal") -> 
     frequencies = torch.exp(torch.arange(half, device=positions.device, dtype=precise) * (-math.log(10000.0) / steps))
     angles = positions[..., None].to(precise) * frequencies  # (..., half)
     return torch.cat([angles.sin(), angles.cos()], dim=-1).float()
+
+
+def chunk_cuts(lengths: list[int], limit: int) -> list[int]:
+    """Borders, from 0 to the number of sentences, of chunks of about equal length (Herold and Ney 2023, section 3.2).
+
+    As few chunks as possible whose cuts, at the sentence borders nearest to equal shares, leave none longer than
+    `limit`. `lengths`: tokens of each sentence, its separator included; one that is longer raises the limit.
+    """
+    if not lengths:
+        return [0]
+    borders = [0, *accumulate(lengths)]
+    limit, total = max(limit, *lengths), borders[-1]
+    for parts in count(-(-total // limit)):
+        shares = [total * part / parts for part in range(parts + 1)]
+        cuts = sorted({nearest(borders, share) for share in shares})
+        if all(borders[end] - borders[first] <= limit for first, end in pairwise(cuts)):
+            return cuts
+
+
+def nearest(borders: list[int], share: float) -> int:
+    """Index of the border nearest to `share`, the first of two that are equally near."""
+    after = min(max(bisect_left(borders, share), 1), len(borders) - 1)
+    return after - (share - borders[after - 1] <= borders[after] - share)

@@ -13,10 +13,10 @@ from hf_docmt import __version__, registry
 from hf_docmt.analysis.model_hooks import eager_attention, forward_hooks, modules_named
 from hf_docmt.analysis.recorded_search import RecordedSearch, record_search
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.modeling.segments import sentence_index
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
 
-SENTENCE_INDEX = "hf_docmt.modeling.segments:sentence_index"
 CROSS_ATTENTION = "encoder_attn"  # name of the module in every decoder layer
 TARGETS = ("reference", "search")
 DECIMALS = 4  # of the percentages in a report
@@ -151,7 +151,7 @@ class ShareCounter:
     """
 
     def __init__(self, config):
-        self.config, self.sentence_index = config, registry.load(SENTENCE_INDEX)
+        self.config = config
         self.sums: dict[int, torch.Tensor] = {}  # layer -> (H, N, N)
         self.tokens = torch.zeros(0)  # (N,)
 
@@ -165,8 +165,8 @@ class ShareCounter:
     def start_batch(self, batch: dict[str, torch.Tensor]) -> None:
         """Find the sentence of every token of a batch; target tokens are those of the labels, or of `is_counted`."""
         config, labels = self.config, batch["labels"]
-        self.source = self.sentence_index(batch["input_ids"], config.sep_token_id)  # (B, S)
-        target = self.sentence_index(labels, config.sep_token_id)  # (B, T)
+        self.source = sentence_index(batch["input_ids"], config.sep_token_id)  # (B, S)
+        target = sentence_index(labels, config.sep_token_id)  # (B, T)
         if config.context_sides == "source":  # the target is the current sentence alone
             current = self.source.max(dim=1, keepdim=True).values - config.future_context
             target = target + current.clamp(min=0)  # a sentence read alone has no future sentences

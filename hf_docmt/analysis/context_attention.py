@@ -8,7 +8,6 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import registry
 from hf_docmt.analysis.attention_share import CROSS_ATTENTION
 from hf_docmt.analysis.group_maps import ARCHITECTURE as SHORTENED
 from hf_docmt.analysis.group_maps import SHORTENINGS as GROUPED
@@ -17,8 +16,7 @@ from hf_docmt.analysis.read_sentences import ContextUse, Passage, read_sentences
 from hf_docmt.analysis.segment_attention import attention_weights, training_batch
 from hf_docmt.analysis.sentence_tokens import token_texts
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
-
-COMPLETED = "hf_docmt.modeling.context_inputs:completed"
+from hf_docmt.modeling.context_inputs import completed
 
 
 @torch.inference_mode()
@@ -112,7 +110,7 @@ def shortened_blocks(model: PreTrainedModel, batch: dict[str, torch.Tensor], sen
     names = ("context_input_ids", "context_attention_mask", "context_offsets", "context_is_target")
     ids, mask, offsets, is_target = (batch.get(name) for name in names)
     if config.missing_context == "eos":
-        ids, mask, offsets = registry.load(COMPLETED)(config, batch["input_ids"], ids, mask, offsets, is_target)
+        ids, mask, offsets = completed(config, batch["input_ids"], ids, mask, offsets, is_target)
         is_target = None
     known = [place for place, _ in sentences]
     blocks = []

@@ -5,11 +5,12 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.analysis.attention_share import CROSS_ATTENTION, NOT_OF_THE_MODEL, SENTENCE_INDEX
+from hf_docmt.analysis.attention_share import CROSS_ATTENTION, NOT_OF_THE_MODEL
 from hf_docmt.analysis.model_hooks import eager_attention, forward_hooks, modules_named
 from hf_docmt.analysis.read_sentences import ContextUse, Passage, read_sentences
 from hf_docmt.analysis.sentence_tokens import token_texts
 from hf_docmt.data.documents import make_documents
+from hf_docmt.modeling.segments import sentence_index
 
 
 @torch.inference_mode()
@@ -21,7 +22,7 @@ def segment_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pass
     """
     example, batch = training_batch(model, tokenizer, passage)
     weights = attention_weights(model, batch)[0]  # (T, S)
-    sentence_index, sep = registry.load(SENTENCE_INDEX), model.config.sep_token_id
+    sep = model.config.sep_token_id
     source = sentence_index(batch["input_ids"], sep)[0].cpu().numpy()  # (S,)
     first = example["index"] - (example["current"] or 0)  # position of the segment's first sentence
     current = passage.position - first

@@ -10,10 +10,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt import __version__, registry
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
+from hf_docmt.modeling.segments import sentence_index
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
-
-SENTENCE_INDEX = "hf_docmt.modeling.segments:sentence_index"
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def segment_losses(
     if architecture.view(config) != "window":
         raise ValueError(f"the model reads a {architecture.view(config)}, expected windows with a current sentence")
     examples = architecture.examples(documents, tokenizer, config)
-    collate, sentence_index = architecture.collator(config, tokenizer), registry.load(SENTENCE_INDEX)
+    collate = architecture.collator(config, tokenizer)
     sums: dict[int, float] = defaultdict(float)
     counts: dict[int, int] = defaultdict(int)
     device = next(model.parameters()).device

@@ -9,11 +9,11 @@ from hf_docmt import registry
 from hf_docmt.bench.benchmark import SPECIAL_TOKENS
 from hf_docmt.bench.memory import measure_work
 from hf_docmt.bench.subprocesses import answer_case
+from hf_docmt.modeling.window_attention import window_attention, windows_around
 
 EOS, SEP = 3, 4  # token ids
 SENTENCE_TOKENS = 25  # with the separator
 HEADS, HEAD_DIM = 8, 64  # of attention alone
-WINDOWS = "hf_docmt.modeling.window_attention"
 
 
 def measure(case: Mapping) -> dict:
@@ -45,8 +45,6 @@ def attention_alone(case: Mapping, device: torch.device) -> Callable[[], object]
     """Forward and backward pass of one attention of a sequence to itself, `implementation` sdpa, eager or window."""
     attend = {"sdpa": F.scaled_dot_product_attention, "eager": plain_attention}.get(case["implementation"])
     if case["implementation"] == "window":
-        window_attention = registry.load(f"{WINDOWS}:window_attention")
-        windows_around = registry.load(f"{WINDOWS}:windows_around")
 
         def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
             positions, width = torch.arange(key.shape[2], device=device)[None], case["fields"]["window"]

@@ -22,6 +22,7 @@ from hf_docmt.bench.timing import median_seconds
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.modeling.cpu_inference import BF16
 
 VIEWS = {"sentences": 0, "windows of four": 3}  # name: sentences of past context
 MIN_RATIO = 1.5  # target of every case
@@ -102,7 +103,7 @@ def check_precision(precision: str) -> None:
 
 def has_bf16() -> bool:
     """Whether the processor has instructions for bf16."""
-    return registry.load("hf_docmt.modeling.cpu_inference:BF16")
+    return BF16
 
 
 def target_checks(row: SpeedRow, check_speed: bool) -> list[Check]:

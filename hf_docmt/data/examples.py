@@ -17,6 +17,7 @@ from hf_docmt.data.documents import check_documents
 from hf_docmt.data.stored_documents import StoredDocuments
 from hf_docmt.data.tokenized_documents import TokenizedDocuments, tokenize_table
 from hf_docmt.files import DataError
+from hf_docmt.modeling.segments import chunk_cuts
 
 VIEWS = ("sentence", "window", "chunk", "document")
 CONTEXT_SIDES = ("both", "source")
@@ -209,24 +210,7 @@ class Examples(TorchDataset):
                 f"target tokens with its separator, more than max_target_tokens={self.max_target_tokens} "
                 "(model.chunk_tokens in a recipe); split the sentence or raise the limit"
             )
-        return first + equal_cuts(lengths, self.max_target_tokens)
-
-
-def equal_cuts(lengths: np.ndarray, limit: int) -> np.ndarray:
-    """Borders (from 0 to the number of sentences) of parts of about equal length, none longer than `limit`.
-
-    As few parts as possible for cuts at the sentence borders nearest to equal shares. `lengths`: (sentences,), each at
-    most `limit`.
-    """
-    borders = np.concatenate([[0], np.cumsum(lengths)])
-    parts = -(-borders[-1] // limit)
-    while True:
-        shares = borders[-1] * np.arange(parts + 1) / parts
-        after = np.searchsorted(borders, shares).clip(1, len(lengths))
-        cuts = np.unique(after - (shares - borders[after - 1] <= borders[after] - shares))
-        if np.diff(borders[cuts]).max() <= limit:
-            return cuts
-        parts += 1
+        return first + np.array(chunk_cuts(lengths.tolist(), self.max_target_tokens))
 
 
 def _special_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int | None]:

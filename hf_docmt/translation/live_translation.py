@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import registry
+from hf_docmt.modeling.document_state import translated_sentences
 
-DECODED = "hf_docmt.modeling.document_state:translated_sentences"
 INTERVAL = 0.5  # seconds between two looks
 
 
@@ -118,5 +117,5 @@ def watched_class(translator_class: type, watch: Watch) -> type:
 def written_so_far(state, tokenizer: PreTrainedTokenizerBase) -> list[str | None]:
     """The translations of a document that are there, None for those that are not; blank sentences are blank."""
     waiting = {part.sentence for part in state.parts if not part.target and part.lines is None}
-    texts = registry.load(DECODED)(state, tokenizer)
+    texts = translated_sentences(state, tokenizer)
     return [None if number in waiting else text for number, text in enumerate(texts)]

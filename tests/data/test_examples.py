@@ -12,9 +12,10 @@ from transformers import PreTrainedTokenizerFast
 from hf_docmt.data.collators import SegmentCollator
 from hf_docmt.data.context_examples import ContextExamples
 from hf_docmt.data.documents import make_documents
-from hf_docmt.data.examples import Examples, equal_cuts
+from hf_docmt.data.examples import Examples
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.files import DataError
+from hf_docmt.modeling.segments import chunk_cuts
 
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>", "<sep>", "<bod>"]
 WORDS = [f"w{n}" for n in range(40)]
@@ -108,16 +109,16 @@ def test_chunk(documents, tokenizer, corpus, limit):
             assert len(chunks) == 1
 
 
-def test_equal_cuts():
-    assert equal_cuts(np.full(10, 1), 4).tolist() == [0, 3, 7, 10]
-    assert equal_cuts(np.full(10, 1), 10).tolist() == [0, 10]
-    assert equal_cuts(np.array([5, 5, 5]), 5).tolist() == [0, 1, 2, 3]
-    assert equal_cuts(np.array([9, 1, 1, 1, 9]), 10).tolist()[-1] == 5
+def test_chunk_cuts():
+    assert chunk_cuts([1] * 10, 4) == [0, 3, 7, 10]
+    assert chunk_cuts([1] * 10, 10) == [0, 10]
+    assert chunk_cuts([5, 5, 5], 5) == [0, 1, 2, 3]
+    assert chunk_cuts([9, 1, 1, 1, 9], 10)[-1] == 5
     random = np.random.default_rng(0)
     for _ in range(200):
         lengths = random.integers(1, 30, random.integers(1, 60))
         limit = int(lengths.max() + random.integers(0, 200))
-        cuts = equal_cuts(lengths, limit)
+        cuts = chunk_cuts(lengths.tolist(), limit)
         parts = [int(lengths[a:b].sum()) for a, b in zip(cuts, cuts[1:])]
         assert cuts[0] == 0 and cuts[-1] == len(lengths) and min(parts) > 0 and max(parts) <= limit
         if limit > 6 * lengths.max():  # parts differ by two half sentences at most

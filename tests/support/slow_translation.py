@@ -70,12 +70,12 @@ class Slow:
         return [self.tokenizer.decode(ids, skip_special_tokens=True) for ids in target]
 
     def chunk(self, source: list[list[int]], index: int) -> tuple[int, int]:
-        """First sentence and end of the part: equal shares of the tokens, the fewest of which none passes the limit."""
-        ends = [sum(len(ids) + 1 for ids in source[: number + 1]) for number in range(len(source))]
+        """First sentence and end of the part: the fewest parts, none over the limit, cut nearest to equal shares."""
+        borders = [sum(len(ids) + 1 for ids in source[:number]) for number in range(len(source) + 1)]
         limit = max(self.config.chunk_tokens, *(len(ids) + 1 for ids in source))
-        for shares in range(-(-ends[-1] // limit), len(source) + 1):
-            cuts = {sum(end <= ends[-1] * share / shares for end in ends) for share in range(shares + 1)}
-            borders = [0, *ends]
+        for shares in range(-(-borders[-1] // limit), 100):
+            places = [borders[-1] * share / shares for share in range(shares + 1)]
+            cuts = {min(range(len(borders)), key=lambda cut: abs(borders[cut] - place)) for place in places}
             sizes = [borders[end] - borders[first] for first, end in zip(sorted(cuts), sorted(cuts)[1:])]
             if max(sizes) <= limit:
                 break
