@@ -44,6 +44,7 @@ class TestCaching(Battery):
         "parallel_norm_before": {"normalize_before": True, "integration": "parallel", "shortening": "max"},
         "learned_positions": {"position_type": "learned", "position_offset": 2, "context_gate": True},
     }
+    corners = ("max", "selecting", "concatenate", "missing_eos", "both", "parallel_norm_before", "learned_positions")
     neutral_cases = ("sentence", "selecting", "concatenate", "norm_before", "parallel_norm_before")
     strategies = ("sentence", "sequential")
 

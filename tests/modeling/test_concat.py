@@ -68,6 +68,7 @@ OTHER_CASES = {
 class TestConcat(Battery):
     architecture = "concat"
     cases = WINDOW_CASES | FUTURE_CASES | SOURCE_CASES | CHUNK_CASES | OTHER_CASES
+    corners = ("shift_persistent", "future_learned", "source_shift", "chunk_sinusoidal", "norm_before", "t2t")
     neutral_cases = tuple(name for name, fields in cases.items() if not fields.get("persistent"))
 
     def reach(self, config):

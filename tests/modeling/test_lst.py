@@ -37,6 +37,7 @@ class TestLst(Battery):
         "norm_before": WINDOW | {"normalize_before": True, "layernorm_embedding": True},
         "learned_positions": WINDOW | {"position_type": "learned", "position_offset": 2},
     }
+    corners = ("window", "source", "chunk", "norm_before")
     neutral_cases = tuple(cases)
 
     def reach(self, config):

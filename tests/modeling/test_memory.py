@@ -33,6 +33,7 @@ class TestMemory(Battery):
         "learned_positions": {"memory_size": 3, "position_type": "learned", "position_offset": 2},
         "bod": {"memory_size": 3, "use_bod": True},
     }
+    corners = ("both-last", "source-all", "target-first", "norm_before")
     neutral_cases = tuple(cases)
     strategies = ("sentence", "sequential", "stream")
 

@@ -25,6 +25,7 @@ class TestMultiEncoder(Battery):
         "missing_eos_sequential": {"missing_context": "eos", "integration": "sequential", "context_gate": True},
         "learned_positions": {"past_context": 2, "position_type": "learned", "layernorm_embedding": True},
     }
+    corners = ("concatenate", "future", "sequential", "parallel", "missing_eos")
     neutral_cases = ("concatenate", "future", "parallel")
     strategies = ("sentence", "sliding", "sequential")
 

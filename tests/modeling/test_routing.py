@@ -37,8 +37,7 @@ class SeparateContext(Battery):
         return plain_model(model), {name: value for name, value in batch.items() if name not in CONTEXT}
 
     def test_closed_gates_with_context(self, model, batch):
-        if not model.config.normalize_before:
-            pytest.skip("a norm after the sum changes it with closed gates, too")
+        """Not where norms follow the sum: they change it with closed gates, too."""
         self.closed(model)
         plain = {name: value for name, value in batch.items() if name not in CONTEXT}
         torch.testing.assert_close(logits(model, batch), logits(plain_model(model), plain), atol=1e-5, rtol=0)
@@ -60,6 +59,7 @@ class TestRouting(SeparateContext):
         "norm_before": {"normalize_before": True, "layernorm_embedding": True},
         "learned_positions": {"position_type": "learned", "position_offset": 2},
     }
+    corners = ("offline", "online", "norm_before")
     neutral_cases = ("norm_before",)
 
     def closed(self, model):
@@ -107,6 +107,7 @@ class TestDocT(SeparateContext):
         "selection_norm_before": {"normalize_before": True, "selection": "routing", "layernorm_embedding": True},
         "learned_positions": {"position_type": "learned", "position_offset": 2},
     }
+    corners = ("doct", "both_sides", "selection_norm_before")
     neutral_cases = ("norm_before", "selection_norm_before")
 
     def closed(self, model):

@@ -51,6 +51,7 @@ OTHER_CASES = {
 class TestWindow(Battery):
     architecture = "window"
     cases = CASES | OTHER_CASES
+    corners = ("one_to_one_relative", "linear_absolute", "sentence_relative", "chunk_bod", "norm_before")
     neutral_cases = tuple(cases)
 
     def reach(self, config):

@@ -41,19 +41,15 @@ GREEDY = {
 BEAMS = GREEDY | {"num_beams": 3, "num_return_sequences": 3, "early_stopping": True}
 SAMPLES = GREEDY | {"num_return_sequences": 2, "do_sample": True}
 NOT_FOR_GENERATION = ("decoder_input_ids", "decoder_attention_mask", "labels", "label_weights")
-# What takes long, or depends on little
-IN_THIRD_OF_CASES = (
-    "test_assisted_is_greedy",
-    "test_attentions_in_rows_of_beams",
-    "test_embeddings_are_those_of_the_ids",
-    "test_offloaded",
-)
+ON_EVERY_CASE = ("test_definition", "test_context", "test_cached_is_uncached", "test_gradients")
+ON_NEUTRAL_CASES = ("test_reduction", "test_closed_gates_with_context")  # the rest runs on corners
 CURRENT = 3  # sentence of the six in the document of the context tests
 
 
 class Battery:
     architecture: str
     cases: dict[str, dict]  # name -> configuration fields
+    corners: tuple[str, ...]  # few cases with every kind of layer, context and position in one of them
     neutral_cases: tuple[str, ...] = ()  # those in which the mechanism can be made to do nothing
     strategies = ("sentence", "sliding", "sequential", "full")
     rounding = 1e-6  # by which logits may differ where future tokens do
@@ -83,9 +79,9 @@ class Battery:
 
     def pytest_generate_tests(self, metafunc):
         if "case" in metafunc.fixturenames:
-            neutral = metafunc.function.__name__ == "test_reduction"
-            cases = self.neutral_cases if neutral else list(self.cases)
-            cases = cases[::3] if metafunc.function.__name__ in IN_THIRD_OF_CASES else cases
+            test = metafunc.function.__name__
+            cases = list(self.cases) if test in ON_EVERY_CASE else self.corners
+            cases = self.neutral_cases if test in ON_NEUTRAL_CASES else cases
             metafunc.parametrize("case", cases[: metafunc.config.getoption("cases")])
 
     @pytest.fixture
