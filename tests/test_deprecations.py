@@ -1,13 +1,12 @@
 """What transformers calls deprecated fails a test, whichever way it says so."""
 
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
 import pytest
 from support import deprecations
 from support.deprecations import logged_deprecations
+from support.processes import run_python
 from transformers.utils import logging
 from transformers.utils.deprecation import deprecate_kwarg
 
@@ -70,11 +69,6 @@ def test_a_log_record_fails_a_test(tmp_path):
         "from transformers.utils import logging\n\n\ndef test_logs():\n"
         "    logging.get_logger('transformers').warning_once('`x` is deprecated')\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "-p", "no:cacheprovider", f"--rootdir={ROOT}", test],
-        cwd=ROOT / "tests",
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    options = ["-q", "-p", "conftest", "-p", "no:cacheprovider", f"--rootdir={ROOT}"]
+    done = run_python("-m", "pytest", *options, test, cwd=ROOT / "tests")
     assert done.returncode == 1 and "use what it names in the place of it: ['`x` is deprecated" in done.stdout

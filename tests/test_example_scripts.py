@@ -1,9 +1,6 @@
 """Every example runs, every recipe describes a model, and so does every override that a recipe names."""
 
-import os
 import re
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,6 +8,7 @@ import pytest
 import torch
 import yaml
 from support import recipe_files
+from support.processes import run_python
 from support.tiny_run import SIZES, write_corpus_files
 from transformers import MarianConfig, MarianMTModel
 
@@ -291,7 +289,7 @@ def test_recipes_of_the_readme(tmp_path, monkeypatch):
     train(load_recipe("two_stages.yaml"))
     if find_spec("peft"):
         arguments = re.search(r"`docmt (convert opus-mt-en-de .+?)`", text)[1].split()
-        subprocess.run([sys.executable, "-m", "hf_docmt", *arguments], check=True)
+        assert run_python("-m", "hf_docmt", *arguments).returncode == 0
         assert not (train(load_recipe("lora.yaml")) / "base").exists(), "init_from is the base"
 
 
@@ -299,10 +297,7 @@ def test_recipes_of_the_readme(tmp_path, monkeypatch):
 def test_script(path, tmp_path):
     text = path.read_text(encoding="utf-8")
     assert len(text.splitlines()) < 80 and f"python examples/{path.name}" in text.split('"""')[1]
-    command = [sys.executable, str(path), "--output", str(tmp_path / "model"), "--steps", "3", "--documents", "12"]
-    done = subprocess.run(
-        command, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=120
-    )
+    done = run_python(path, "--output", tmp_path / "model", "--steps", 3, "--documents", 12)
     assert done.returncode == 0, done.stderr
     translated = [line for line in done.stdout.splitlines() if "\t" in line]
     assert len(translated) >= 6, "the sentences of one document of the corpus"

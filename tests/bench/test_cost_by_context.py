@@ -1,10 +1,12 @@
 """The cost bench by context: rows, growth and checks by numbers that are known; tiny documents."""
 
 import json
+import subprocess
 from dataclasses import asdict
 
 import pytest
 import torch
+from support.processes import run_forked
 from torch import nn
 
 from hf_docmt.bench import context_decoding, cost_by_context, rounds
@@ -188,7 +190,8 @@ def test_an_end_that_was_written_is_an_error(monkeypatch):
         context_decoding.translation(case_of(PEER), torch.device("cpu"))
 
 
-def test_a_process():
+def test_a_process(monkeypatch):
+    monkeypatch.setattr(subprocess, "run", run_forked)
     found = measure_in_subprocess(cost_by_context.PROCESS, case_of("grouping"), 500)
     assert found.keys() == {"seconds", "memory_mib"} and found["seconds"] > 0
 

@@ -1,10 +1,12 @@
 """The cost benchmark by length: rows and checks by numbers that are known; tiny translations; a stream."""
 
 import json
+import subprocess
 from dataclasses import replace
 
 import pytest
 import torch
+from support.processes import run_forked
 
 from hf_docmt.bench import document_decoding, rounds, stream_memory
 from hf_docmt.bench.benchmark import SPECIAL_TOKENS
@@ -199,7 +201,8 @@ def test_memory_goes_from_chunk_to_chunk(monkeypatch):
     assert all(torch.equal(left, given) for (_, left), (given, _) in zip(seen, seen[1:]))
 
 
-def test_a_process():
+def test_a_process(monkeypatch):
+    monkeypatch.setattr(subprocess, "run", run_forked)
     found = measure_in_subprocess("hf_docmt.bench.document_decoding", CASE, 500)
     assert found.keys() == {"seconds", "memory_mib"} and found["seconds"] > 0
 

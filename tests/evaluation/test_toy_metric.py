@@ -2,10 +2,9 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
+from support.processes import run_python
 
 PLUGIN = """
 from hf_docmt.evaluation.metrics import Metric
@@ -30,8 +29,7 @@ def docmt(tmp_path):
 
     def docmt(*arguments, plugin=True):
         environment = {**os.environ, "HF_DOCMT_PLUGINS": "length_ratio.py" if plugin else ""}
-        command = [sys.executable, "-m", "hf_docmt", *map(str, arguments)]
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        return run_python("-m", "hf_docmt", *arguments, cwd=tmp_path, env=environment)
 
     return docmt
 

@@ -23,14 +23,14 @@ CASES = {
     "routing": ("routing", {}),
     "window": ("window", SEGMENTS | {"window": 2, "alignment": "sentence"}),
 }
-FAST = ("concat",)  # half a minute with both formats
+FAST = ("concat",)  # of the others each takes as long, which is a quarter of a minute
 
 
 def marked(name: str):
     return pytest.param(*CASES[name], id=name, marks=() if name in FAST else pytest.mark.slow)
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=[pytest.param(name, marks=() if name == "onnx" else pytest.mark.slow) for name in FORMATS])
 def form(request):
     for package in FORMATS[request.param].packages:
         pytest.importorskip(package)

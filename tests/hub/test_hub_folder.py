@@ -14,31 +14,35 @@ from hf_docmt import registry
 from hf_docmt.data.tokenizers import train_tokenizer
 
 MODELS = {
+    "concat": {"sentence": {}, "int8": {}},
+    "caching": {
+        "grouping": {"past_context": 2, "shortening": "grouping", "future_context": 1, "use_bod": True},
+    },
+    "memory": {"both": {"memory_size": 4}},
+    "multiencoder": {"gate": {"integration": "parallel", "context_gate": True}},
+    "doct": {"selection": {"selection": "routing", "past_context": 1, "future_context": 1}},
+    "routing": {"online": {"past_context": 2, "future_context": 0, "normalize_before": True}},
+    "lst": {"chunk": {"view": "chunk", "use_bod": True}},
+    "window": {
+        "linear": {"past_context": 1, "window": 2, "position": "absolute", "alignment": "linear", "length_ratio": 0.9},
+    },
+}
+OTHER_MODELS = {  # of the same files
     "concat": {
-        "sentence": {},
-        "int8": {},
         "shift": {"past_context": 2, "segment_encoding": "shift", "segment_shift": 4, "persistent": True},
         "pse": {"past_context": 1, "future_context": 1, "segment_encoding": "learned", "pse_dim": 4, "use_bod": True},
         "source": {"past_context": 1, "context_sides": "source", "share_encoder_decoder_embeddings": False},
         "chunk": {"view": "chunk", "segment_encoding": "sinusoidal", "persistent": True, "normalize_before": True},
     },
-    "caching": {
-        "tokens": {},
-        "grouping": {"past_context": 2, "shortening": "grouping", "future_context": 1, "use_bod": True},
-        "target": {"context_sides": "both", "shortening": "linear"},
-    },
+    "caching": {"tokens": {}, "target": {"context_sides": "both", "shortening": "linear"}},
     "memory": {
-        "both": {"memory_size": 4},
         "source": {"memory_size": 2, "memory_sides": "source", "memory_layers": [0, -1], "use_bod": True},
     },
-    "multiencoder": {"concatenate": {}, "gate": {"integration": "parallel", "context_gate": True}},
-    "doct": {"joined": {}, "selection": {"selection": "routing", "past_context": 1, "future_context": 1}},
-    "routing": {"offline": {}, "online": {"past_context": 2, "future_context": 0, "normalize_before": True}},
-    "lst": {"window": {"past_context": 2}, "chunk": {"view": "chunk", "use_bod": True}},
-    "window": {
-        "chunk": {"view": "chunk", "window": 3},
-        "linear": {"past_context": 1, "window": 2, "position": "absolute", "alignment": "linear", "length_ratio": 0.9},
-    },
+    "multiencoder": {"concatenate": {}},
+    "doct": {"joined": {}},
+    "routing": {"offline": {}},
+    "lst": {"window": {"past_context": 2}},
+    "window": {"chunk": {"view": "chunk", "window": 3}},
 }
 DOCUMENTS = [["The cat sleeps.", "", "It is 7 years old!"], ["Émile, 猫 🐈", "So did Anna. She too."]]
 SETTINGS = {"max_new_tokens": 12, "num_beams": 2, "no_repeat_ngram_size": 2}
@@ -76,7 +80,8 @@ for task in json.loads(sys.argv[1]):
     assert type(pickle.loads(pickle.dumps(model))) is type(model)
     with torch.no_grad():
         torch.testing.assert_close(model(**expected["batch"]).logits, expected["logits"], atol=1e-5, rtol=1e-5)
-    for strategy, translations in expected["translations"].items():
+    for strategy in task["strategies"]:
+        translations = expected["translations"][strategy]
         found = model.translate_documents(expected["documents"], tokenizer, strategy, **expected["settings"])
         assert found == translations, (task["folder"], strategy, found, translations)
     if task["pipeline"]:
@@ -110,13 +115,15 @@ def run_without_package(tasks: list[dict], folder) -> str:
     return result.stdout
 
 
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
+@pytest.fixture(
+    scope="module", params=[MODELS, pytest.param(OTHER_MODELS, marks=pytest.mark.slow)], ids=["models", "others"]
+)
+def saved(request, tmp_path_factory):
     """A folder for every model, and beside it what the model answers."""
     root = tmp_path_factory.mktemp("saved")
     tokenizer = train_tokenizer(["The cat sleeps.", "It is old.", "So did Anna."], vocab_size=300)
     tasks = []
-    for architecture, models in MODELS.items():
+    for architecture, models in request.param.items():
         for name, fields in models.items():
             model = build(architecture, vocab_size=len(tokenizer), **fields)
             if name == "int8":
@@ -135,8 +142,8 @@ def saved(tmp_path_factory):
             torch.save(expected, root / f"{folder.name}.pt")
             again = root / "again" / folder.name
             tasks.append({"folder": str(folder), "expected": str(root / f"{folder.name}.pt"), "again": str(again)})
-            tasks[-1] |= {"options": {}, "pipeline": name == next(iter(models))}
-    return root, [*tasks, quantized_while_loading(root)]
+            tasks[-1] |= {"options": {}, "pipeline": name == next(iter(models)), "strategies": strategies}
+    return root, tasks + [quantized_while_loading(root)] * (request.param is MODELS)
 
 
 def quantized_while_loading(root) -> dict:
@@ -150,6 +157,7 @@ def quantized_while_loading(root) -> dict:
         "again": str(again),
         "options": options,
         "pipeline": False,
+        "strategies": ["sliding"],
     }
 
 
@@ -166,11 +174,18 @@ def test_every_architecture_is_here():
 
 
 def test_loads_without_the_package_and_again(saved):
+    """With every strategy and the pipeline; what was saved there, with one strategy."""
     root, tasks = saved
     for folder in ("first", "second"):
         (root / folder).mkdir()
         assert run_without_package(tasks, root / folder) == f"checked {len(tasks)}\n"
-        tasks = [task | {"folder": task["again"], "again": task["again"] + "-again", "options": {}} for task in tasks]
+        tasks = [saved_again(task) for task in tasks]
+
+
+def saved_again(task: dict) -> dict:
+    """The task of reading what the process of another one saved."""
+    simple = {"options": {}, "pipeline": False, "strategies": task["strategies"][:1]}
+    return task | simple | {"folder": task["again"], "again": f"{task['again']}-again"}
 
 
 def test_what_is_in_the_folder(saved):

@@ -180,7 +180,7 @@ def translators(model, document_batches: list[list[list[str]]], strategy: str | 
     return [cached, anew]
 
 
-@pytest.mark.parametrize("case", list(TestCaching.cases))
+@pytest.mark.parametrize("case", TestCaching.corners)
 def test_cached_is_recomputed(case):
     model = build("caching", **TestCaching.cases[case])
     for strategy in (None, "sequential", "sentence"):

@@ -1,12 +1,11 @@
 """No tensor of a forward, a backward or a search is on another device than the model: a device that is pretended."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from support.processes import run_python
 
 from hf_docmt import registry
 
@@ -17,7 +16,7 @@ def on_pretended_device(*names: str, where: Path = FOLDER) -> int:
     """The number of tests of these names that pass on the device, one configuration of each architecture."""
     command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--device", "pretended", "--cases", "1"]
     command += [str(where), "-k", " or ".join(names)]
-    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=900)
+    done = run_python(*command, timeout=900)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
     return int(re.search(r"(\d+) passed", done.stdout)[1])
 

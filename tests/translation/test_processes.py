@@ -11,6 +11,7 @@ from threading import Timer
 import psutil
 import pytest
 import torch
+from support.processes import FORKS
 from support.tiny_models import WORDS, build, word_tokenizer
 
 from hf_docmt.translation import processes
@@ -37,8 +38,15 @@ def settings(tmp_path_factory):
     return TranslationSettings(str(folder), strategy="sequential", search={"num_beams": 2})
 
 
+@pytest.fixture(autouse=True)
+def forked(monkeypatch):
+    """Processes have torch loaded when they start."""
+    monkeypatch.setattr(processes, "get_context", lambda method: FORKS)
+
+
 def workers():
-    return [process for process in psutil.Process().children() if "spawn_main" in " ".join(process.cmdline())]
+    servers = [child for child in psutil.Process().children() if "forkserver" in " ".join(child.cmdline())]
+    return [process for server in servers for process in server.children()]
 
 
 def test_rows_of_one_process_though_another_is_killed(settings, capsys):
