@@ -5,8 +5,8 @@ PIP_OPTIONS ?=
 # which torch test-latest takes, where it is not the newest: TORCH='torch==2.14.1'
 TORCH ?=
 BIN = $(VENV)/bin
-# a process for each core; a test file stays in one of them
-PYTEST = -m pytest --numprocesses auto --dist loadfile
+# a process for each core; a test file stays in one of them, in the order of the folders: long files do not come last
+PYTEST = -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .PHONY: install demo test test-slow test-gpu test-min test-latest test-transformers check clean
 

@@ -6,7 +6,7 @@ import sys
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
-os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # transformers', too: no command or test hides them for the ones after it
+os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # else bars depend on the commands before
 os.environ["TRANSFORMERS_VERBOSITY"] = "error"
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"

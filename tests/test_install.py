@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
+from support.hidden_packages import HIDE
 from support.language_models import sentence_model
 from support.lower_bounds import lower_bounds
 from transformers import AutoTokenizer
@@ -28,20 +29,8 @@ METADATA = [
     'hf-docmt[text]; extra == "both"',
     'hf-docmt[subtitles]; extra == "both"',
 ]
-CONVERT = """
-import sys
-
-class Hiding:
-    def __init__(self, finder):
-        self.finder = finder
-
-    def __getattr__(self, name):
-        return getattr(self.finder, name)
-
-    def find_spec(self, name, path=None, target=None):
-        return None if name.split(".")[0] in {"sentencepiece", "google"} else self.finder.find_spec(name, path, target)
-
-sys.meta_path[:] = map(Hiding, sys.meta_path)
+CONVERT = f"""{HIDE}
+hide({{"sentencepiece", "google"}})
 from hf_docmt import cli
 
 for name in sys.argv[1:]:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from huggingface_hub import ModelCard
 from support import hub_double
+from support.hidden_packages import HIDE
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
@@ -40,17 +41,7 @@ names = metadata.packages_distributions()
 blocked = {top for top, of in names.items() if not {one.lower().replace("_", "-") for one in of} & kept}
 blocked |= {"hf_docmt"}
 
-class Hiding:
-    def __init__(self, finder):
-        self.finder = finder
-
-    def __getattr__(self, name):
-        return getattr(self.finder, name)
-
-    def find_spec(self, name, path=None, target=None):
-        return None if name.split(".")[0] in blocked else self.finder.find_spec(name, path, target)
-
-sys.meta_path[:] = map(Hiding, sys.meta_path)
+hide(blocked)
 assert {"datasets", "peft", "sentencepiece", "accelerate"} & kept == set(), kept
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 for task in json.loads(sys.argv[1]):
@@ -76,7 +67,7 @@ def hub(tmp_path, monkeypatch):
 def run_elsewhere(hub, tasks, folder):
     """Load, translate and run the cards' code in a process that sees torch, transformers and what they require."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "PYTHON"))}
-    process = [sys.executable, "-c", PROCESS, json.dumps(tasks)]
+    process = [sys.executable, "-c", HIDE + PROCESS, json.dumps(tasks)]
     environment = kept | hub_double.environment(hub, folder / "elsewhere")
     done = subprocess.run(
         process, cwd=folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
