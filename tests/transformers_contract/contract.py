@@ -13,6 +13,8 @@ from model_testers import SIZES, TESTERS, MarianTester
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
 from transformers.models.auto import modeling_auto
 
+from hf_docmt import registry
+
 MIXINS = (ModelTesterMixin, GenerationTesterMixin) if has_generation(FOLDER) else (ModelTesterMixin,)
 
 
@@ -41,8 +43,9 @@ class DocumentContractTest(ContractTest):
 
     @property
     def test_all_params_have_gradient(self) -> bool:
-        """Not of what reads context or a memory, without any; the last memory is for the next sentence."""
-        return self.subject.with_context and self.subject.architecture != "memory"
+        """Not of what reads separate context, without any; the last memory is for the next sentence."""
+        entry = registry.get(self.subject.architecture)
+        return not entry.carries_state and (self.subject.with_context or not entry.separate_context)
 
     def test_reentrant_checkpointing_is_refused(self):
         config, _ = self.model_tester.prepare_config_and_inputs_for_common()
