@@ -11,10 +11,10 @@ from sys import stderr
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.bench.benchmark import Benchmark, OnRow, check_positive, ignore_row, option
-from hf_docmt.bench.documents import load_documents
-from hf_docmt.bench.results import BenchResult, Check, SpeedRow
-from hf_docmt.bench.timing import elapsed_seconds, median_seconds
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.measurement import elapsed_seconds, median_seconds
+from hf_docmt.bench.models import load_documents
+from hf_docmt.bench.results import BenchResult, Check, Row
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.synthetic.corpus import write_corpus
 from hf_docmt.modeling.document_state import DocumentState, read_document
@@ -33,8 +33,6 @@ class DocumentTranslation(Benchmark):
     share of tokens that came from drafts, of all that were written in passes with drafts; 0 without drafts.
     """
 
-    name = "documents"
-    help = "Sentences per second of document translation: windows with drafts and without, and strategies."
     report_options = ({"repeats": 3},)
 
     model: str = option("", "Folder of a trained model of windows. Default: one that is trained before, in a minute.")
@@ -44,9 +42,6 @@ class DocumentTranslation(Benchmark):
     repeats: int = option(3, "Measurements of each case, the median is reported.")
     steps: int = 600  # of training, where no model is given
     seed: int = 1
-
-    def __post_init__(self) -> None:
-        check_positive(number=self.number, batch_size=self.batch_size, repeats=self.repeats, steps=self.steps)
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         model, tokenizer = registry.load_model(self.model) if self.model else trained_model(self.steps, self.seed)
@@ -66,8 +61,7 @@ class DocumentTranslation(Benchmark):
             Check.at_least("sliding: ratio of drafts to no drafts", found[0].ratio, MIN_RATIO),
             Check.at_least("sliding: share of equal translations", found[0].more["equal"], 1.0),
         ]
-        setting = {"model": self.model or "built-in corpus", "documents": len(texts), "batch_size": self.batch_size}
-        return BenchResult.of(found, checks, **setting, repeats=self.repeats, seed=self.seed)
+        return self.result(found, checks, model=self.model or "built-in corpus", documents=len(texts))
 
 
 class Search:
@@ -101,7 +95,7 @@ def copies(document: DocumentState) -> list:
     return [type(part)(part.sentence, part.ids) for part in document.parts]
 
 
-def compare(search: Search, case: str, ours: tuple[str, bool], peer: tuple[str, bool], repeats: int) -> SpeedRow:
+def compare(search: Search, case: str, ours: tuple[str, bool], peer: tuple[str, bool], repeats: int) -> Row:
     """One row: strategies, each with its drafts or without."""
     found: dict[str, list[list[int]]] = {}
     accepted: dict[str, float] = {}
@@ -116,7 +110,7 @@ def compare(search: Search, case: str, ours: tuple[str, bool], peer: tuple[str, 
     seconds = median_seconds({"ours": side("ours", ours), "peer": side("peer", peer)}, repeats)
     equal = sum(a == b for a, b in zip(found["ours"], found["peer"], strict=True)) / len(found["ours"])
     amounts = dict.fromkeys(found, search.sentences)
-    return SpeedRow.of(case, "sentences/s", amounts, seconds, accepted=accepted["ours"], equal=equal)
+    return Row.of_speeds(case, "sentences/s", amounts, seconds, accepted=accepted["ours"], equal=equal)
 
 
 def trained_model(steps: int, seed: int) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

@@ -10,13 +10,12 @@ import torch
 from transformers import PreTrainedModel
 
 from hf_docmt import registry
-from hf_docmt.bench.benchmark import Benchmark, OnRow, check_positive, ignore_row, option
-from hf_docmt.bench.decode import MODES, NEVER, diversify_translations, random_sources
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.decode import MODES, diversify_translations, random_sources
 from hf_docmt.bench.document_translation import MAX_TOKENS, copies
-from hf_docmt.bench.documents import load_documents
-from hf_docmt.bench.marian import TRANSFORMER_BASE, build_pair
-from hf_docmt.bench.results import BenchResult, Check, SpeedRow
-from hf_docmt.bench.timing import elapsed_seconds, median_seconds
+from hf_docmt.bench.measurement import elapsed_seconds, median_seconds
+from hf_docmt.bench.models import NEVER, TRANSFORMER_BASE, build_pair, load_documents
+from hf_docmt.bench.results import BenchResult, Check, Row
 from hf_docmt.data.documents import sentences
 from hf_docmt.hub.stock import to_stock
 from hf_docmt.messages import install_command
@@ -38,12 +37,6 @@ class WindowDecoding(Benchmark):
     sentences that come out as by ours; without a trained model one other token changes all that follow it in a window.
     """
 
-    name = "window-decoding"
-    command = "decode"
-    option_of_choice = "engine"
-    by = "ctranslate2"
-    help = "With --engine ctranslate2: document windows by CTranslate2, ours and transformers' class."
-
     model: str = option("", "Folder of a concat model of windows or chunks. Default: random Transformer-base.")
     documents: str = option("", "JSON-lines file of documents, for a model. Default: the built-in corpus.")
     number: int = option(20, "Documents that are translated, of a model.")
@@ -54,9 +47,6 @@ class WindowDecoding(Benchmark):
     vocab_size: int = 32000
     tokens: int = 25  # of a random sentence
     seed: int = 1
-
-    def __post_init__(self) -> None:
-        check_positive(number=self.number, batch_size=self.batch_size, repeats=self.repeats)
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         model, documents, settings = self._trained() if self.model else self._random()
@@ -72,8 +62,7 @@ class WindowDecoding(Benchmark):
             versions = {"ctranslate2": engines["ctranslate2 int8"].engine}
         count = sum(len(document.parts) for document in documents)
         setting = {"model": self.model or "random Transformer-base", "strategy": "sliding", "sentences": count}
-        setting |= {"batch_size": self.batch_size, "repeats": self.repeats, "seed": self.seed}
-        return BenchResult.of(rows, target_checks(rows), **setting, **versions)
+        return self.result(rows, target_checks(rows), **setting, **versions)
 
     def _trained(self) -> tuple[PreTrainedModel, list[DocumentState], dict]:
         model, tokenizer = registry.load_model(self.model)
@@ -125,7 +114,7 @@ def ctranslate2_engines(model: PreTrainedModel, folder: Path) -> dict:
 
 def compare(
     mode: str, engines: Mapping, documents: Sequence[DocumentState], search: dict, batch_size: int, repeats: int
-) -> list[SpeedRow]:
+) -> list[Row]:
     """A row for each engine but the peer, beside it; all are measured in the same rounds."""
     found: dict[str, list[list[int]]] = {}
 
@@ -146,11 +135,13 @@ def compare(
     for name in (one for one in engines if one != "peer"):
         equal = sum(a == b for a, b in zip(found[name], found["ours"])) / len(found["ours"])
         times = {"ours": seconds[name], "peer": seconds["peer"]}
-        rows.append(SpeedRow.of(f"{mode}: {name}", "sentences/s", amounts, times, equal=equal, mode=mode, engine=name))
+        rows.append(
+            Row.of_speeds(f"{mode}: {name}", "sentences/s", amounts, times, equal=equal, mode=mode, engine=name)
+        )
     return rows
 
 
-def target_checks(rows: Sequence[SpeedRow]) -> list[Check]:
+def target_checks(rows: Sequence[Row]) -> list[Check]:
     """int8 beside transformers, and the same sentences in fp32."""
     checks = []
     for row in rows:

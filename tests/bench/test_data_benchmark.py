@@ -5,8 +5,7 @@ import time
 
 import pytest
 
-from hf_docmt.bench.data import UNITS, DataBenchmark, medians, mixed_documents, start_rows
-from hf_docmt.bench.data_start import measure
+from hf_docmt.bench.data import UNITS, DataBenchmark, measure, medians, mixed_documents, start_rows
 from hf_docmt.data.documents import make_documents
 from hf_docmt.data.synthetic.corpus import make_corpus
 
@@ -54,7 +53,7 @@ def test_a_start_of_either_kind(tmp_path):
     for name in ("first", "second", "memory"):
         case = benchmark.case(tmp_path / "small", name)
         cases.append(json.loads(json.dumps(case)))
-        found[name] = measure(cases[-1])
+        found[name] = measure(cases[-1], None)
     assert len({one["batches"] for one in found.values()}) == 1
     for one in found.values():
         assert 0 < one["seconds"] < time.time() - cases[0]["started"] and one["tokens_per_second"] > 0

@@ -4,7 +4,7 @@ import pytest
 from support.tiny_models import EOS, build
 
 from hf_docmt.bench.document_translation import DocumentTranslation
-from hf_docmt.bench.documents import load_documents
+from hf_docmt.bench.models import load_documents
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.tokenizers import train_tokenizer
 

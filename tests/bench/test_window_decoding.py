@@ -3,8 +3,8 @@
 import pytest
 from support.tiny_models import build, word_tokenizer
 
-from hf_docmt.bench.marian import TRANSFORMER_BASE
-from hf_docmt.bench.results import SpeedRow
+from hf_docmt.bench.models import TRANSFORMER_BASE
+from hf_docmt.bench.results import Row
 from hf_docmt.bench.window_decoding import StockEngine, WindowDecoding, target_checks
 from hf_docmt.modeling.document_state import read_document
 
@@ -14,7 +14,7 @@ TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in TRANSF
 def test_targets():
     def row(engine, ratio, equal):
         more = {"engine": engine, "equal": equal}
-        return SpeedRow.of(engine, "sentences/s", {"ours": ratio, "peer": 1}, {"ours": 1, "peer": 1}, **more)
+        return Row.of_speeds(engine, "sentences/s", {"ours": ratio, "peer": 1}, {"ours": 1, "peer": 1}, **more)
 
     rows = [row("ours", 1, 1.0), row("ctranslate2 fp32", 2, 0.98), row("ctranslate2 int8", 4.0, 0.5)]
     found = {check.name: check.ok for check in target_checks(rows)}

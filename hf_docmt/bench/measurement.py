@@ -1,16 +1,101 @@
-"""Seconds and peak memory of one piece of work, measured inside the process that does it; memory that is available."""
+"""Seconds and memory: sides that alternate in one process, or cases that alternate in processes of their own."""
 
 import ctypes
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isinf
 from pathlib import Path
 from statistics import median
 
 import torch
 
-from hf_docmt.bench.timing import elapsed_seconds
+from hf_docmt.bench.benchmark import check_positive
+from hf_docmt.bench.process import measure_in_subprocess
+from hf_docmt.bench.results import ScalingRow
 
+RESERVED = 2**30  # bytes that are left to the machine
 BuildWork = Callable[[Mapping, torch.device], Callable[[], object]]
+
+# Time
+
+
+def median_seconds(sides: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, float]:
+    """Median seconds of each side over `repeats` rounds, after a warm-up round.
+
+    A side is a function that does its work once and returns the seconds it took. Every other round runs in reverse
+    order, so that what slows the machine for a while slows both sides.
+    """
+    check_positive("repeats", repeats)
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for number in range(repeats + 1):
+        for name in list(sides)[:: -1 if number % 2 else 1]:
+            times[name].append(sides[name]())
+    return {name: median(seconds[1:]) for name, seconds in times.items()}
+
+
+def elapsed_seconds(
+    work: Callable[[], object], device: torch.device | str = "cpu", clock: Callable[[], float] = time.perf_counter
+) -> float:
+    """Seconds that one call of `work` takes, until the GPU, where it runs on one, has done its part."""
+    synchronize(device)
+    started = clock()
+    work()
+    synchronize(device)
+    return clock() - started
+
+
+def synchronize(device: torch.device | str) -> None:
+    """Wait until a GPU has done what it was asked to do; a CPU has done it."""
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+# Rounds of processes
+
+
+def alternate_rounds(
+    work: str, cases: Mapping[str, Mapping], shorter: Sequence[ScalingRow], repeats: int, time_limit: float
+) -> Iterator[tuple[str, dict]]:
+    """After each measurement the case's name and its medians of `seconds` and `memory_mib`, or why it is `skipped`.
+
+    The medians are over the rounds so far; the last ones are the result. Every round measures each case once, every
+    other round in reverse order, so that what slows the machine for a while slows all of them. `work` measures a case
+    in a subprocess (see `messages_of`), which is stopped after `time_limit` seconds and where it needs more memory than
+    is available. `shorter` are rows at shorter lengths: what was stopped there is not tried again.
+    """
+    runs: dict[str, list[dict]] = {}
+    for name in cases:
+        stopped = next((row for row in shorter if row.name == name and row.skipped), None)
+        if stopped is not None:
+            yield name, {"skipped": f"at {stopped.tokens} tokens: {stopped.skipped}"}
+        else:
+            runs[name] = []
+    for number in range(repeats):
+        for name in list(runs)[:: -1 if number % 2 else 1]:
+            numbers = measure_in_subprocess(work, cases[name] | memory_limit(cases[name]["device"]), time_limit)
+            if "skipped" in numbers:
+                del runs[name]
+                yield name, numbers
+            else:
+                runs[name].append(numbers)
+                yield name, medians(runs[name])
+
+
+def medians(runs: Sequence[Mapping]) -> dict:
+    """The median of each number; None where the system reports none."""
+    return {name: None if value is None else median(run[name] for run in runs) for name, value in runs[0].items()}
+
+
+def memory_limit(device: str) -> dict[str, int]:
+    """The bytes that a process may take, where the system reports them; a GPU keeps its limit by itself."""
+    available = available_memory("cpu")
+    if torch.device(device).type == "cuda" or isinf(available):
+        return {}
+    return {"memory_limit": max(int(available) - RESERVED, RESERVED)}
+
+
+# Inside the process that does the work
 
 
 def measure_work(build: BuildWork, case: Mapping) -> dict:
@@ -20,7 +105,7 @@ def measure_work(build: BuildWork, case: Mapping) -> dict:
     """
     device = prepare_process(case)
     work = build(case, device)
-    return measure_repeats(lambda: elapsed_seconds(work, device), case["repeats"], device)
+    return measure_repeats(lambda: elapsed_seconds(work, device), case.get("repeats", 1), device)
 
 
 def prepare_process(case: Mapping) -> torch.device:
