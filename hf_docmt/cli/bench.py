@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from hf_docmt.bench import COMMANDS, load_benchmark
 from hf_docmt.cli.options import AsJson, refuse, whole_numbers
 
 if TYPE_CHECKING:
@@ -23,10 +22,14 @@ class BenchmarkGroup(TyperGroup):
 
     def list_commands(self, ctx: typer.Context) -> list[str]:
         """The names of all commands."""
+        from hf_docmt.bench import COMMANDS
+
         return [*COMMANDS, *super().list_commands(ctx)]
 
     def get_command(self, ctx: typer.Context, name: str) -> TyperCommand | None:
         """The command of this name; that of a benchmark knows its help, and its options when it is called."""
+        from hf_docmt.bench import COMMANDS
+
         if name not in COMMANDS:
             return super().get_command(ctx, name)
         return BenchmarkCommand(name, help=COMMANDS[name].help)
@@ -74,6 +77,8 @@ def print_tables(report: Annotated[str, typer.Argument(help="A file that `docmt 
 
 def build_command(name: str) -> TyperCommand:
     """The command of one benchmark, or of several among which an option chooses, the first one by default."""
+    from hf_docmt.bench import COMMANDS, load_benchmark
+
     command = COMMANDS[name]
     classes = {choice: load_benchmark(benchmark) for choice, benchmark in command.benchmarks.items()}
     options = {
