@@ -15,7 +15,7 @@ CLASSES = {  # benchmark, as reports name it: module and class
     "documents": ".document_translation:DocumentTranslation",
     "train": ".train:TrainBenchmark",
     "train_memory": ".train_memory:TrainMemoryBenchmark",
-    "window-decoding": ".window_decoding:WindowDecoding",
+    "window-decoding": ".document_translation:WindowDecoding",
 }
 
 

@@ -9,7 +9,7 @@ from transformers import LogitsProcessor
 
 from hf_docmt import registry
 from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
-from hf_docmt.bench.measurement import alternate_rounds, measure_work
+from hf_docmt.bench.measurement import measure_rows, measure_work
 from hf_docmt.bench.models import SENTENCE_TOKENS, SEP, TRANSFORMER_BASE, random_document, random_model
 from hf_docmt.bench.results import BenchResult, Check, ScalingRow, find_row, growth_rows, ratio_of
 from hf_docmt.modeling.window_attention import window_attention, windows_around
@@ -113,17 +113,11 @@ class AttentionBenchmark(Benchmark):
         self, cases: Mapping[str, Mapping], peer: str, shorter: Sequence[ScalingRow], on_row: OnRow
     ) -> list[ScalingRow]:
         """The rows of cases that are measured in alternating rounds."""
-        numbers: dict[str, dict] = {}
 
-        def row(name: str) -> ScalingRow:
-            tokens = cases[name]["tokens"]
-            peer_row = ScalingRow.at_length(peer, tokens, numbers.get(peer, {}), None)
-            return peer_row if name == peer else ScalingRow.at_length(name, tokens, numbers[name], peer_row)
+        def make_row(name: str, numbers: Mapping[str, Mapping]) -> ScalingRow:
+            return ScalingRow.at_length(name, cases[name]["tokens"], numbers, peer)
 
-        for name, latest in alternate_rounds(WORK, cases, shorter, self.repeats, self.time_limit):
-            numbers[name] = latest
-            on_row(row(name))
-        return [row(name) for name in cases]
+        return measure_rows(WORK, cases, make_row, self, on_row, shorter)
 
 
 def decoding_name(architecture: str, mode: str, text: str) -> str:

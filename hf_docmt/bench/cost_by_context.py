@@ -3,15 +3,16 @@
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 
 from hf_docmt import registry
 from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
 from hf_docmt.bench.measurement import (
-    alternate_rounds,
     elapsed_seconds,
     measure_repeats,
+    measure_rows,
     prepare_process,
     return_freed_blocks,
     trim_memory,
@@ -96,11 +97,7 @@ class CostByContext(Benchmark):
         for context in self.contexts:
             names = [name for name in SYSTEMS if context or name not in NEEDS_CONTEXT]
             cases = {name: self.case(name, context) for name in names}
-            numbers: dict[str, dict] = {}
-            for name, latest in alternate_rounds(WORK, cases, rows, self.repeats, self.time_limit):
-                numbers[name] = latest
-                on_row(system_row(numbers, name, context, self.sentences))
-            rows += [system_row(numbers, name, context, self.sentences) for name in names]
+            rows += measure_rows(WORK, cases, partial(system_row, context, self.sentences), self, on_row, rows)
         growth = memory_growth_rows(rows)
         if self.work == "translation":
             growth += kept_vectors_rows(growth, self.sizes["d_model"])
@@ -124,7 +121,7 @@ def context_fields(name: str, context: int) -> dict:
     return {"past_context": context - future, "future_context": future}
 
 
-def system_row(numbers: Mapping[str, Mapping], name: str, context: int, sentences: int) -> ScalingRow:
+def system_row(context: int, sentences: int, name: str, numbers: Mapping[str, Mapping]) -> ScalingRow:
     """The row of a system; `numbers` are those of all systems measured so far with this context."""
     seconds, peer_seconds = (numbers.get(system, {}).get("seconds") for system in (name, PEER))
     return ScalingRow.of(

@@ -5,12 +5,13 @@ import string
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 
 from hf_docmt import registry
 from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
-from hf_docmt.bench.measurement import alternate_rounds, measure_work, memory_in_use, trim_memory
+from hf_docmt.bench.measurement import measure_rows, measure_work, memory_in_use, trim_memory
 from hf_docmt.bench.models import TINY, TRANSFORMER_BASE, random_model, random_units
 from hf_docmt.bench.process import measure_in_subprocess
 from hf_docmt.bench.results import BenchResult, Check, ScalingRow, find_row, growth_rows
@@ -76,11 +77,7 @@ class CostByLength(Benchmark):
         rows: list[ScalingRow] = []
         for tokens in self.lengths:
             cases = {name: self.case(name, tokens) for name in SYSTEMS}
-            numbers: dict[str, dict] = {}
-            for name, latest in alternate_rounds(WORK, cases, rows, self.repeats, self.time_limit):
-                numbers[name] = latest
-                on_row(system_row(numbers, name, tokens))
-            rows += [system_row(numbers, name, tokens) for name in SYSTEMS]
+            rows += measure_rows(WORK, cases, partial(system_row, tokens), self, on_row, rows)
         rows += [row for name in SYSTEMS for row in growth_rows(name, PEER, rows, self.lengths)]
         checks = target_checks(rows, self.lengths)
         if self.stream_sentences:
@@ -99,10 +96,9 @@ class CostByLength(Benchmark):
         return case | {"unit": tokens if name == "document" else self.chunk}
 
 
-def system_row(numbers: Mapping[str, Mapping], name: str, tokens: int) -> ScalingRow:
+def system_row(tokens: int, name: str, numbers: Mapping[str, Mapping]) -> ScalingRow:
     """The row of a system at a length; `numbers` are those of all systems measured so far."""
-    peer = ScalingRow.at_length(PEER, tokens, numbers.get(PEER, {}), None)
-    return peer if name == PEER else ScalingRow.at_length(name, tokens, numbers[name], peer)
+    return ScalingRow.at_length(name, tokens, numbers, PEER)
 
 
 def target_checks(rows: Sequence[ScalingRow], lengths: Sequence[int]) -> list[Check]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isinf
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import torch
 
@@ -80,6 +81,26 @@ def alternate_rounds(
             else:
                 runs[name].append(numbers)
                 yield name, medians(runs[name])
+
+
+def measure_rows(
+    work: str,
+    cases: Mapping[str, Mapping],
+    make_row: Callable[[str, Mapping[str, Mapping]], ScalingRow],
+    options: Any,
+    on_row: Callable[[ScalingRow], None],
+    shorter: Sequence[ScalingRow] = (),
+) -> list[ScalingRow]:
+    """The rows of cases measured in alternating rounds, as `options` (`repeats`, `time_limit`) say; see there.
+
+    `make_row` gets a name and the numbers of all cases so far; `on_row` gets the row of a case after each of its
+    measurements.
+    """
+    numbers: dict[str, dict] = {}
+    for name, latest in alternate_rounds(work, cases, shorter, options.repeats, options.time_limit):
+        numbers[name] = latest
+        on_row(make_row(name, numbers))
+    return [make_row(name, numbers) for name in cases]
 
 
 def medians(runs: Sequence[Mapping]) -> dict:

@@ -65,14 +65,15 @@ class ScalingRow(Row):
     context: int | None = None
 
     @classmethod
-    def at_length(cls, name: str, tokens: int, numbers: Mapping, peer: "ScalingRow | None") -> "ScalingRow":
-        """The row of a system at one length. `numbers` are `seconds` and `memory_mib`, or the reason it is `skipped`.
+    def at_length(cls, name: str, tokens: int, numbers: Mapping[str, Mapping], peer: str) -> "ScalingRow":
+        """The row of a system at one length beside its peer, which may be itself.
 
-        Speeds and ratio are None where a side was not measured. The row is its own peer where `peer` is None.
+        `numbers` are, of each system, `seconds` and `memory_mib`, or the reason it is `skipped`. Speeds and ratio are
+        None where a side was not measured.
         """
-        ours = tokens / numbers["seconds"] if numbers.get("seconds") else None
-        speeds = (ours, ours if peer is None else peer.ours)
-        return cls.of(f"{name}, {tokens} tokens", "target tokens/s", *speeds, name=name, tokens=tokens, **numbers)
+        seconds = [numbers.get(system, {}).get("seconds") for system in (name, peer)]
+        speeds = [tokens / one if one else None for one in seconds]
+        return cls.of(f"{name}, {tokens} tokens", "target tokens/s", *speeds, name=name, tokens=tokens, **numbers[name])
 
     def to_line(self) -> str:
         """The row as one line for a terminal; the columns of successive lines are aligned."""

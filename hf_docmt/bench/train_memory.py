@@ -8,7 +8,7 @@ import torch
 from hf_docmt import registry
 from hf_docmt.bench.attention import training_step
 from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
-from hf_docmt.bench.measurement import alternate_rounds, measure_work
+from hf_docmt.bench.measurement import measure_rows, measure_work
 from hf_docmt.bench.models import TRANSFORMER_BASE
 from hf_docmt.bench.results import BenchResult, Check, ScalingRow, find_row, ratio_of
 
@@ -53,11 +53,9 @@ class TrainMemoryBenchmark(Benchmark):
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         cases = {name: self.case(*CASES[name]) for name in CASES}
-        numbers = dict(alternate_rounds(WORK, cases, (), self.repeats, self.time_limit))
-        rows: list[ScalingRow] = []
-        for name in CASES:
-            rows.append(ScalingRow.at_length(name, self.tokens, numbers[name], find_row(rows, self.tokens, PEER)))
-            on_row(rows[-1])
+        rows = measure_rows(
+            WORK, cases, lambda name, numbers: ScalingRow.at_length(name, self.tokens, numbers, PEER), self, on_row
+        )
         return self.result(rows, target_checks(rows, self.tokens))
 
     def case(self, skip_logits: bool, checkpointing: bool) -> dict:

@@ -107,21 +107,18 @@ class StudyPlan:
         return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
 
     def write_recipes(self) -> None:
-        """Write the recipes, and what else says how a model was made. ValueError: one was made in another way."""
+        """Write the recipes, and beside them what models are made from. ValueError: one was made from another recipe."""
         for run in self.runs.values():
-            begun = any((self.model(run) / file).exists() for file in (RECIPE, FACTS))
-            for file, text in (
-                (self.recipe(run), self.recipe_text(run)),
-                (self.recipe(run).with_suffix(".json"), json.dumps(self._made_from(run), sort_keys=True) + "\n"),
-            ):
-                if not file.exists() or file.read_text(encoding="utf-8") != text:
-                    if begun and file.exists():
-                        raise ValueError(
-                            f"{file} has another recipe than {run.name} in {self.study.file}; give the system another "
-                            f"name, or delete {self.model(run)}"
-                        )
-                    file.parent.mkdir(parents=True, exist_ok=True)
-                    write_text(text, file)
+            file, made_from = self.recipe(run).with_suffix(".json"), json.dumps(self._made_from(run), sort_keys=True)
+            has_begun = any((self.model(run) / name).exists() for name in (RECIPE, FACTS))
+            if has_begun and file.exists() and file.read_text(encoding="utf-8") != made_from:
+                raise ValueError(
+                    f"{file} has another recipe than {run.name} in {self.study.file}; give the system another name, or "
+                    f"delete {self.model(run)}"
+                )
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_text(made_from, file)
+            write_text(self.recipe_text(run), self.recipe(run))
 
     def digest(self, evaluation: str, run: Run) -> str:
         """What tells an evaluation from others: recipes of the run and of what it begins with, and all commands."""

@@ -192,21 +192,3 @@ def test_on_a_gpu():
         attention.measure(ALONE | {"implementation": name, "device": "cuda"}, None) for name in ("eager", "sdpa")
     )
     assert eager["memory_mib"] > 64 > sdpa["memory_mib"] > 0 and available_memory("cuda") > 2**20
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"repeats": 0}, "repeats: expected a whole number of at least 1, got 0"),
-        ({"lengths": (1, 2)}, "lengths: expected at least three"),
-        ({"lengths": (1, 3, 2)}, r"from the shortest to the longest, got \[1, 3, 2\]"),
-        ({"lengths": (0, 1, 2)}, "lengths: expected a whole number"),
-        ({"sizes": {"d_model": 8}}, "sizes: got"),
-        ({"vocab_size": 6}, "vocab_size: expected at least 7"),
-        ({"device": "tpu"}, "device: expected cpu, or cuda where there is one, got 'tpu'"),
-        ({"time_limit": 0}, "time_limit: expected more than 0 seconds"),
-    ],
-)
-def test_bad_arguments(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        AttentionBenchmark(**arguments)

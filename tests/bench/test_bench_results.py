@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from itertools import count
 from types import SimpleNamespace
 
+import pytest
 import torch
 
 from hf_docmt.bench import CLASSES, COMMANDS, Command, load_benchmark
-from hf_docmt.bench.benchmark import Benchmark, ignore_row, option
+from hf_docmt.bench.benchmark import CHECKS, POSITIVE, Benchmark, ignore_row, option
 from hf_docmt.bench.measurement import elapsed_seconds, median_seconds
 from hf_docmt.bench.results import BenchResult, Check, Row, machine_setting
 from hf_docmt.bench.train import Watch
@@ -108,3 +109,33 @@ def test_a_class_is_a_command(monkeypatch, run):
     assert code == 1 and out == "" and "repeats: expected a whole number of at least 1, got 0" in err
     code, out, _ = run("bench", "addition")
     assert code == 0 and "a sum" in out and "repeats: 2" in out
+
+
+@pytest.mark.parametrize("name", [*POSITIVE, "documents"])
+def test_numbers_that_are_not_positive(name):
+    for value in (0, 1.5) if name != "documents" else (0,):
+        with pytest.raises(ValueError, match=f"{name}: expected a whole number of at least 1, got {value}"):
+            CHECKS[name](name, value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"lengths": (1, 2)}, "lengths: expected at least three"),
+        ({"lengths": (1, 3, 2)}, r"from the shortest to the longest, got \[1, 3, 2\]"),
+        ({"lengths": (0, 1, 2)}, "lengths: expected a whole number"),
+        ({"batch_sizes": ()}, "batch_sizes: expected at least one"),
+        ({"batch_sizes": (4, 0)}, "batch_sizes: expected a whole number"),
+        ({"sizes": {"d_model": 8}}, "sizes: got"),
+        ({"vocab_size": 6}, "vocab_size: expected at least 7"),
+        ({"device": "tpu"}, "device: expected cpu, or cuda where there is one, got 'tpu'"),
+        ({"time_limit": 0}, "time_limit: expected more than 0 seconds"),
+        ({"precision": "fp16"}, "precision: expected fp32 or bf16, got 'fp16'"),
+    ],
+)
+def test_options_that_are_refused(arguments, message):
+    """By whatever benchmark has them."""
+    for name in CLASSES:
+        if arguments.keys() <= load_benchmark(name).__dataclass_fields__.keys():
+            with pytest.raises(ValueError, match=message):
+                load_benchmark(name)(**arguments)

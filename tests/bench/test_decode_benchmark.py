@@ -125,15 +125,7 @@ def test_ctranslate2_has_the_same_weights():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"repeats": 0}, "repeats: expected a whole number of at least 1, got 0"),
-        ({"repeats": 1.5}, "repeats"),
-        ({"batch_sizes": ()}, "batch_sizes: expected at least one"),
-        ({"batch_sizes": (4, 0)}, "batch_sizes: expected a whole number"),
         ({"precisions": ("fp16",)}, "expected some of fp32, bf16, int8, got 'fp16'"),
-        ({"tokens": 0}, "tokens"),
-        ({"vocab_size": 6}, "vocab_size: expected at least 7"),
-        ({"sizes": {"d_model": 8}}, "sizes: got"),
-        ({"device": "gpu"}, "device: expected cpu, or cuda where there is one, got 'gpu'"),
     ],
 )
 def test_bad_decode_arguments(arguments, message):

@@ -51,16 +51,6 @@ def test_what_was_not_measured_is_missed():
     assert not any(check.ok for check in target_checks(rows, 60))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"tokens": 0}, "tokens: expected a whole number of at least 1, got 0"),
-        ({"precision": "int8"}, "precision: expected fp32 or bf16, got 'int8'"),
-        ({"architecture": "nothing"}, "nothing"),
-        ({"device": "tpu"}, "device: expected cpu"),
-        ({"time_limit": 0}, "time_limit: expected more than 0"),
-    ],
-)
-def test_bad_arguments(options, message):
-    with pytest.raises(ValueError, match=message):
-        TrainMemoryBenchmark(**options)
+def test_unknown_architecture():
+    with pytest.raises(ValueError, match="nothing"):
+        TrainMemoryBenchmark(architecture="nothing")

@@ -136,7 +136,7 @@ def test_unknown_budget_pattern_and_file(study_file):
 @pytest.mark.parametrize(
     ("begun", "change", "named"),
     [
-        ("sentence", {"recipe.training.max_steps": 5}, "sentence-seed1.yaml"),
+        ("sentence", {"recipe.training.max_steps": 5}, "sentence-seed1.json"),
         ("concat2", {"systems.sentence.model": {"dropout": 0.2}}, "concat2-seed1.json"),  # what it began with
         ("concat2", {"prepare.corpus": "docmt corpus {output_dir}/corpus --train 50"}, "concat2-seed1.json"),
     ],
