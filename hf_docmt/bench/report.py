@@ -131,16 +131,20 @@ def run_all_benchmarks(path: str | Path | None = None, on_progress: Callable[[st
         report.runs.append(run)
         keep()
         for row in run.measure():
-            numbers = ("-" if row[name] is None else f"{row[name]:.4g}" for name in ("ours", "peer", "ratio"))
-            text = "{} beside {} {unit}, ratio {}".format(*numbers, unit=row["unit"])
-            on_progress(
-                f"{run.benchmark}: {row['case']}: {row.get('skipped') and 'skipped: ' + row['skipped'] or text}"
-            )
+            on_progress(f"{run.benchmark}: {row_text(row)}")
             keep()
         keep()
         if run.problem is not None:
             on_progress(f"{run.benchmark}: failed: {run.problem}")
     return report
+
+
+def row_text(row: Mapping[str, Any]) -> str:
+    """A row as a line of text."""
+    if row.get("skipped"):
+        return f"{row['case']}: skipped: {row['skipped']}"
+    ours, peer, ratio = ("-" if row[name] is None else f"{row[name]:.4g}" for name in ("ours", "peer", "ratio"))
+    return f"{row['case']}: {ours} beside {peer} {row['unit']}, ratio {ratio}"
 
 
 def planned_runs() -> list[BenchmarkRun]:

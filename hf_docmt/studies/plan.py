@@ -107,7 +107,7 @@ class StudyPlan:
         return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
 
     def write_recipes(self) -> None:
-        """Write the recipes, and beside them what models are made from. ValueError: one was made from another recipe."""
+        """Write the recipes, and what models are made from. ValueError: one was made from another recipe."""
         for run in self.runs.values():
             file, made_from = self.recipe(run).with_suffix(".json"), json.dumps(self._made_from(run), sort_keys=True)
             has_begun = any((self.model(run) / name).exists() for name in (RECIPE, FACTS))
