@@ -74,7 +74,7 @@ def alternate_rounds(
             runs[name] = []
     for number in range(repeats):
         for name in list(runs)[:: -1 if number % 2 else 1]:
-            numbers = measure_in_subprocess(work, cases[name] | memory_limit(cases[name]["device"]), time_limit)
+            numbers = measure_in_subprocess(work, {**cases[name], **memory_limit(cases[name]["device"])}, time_limit)
             if "skipped" in numbers:
                 del runs[name]
                 yield name, numbers

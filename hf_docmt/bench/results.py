@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from math import log
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 import transformers
@@ -30,14 +30,14 @@ class Row:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, case: str, unit: str, ours: float | None, peer: float | None, **more: Any) -> "Row":
+    def of(cls, case: str, unit: str, ours: float | None, peer: float | None, **more: Any) -> Self:
         """The row of two numbers and their ratio."""
         return cls(case=case, ours=ours, peer=peer, ratio=ratio_of(ours, peer), unit=unit, **more)
 
     @classmethod
     def of_speeds(
         cls, case: str, unit: str, amounts: Mapping[str, float], seconds: Mapping[str, float], **more: Any
-    ) -> "Row":
+    ) -> Self:
         """The row of the speeds amount / seconds of both sides (keys `SIDES`), which were timed in this process.
 
         For equal amounts `ratio` is the peer's time over ours. `more` gets the seconds, too.
