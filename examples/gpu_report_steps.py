@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 
 from hf_docmt import registry
-from hf_docmt.bench.benchmark import load_benchmarks
+from hf_docmt.bench import load_benchmark
 from hf_docmt.data.documents import make_documents, sentences
 from hf_docmt.data.synthetic.corpus import make_corpus, write_corpus
 from hf_docmt.data.tokenizers import train_tokenizer
@@ -62,7 +62,7 @@ def print_row(row: dict) -> None:
 def run_benchmark(step: str, device: str, small: bool) -> None:
     """The rows as they come, then what is checked of them."""
     name, *options = BENCHMARKS[step]
-    benchmark = load_benchmarks()[name](device=device, **options[small])
+    benchmark = load_benchmark(name)(device=device, **options[small])
     result = benchmark.run(on_row=lambda row: print_row(row.to_json())).to_json()
     for check in result["checks"]:
         print_row({"case": f"target of {check.pop('name')}", **check})

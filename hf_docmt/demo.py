@@ -1,8 +1,10 @@
 """The demo, a run through all rooms on the built-in corpus: documents, training, translation, scores, Hub folder."""
 
 import json
+import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from multiprocessing import get_context
@@ -12,23 +14,21 @@ import torch
 from transformers.utils.logging import disable_progress_bar
 
 from hf_docmt import registry
-from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import read_documents
 from hf_docmt.data.synthetic.corpus import CHANCE, write_corpus
 from hf_docmt.evaluation.contrast import contrast
 from hf_docmt.evaluation.systems import DocMTSystem
-from hf_docmt.evaluation.translation_files import count_repairs
-from hf_docmt.evaluation.translation_scores import score_translations
+from hf_docmt.evaluation.translation_scores import evaluate_files
 from hf_docmt.files import check_new_folder
 from hf_docmt.hub.export import export_model
 from hf_docmt.reports.report import Report
-from hf_docmt.reports.result import Result
 from hf_docmt.reports.tables import align_columns
 from hf_docmt.training.recipe import load_recipe
 from hf_docmt.training.run import train
 from hf_docmt.training.run_folder import FACTS
 from hf_docmt.translation.corpus import translate_corpus, write_translations
 
+CORPUS = "built-in discourse corpus"
 SYSTEMS = {"sentence": "demo_sentence.yaml", "concat": "demo_concat4.yaml"}
 DOCUMENTS = {"train": 4000, "validation": 100, "test": 100}
 EXAMPLE = ["I will show you the train.", "It departs late."]  # of the corpus: the second needs the first
@@ -44,14 +44,22 @@ def run_demo(folder: str | Path, seed: int = 1, documents: dict | None = None, o
     """
     started = time.monotonic()
     folder = check_new_folder(folder)
+    say(
+        "Trains a sentence-level and a document-level model side by side and compares them: 3 to 5 minutes on two cores"
+    )
+    say(f"1 of 4: the built-in corpus, into {folder / 'corpus'}")
     write_corpus(folder / "corpus", seed=seed, **(documents or DOCUMENTS))
+    say("2 of 4: training")
     threads = max(1, torch.get_num_threads() // len(SYSTEMS))
     with ProcessPoolExecutor(
         len(SYSTEMS), get_context("spawn"), initializer=torch.set_num_threads, initargs=(threads,)
     ) as processes:
-        work = partial(run_system, folder=folder, seed=seed, overrides=overrides)
-        reports = dict(zip(SYSTEMS, processes.map(work, SYSTEMS)))
-    model, tokenizer = registry.load_model(folder / "models" / "concat")
+        work = partial(train_system, folder=folder, seed=seed, overrides=overrides)
+        models = dict(zip(SYSTEMS, processes.map(work, SYSTEMS)))
+        say("3 of 4: translating and scoring the test documents, and the contrastive suites")
+        reports = dict(zip(SYSTEMS, processes.map(partial(report_on, folder=folder), SYSTEMS, models.values())))
+    say(f"4 of 4: the document-level model as a folder for the Hub, into {folder / 'hub'}")
+    model, tokenizer = registry.load_model(models["concat"])
     hub = export_model(model, tokenizer, folder / "hub", reports["concat"], license="apache-2.0", example=EXAMPLE)
     rows = comparison(reports)
     seconds = round(time.monotonic() - started, 1)
@@ -60,71 +68,61 @@ def run_demo(folder: str | Path, seed: int = 1, documents: dict | None = None, o
     return {"rows": rows, "table": table + note, "seconds": seconds, "hub": str(hub)}
 
 
-def run_system(name: str, folder: Path, seed: int, overrides: tuple[str, ...]) -> Report:
-    """Train one system on the corpus in the folder; returns its report."""
+def say(line: str) -> None:
+    """Print a line on standard error at once."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def train_system(name: str, folder: Path, seed: int, overrides: tuple[str, ...]) -> Path:
+    """Train one system on the corpus in the folder; returns the folder of its model."""
     disable_progress_bar()  # of loading and saving, which take a moment
-    corpus = folder / "corpus"
-    recipe = load_recipe(
-        files("hf_docmt.recipes").joinpath(SYSTEMS[name]),
-        (
-            f"seed={seed}",
-            f"output_dir={folder / 'models' / name}",
-            f"data.train.path={corpus / 'train.jsonl'}",
-            f"data.validation.path={corpus / 'validation.jsonl'}",
-            *overrides,
-        ),
-    )
-    return report_on(name, train(recipe), corpus, folder)
+    settings = {
+        "seed": seed,
+        "output_dir": folder / "models" / name,
+        "data.train.path": folder / "corpus" / "train.jsonl",
+        "data.validation.path": folder / "corpus" / "validation.jsonl",
+    }
+    file = files("hf_docmt.recipes").joinpath(SYSTEMS[name])
+    return train(load_recipe(file, (*(f"{key}={value}" for key, value in settings.items()), *overrides)))
 
 
-def report_on(name: str, model_folder: Path, corpus: Path, folder: Path) -> Report:
+def report_on(name: str, model_folder: Path, folder: Path) -> Report:
     """Translate the test part with a trained model, score it and the suites, and write its report."""
+    corpus, reports = folder / "corpus", folder / "reports"
     model, tokenizer = registry.load_model(model_folder)
     documents = read_documents("jsonl", path=corpus / "test.jsonl", source_lang="en", target_lang="de")
-    strategy = model.default_strategy()
+    reports.mkdir(parents=True, exist_ok=True)
     rows = translate_corpus(model, tokenizer, documents, batch_size=64, num_beams=1)
-    (folder / "reports").mkdir(parents=True, exist_ok=True)
-    write_translations(rows, folder / "reports" / f"{name}.jsonl")
-    results = score_translations(
-        [row["translation"] for row in rows],
-        [sentences(row, "de") for row in documents],
-        dataset="built-in discourse corpus",
-        split="test",
-        target_lang="de",
-        strategy=strategy,
-        beams=1,
-        details={"repairs": count_repairs(rows)},
+    write_translations(rows, reports / f"{name}.jsonl")
+    scores = evaluate_files(
+        reports / f"{name}.jsonl", corpus / "test.jsonl", source_lang="en", target_lang="de", beams=1
     )
     system = DocMTSystem(model, tokenizer, name)
     accuracies = contrast(system, [corpus / f"{suite}.json" for suite in CHANCE])
-    results += [result for result in accuracies if result.metric == "accuracy"]
     report = Report(
         model=system.describe(),
-        data={"corpus": "built-in discourse corpus", "source_lang": "en", "target_lang": "de"},
+        data={"corpus": CORPUS, "source_lang": "en", "target_lang": "de"},
         training=json.loads((model_folder / FACTS).read_text(encoding="utf-8")),
-        results=results,
+        results=[
+            *(replace(score, dataset=CORPUS) for score in scores.results),
+            *(result for result in accuracies if result.metric == "accuracy"),
+        ],
     )
-    report.write(folder / "reports" / f"{name}.json")
+    report.write(reports / f"{name}.json")
     return report
 
 
 def comparison(reports: dict[str, Report]) -> list[list]:
     """Rows [score, chance, value of each system]: corpus scores, then accuracy by phenomenon and distance."""
-    found = {name: {result_key(result): result for result in report.results} for name, report in reports.items()}
-    first = next(iter(found.values()))
     rows = []
-    for key, result in first.items():
-        chance = CHANCE.get(result.dataset)
-        rows.append([key, chance and 100 * chance, *(results[key].value for results in found.values())])
-        for label in [label for label in result.breakdown if label.startswith("distance")]:
-            values = [results[key].breakdown[label].value for results in found.values()]
-            rows.append([f"  {label}", None, *values])
+    for results in zip(*(report.results for report in reports.values()), strict=True):
+        first = results[0]
+        label = first.metric if first.task == "translation" else f"accuracy {first.dataset}"
+        chance = CHANCE.get(first.dataset)
+        rows.append([label, chance and 100 * chance, *(result.value for result in results)])
+        for part in (part for part in first.breakdown if part.startswith("distance")):
+            rows.append([f"  {part}", None, *(result.breakdown[part].value for result in results)])
     return rows
-
-
-def result_key(result: Result) -> str:
-    """The row of the comparison that a result belongs to."""
-    return result.metric if result.task == "translation" else f"accuracy {result.dataset}"
 
 
 def cell_text(cell: str | float | None) -> str:

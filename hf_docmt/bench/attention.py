@@ -1,25 +1,18 @@
 """Cost of attention by length: a training step on documents of growing length, each architecture beside `concat`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
+from torch.nn import functional as F
+from transformers import LogitsProcessor
 
-from hf_docmt.bench.benchmark import (
-    Benchmark,
-    OnRow,
-    check_device,
-    check_lengths,
-    check_model,
-    check_positive,
-    check_time_limit,
-    ignore_row,
-    option,
-)
-from hf_docmt.bench.marian import TRANSFORMER_BASE
-from hf_docmt.bench.results import BenchResult, Check, ScalingRow
-from hf_docmt.bench.rounds import alternate_rounds
-from hf_docmt.bench.scaling import find_row, growth_rows, scaling_row
+from hf_docmt import registry
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.measurement import measure_rows, measure_work
+from hf_docmt.bench.models import SENTENCE_TOKENS, SEP, TRANSFORMER_BASE, random_document, random_model
+from hf_docmt.bench.results import BenchResult, Check, ScalingRow, find_row, growth_rows, ratio_of
+from hf_docmt.modeling.window_attention import window_attention, windows_around
 
 PEER = "concat sdpa"
 CASES = {  # name: architecture, implementation, fields of its configuration
@@ -42,13 +35,11 @@ DECODING = {  # name: segments of a batch, tokens of each
 }
 DECODERS = ("concat", "lst")
 MODES = {"greedy": 1, "beam 4": 4}  # name: number of beams
-STEP, SEGMENTS = "hf_docmt.bench.attention_step", "hf_docmt.bench.segment_decoding"  # processes
+HEADS, HEAD_DIM = 8, 64  # of attention alone
+WARM_UP = 4  # tokens of segments written before the measurement
+WORK = "hf_docmt.bench.attention:measure"
 MAX_EXPONENT, MIN_RATIO = 1.1, 1.0  # exponent of time and memory; ratio from the second length on
-ALONE_MIN_RATIO, ALONE_MAX_MEMORY, EAGER_MAX_MEMORY = (
-    25.0,
-    2.0,
-    1 / 30,
-)  # times sdpa's speed, its memory, eager's memory
+ALONE_MIN_RATIO, ALONE_MAX_MEMORY, EAGER_MAX_MEMORY = 25.0, 2.0, 1 / 30  # of sdpa's speed, its memory, eager's memory
 LST_MAX_TIME, LST_MAX_MEMORY = 1.15, 1.1  # over those of `PEER`
 
 
@@ -68,11 +59,6 @@ class AttentionBenchmark(Benchmark):
     fitted from the second length on. On CUDA lst and window are measured with FlexAttention, too.
     """
 
-    name = "attention"
-    help = (
-        "Time and memory of a training step by length: concat, lst and window attention; decoding with lst.\n\n"
-        "Every row is printed on standard error as soon as it is measured."
-    )
     report_options = ({"repeats": 3},)
 
     repeats: int = option(3, "Measurements of each case, the median is reported.")
@@ -81,13 +67,6 @@ class AttentionBenchmark(Benchmark):
     vocab_size: int = 15000
     device: str = option("cpu", "cpu or cuda.")
     time_limit: float = option(600, "Longest time of one measurement, in seconds.")
-
-    def __post_init__(self) -> None:
-        check_lengths(self.lengths)
-        check_positive(repeats=self.repeats)
-        check_model(self.sizes, self.vocab_size)
-        check_device(self.device)
-        check_time_limit(self.time_limit)
 
     @property
     def cases(self) -> dict[str, tuple[str, str, dict]]:
@@ -98,56 +77,47 @@ class AttentionBenchmark(Benchmark):
         rows: list[ScalingRow] = []
         for tokens in self.lengths:
             cases = {name: self.step_case(name, tokens) for name in self.cases}
-            rows += self.measure(STEP, cases, PEER, rows, on_row)
+            rows += self.measure(cases, PEER, rows, on_row)
         alone = {f"attention alone, {name}": self.alone_case(name, self.lengths[-1]) for name in ALONE}
-        rows += self.measure(STEP, alone, next(iter(alone)), (), on_row)
+        rows += self.measure(alone, next(iter(alone)), (), on_row)
         for text in DECODING:
             for mode in MODES:
                 cases = {decoding_name(name, mode, text): self.decoding_case(name, mode, text) for name in DECODERS}
-                rows += self.measure(SEGMENTS, cases, next(iter(cases)), (), on_row)
+                rows += self.measure(cases, next(iter(cases)), (), on_row)
         growth = [row for name in self.cases for row in growth_rows(name, PEER, rows, self.lengths)]
-        setting = {"lengths": list(self.lengths), "repeats": self.repeats, "vocab_size": self.vocab_size}
-        setting |= {"sizes": dict(self.sizes), "device": self.device, "time_limit": self.time_limit}
-        return BenchResult.of(rows + growth, target_checks(rows, growth, self.lengths), **setting)
+        return self.result(rows + growth, target_checks(rows, growth, self.lengths))
 
     def step_case(self, name: str, tokens: int) -> dict:
-        """The training step of one of the cases, for `hf_docmt.bench.attention_step`."""
+        """The training step of one of the cases."""
         architecture, implementation, fields = self.cases[name]
         case = {"architecture": architecture, "implementation": implementation, "fields": fields}
-        case |= {"work": "training step", "sizes": dict(self.sizes), "vocab_size": self.vocab_size}
-        return case | self.shared_case(tokens)
+        return self.shared_case("training step", tokens) | case
 
     def alone_case(self, implementation: str, tokens: int) -> dict:
-        """Attention alone, for `hf_docmt.bench.attention_step`."""
-        case = {"implementation": implementation, "fields": ALONE[implementation], "work": "attention alone"}
-        return case | self.shared_case(tokens)
+        """Attention alone."""
+        case = {"implementation": implementation, "fields": ALONE[implementation]}
+        return self.shared_case("attention alone", tokens) | case
 
     def decoding_case(self, architecture: str, mode: str, text: str) -> dict:
-        """One of `DECODING`, for `hf_docmt.bench.segment_decoding`."""
+        """One of `DECODING`."""
         batch, length = DECODING[text]
-        case = {"architecture": architecture, "sizes": dict(self.sizes), "vocab_size": self.vocab_size}
-        return case | {"batch": batch, "length": length, "beams": MODES[mode]} | self.shared_case(batch * length)
+        case = {"architecture": architecture, "batch": batch, "length": length, "beams": MODES[mode]}
+        return self.shared_case("segment decoding", batch * length) | case
 
-    def shared_case(self, tokens: int) -> dict:
-        """What all cases of so many target tokens have in common."""
-        return {"repeats": 1, "device": self.device, "threads": torch.get_num_threads(), "tokens": tokens}
+    def shared_case(self, work: str, tokens: int) -> dict:
+        """What all cases of so many target tokens have in common, for `measure`."""
+        case = {"work": work, "tokens": tokens, "sizes": dict(self.sizes), "vocab_size": self.vocab_size}
+        return case | {"device": self.device, "threads": torch.get_num_threads()}
 
     def measure(
-        self, process: str, cases: Mapping[str, Mapping], peer: str, shorter: Sequence[ScalingRow], on_row: OnRow
+        self, cases: Mapping[str, Mapping], peer: str, shorter: Sequence[ScalingRow], on_row: OnRow
     ) -> list[ScalingRow]:
         """The rows of cases that are measured in alternating rounds."""
-        numbers: dict[str, dict] = {}
-        for name, latest in alternate_rounds(process, cases, shorter, self.repeats, self.time_limit):
-            numbers[name] = latest
-            on_row(case_row(name, cases, peer, numbers))
-        return [case_row(name, cases, peer, numbers) for name in cases]
 
+        def make_row(name: str, numbers: Mapping[str, Mapping]) -> ScalingRow:
+            return ScalingRow.at_length(name, cases[name]["tokens"], numbers, peer)
 
-def case_row(name: str, cases: Mapping[str, Mapping], peer: str, numbers: Mapping[str, Mapping]) -> ScalingRow:
-    """The row of a case; `numbers` are those of all cases measured so far."""
-    tokens = cases[name]["tokens"]
-    peer_row = scaling_row(peer, tokens, numbers.get(peer, {}), None)
-    return peer_row if name == peer else scaling_row(name, tokens, numbers[name], peer_row)
+        return measure_rows(WORK, cases, make_row, self, on_row, shorter)
 
 
 def decoding_name(architecture: str, mode: str, text: str) -> str:
@@ -169,9 +139,7 @@ def target_checks(rows: Sequence[ScalingRow], growth: Sequence[ScalingRow], leng
     sdpa, eager, window = (find_row(rows, lengths[-1], f"attention alone, {name}") for name in ALONE)
     checks.append(Check.at_least("attention alone: ratio to sdpa", window.ratio, ALONE_MIN_RATIO))
     for name, other, target in (("sdpa", sdpa, ALONE_MAX_MEMORY), ("eager", eager, EAGER_MAX_MEMORY)):
-        value = None
-        if window.memory_mib is not None and other.memory_mib:
-            value = window.memory_mib / other.memory_mib
+        value = ratio_of(window.memory_mib, other.memory_mib)
         checks.append(Check.at_most(f"attention alone: memory over {name}'s", value, target))
     return checks
 
@@ -181,7 +149,7 @@ def lst_checks(rows: Sequence[ScalingRow], lengths: Sequence[int]) -> list[Check
     checks = []
     for tokens in lengths:
         lst, peer = (find_row(rows, tokens, name) for name in ("lst", PEER))
-        memory = lst.memory_mib / peer.memory_mib if lst.memory_mib and peer.memory_mib else None
+        memory = ratio_of(lst.memory_mib, peer.memory_mib)
         checks.append(Check.at_most(f"lst, {tokens} tokens: time over concat's", inverse(lst.ratio), LST_MAX_TIME))
         checks.append(Check.at_most(f"lst, {tokens} tokens: memory over concat's", memory, LST_MAX_MEMORY))
     for text, (batch, length) in DECODING.items():
@@ -194,3 +162,86 @@ def lst_checks(rows: Sequence[ScalingRow], lengths: Sequence[int]) -> list[Check
 def inverse(ratio: float | None) -> float | None:
     """Time over the peer's, from the ratio of speeds."""
     return 1 / ratio if ratio else None
+
+
+def measure(case: Mapping, send: Callable) -> dict:
+    """`seconds` and `memory_mib` of a case, see `measure_work`.
+
+    Weights, inputs and what a step on a short document has made, such as gradients, are in memory before.
+    """
+    works = {"training step": training_step, "attention alone": attention_alone, "segment decoding": segment_decoding}
+    return measure_work(works[case["work"]], case)
+
+
+def training_step(case: Mapping, device: torch.device) -> Callable[[], object]:
+    """Forward and backward pass of a new model on one document, without the update.
+
+    A case has the `implementation` of attention; and may say `checkpointing`, `skip_logits` and `precision`.
+    """
+    architecture = registry.get(case["architecture"])
+    config = architecture.config_class(vocab_size=case["vocab_size"], **case["sizes"], **case["fields"])
+    model = architecture.model_class(config).train().to(device)
+    model.set_attn_implementation(case.get("implementation", "sdpa"))
+    if case.get("checkpointing"):
+        model.activation_checkpointing_enable()
+    more = {name: case[name] for name in ("skip_logits",) if name in case}
+
+    def step(tokens: int) -> None:
+        source, target = (random_document(tokens, case["vocab_size"]).to(device) for _ in range(2))
+        with torch.autocast(device.type, torch.bfloat16, enabled=case.get("precision") == "bf16"):
+            loss = model(input_ids=source, attention_mask=torch.ones_like(source), labels=target, **more).loss
+        loss.backward()
+
+    step(min(2 * SENTENCE_TOKENS, case["tokens"]))
+    if case.get("implementation") == "flex_attention":
+        step(case["tokens"])  # compiles its kernels
+    return lambda: step(case["tokens"])
+
+
+def attention_alone(case: Mapping, device: torch.device) -> Callable[[], object]:
+    """Forward and backward pass of one attention of a sequence to itself, `implementation` sdpa, eager or window."""
+    attend = {"sdpa": F.scaled_dot_product_attention, "eager": plain_attention}.get(case["implementation"])
+    if case["implementation"] == "window":
+
+        def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+            positions, width = torch.arange(key.shape[2], device=device)[None], case["fields"]["window"]
+            windows = windows_around(positions, width, width, key.shape[2], None, None)
+            return window_attention(query, key, value, windows)
+
+    def step_for(tokens: int) -> Callable[[], object]:
+        shape = (1, HEADS, tokens, HEAD_DIM)
+        inputs = [torch.randn(shape, device=device, requires_grad=True) for _ in range(3)]
+        gradient = torch.randn(shape, device=device)
+        return lambda: torch.autograd.grad(attend(*inputs), inputs, gradient)
+
+    step_for(min(2 * SENTENCE_TOKENS, case["tokens"]))()
+    return step_for(case["tokens"])
+
+
+def plain_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """softmax(QK^T / sqrt(d))V with all weights in memory."""
+    return F.softmax(query @ key.transpose(2, 3) * HEAD_DIM**-0.5, dim=-1) @ value
+
+
+def segment_decoding(case: Mapping, device: torch.device) -> Callable[[], object]:
+    """`generate` for a batch of random segments; weights of equal names are equal in all architectures."""
+    model = random_model(case["architecture"], {}, case["sizes"], case["vocab_size"]).to(device)
+    source = torch.cat([random_document(case["length"], case["vocab_size"]) for _ in range(case["batch"])]).to(device)
+    settings = {"num_beams": case["beams"], "do_sample": False, "logits_processor": [SentenceEnds()]}
+
+    def write(tokens: int) -> torch.Tensor:
+        mask = torch.ones_like(source)
+        return model.generate(source, attention_mask=mask, max_new_tokens=tokens, min_new_tokens=tokens, **settings)
+
+    write(min(WARM_UP, case["length"]))
+    return lambda: write(case["length"])
+
+
+class SentenceEnds(LogitsProcessor):
+    """Nothing but a separator at the end of every `SENTENCE_TOKENS` tokens."""
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Scores (B, V) of the next token, of which there were (B, T)."""
+        if input_ids.shape[1] % SENTENCE_TOKENS == 0:
+            scores = torch.full_like(scores, -torch.inf).index_fill(1, scores.new_tensor([SEP], dtype=torch.long), 0.0)
+        return scores

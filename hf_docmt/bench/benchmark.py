@@ -1,22 +1,18 @@
-"""The base class of benchmarks: one subclass, in one file, for each of them."""
+"""The base class of benchmarks: a dataclass whose fields are the options, checked by their names."""
 
-import importlib
-import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 
-from hf_docmt.bench.marian import TRANSFORMER_BASE
-from hf_docmt.bench.results import BenchResult, Row
-
-BENCHMARKS: dict[str, type["Benchmark"]] = {}  # every class by its name, in the order of registration
-SPECIAL_TOKENS = 6  # number of special tokens; their ids are the first ones
+from hf_docmt.bench.models import SPECIAL_TOKENS, TRANSFORMER_BASE
+from hf_docmt.bench.results import BenchResult, Check, Row, machine_setting
 
 OnRow = Callable[[Row], None]
+PRECISIONS = ("fp32", "bf16")
 
 
 def ignore_row(row: Row) -> None:
@@ -32,76 +28,112 @@ def option(default: Any, help: str) -> Any:
 class Benchmark(ABC):
     """A comparison of speed or memory. Its fields are its options, `run` measures.
 
-    A subclass is a dataclass, sets `name`, checks its options in `__post_init__` (ValueError) and writes `run`. It is
-    registered when it is defined and becomes `docmt bench NAME`; of its options the command has those that were made
-    with `option`. Several benchmarks share one command when they name it as their `command` and differ in `by`, for
-    example `docmt bench cost --by length`, or in the value of another `option_of_choice`. Their common options have the
-    same defaults.
-
-    `docmt bench all` runs it once with each of `report_options`, never without any.
+    A subclass is a dataclass and writes `run`; `hf_docmt.bench` names it and its command, which has the options that
+    were made with `option`. `docmt bench all` runs it once with each of `report_options`, never without any.
+    ValueError: an option cannot be used; what a name asks for is in `CHECKS`.
     """
 
-    name: ClassVar[str]
-    help: ClassVar[str]  # text for --help
-    command: ClassVar[str]  # default: `name`
-    by: ClassVar[str | None] = None  # value of the option that chooses, where the command has several benchmarks
-    option_of_choice: ClassVar[str] = "by"  # that option
-    default_by: ClassVar[bool] = False  # whether it is the one without that option
     report_options: ClassVar[Sequence[Mapping[str, Any]]] = ()  # of each of its runs in the report of `bench all`
 
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        super().__init_subclass__(**arguments)
-        if "name" not in vars(cls):
-            return
-        cls.command = vars(cls).get("command", cls.name)
-        other = BENCHMARKS.setdefault(cls.name, cls)
-        if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise ValueError(f"two benchmarks have the name {cls.name!r}: {other} and {cls}; give one another name")
-        BENCHMARKS[cls.name] = cls
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            CHECKS.get(one.name, ignore_value)(one.name, getattr(self, one.name))
 
     @abstractmethod
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         """Measure. `on_row` is called with each row as soon as it is measured."""
 
-
-def load_benchmarks() -> dict[str, type[Benchmark]]:
-    """All benchmarks by name, after every module of this package has been imported."""
-    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
-        importlib.import_module(f"{__package__}.{module.name}")
-    return BENCHMARKS
+    def result(self, rows: Sequence[Row], checks: Sequence[Check], **more: Any) -> BenchResult:
+        """The result with the options and the machine as its setting; `device` is where it ran, cpu without it."""
+        options = {one.name: plain(getattr(self, one.name)) for one in fields(self)} | more
+        return BenchResult(list(rows), list(checks), options | machine_setting(options.get("device", "cpu")))
 
 
-def check_positive(**numbers: int) -> None:
-    """Raise `ValueError` for an argument that is not a whole number of at least 1."""
-    for name, value in numbers.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name}: expected a whole number of at least 1, got {value!r}")
+def plain(value: Any) -> Any:
+    """A value as JSON has it."""
+    if isinstance(value, tuple | list):
+        return list(value)
+    return dict(value) if isinstance(value, Mapping) else str(value) if isinstance(value, Path) else value
 
 
-def check_model(sizes: Mapping[str, int], vocab_size: int) -> None:
-    """Raise `ValueError` for sizes and vocabularies that no model can have."""
-    if sizes.keys() != TRANSFORMER_BASE.keys():
-        raise ValueError(f"sizes: got {sorted(sizes)}, expected {sorted(TRANSFORMER_BASE)}")
-    if vocab_size <= SPECIAL_TOKENS:
-        least = SPECIAL_TOKENS + 1
-        raise ValueError(f"vocab_size: expected at least {least} ({SPECIAL_TOKENS} special tokens), got {vocab_size}")
+def ignore_value(name: str, value: Any) -> None:
+    """Any value will do."""
 
 
-def check_device(device: str) -> None:
-    """Raise `ValueError` for a device that this machine does not have."""
-    if device != "cpu" and not (device.split(":")[0] == "cuda" and torch.cuda.is_available()):
-        raise ValueError(f"device: expected cpu, or cuda where there is one, got {device!r}")
+# Checks of a value by the name of its field; ValueError says what is expected.
 
 
-def check_time_limit(time_limit: float) -> None:
-    """Raise `ValueError` for a limit that nothing keeps."""
-    if not time_limit > 0:
-        raise ValueError(f"time_limit: expected more than 0 seconds, got {time_limit!r}")
+def check_positive(name: str, value: Any) -> None:
+    """A whole number of at least 1."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name}: expected a whole number of at least 1, got {value!r}")
 
 
-def check_lengths(lengths: Sequence[int]) -> None:
-    """Raise `ValueError` for lengths over which no growth can be fitted."""
+def check_some(name: str, values: Sequence[int]) -> None:
+    """Whole numbers of at least 1, not none."""
+    if not values:
+        raise ValueError(f"{name}: expected at least one, got none")
+    for value in values:
+        check_positive(name, value)
+
+
+def check_lengths(name: str, lengths: Sequence[int]) -> None:
+    """At least three lengths, over which a growth can be fitted."""
     for length in lengths:
-        check_positive(lengths=length)
+        check_positive(name, length)
     if len(lengths) < 3 or list(lengths) != sorted(set(lengths)):
-        raise ValueError(f"lengths: expected at least three, from the shortest to the longest, got {list(lengths)}")
+        raise ValueError(f"{name}: expected at least three, from the shortest to the longest, got {list(lengths)}")
+
+
+def check_sizes(name: str, sizes: Mapping[str, int] | None) -> None:
+    """The sizes of a model, all of them."""
+    if sizes is not None and sizes.keys() != TRANSFORMER_BASE.keys():
+        raise ValueError(f"{name}: got {sorted(sizes)}, expected {sorted(TRANSFORMER_BASE)}")
+
+
+def check_vocab_size(name: str, size: int) -> None:
+    """More than the special tokens."""
+    if size <= SPECIAL_TOKENS:
+        least = SPECIAL_TOKENS + 1
+        raise ValueError(f"{name}: expected at least {least} ({SPECIAL_TOKENS} special tokens), got {size}")
+
+
+def check_device(name: str, device: str) -> None:
+    """A device that this machine has."""
+    if device != "cpu" and not (device.split(":")[0] == "cuda" and torch.cuda.is_available()):
+        raise ValueError(f"{name}: expected cpu, or cuda where there is one, got {device!r}")
+
+
+def check_time_limit(name: str, time_limit: float) -> None:
+    """Seconds, more than none."""
+    if not time_limit > 0:
+        raise ValueError(f"{name}: expected more than 0 seconds, got {time_limit!r}")
+
+
+def check_precision(name: str, precision: str) -> None:
+    """One of `PRECISIONS`."""
+    if precision not in PRECISIONS:
+        raise ValueError(f"{name}: expected {' or '.join(PRECISIONS)}, got {precision!r}")
+
+
+def check_documents(name: str, documents: str | Path | int) -> None:
+    """A file, or a number of documents of the built-in corpus."""
+    if isinstance(documents, int):
+        check_positive(name, documents)
+
+
+POSITIVE = (
+    "repeats", "tokens", "chunk", "items", "number", "batch_size", "steps", "sentences", "max_tokens", "pairs",
+    "memory_pairs", "updates", "matrix_size", "copied_mib",
+)  # fmt: skip
+CHECKS: dict[str, Callable[[str, Any], None]] = {
+    **dict.fromkeys(POSITIVE, check_positive),
+    "batch_sizes": check_some,
+    "lengths": check_lengths,
+    "sizes": check_sizes,
+    "vocab_size": check_vocab_size,
+    "device": check_device,
+    "time_limit": check_time_limit,
+    "precision": check_precision,
+    "documents": check_documents,
+}

@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 import torch
 
-from hf_docmt.bench.benchmark import Benchmark, OnRow, check_device, check_positive, ignore_row, option
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.measurement import elapsed_seconds
 from hf_docmt.bench.results import BenchResult, Row
-from hf_docmt.bench.timing import elapsed_seconds
 
 PRODUCTS = ("fp32", "bf16", "int8")
 COPY = "copy"
@@ -24,30 +23,21 @@ class CeilingsBenchmark(Benchmark):
     that no cache holds. `ours` are medians over `repeats`; `peer` and `ratio` compare a product with that in fp32.
     """
 
-    name = "ceilings"
-    help = "GFLOP/s of products of large matrices and GB/s of a copy from memory, with nothing of ours."
-
     repeats: int = option(5, "Measurements of each, the median is reported.")
     device: str = option("cpu", "cpu or cuda.")
     matrix_size: int = 2048
     copied_mib: int = 256
 
-    def __post_init__(self) -> None:
-        check_positive(repeats=self.repeats, matrix_size=self.matrix_size, copied_mib=self.copied_mib)
-        check_device(self.device)
-
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         rows: list[Row] = []
         for precision in PRODUCTS:
             speed = 2 * self.matrix_size**3 / 1e9 / self.median_seconds(self.product(precision))
-            fp32 = rows[0].ours if rows else speed
-            rows.append(Row(case=precision, ours=speed, peer=fp32, ratio=speed / fp32, unit="GFLOP/s"))
+            rows.append(Row.of(precision, "GFLOP/s", speed, rows[0].ours if rows else speed))
             on_row(rows[-1])
         speed = 2 * self.copied_mib * MIB / 1e9 / self.median_seconds(self.copy())
-        rows.append(Row(case=COPY, ours=speed, unit="GB/s"))
+        rows.append(Row.of(COPY, "GB/s", speed, None))
         on_row(rows[-1])
-        setting: dict[str, Any] = {"matrix_size": self.matrix_size, "copied_mib": self.copied_mib}
-        return BenchResult.of(rows, [], **setting, repeats=self.repeats, device=self.device)
+        return self.result(rows, [])
 
     def product(self, precision: str) -> Callable[[], object]:
         """The product of two matrices of one of `PRODUCTS`."""

@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from hf_docmt.bench.benchmark import Benchmark, OnRow, check_positive, ignore_row, option
-from hf_docmt.bench.documents import load_documents
-from hf_docmt.bench.marian import SMALL, build_pair
-from hf_docmt.bench.results import BenchResult, Check, SpeedRow
-from hf_docmt.bench.timing import elapsed_seconds, median_seconds
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.measurement import elapsed_seconds, median_seconds
+from hf_docmt.bench.models import SMALL, build_pair, load_documents
+from hf_docmt.bench.results import BenchResult, Check, Row
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.synthetic.suites import make_suites
 from hf_docmt.data.tokenizers import train_tokenizer
@@ -29,8 +28,6 @@ class ContrastBenchmark(Benchmark):
     is the largest one between the two scores of a token, see `largest_difference`.
     """
 
-    name = "contrast"
-    help = "Items per second of contrastive scoring, against scoring one candidate at a time."
     report_options = ({"repeats": 3},)
 
     repeats: int = option(5, "Measurements of each case, the median is reported.")
@@ -38,9 +35,6 @@ class ContrastBenchmark(Benchmark):
     sizes: Mapping[str, int] = field(default_factory=lambda: SMALL)
     vocab_size: int = 8000
     seed: int = 1
-
-    def __post_init__(self) -> None:
-        check_positive(repeats=self.repeats, items=self.items)
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         documents = load_documents(200, "en", "de")
@@ -57,11 +51,10 @@ class ContrastBenchmark(Benchmark):
         checks = [Check.at_least(f"{row.case}: ratio", row.ratio, MIN_RATIO) for row in rows]
         largest = max(row.more["difference"] for row in rows)
         checks.append(Check.at_least("scores: minus the largest difference", -largest, -MAX_DIFFERENCE))
-        setting = {"items": self.items, "repeats": self.repeats, "seed": self.seed, "sizes": dict(self.sizes)}
-        return BenchResult.of(rows, checks, **setting)
+        return self.result(rows, checks)
 
 
-def compare(system: System, items: Sequence[SuiteItem], name: str, repeats: int) -> SpeedRow:
+def compare(system: System, items: Sequence[SuiteItem], name: str, repeats: int) -> Row:
     """One row: the items of one suite, scored both ways."""
     scorers = {"ours": system.token_log_probabilities, "peer": partial(score_one_by_one, system)}
     scores: dict[str, list[list[list[float]]]] = {}
@@ -72,7 +65,7 @@ def compare(system: System, items: Sequence[SuiteItem], name: str, repeats: int)
     seconds = median_seconds({name: side(name) for name in scorers}, repeats)
     case = f"{name}, {len(items[0].candidates)} candidates"
     difference = largest_difference(scores["ours"], scores["peer"])
-    return SpeedRow.of(case, "items/s", dict.fromkeys(scorers, len(items)), seconds, difference=difference)
+    return Row.of_speeds(case, "items/s", dict.fromkeys(scorers, len(items)), seconds, difference=difference)
 
 
 def score_one_by_one(system: System, items: Sequence[SuiteItem]) -> list[list[list[float]]]:

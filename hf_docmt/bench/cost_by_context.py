@@ -1,45 +1,47 @@
 """Cost of context: a document sentence by sentence, by the number of context sentences of each."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 
-from hf_docmt.bench.benchmark import (
-    Benchmark,
-    OnRow,
-    check_device,
-    check_model,
-    check_positive,
-    check_time_limit,
-    ignore_row,
-    option,
+from hf_docmt import registry
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.measurement import (
+    elapsed_seconds,
+    measure_repeats,
+    measure_rows,
+    prepare_process,
+    return_freed_blocks,
+    trim_memory,
 )
-from hf_docmt.bench.marian import TRANSFORMER_BASE
-from hf_docmt.bench.results import BenchResult, Check, ScalingRow
-from hf_docmt.bench.rounds import BenchSystem, alternate_rounds
-from hf_docmt.bench.scaling import least_squares_slope
+from hf_docmt.bench.models import SENTENCE_TOKENS, SEP, SPECIAL_TOKENS, TRANSFORMER_BASE, random_model, random_units
+from hf_docmt.bench.results import BenchResult, Check, ScalingRow, least_squares_slope
 from hf_docmt.modeling.configuration_caching import PAPER
+from hf_docmt.modeling.context_cache import CachedContextTranslator
+from hf_docmt.modeling.context_strategies import ContextTranslator
+from hf_docmt.modeling.document_state import CurrentSentence, DocumentState
+from hf_docmt.modeling.segment_strategies import SegmentTranslator
 from hf_docmt.modeling.shortening import LATENT
 
 PEER, SINGLE = "sentence", "single-encoder"
 ROUTING = "routing"
-SYSTEMS = {  # each gets as many sentences as are asked for; half of those of `ROUTING` follow the current one
-    PEER: BenchSystem("concat", "sliding"),
-    SINGLE: BenchSystem("concat", "sliding", fields={"context_sides": "source"}),
-    "multi-encoder": BenchSystem("multiencoder", "sliding"),
-    "tokens": BenchSystem("caching", "sliding", fields={"shortening": "none"}),
-    **{
-        shortening: BenchSystem("caching", "sliding", fields={"shortening": shortening})
-        for shortening in ("avg", "linear", "grouping", "selecting")
-    },
-    "doct": BenchSystem("doct", "sliding"),
-    ROUTING: BenchSystem("routing", "sliding"),
+SYSTEMS: dict[str, tuple[str, dict]] = {  # name: architecture, fields of its configuration; all by strategy sliding
+    PEER: ("concat", {}),  # each other one gets as many sentences as are asked for; half of `ROUTING`'s follow
+    SINGLE: ("concat", {"context_sides": "source"}),
+    "multi-encoder": ("multiencoder", {}),
+    "tokens": ("caching", {"shortening": "none"}),
+    **{name: ("caching", {"shortening": name}) for name in ("avg", "linear", "grouping", "selecting")},
+    "doct": ("doct", {}),
+    ROUTING: ("routing", {}),
 }
 NEEDS_CONTEXT = ("doct", ROUTING)
-PROCESS = "hf_docmt.bench.context_decoding"
+WORK = "hf_docmt.bench.cost_by_context:measure"
 WORKS = ("translation", "training")
-SENTENCE_TOKENS = 25
+WARM_UP = 2  # sentences translated before the measurement
+TRAINING_STEPS = 3  # of a measurement
 MAX_TIME = {  # times the peer's seconds, at so many context sentences
     "translation": {("grouping", 10): 1.15, (ROUTING, 2): 1.25},
     "training": {(ROUTING, 2): 1.6},
@@ -47,13 +49,6 @@ MAX_TIME = {  # times the peer's seconds, at so many context sentences
 MAX_MEMORY_GROWTH = {"grouping": 0.2}  # times what a context sentence adds to the memory of `SINGLE`
 MAX_KEPT_GROWTH = {"grouping": 4.0}  # times the vectors that are kept of a context sentence
 GROWTH = "MiB a context sentence"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ContextRow(ScalingRow):
-    """A system with so many sentences of context, or the growth of its memory over them."""
-
-    context: int | None
 
 
 @dataclass(kw_only=True)
@@ -77,10 +72,6 @@ class CostByContext(Benchmark):
     beside the vectors that it keeps of a context sentence, the least that it can add.
     """
 
-    name = "cost-by-context"
-    command = "cost"
-    by = "context"
-    help = "By context: one encoder, two, caching with sequence shortening, the Document Transformer, routing."
     report_options = (
         {"contexts": (1, 2, 10), "repeats": 1, "time_limit": 120.0},
         {"contexts": (1, 2), "repeats": 3, "time_limit": 120.0, "work": "training"},
@@ -96,40 +87,30 @@ class CostByContext(Benchmark):
     time_limit: float = option(600, "Longest time of one measurement, in seconds.")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_contexts(self.contexts)
         if self.work not in WORKS:
             raise ValueError(f"work: expected {' or '.join(WORKS)}, got {self.work!r}")
-        check_positive(sentences=self.sentences)
-        check_positive(repeats=self.repeats)
-        check_model(self.sizes, self.vocab_size)
-        check_device(self.device)
-        check_time_limit(self.time_limit)
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
-        rows: list[ContextRow] = []
+        rows: list[ScalingRow] = []
         for context in self.contexts:
             names = [name for name in SYSTEMS if context or name not in NEEDS_CONTEXT]
             cases = {name: self.case(name, context) for name in names}
-            numbers: dict[str, dict] = {}
-            for name, latest in alternate_rounds(PROCESS, cases, rows, self.repeats, self.time_limit):
-                numbers[name] = latest
-                on_row(system_row(numbers, name, context, self.sentences))
-            rows += [system_row(numbers, name, context, self.sentences) for name in names]
+            rows += measure_rows(WORK, cases, partial(system_row, context, self.sentences), self, on_row, rows)
         growth = memory_growth_rows(rows)
         if self.work == "translation":
             growth += kept_vectors_rows(growth, self.sizes["d_model"])
-        setting = {"contexts": list(self.contexts), "sentences": self.sentences, "sentence_tokens": SENTENCE_TOKENS}
-        setting |= {"repeats": self.repeats, "vocab_size": self.vocab_size, "sizes": dict(self.sizes)}
-        setting |= {"device": self.device, "time_limit": self.time_limit, "work": self.work}
-        return BenchResult.of(rows + growth, target_checks(rows, growth, self.contexts, self.work), **setting)
+        checks = target_checks(rows, growth, self.contexts, self.work)
+        return self.result(rows + growth, checks, sentence_tokens=SENTENCE_TOKENS)
 
     def case(self, name: str, context: int) -> dict:
-        """What `hf_docmt.bench.context_decoding` measures of a system with so many context sentences."""
-        case = asdict(SYSTEMS[name]) | {"work": self.work, "sizes": dict(self.sizes), "vocab_size": self.vocab_size}
-        case |= {"device": self.device, "threads": torch.get_num_threads()}
-        case |= {"sentences": self.sentences, "sentence_tokens": SENTENCE_TOKENS}
-        case |= {"context": context, "tokens": tokens_read(context)}
-        return case | {"fields": case["fields"] | context_fields(name, context)}
+        """What `measure` measures of a system with so many context sentences."""
+        architecture, fields = SYSTEMS[name]
+        case = {"architecture": architecture, "fields": fields | context_fields(name, context), "work": self.work}
+        case |= {"sizes": dict(self.sizes), "vocab_size": self.vocab_size, "device": self.device}
+        case |= {"threads": torch.get_num_threads(), "sentences": self.sentences, "sentence_tokens": SENTENCE_TOKENS}
+        return case | {"context": context, "tokens": SENTENCE_TOKENS * (context + 1)}
 
 
 def context_fields(name: str, context: int) -> dict:
@@ -140,33 +121,19 @@ def context_fields(name: str, context: int) -> dict:
     return {"past_context": context - future, "future_context": future}
 
 
-def tokens_read(context: int) -> int:
-    """Tokens of a sentence and its context."""
-    return SENTENCE_TOKENS * (context + 1)
-
-
-def system_row(numbers: Mapping[str, Mapping], name: str, context: int, sentences: int) -> ContextRow:
+def system_row(context: int, sentences: int, name: str, numbers: Mapping[str, Mapping]) -> ScalingRow:
     """The row of a system; `numbers` are those of all systems measured so far with this context."""
-    seconds = _sentence_seconds(numbers.get(name, {}), sentences)
-    peer_seconds = numbers.get(PEER, {}).get("seconds")
-    ours = 1 / seconds if seconds else None
-    peer = sentences / peer_seconds if peer_seconds else None
-    return ContextRow(
-        case=case_name(name, context),
-        ours=ours,
-        peer=peer,
-        ratio=ours / peer if ours and peer else None,
-        unit="sentences/s",
+    seconds, peer_seconds = (numbers.get(system, {}).get("seconds") for system in (name, PEER))
+    return ScalingRow.of(
+        case_name(name, context),
+        "sentences/s",
+        sentences / seconds if seconds else None,
+        sentences / peer_seconds if peer_seconds else None,
         name=name,
-        tokens=tokens_read(context),
+        tokens=SENTENCE_TOKENS * (context + 1),
         context=context,
-        **{**numbers[name], "seconds": seconds},
+        **{**numbers[name], "seconds": seconds / sentences if seconds else seconds},
     )
-
-
-def _sentence_seconds(numbers: Mapping, sentences: int) -> float | None:
-    seconds = numbers.get("seconds")
-    return seconds / sentences if seconds else seconds
 
 
 def case_name(name: str, context: int) -> str:
@@ -174,40 +141,30 @@ def case_name(name: str, context: int) -> str:
     return f"{name}, {'beside ' * (name == PEER)}{context} context sentence{'s' * (context != 1)}"
 
 
-def memory_growth_rows(rows: Sequence[ContextRow]) -> list[ContextRow]:
+def memory_growth_rows(rows: Sequence[ScalingRow]) -> list[ScalingRow]:
     """The MiB that a context sentence adds to each system, over all rows with one context sentence or more."""
-    found: list[ContextRow] = []
+    growth: list[ScalingRow] = []
     for name in (SINGLE, *(name for name in SYSTEMS if name not in (PEER, SINGLE))):
         fitted = [row for row in rows if row.name == name and row.context and row.memory_mib is not None]
         ours = least_squares_slope([(row.context, row.memory_mib) for row in fitted])
-        single = found[0].ours if found else ours
+        single = growth[0].ours if growth else ours
         span = f"{fitted[0].context} to {fitted[-1].context} context sentences" if fitted else "not measured"
-        found.append(
-            ContextRow(
-                case=f"{name}, {span}",
-                ours=ours,
-                peer=single,
-                ratio=ours / single if ours is not None and single and single > 0 else None,
-                unit=GROWTH,
-                name=f"{name}, {GROWTH}",
-                tokens=None,
-                context=fitted[-1].context if fitted else None,
-            )
-        )
-    return found
+        more = {"name": f"{name}, {GROWTH}", "tokens": None, "context": fitted[-1].context if fitted else None}
+        growth.append(ScalingRow.of(f"{name}, {span}", GROWTH, ours, single, **more))
+    return growth
 
 
-def kept_vectors_rows(growth: Sequence[ContextRow], d_model: int) -> list[ContextRow]:
+def kept_vectors_rows(growth: Sequence[ScalingRow], d_model: int) -> list[ScalingRow]:
     """The MiB that a context sentence adds to each caching system, beside those of the vectors kept of it."""
-    found = []
+    rows = []
     for row in growth:
         name = row.name.removesuffix(f", {GROWTH}")
-        if SYSTEMS[name].architecture == "caching":
-            kept = kept_vectors(SYSTEMS[name].fields["shortening"]) * d_model * 4 / 2**20  # fp32
-            ratio = None if row.ours is None else row.ours / kept
-            case = f"{row.case}, beside what is kept"
-            found.append(replace(row, case=case, peer=kept, ratio=ratio, name=f"{name}, kept"))
-    return found
+        architecture, fields = SYSTEMS[name]
+        if architecture == "caching":
+            kept = kept_vectors(fields["shortening"]) * d_model * 4 / 2**20  # fp32
+            case, more = f"{row.case}, beside what is kept", {"tokens": None, "context": row.context}
+            rows.append(ScalingRow.of(case, GROWTH, row.ours, kept, name=f"{name}, kept", **more))
+    return rows
 
 
 def kept_vectors(shortening: str) -> int:
@@ -217,7 +174,7 @@ def kept_vectors(shortening: str) -> int:
 
 
 def target_checks(
-    rows: Sequence[ContextRow], growth: Sequence[ContextRow], contexts: Sequence[int], work: str
+    rows: Sequence[ScalingRow], growth: Sequence[ScalingRow], contexts: Sequence[int], work: str
 ) -> list[Check]:
     """The targets; a check is missed where a system was not measured, up to the last context."""
     checks = []
@@ -248,3 +205,98 @@ def check_contexts(contexts: Sequence[int]) -> None:
         raise ValueError(
             f"contexts: expected at least two of 1 or more, from the fewest sentences to the most, got {list(contexts)}"
         )
+
+
+def measure(case: Mapping, send: Callable) -> dict:
+    """`seconds` of translating `sentences` sentences after `context` others, and `memory_mib` at the peak of one.
+
+    Time and memory are measured in two passes: in the second one freed memory returns to the system at once, which
+    takes time. The cache of the context counts as memory. The weights and what is left by a first translation, such as
+    prepacked weights, are in memory before. For `work` training it is a step on as many sentences at once.
+    """
+    device = prepare_process(case)
+    if case["work"] == "training":
+        step = training_step(case, device)
+        return measure_repeats(lambda: elapsed_seconds(step, device), TRAINING_STEPS, device)
+    begin = translation(case, device)
+    seconds = elapsed_seconds(begin(case["context"], case["sentences"]), device)
+    trim_memory()
+    return_freed_blocks()
+    numbers = measure_repeats(lambda: elapsed_seconds(begin(case["context"], 1), device), 1, device)
+    return numbers | {"seconds": seconds}
+
+
+def translation(case: Mapping, device: torch.device) -> Callable[[int, int], Callable[[], list[list[int]]]]:
+    """A function (past, sentences) that begins a random document and returns the translation of `sentences` of it.
+
+    The document begins with `past` sentences, of which the model caches its context. The decoder writes as many tokens
+    for a sentence as the sentence has, since no special token is ever chosen. The translation returns the ids of each
+    sentence and raises `RuntimeError` for other numbers of tokens.
+    """
+    model = random_model(case["architecture"], case["fields"], case["sizes"], case["vocab_size"]).to(device)
+    size, future = case["sentence_tokens"], case["fields"].get("future_context", 0)
+
+    def begin(past: int, sentences: int) -> Callable[[], list[list[int]]]:
+        document = random_units(past + sentences + future, size, case["vocab_size"])
+        translator = model.translator_class(model, 1, {"max_new_tokens": size, "num_beams": 1, "do_sample": False})
+        cache_context(translator, document, past)
+
+        def translate() -> list[list[int]]:
+            slide(translator, document, past, past + sentences)
+            targets = [part.target for part in document.parts[past : past + sentences]]
+            wrong = {len(ids) for ids in targets} - {size}
+            if wrong:
+                raise RuntimeError(f"expected {size} target tokens a sentence, got {sorted(wrong)}")
+            return targets
+
+        return translate
+
+    begin(0, WARM_UP)()
+    return begin
+
+
+def training_step(case: Mapping, device: torch.device) -> Callable[[], object]:
+    """Forward and backward pass of a batch of random sentences, each with its context."""
+    model = random_model(case["architecture"], case["fields"], case["sizes"], case["vocab_size"]).train().to(device)
+    rows, size, context = case["sentences"], case["sentence_tokens"], case["context"]
+
+    def random_ids(*shape: int) -> torch.Tensor:
+        return torch.randint(SPECIAL_TOKENS, case["vocab_size"], shape, device=device)
+
+    batch = {"labels": random_ids(rows, size)}
+    if registry.get(case["architecture"]).separate_context:
+        past, future = (case["fields"].get(f"{side}_context", 0) for side in ("past", "future"))
+        offsets = torch.tensor([*range(-past, 0), *range(1, future + 1)], device=device)
+        batch |= {"input_ids": random_ids(rows, size)}
+        if context:
+            ids = random_ids(rows, context, size)
+            batch |= {"context_input_ids": ids, "context_attention_mask": torch.ones_like(ids)}
+            batch |= {"context_offsets": offsets.expand(rows, context)}
+    else:
+        batch["input_ids"] = random_ids(rows, size * (case["fields"].get("past_context", 0) + 1))
+        batch["input_ids"][:, size - 1 : -1 : size] = SEP
+    batch["attention_mask"] = torch.ones_like(batch["input_ids"])
+
+    def step() -> None:
+        model(**batch).loss.backward()
+
+    step()  # allocates the gradients
+    return step
+
+
+def cache_context(translator: SegmentTranslator | ContextTranslator, document: DocumentState, end: int) -> None:
+    """Let a translator cache the first sentences of a document, as it would after translating them.
+
+    It writes one token each: the context is that of the source.
+    """
+    if isinstance(translator, CachedContextTranslator):
+        short = copy.copy(translator)  # of the same cache
+        short.settings = copy.deepcopy(translator.settings)
+        short.settings.max_new_tokens = 1
+        slide(short, document, 0, end)
+
+
+def slide(translator: SegmentTranslator | ContextTranslator, document: DocumentState, first: int, end: int) -> None:
+    """Translate the sentences from `first` to before `end` by strategy `sliding`."""
+    with translator.model.prepacked_weights():
+        translator.slide([CurrentSentence(document, index) for index in range(first, end)])

@@ -1,34 +1,33 @@
 """Cost of decoding by length: documents of growing length, each system beside the sentence-level one."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+import random
+import string
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 
-from hf_docmt.bench.benchmark import (
-    Benchmark,
-    OnRow,
-    check_device,
-    check_lengths,
-    check_model,
-    check_positive,
-    check_time_limit,
-    ignore_row,
-    option,
-)
-from hf_docmt.bench.marian import TRANSFORMER_BASE
-from hf_docmt.bench.results import BenchResult, Check, ScalingRow
-from hf_docmt.bench.rounds import BenchSystem, alternate_rounds
-from hf_docmt.bench.scaling import find_row, growth_rows, scaling_row
-from hf_docmt.bench.stream_memory import check_stream_sentences, measure_stream, stream_checks
+from hf_docmt import registry
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.measurement import measure_rows, measure_work, memory_in_use, trim_memory
+from hf_docmt.bench.models import TINY, TRANSFORMER_BASE, random_model, random_units
+from hf_docmt.bench.process import measure_in_subprocess
+from hf_docmt.bench.results import BenchResult, Check, ScalingRow, find_row, growth_rows
+from hf_docmt.data.tokenizers import train_tokenizer
 
 PEER = "sentence"
-SYSTEMS = {
-    PEER: BenchSystem("concat", "sentence"),
-    "memory": BenchSystem("memory", "stream"),
-    "document": BenchSystem("concat", "sentence", whole=True),
+SYSTEMS = {  # name: architecture, strategy; `document` is one source of all tokens, the others have chunks
+    PEER: ("concat", "sentence"),
+    "memory": ("memory", "stream"),
+    "document": ("concat", "sentence"),
 }
-PROCESS = "hf_docmt.bench.document_decoding"
+WORK, STREAM_WORK = "hf_docmt.bench.cost_by_length:measure", "hf_docmt.bench.cost_by_length:measure_stream"
+WARM_UP = 2  # chunks translated before the measurement; the second one of a stream reads a memory
+STREAM = "stream"
+VOCAB_SIZE, TARGET_TOKENS = 300, 4  # of a stream
+MAX_STREAM_GROWTH = 5.0  # MiB between the first tenth and the end; the tokenizer remembers 10,000 words, about 3 MiB
 MAX_TIME = {"memory": 1.15}  # times the peer's seconds, at every length
 MAX_EXPONENT = {"memory": 0.1}  # of memory: eight times the tokens may take 1.23 times the memory
 
@@ -47,19 +46,9 @@ class CostByLength(Benchmark):
     the medians so far.
 
     After them come the exponents with which time and memory grow, fitted from the second length on, and, for
-    `stream_sentences` > 0, the row of `measure_stream`.
+    `stream_sentences` > 0, the row of a stream: resident MiB at its end beside those after a tenth.
     """
 
-    name = "cost-by-length"
-    command = "cost"
-    by = "length"
-    default_by = True
-    help = (
-        "Time and memory of translating, or of training: by length of documents, or by sentences of context.\n\n"
-        "By length: sentences alone, with recurrent memory, whole documents. Every row is printed on standard error as "
-        "soon as it is measured. On one core (25 ms per token), one repeat over the lengths 500,1000,4000 or the "
-        "contexts 0,1,2,10 took eleven minutes; the defaults take longer."
-    )
     report_options = ({"lengths": (500, 1000, 2000), "repeats": 1, "time_limit": 120.0},)
 
     repeats: int = option(3, "Measurements of each system, the median is reported.")
@@ -72,45 +61,44 @@ class CostByLength(Benchmark):
     stream_sentences: int = option(0, "Sentences of a stream whose memory is measured; 0 = none.")
 
     def __post_init__(self) -> None:
-        check_lengths(self.lengths)
-        check_positive(repeats=self.repeats)
-        check_model(self.sizes, self.vocab_size)
-        check_device(self.device)
-        check_time_limit(self.time_limit)
-        check_chunk(self.chunk, self.lengths)
-        check_stream_sentences(self.stream_sentences)
+        super().__post_init__()
+        uneven = [length for length in self.lengths if length % self.chunk]
+        if uneven:
+            raise ValueError(
+                f"lengths: expected multiples of the chunk of {self.chunk} tokens, got {uneven[0]}; change either"
+            )
+        sentences = self.stream_sentences
+        if not isinstance(sentences, int) or isinstance(sentences, bool) or (sentences != 0 and sentences < 10):
+            raise ValueError(
+                f"stream_sentences: expected 0 (not measured) or a whole number of at least 10, got {sentences!r}"
+            )
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         rows: list[ScalingRow] = []
         for tokens in self.lengths:
-            cases = {name: self.case(system, tokens) for name, system in SYSTEMS.items()}
-            numbers: dict[str, dict] = {}
-            for name, latest in alternate_rounds(PROCESS, cases, rows, self.repeats, self.time_limit):
-                numbers[name] = latest
-                on_row(system_row(numbers, name, tokens))
-            rows += [system_row(numbers, name, tokens) for name in SYSTEMS]
+            cases = {name: self.case(name, tokens) for name in SYSTEMS}
+            rows += measure_rows(WORK, cases, partial(system_row, tokens), self, on_row, rows)
         rows += [row for name in SYSTEMS for row in growth_rows(name, PEER, rows, self.lengths)]
         checks = target_checks(rows, self.lengths)
         if self.stream_sentences:
-            rows.append(measure_stream(self.stream_sentences, self.device, self.time_limit))
+            case = {"sentences": self.stream_sentences, "device": self.device, "threads": torch.get_num_threads()}
+            rows.append(stream_row(self.stream_sentences, measure_in_subprocess(STREAM_WORK, case, self.time_limit)))
             on_row(rows[-1])
-            checks += stream_checks(rows[-1])
-        setting = {"lengths": list(self.lengths), "chunk": self.chunk, "repeats": self.repeats}
-        setting |= {"vocab_size": self.vocab_size, "sizes": dict(self.sizes), "device": self.device}
-        setting |= {"time_limit": self.time_limit, "stream_sentences": self.stream_sentences}
-        return BenchResult.of(rows, checks, **setting)
+            checks.append(stream_check(rows[-1]))
+        return self.result(rows, checks)
 
-    def case(self, system: BenchSystem, tokens: int) -> dict:
-        """What `hf_docmt.bench.document_decoding` measures of a system at a length."""
-        case = asdict(system) | {"sizes": dict(self.sizes), "vocab_size": self.vocab_size, "chunk": self.chunk}
-        case |= {"repeats": 1, "device": self.device, "threads": torch.get_num_threads()}
-        return case | {"tokens": tokens, "unit": tokens if system.whole else self.chunk}
+    def case(self, name: str, tokens: int) -> dict:
+        """What `measure` measures of a system at a length."""
+        architecture, strategy = SYSTEMS[name]
+        case = {"architecture": architecture, "strategy": strategy, "fields": {}, "sizes": dict(self.sizes)}
+        case |= {"vocab_size": self.vocab_size, "chunk": self.chunk, "device": self.device}
+        case |= {"threads": torch.get_num_threads(), "tokens": tokens}
+        return case | {"unit": tokens if name == "document" else self.chunk}
 
 
-def system_row(numbers: Mapping[str, Mapping], name: str, tokens: int) -> ScalingRow:
+def system_row(tokens: int, name: str, numbers: Mapping[str, Mapping]) -> ScalingRow:
     """The row of a system at a length; `numbers` are those of all systems measured so far."""
-    peer = scaling_row(PEER, tokens, numbers.get(PEER, {}), None)
-    return peer if name == PEER else scaling_row(name, tokens, numbers[name], peer)
+    return ScalingRow.at_length(name, tokens, numbers, PEER)
 
 
 def target_checks(rows: Sequence[ScalingRow], lengths: Sequence[int]) -> list[Check]:
@@ -127,9 +115,88 @@ def target_checks(rows: Sequence[ScalingRow], lengths: Sequence[int]) -> list[Ch
     return checks
 
 
-def check_chunk(chunk: int, lengths: Sequence[int]) -> None:
-    """Raise `ValueError` for lengths that are no multiples of the chunk."""
-    check_positive(chunk=chunk)
-    uneven = [length for length in lengths if length % chunk]
-    if uneven:
-        raise ValueError(f"lengths: expected multiples of the chunk of {chunk} tokens, got {uneven[0]}; change either")
+def stream_row(sentences: int, numbers: Mapping) -> ScalingRow:
+    """The row of a stream of so many sentences; `memory_mib` is what was added after the first tenth."""
+    end, tenth = numbers.get("end"), numbers.get("tenth")
+    return ScalingRow.of(
+        f"{STREAM}, {sentences} sentences",
+        "MiB resident",
+        end,
+        tenth,
+        seconds=numbers.get("seconds"),
+        memory_mib=end - tenth if end and tenth else None,
+        skipped=numbers.get("skipped"),
+        name=STREAM,
+        tokens=None,
+    )
+
+
+def stream_check(row: ScalingRow) -> Check:
+    """The target of a stream. It may be endless: only the state of the model goes from sentence to sentence."""
+    return Check.at_most(f"{STREAM}: MiB added after a tenth", row.memory_mib, MAX_STREAM_GROWTH)
+
+
+def measure(case: Mapping, send: Callable) -> dict:
+    """`seconds` and `memory_mib` of the translation of a case, see `measure_work`.
+
+    The weights and what is left by a translation of `WARM_UP` chunks, such as prepacked weights, are in memory before.
+    """
+    return measure_work(translation, case)
+
+
+def translation(case: Mapping, device: torch.device) -> Callable[[], list[list[int]]]:
+    """The translation of `tokens` random tokens in units of `unit` tokens, by a strategy of the model's translator.
+
+    It is `translate_documents` without texts. The decoder writes as many tokens for a unit as the unit has,
+    since no special token is ever chosen. The function returned gives the ids of every unit and raises `RuntimeError`
+    for other numbers of tokens.
+    """
+    model = random_model(case["architecture"], case["fields"], case["sizes"], case["vocab_size"]).to(device)
+
+    def translate(units: int, size: int) -> list[list[int]]:
+        document = random_units(units, size, case["vocab_size"])
+        translator = model.translator_class(model, 1, {"max_new_tokens": size, "num_beams": 1, "do_sample": False})
+        translator.translate([document], case["strategy"])
+        wrong = {len(part.target) for part in document.parts} - {size}
+        if wrong:
+            raise RuntimeError(f"expected {size} target tokens a unit, got {sorted(wrong)}")
+        return [part.target for part in document.parts]
+
+    translate(WARM_UP, case["chunk"])
+    trim_memory()
+    return lambda: translate(case["tokens"] // case["unit"], case["unit"])
+
+
+def measure_stream(case: Mapping, send: Callable) -> dict:
+    """Resident MiB after a `tenth` of `sentences` and at the `end` (None where the system has none), and `seconds`.
+
+    Random sentences, all different, go through `translate_stream` of a tiny model with memory.
+    """
+    torch.set_num_threads(case["threads"])
+    torch.manual_seed(1)
+    tokenizer = train_tokenizer(random_sentences(100, seed=1), "bpe", VOCAB_SIZE)
+    memory = registry.get("memory")
+    config = memory.config_class(vocab_size=len(tokenizer), **TINY)
+    model = memory.model_class(config).eval().to(case["device"])
+    stream = model.translate_stream(
+        random_sentences(case["sentences"], seed=2), tokenizer, max_new_tokens=TARGET_TOKENS, do_sample=False
+    )
+    started, resident = time.perf_counter(), {}
+    reported = {case["sentences"] // 10: "tenth", case["sentences"]: "end"}
+    for number, _ in enumerate(stream, start=1):
+        if number in reported:
+            taken, _ = memory_in_use(torch.device("cpu"))
+            resident[reported[number]] = None if taken is None else taken / 2**20
+    return {"seconds": time.perf_counter() - started, **resident}
+
+
+def random_sentences(number: int, seed: int) -> Iterator[str]:
+    """Sentences of two to six words of two to six random letters, generated lazily."""
+    generator = random.Random(seed)
+    for _ in range(number):
+        yield " ".join(random_word(generator) for _ in range(generator.randint(2, 6)))
+
+
+def random_word(generator: random.Random) -> str:
+    """Two to six random letters."""
+    return "".join(generator.choices(string.ascii_lowercase, k=generator.randint(2, 6)))

@@ -1,25 +1,40 @@
 """Training data of any size: time to the first update, memory and speed, beside documents in memory."""
 
+import hashlib
 import json
 import random
+import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
+from transformers import TrainerCallback
 
-from hf_docmt.bench.benchmark import Benchmark, OnRow, check_positive, check_time_limit, ignore_row, option
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.measurement import memory_in_use
+from hf_docmt.bench.models import TINY
+from hf_docmt.bench.process import measure_in_subprocess
 from hf_docmt.bench.results import BenchResult, Check, Row
-from hf_docmt.bench.stream_memory import TINY
-from hf_docmt.bench.subprocesses import measure_in_subprocess
-from hf_docmt.data.documents import write_documents
+from hf_docmt.bench.train import TokenCounter
+from hf_docmt.data.documents import sentences, write_documents
+from hf_docmt.data.readers import read_documents
 from hf_docmt.data.synthetic.corpus import make_corpus
+from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.training.arguments import training_arguments
+from hf_docmt.training.recipe import Recipe, parse_recipe
+from hf_docmt.training.run import make_trainer, read_part, run_tokenizer
+from hf_docmt.training.trainer import DocMTTrainer
 
-PROCESS = "hf_docmt.bench.data_start"
+if sys.platform != "win32":
+    import resource
+
+WORK = "hf_docmt.bench.data:measure"
+HASHED_BATCHES = 20
 UNITS = {  # column of a measurement: unit of its rows
     "seconds": "s to the first update",
     "memory_mib": "MiB resident, peak",
@@ -44,8 +59,6 @@ class DataBenchmark(Benchmark):
     further 5,000. Tokens are source and target tokens without padding.
     """
 
-    name = "data"
-    help = "Time to the first update, memory and tokens per second of training on so many sentence pairs."
     report_options = ({"pairs": 20_000, "memory_pairs": 5_000, "updates": 20, "repeats": 1},)
 
     pairs: int = option(5_000_000, "Sentence pairs of the large corpus.")
@@ -58,9 +71,7 @@ class DataBenchmark(Benchmark):
     documents: int = GENERATED_DOCUMENTS
 
     def __post_init__(self) -> None:
-        names = ("pairs", "memory_pairs", "updates", "repeats", "max_tokens", "vocab_size", "documents")
-        check_positive(**{name: getattr(self, name) for name in names})
-        check_time_limit(self.time_limit)
+        super().__post_init__()
         if self.updates < 2:
             raise ValueError("updates: expected at least 2, as speed is measured after the first, got 1")
 
@@ -87,9 +98,7 @@ class DataBenchmark(Benchmark):
             checks.append(Check.at_most(name, numbers.get("memory_mib"), MAX_MIB))
         name = f"{self.pairs} pairs, second start: s to the first update"
         checks.append(Check.at_most(name, large["second"].get("seconds"), MAX_SECONDS))
-        options = {name: getattr(self, name) for name in ("pairs", "memory_pairs", "updates", "repeats")}
-        options |= {"max_tokens": self.max_tokens, "vocab_size": self.vocab_size, "sizes": TINY}
-        return BenchResult.of(rows, checks, **options)
+        return self.result(rows, checks, sizes=TINY)
 
     def _round(self, folder: Path, number: int) -> dict[str, dict]:
         """Both ways over the smaller corpus, every other time in reverse order."""
@@ -99,10 +108,10 @@ class DataBenchmark(Benchmark):
         return {name: self._measure(small, name) for side in names[:: -1 if number % 2 else 1] for name in side}
 
     def _measure(self, folder: Path, name: str) -> dict:
-        return measure_in_subprocess(PROCESS, self.case(folder, name), self.time_limit)
+        return measure_in_subprocess(WORK, self.case(folder, name), self.time_limit)
 
     def case(self, folder: Path, name: str) -> dict:
-        """A start over the corpus in `folder`, `first`, `second` or `memory`, for `hf_docmt.bench.data_start`."""
+        """A start over the corpus in `folder`, `first`, `second` or `memory`, for `measure`."""
         recipe = {
             "output_dir": str(folder / name),
             "architecture": "concat",
@@ -122,13 +131,8 @@ class DataBenchmark(Benchmark):
 
 def start_rows(case: str, ours: Mapping[str, Any], peer: Mapping[str, Any]) -> list[Row]:
     """A row for every number of a start; None, and a ratio of None, where it was not measured."""
-    rows = []
-    for column, unit in UNITS.items():
-        one, other = ours.get(column), peer.get(column)
-        ratio = one / other if one is not None and other else None
-        name = case if "skipped" not in ours else f"{case} (skipped: {ours['skipped']})"
-        rows.append(Row(case=name, ours=one, peer=other, ratio=ratio, unit=unit))
-    return rows
+    name = case if "skipped" not in ours else f"{case} (skipped: {ours['skipped']})"
+    return [Row.of(name, unit, ours.get(column), peer.get(column)) for column, unit in UNITS.items()]
 
 
 def medians(rounds: list[dict]) -> dict:
@@ -162,3 +166,88 @@ def mixed_documents(pairs: int, base: list[dict]) -> Iterator[dict]:
             place, pairs = place + length, pairs - length
         copy += 1
         random.Random(copy).shuffle(sentences)
+
+
+def measure(case: Mapping, send: Callable) -> dict:
+    """Train `updates` updates by the recipe of the case, from documents in its cache or (`in_memory`) in memory.
+
+    Returns `seconds` from `started` (time of day) to the end of the first update, `tokens_per_second` after it,
+    `memory_mib` at the peak of this process or of one that it started, `private_mib` at the end without what is mapped
+    from files, `cpu_seconds` of all processes, and `batches`, a digest of the first 20.
+    """
+    torch.set_num_threads(case["threads"])
+    recipe = parse_recipe(case["recipe"])
+    trainer = trainer_in_memory(recipe) if case["in_memory"] else trainer_from_cache(recipe)
+    counter = HashedBatches(trainer.data_collator)
+    watch = UpdateWatch(counter)
+    trainer.data_collator = counter
+    trainer.add_callback(watch)
+    trainer.train()
+    _, peak = memory_in_use(torch.device("cpu"))
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return {
+        "seconds": watch.first_update - case["started"],
+        "tokens_per_second": watch.tokens / watch.seconds,
+        "memory_mib": None if peak is None else max(peak / 2**20, usage[1].ru_maxrss / 2**10),
+        "private_mib": private_mib(),
+        "cpu_seconds": sum(one.ru_utime + one.ru_stime for one in usage),
+        "batches": counter.digest.hexdigest(),
+    }
+
+
+def trainer_from_cache(recipe: Recipe) -> DocMTTrainer:
+    """What `docmt train` makes."""
+    output = Path(recipe.output_dir)
+    output.mkdir(parents=True)
+    documents = {part: read_part(recipe, part) for part in ("train", "validation")}
+    tokenizer = run_tokenizer(recipe, output, documents["train"], None)
+    return make_trainer(recipe, training_arguments(recipe), documents, tokenizer)
+
+
+def trainer_in_memory(recipe: Recipe) -> DocMTTrainer:
+    """The same from documents that are read, and tokenized, into memory."""
+    languages = {"source_lang": recipe.data.source_lang, "target_lang": recipe.data.target_lang}
+    parts = {"train": recipe.data.train, "validation": recipe.data.validation}
+    documents: dict[str, Any] = {name: read_documents(**files, **languages) for name, files in parts.items()}
+    texts = (text for row in documents["train"] for lang in languages.values() for text in sentences(row, lang))
+    tokenizer = train_tokenizer(texts, recipe.tokenizer.model, recipe.tokenizer.vocab_size)
+    return make_trainer(recipe, training_arguments(recipe), documents, tokenizer)
+
+
+class HashedBatches(TokenCounter):
+    """Counts tokens and takes a digest of the first batches."""
+
+    def __init__(self, collator):
+        super().__init__(collator)
+        self.digest, self.hashed = hashlib.sha256(), 0
+
+    def __call__(self, examples: Sequence[dict]) -> dict[str, torch.Tensor]:
+        batch = super().__call__(examples)
+        if self.hashed < HASHED_BATCHES:
+            self.hashed += 1
+            for name in sorted(batch):
+                self.digest.update(batch[name].numpy().tobytes())
+        return batch
+
+
+class UpdateWatch(TrainerCallback):
+    """When the first update ended (time of day), and tokens and seconds from then to the last update."""
+
+    def __init__(self, counter: TokenCounter):
+        self.counter = counter
+
+    def on_step_end(self, args, state, control, **kwargs) -> None:
+        now = time.time()
+        if state.global_step == 1:
+            self.first_update, self.before = now, self.counter.tokens
+        self.tokens, self.seconds = self.counter.tokens - self.before, now - self.first_update
+
+
+def private_mib() -> float | None:
+    """Resident memory that is this process's own, without pages of files; None where the system does not report it."""
+    rollup = Path("/proc/self/smaps_rollup")
+    if not rollup.is_file():
+        return None
+    lines = [line.split() for line in rollup.read_text(encoding="utf-8").splitlines()]
+    sizes = {line[0]: int(line[1]) for line in lines if line[0].startswith("Private_")}
+    return (sizes["Private_Clean:"] + sizes["Private_Dirty:"]) / 2**10

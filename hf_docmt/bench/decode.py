@@ -1,35 +1,27 @@
 """Decoding speed: `generate` against transformers' MarianMTModel with the same weights."""
 
 import copy
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 
 import torch
 from transformers import GenerationConfig, PreTrainedModel
 
-from hf_docmt.bench.benchmark import (
-    SPECIAL_TOKENS,
-    Benchmark,
-    OnRow,
-    check_device,
-    check_model,
-    check_positive,
-    ignore_row,
-    option,
-)
-from hf_docmt.bench.ctranslate2_peer import CTranslate2Peer, ctranslate2_peers, ctranslate2_version
-from hf_docmt.bench.marian import COMMON, TRANSFORMER_BASE, build_pair
-from hf_docmt.bench.results import SIDES, BenchResult, Check, SpeedRow
-from hf_docmt.bench.timing import elapsed_seconds, median_seconds
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.measurement import elapsed_seconds, median_seconds
+from hf_docmt.bench.models import COMMON, NEVER, SPECIAL_TOKENS, TRANSFORMER_BASE, build_pair
+from hf_docmt.bench.results import SIDES, BenchResult, Check, Row
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.float32}  # beside int8 weights: fp32
+COMPUTE_TYPES = {"fp32": "float32", "int8": "int8"}  # our name of a precision: CTranslate2's
 MODES = {"greedy": 1, "beam 4": 4}  # name: number of beams
 MIN_RATIOS = {  # targets
     "fp32": {"greedy": 1.8, "beam 4": 2.0},
     "int8": {"greedy": 2.5, "beam 4": 3.0},
 }
 MIN_RATIO = 1.0  # target of every case
-NEVER = -1e9  # logit bias of a token that is never chosen
 EMBEDDING_SIZE, ATTENTION_GAIN = 9.0, 3.6  # see `diversify_translations`
 
 
@@ -46,11 +38,6 @@ class DecodeBenchmark(Benchmark):
     Where CTranslate2 is installed, `ctranslate2` has its sentences a second, measured in the same rounds.
     """
 
-    name = "decode"
-    option_of_choice = "engine"
-    by = "transformers"
-    default_by = True
-    help = "Sentences per second of generate(), against MarianMT with the same weights (Transformer-base)."
     report_options = ({"repeats": 3},)
 
     repeats: int = option(5, "Measurements of each case, the median is reported.")
@@ -63,17 +50,12 @@ class DecodeBenchmark(Benchmark):
     device: str = option("cpu", "cpu or cuda.")
 
     def __post_init__(self) -> None:
-        check_positive(repeats=self.repeats, tokens=self.tokens)
-        for name, values in {"batch_sizes": self.batch_sizes, "precisions": self.precisions}.items():
-            if not values:
-                raise ValueError(f"{name}: expected at least one, got none")
-        for size in self.batch_sizes:
-            check_positive(batch_sizes=size)
+        super().__post_init__()
+        if not self.precisions:
+            raise ValueError("precisions: expected at least one, got none")
         unknown = [precision for precision in self.precisions if precision not in PRECISIONS]
         if unknown:
             raise ValueError(f"precisions: expected some of {', '.join(PRECISIONS)}, got {unknown[0]!r}")
-        check_model(self.sizes, self.vocab_size)
-        check_device(self.device)
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         models = dict(zip(SIDES, build_pair(self.sizes, self.vocab_size, self.seed)))
@@ -93,10 +75,8 @@ class DecodeBenchmark(Benchmark):
                     peer = further.get(precision)
                     rows.append(compare(case, sides, peer, sources[:size], beams, self.tokens, self.repeats))
                     on_row(rows[-1])
-        setting = {"source_tokens": self.tokens, "target_tokens": self.tokens, "vocab_size": self.vocab_size}
-        setting |= {"repeats": self.repeats, "seed": self.seed, "sizes": dict(self.sizes)}
-        setting |= {"device": self.device, "ctranslate2": ctranslate2_version() or "not installed"}
-        return BenchResult.of(rows, target_checks(rows), **setting)
+        setting = {"source_tokens": self.tokens, "target_tokens": self.tokens}
+        return self.result(rows, target_checks(rows), **setting, ctranslate2=ctranslate2_version() or "not installed")
 
 
 def models_in(precision: str, models: Mapping[str, PreTrainedModel], device: str) -> dict[str, PreTrainedModel]:
@@ -110,12 +90,12 @@ def models_in(precision: str, models: Mapping[str, PreTrainedModel], device: str
 def compare(
     case: Mapping,
     models: Mapping[str, PreTrainedModel],
-    further: CTranslate2Peer | None,
+    further: "CTranslate2Peer | None",
     input_ids: torch.Tensor,
     beams: int,
     tokens: int,
     repeats: int,
-) -> SpeedRow:
+) -> Row:
     """One row: both models, and the further peer if there is one, translate `input_ids` (B, S)."""
     config = GenerationConfig(
         num_beams=beams,
@@ -148,7 +128,7 @@ def compare(
     if further is not None:
         tokens_found |= {"ctranslate2": len(input_ids) / seconds["ctranslate2"]}
     name = "{precision} {mode} batch {batch}".format(**case)
-    return SpeedRow.of(name, "sentences/s", dict.fromkeys(SIDES, len(input_ids)), seconds, **tokens_found, **case)
+    return Row.of_speeds(name, "sentences/s", dict.fromkeys(SIDES, len(input_ids)), seconds, **tokens_found, **case)
 
 
 @torch.inference_mode()
@@ -159,7 +139,7 @@ def equal_choices(models: Mapping[str, PreTrainedModel], input_ids: torch.Tensor
     return (ours == peer).float().mean().item()
 
 
-def target_checks(rows: Sequence[SpeedRow]) -> list[Check]:
+def target_checks(rows: Sequence[Row]) -> list[Check]:
     """The targets in fp32 and int8, no case slower than the peer, the same tokens in fp32."""
     exact = [row for row in rows if row.more["precision"] == "fp32"]
     checks = [
@@ -196,3 +176,52 @@ def random_sources(sentences: int, tokens: int, vocab_size: int, seed: int) -> t
     sources = torch.randint(SPECIAL_TOKENS, vocab_size, (sentences, tokens), generator=generator)
     sources[:, -1] = COMMON["eos_token_id"]
     return sources
+
+
+def ctranslate2_version() -> str | None:
+    """The version of the library; None where it is not installed, since nothing needs it."""
+    try:
+        return version("ctranslate2")
+    except PackageNotFoundError:
+        return None
+
+
+def ctranslate2_peers(
+    model: PreTrainedModel, precisions: Sequence[str], device: str, tokens: int
+) -> dict[str, "CTranslate2Peer"]:
+    """A peer for each precision that the library has; none where it is not installed."""
+    if ctranslate2_version() is None:
+        return {}
+    return {one: CTranslate2Peer(model, one, device, tokens) for one in precisions if one in COMPUTE_TYPES}
+
+
+class CTranslate2Peer:
+    """Translation into `tokens` tokens by CTranslate2 with the weights of a model, in one of `COMPUTE_TYPES`.
+
+    It has as many threads as torch. Weights are handed over in memory, since the library's own converter wants a
+    tokenizer. Tokens are named by their ids, since the library reads words.
+    """
+
+    def __init__(self, model: PreTrainedModel, precision: str, device: str, tokens: int):
+        from ctranslate2 import Translator
+
+        from hf_docmt.hub.ctranslate2_conversion import ctranslate2_specification
+
+        self.tokens = tokens
+        name, _, index = device.partition(":")
+        place = {"device": name, "device_index": int(index or 0)}
+        threads = {"inter_threads": 1, "intra_threads": torch.get_num_threads()}
+        with tempfile.TemporaryDirectory() as folder:
+            specification = ctranslate2_specification(model, list(map(str, range(model.config.vocab_size))))
+            specification.validate()
+            specification.optimize(quantization=COMPUTE_TYPES[precision])
+            specification.save(folder)
+            self.translator = Translator(folder, compute_type=COMPUTE_TYPES[precision], **place, **threads)
+
+    def generate(self, input_ids: torch.Tensor, beams: int) -> torch.Tensor:
+        """The translations with the decoder's start token, (B, 1 + tokens)."""
+        sources = [list(map(str, ids)) for ids in input_ids.tolist()]
+        start = COMMON["decoder_start_token_id"]
+        prompts = [[str(start)]] * len(sources)
+        found = self.translator.translate_batch(sources, prompts, beam_size=beams, max_decoding_length=self.tokens)
+        return torch.tensor([[start, *map(int, one.hypotheses[0])] for one in found])

@@ -1,28 +1,37 @@
-"""Speed of translating documents with a trained model: windows with drafts against windows without, and strategies."""
+"""Speed of translating documents: drafts and strategies, and windows by other engines with the same weights."""
 
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from sys import stderr
+from typing import Any
 
+import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.bench.benchmark import Benchmark, OnRow, check_positive, ignore_row, option
-from hf_docmt.bench.documents import load_documents
-from hf_docmt.bench.results import BenchResult, Check, SpeedRow
-from hf_docmt.bench.timing import elapsed_seconds, median_seconds
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.decode import MODES, diversify_translations, random_sources
+from hf_docmt.bench.measurement import elapsed_seconds, median_seconds
+from hf_docmt.bench.models import NEVER, TRANSFORMER_BASE, build_pair, load_documents
+from hf_docmt.bench.results import SIDES, BenchResult, Check, Row
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.synthetic.corpus import write_corpus
-from hf_docmt.modeling.document_state import DocumentState, read_document
+from hf_docmt.hub.stock import to_stock
+from hf_docmt.messages import install_command
+from hf_docmt.modeling.document_state import DocumentState, SentencePart, read_document
 from hf_docmt.training.recipe import load_recipe
 from hf_docmt.training.run import train
 
 MIN_RATIO = 2.0  # target of windows with drafts
 MAX_TOKENS = 256  # of a sentence, as in `translate_documents`
+ENGINES = {"ctranslate2 fp32": "float32", "ctranslate2 int8": "int8"}  # and the type of their weights
+MIN_INT8_RATIO = 4.0  # target of int8 beside transformers
+MIN_EQUAL = 0.99  # target of fp32: share of sentences that are those of ours
+PAST = 3  # sentences before the current one: windows of four
 
 
 @dataclass(kw_only=True)
@@ -33,8 +42,6 @@ class DocumentTranslation(Benchmark):
     share of tokens that came from drafts, of all that were written in passes with drafts; 0 without drafts.
     """
 
-    name = "documents"
-    help = "Sentences per second of document translation: windows with drafts and without, and strategies."
     report_options = ({"repeats": 3},)
 
     model: str = option("", "Folder of a trained model of windows. Default: one that is trained before, in a minute.")
@@ -45,55 +52,160 @@ class DocumentTranslation(Benchmark):
     steps: int = 600  # of training, where no model is given
     seed: int = 1
 
-    def __post_init__(self) -> None:
-        check_positive(number=self.number, batch_size=self.batch_size, repeats=self.repeats, steps=self.steps)
-
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         model, tokenizer = registry.load_model(self.model) if self.model else trained_model(self.steps, self.seed)
-        source, target = model.config.source_lang or "en", model.config.target_lang or "de"
-        rows = load_documents(self.documents or self.number, source, target)
-        texts = [sentences(row, source) for row in rows.select(range(min(self.number, len(rows))))]
-        search = Search(model, tokenizer, texts, self.batch_size)
-        found = []
+        documents = read_states(self.documents or self.number, self.number, model, tokenizer)
+        rows: list[Row] = []
         for case, ours, peer in (
             ("sliding, drafts : no drafts", ("sliding", True), ("sliding", False)),
             ("sliding : sentence", ("sliding", True), ("sentence", True)),
             ("sequential : sentence", ("sequential", True), ("sentence", True)),
         ):
-            found.append(compare(search, case, ours, peer, self.repeats))
-            on_row(found[-1])
+            sides = {"ours": (model, *ours), "peer": (model, *peer)}
+            search = {"num_beams": 1, "do_sample": False}
+            measured = measure_sides(sides, documents, search, self.batch_size, self.repeats)
+            more = {"accepted": measured.accepted["ours"], "equal": measured.equal("ours", "peer")}
+            rows.append(Row.of_speeds(case, "sentences/s", measured.sentences, measured.seconds, **more))
+            on_row(rows[-1])
         checks = [
-            Check.at_least("sliding: ratio of drafts to no drafts", found[0].ratio, MIN_RATIO),
-            Check.at_least("sliding: share of equal translations", found[0].more["equal"], 1.0),
+            Check.at_least("sliding: ratio of drafts to no drafts", rows[0].ratio, MIN_RATIO),
+            Check.at_least("sliding: share of equal translations", rows[0].more["equal"], 1.0),
         ]
-        setting = {"model": self.model or "built-in corpus", "documents": len(texts), "batch_size": self.batch_size}
-        return BenchResult.of(found, checks, **setting, repeats=self.repeats, seed=self.seed)
+        return self.result(rows, checks, model=self.model or "built-in corpus", documents=len(documents))
 
 
-class Search:
-    """Translation of the same documents by any strategy, as in `translate_documents` without texts."""
+@dataclass(kw_only=True)
+class WindowDecoding(Benchmark):
+    """Sentences a second of strategy `sliding`, windows of four sentences, by one set of weights in all engines.
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        texts: Sequence[Sequence[str]],
-        batch_size: int,
-    ):
-        self.model, self.batch_size = model, batch_size
-        self.documents = [read_document(text, tokenizer, MAX_TOKENS) for text in texts]
-        self.sentences = sum(map(len, texts))
-        self.accepted = 0.0  # share of tokens from drafts in the last translation
+    The peer is transformers' own class with these weights on the same windows. Ours is `translate_documents` as it is,
+    with drafts in greedy search; CTranslate2 walks the same strategy. Without a model: random weights of
+    Transformer-base, sentences of 25 random tokens, and translations as long as their windows. `equal` is the share of
+    sentences that come out as by ours; without a trained model one other token changes all that follow it in a window.
+    """
 
-    def __call__(self, strategy: str, drafts: bool) -> list[list[int]]:
-        """The ids of all translations."""
-        states = [DocumentState(state.size, copies(state), number=state.number) for state in self.documents]
-        settings = {"num_beams": 1, "do_sample": False}
-        translator = self.model.translator_class(self.model, self.batch_size, settings)
-        translator.drafts = drafts
-        translator.translate(states, strategy)
-        self.accepted = translator.accepted / translator.written if translator.written else 0.0
-        return [part.target for state in states for part in state.parts]
+    model: str = option("", "Folder of a concat model of windows or chunks. Default: random Transformer-base.")
+    documents: str = option("", "JSON-lines file of documents, for a model. Default: the built-in corpus.")
+    number: int = option(20, "Documents that are translated, of a model.")
+    batch_size: int = option(16, "Rows of a batch.")
+    repeats: int = option(5, "Measurements of each case, the median is reported.")
+    modes: Sequence[str] = tuple(MODES)
+    sizes: Mapping[str, int] | None = None  # of random weights; None: Transformer-base
+    vocab_size: int = 32000
+    tokens: int = 25  # of a random sentence
+    seed: int = 1
+
+    def run(self, on_row: OnRow = ignore_row) -> BenchResult:
+        model, documents, settings = self._trained() if self.model else self._random()
+        rows = []
+        with tempfile.TemporaryDirectory() as folder:
+            engines = {"ours": model, "peer": StockEngine(model), **ctranslate2_engines(model, Path(folder))}
+            sides = {name: (engine, "sliding", name == "ours") for name, engine in engines.items()}
+            for mode in self.modes:
+                search = {"num_beams": MODES[mode], "do_sample": False, **settings}
+                repairs = "none" if settings else "all"
+                measured = measure_sides(sides, documents, search, self.batch_size, self.repeats, repairs=repairs)
+                for name in (engine for engine in engines if engine != "peer"):
+                    times = {"ours": measured.seconds[name], "peer": measured.seconds["peer"]}
+                    more = {"equal": measured.equal(name, "ours"), "mode": mode, "engine": name}
+                    case = f"{mode}: {name}"
+                    rows.append(Row.of_speeds(case, "sentences/s", measured.sentences, times, **more))
+                    on_row(rows[-1])
+            versions = {"ctranslate2": engines["ctranslate2 int8"].engine}
+        count = sum(len(document.parts) for document in documents)
+        setting = {"model": self.model or "random Transformer-base", "strategy": "sliding", "sentences": count}
+        return self.result(rows, window_checks(rows), **setting, **versions)
+
+    def _trained(self) -> tuple[PreTrainedModel, list[DocumentState], dict]:
+        model, tokenizer = registry.load_model(self.model)
+        return model, read_states(self.documents or self.number, self.number, model, tokenizer), {}
+
+    def _random(self) -> tuple[PreTrainedModel, list[DocumentState], dict]:
+        """Weights with which no window ends before its last token, and documents of eight sentences."""
+        sizes = self.sizes or TRANSFORMER_BASE
+        model, _ = build_pair(sizes, self.vocab_size, self.seed, past_context=PAST)
+        diversify_translations(model.eval())
+        model.final_logits_bias[:, [model.config.eos_token_id, model.config.sep_token_id]] = NEVER
+        ids = random_sources(self.batch_size, self.tokens + 1, self.vocab_size, self.seed)[:, :-1].tolist()
+        size = 2 * (PAST + 1)
+        documents = [ids[first : first + size] for first in range(0, len(ids), size)]
+        states = [DocumentState(len(one), [SentencePart(*part) for part in enumerate(one)]) for one in documents]
+        return model, states, {"max_new_tokens": (PAST + 1) * (self.tokens + 1)}
+
+
+class StockEngine:
+    """What strategies need of a model, by transformers' own class with its weights."""
+
+    prepacked_weights = nullcontext
+
+    def __init__(self, model: PreTrainedModel):
+        self.model, self.config, self.generation_config = to_stock(model), model.config, model.generation_config
+        self.translator_class, self.device = model.translator_class, model.device
+        self.generate, self.modules = self.model.generate, self.model.modules
+
+
+def ctranslate2_engines(model: PreTrainedModel, folder: Path) -> dict:
+    """The model in CTranslate2's format, with each type of weights; ValueError where it is not installed."""
+    try:
+        from hf_docmt.hub.ctranslate2_conversion import write_ctranslate2_folder
+        from hf_docmt.translation.ctranslate2_model import CTranslate2Model
+    except ImportError as error:
+        raise ValueError(f"--engine ctranslate2 needs CTranslate2: {install_command('ctranslate2')}") from error
+    found = {}
+    for name, quantization in ENGINES.items():
+        (folder / quantization).mkdir()
+        write_ctranslate2_folder(
+            model, list(map(str, range(model.config.vocab_size))), folder / quantization, quantization
+        )
+        found[name] = CTranslate2Model(folder / quantization)
+    return found
+
+
+@dataclass
+class MeasuredSides:
+    """Seconds, translations (ids of each sentence) and share of tokens from drafts of each side."""
+
+    seconds: dict[str, float]
+    translations: dict[str, list[list[int]]]
+    accepted: dict[str, float]
+
+    @property
+    def sentences(self) -> dict[str, int]:
+        """How many sentences each side of a row has translated."""
+        return dict.fromkeys(SIDES, len(self.translations["ours"]))
+
+    def equal(self, one: str, other: str) -> float:
+        """The share of sentences that come out alike."""
+        pairs = zip(self.translations[one], self.translations[other], strict=True)
+        return sum(a == b for a, b in pairs) / len(self.translations[one])
+
+
+def measure_sides(
+    sides: Mapping[str, tuple[Any, str, bool]],
+    documents: Sequence[DocumentState],
+    search: dict,
+    batch_size: int,
+    repeats: int,
+    **options: str,
+) -> MeasuredSides:
+    """Translate documents by each side (an engine, a strategy, drafts or none), as in `translate_documents`."""
+    translations: dict[str, list[list[int]]] = {}
+    accepted: dict[str, float] = {}
+
+    def side(name: str, engine: Any, strategy: str, drafts: bool) -> Callable[[], float]:
+        def work() -> None:
+            states = [DocumentState(state.size, copies(state), number=state.number) for state in documents]
+            translator = engine.translator_class(engine, batch_size, search)
+            translator.drafts = drafts
+            translator.translate(states, strategy, **options)
+            translations[name] = [part.target for state in states for part in state.parts]
+            accepted[name] = translator.accepted / translator.written if translator.written else 0.0
+
+        return lambda: elapsed_seconds(work, getattr(engine, "device", "cpu"))
+
+    with torch.inference_mode():
+        seconds = median_seconds({name: side(name, *how) for name, how in sides.items()}, repeats)
+    return MeasuredSides(seconds, translations, accepted)
 
 
 def copies(document: DocumentState) -> list:
@@ -101,22 +213,25 @@ def copies(document: DocumentState) -> list:
     return [type(part)(part.sentence, part.ids) for part in document.parts]
 
 
-def compare(search: Search, case: str, ours: tuple[str, bool], peer: tuple[str, bool], repeats: int) -> SpeedRow:
-    """One row: strategies, each with its drafts or without."""
-    found: dict[str, list[list[int]]] = {}
-    accepted: dict[str, float] = {}
+def read_states(
+    documents: str | int, number: int, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
+) -> list[DocumentState]:
+    """The first documents of a file, or of the built-in corpus, to be translated."""
+    source, target = model.config.source_lang or "en", model.config.target_lang or "de"
+    rows = load_documents(documents, source, target)
+    texts = [sentences(row, source) for row in rows.select(range(min(number, len(rows))))]
+    return [read_document(text, tokenizer, MAX_TOKENS) for text in texts]
 
-    def side(name: str, arguments: tuple[str, bool]) -> Callable[[], float]:
-        def work() -> None:
-            found[name] = search(*arguments)
-            accepted[name] = search.accepted
 
-        return lambda: elapsed_seconds(work, search.model.device)
-
-    seconds = median_seconds({"ours": side("ours", ours), "peer": side("peer", peer)}, repeats)
-    equal = sum(a == b for a, b in zip(found["ours"], found["peer"], strict=True)) / len(found["ours"])
-    amounts = dict.fromkeys(found, search.sentences)
-    return SpeedRow.of(case, "sentences/s", amounts, seconds, accepted=accepted["ours"], equal=equal)
+def window_checks(rows: Sequence[Row]) -> list[Check]:
+    """int8 beside transformers, and the same sentences in fp32."""
+    checks = []
+    for row in rows:
+        if row.more["engine"] == "ctranslate2 int8":
+            checks.append(Check.at_least(f"{row.case}: ratio", row.ratio, MIN_INT8_RATIO))
+        if row.more["engine"] == "ctranslate2 fp32":
+            checks.append(Check.at_least(f"{row.case}: equal sentences", row.more["equal"], MIN_EQUAL))
+    return checks
 
 
 def trained_model(steps: int, seed: int) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

@@ -1,18 +1,26 @@
-"""The report of all benchmarks of one run on one machine, as it stands in a file."""
+"""All benchmarks in one report, with the ceilings of the machine measured before, between and after them."""
 
 import json
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hf_docmt.bench.results import Check
+import torch
+
+from hf_docmt.bench import CLASSES, load_benchmark
+from hf_docmt.bench.process import ProcessError, messages_of
+from hf_docmt.bench.results import Check, machine_setting
 from hf_docmt.files import check_file, parse_json, sync, write_text
+from hf_docmt.plugins import load_plugins
 
 FORMAT = 1
 UNFINISHED = "not finished"
 CEILINGS = "ceilings"  # the benchmark that is run several times
 MIN_STEADINESS = 0.8  # of a machine that does nothing else
+WORK = "hf_docmt.bench.report:run_benchmark"
 
 
 @dataclass(kw_only=True)
@@ -29,6 +37,23 @@ class BenchmarkRun:
     rows: list[Mapping[str, Any]] = field(default_factory=list)
     checks: list[Mapping[str, Any]] = field(default_factory=list)
     setting: Mapping[str, Any] = field(default_factory=dict)
+
+    def measure(self) -> Iterator[Mapping[str, Any]]:
+        """Measure in a new process with as many threads as this one has; yields each row at once."""
+        case = {"benchmark": self.benchmark, "options": dict(self.options), "threads": torch.get_num_threads()}
+        started, rows = time.monotonic(), {}
+        try:
+            for message in messages_of(WORK, case):
+                self.seconds = time.monotonic() - started
+                if row := message.get("row"):
+                    rows[row["case"], row["unit"]] = row  # of a case that is measured again the later one counts
+                    self.rows = list(rows.values())
+                    yield row
+                else:
+                    self.rows, self.checks, self.setting = (message[name] for name in ("rows", "checks", "setting"))
+                    self.problem = None
+        except ProcessError as problem:
+            self.problem = str(problem)
 
 
 @dataclass(kw_only=True)
@@ -53,11 +78,11 @@ class BenchReport:
 
     def ceilings(self) -> dict[str, list[float]]:
         """Each ceiling by its name, as often as it was measured."""
-        found: dict[str, list[float]] = {}
+        values: dict[str, list[float]] = {}
         for run in self.runs_of(CEILINGS):
             for row in run.rows:
-                found.setdefault(row["case"], []).append(row["ours"])
-        return found
+                values.setdefault(row["case"], []).append(row["ours"])
+        return values
 
     def checks(self) -> list[Check]:
         """Whether the machine was steady: the lowest value of each ceiling over its highest."""
@@ -80,9 +105,61 @@ class BenchReport:
     @classmethod
     def read(cls, path: str | Path) -> "BenchReport":
         """The report in a file; ValueError where it is none, or of another format."""
-        found = parse_json(check_file(path).read_text(encoding="utf-8"), path)
+        values = parse_json(check_file(path).read_text(encoding="utf-8"), path)
         names = [one.name for one in fields(cls)]
-        if not isinstance(found, dict) or found.get("format") != FORMAT or not found.keys() >= set(names):
+        if not isinstance(values, dict) or values.get("format") != FORMAT or not values.keys() >= set(names):
             raise ValueError(f"{path}: expected a report of `docmt bench all`, format {FORMAT}; write it again")
-        runs = [BenchmarkRun(**run) for run in found["runs"]]
-        return cls(**{name: found[name] for name in names} | {"runs": runs})
+        runs = [BenchmarkRun(**run) for run in values["runs"]]
+        return cls(**{name: values[name] for name in names} | {"runs": runs})
+
+
+def run_all_benchmarks(path: str | Path | None = None, on_progress: Callable[[str], None] = print) -> BenchReport:
+    """The report of every benchmark with each of its `report_options`, the ceilings before and after each of them.
+
+    With `path` it is written after every row; an interrupted one has what was measured until then. A benchmark that
+    fails is named in its run, see `BenchmarkRun.problem`, and the others go on. `on_progress` gets lines of text.
+    """
+    report = BenchReport(setting=machine_setting(), started=datetime.now(UTC).isoformat(timespec="seconds"))
+    started = time.monotonic()
+
+    def keep() -> None:
+        report.seconds = time.monotonic() - started
+        if path is not None:
+            report.write(path)
+
+    for run in planned_runs():
+        report.runs.append(run)
+        keep()
+        for row in run.measure():
+            on_progress(f"{run.benchmark}: {row_text(row)}")
+            keep()
+        keep()
+        if run.problem is not None:
+            on_progress(f"{run.benchmark}: failed: {run.problem}")
+    return report
+
+
+def row_text(row: Mapping[str, Any]) -> str:
+    """A row as a line of text."""
+    if row.get("skipped"):
+        return f"{row['case']}: skipped: {row['skipped']}"
+    ours, peer, ratio = ("-" if row[name] is None else f"{row[name]:.4g}" for name in ("ours", "peer", "ratio"))
+    return f"{row['case']}: {ours} beside {peer} {row['unit']}, ratio {ratio}"
+
+
+def planned_runs() -> list[BenchmarkRun]:
+    """The runs of a report in their order."""
+    runs = [BenchmarkRun(benchmark=CEILINGS)]
+    for name in CLASSES:
+        for options in load_benchmark(name).report_options:
+            runs += [BenchmarkRun(benchmark=name, options=dict(options)), BenchmarkRun(benchmark=CEILINGS)]
+    return runs
+
+
+def run_benchmark(case: Mapping, send: Callable) -> dict:
+    """Run the benchmark that a case names; sends each row, returns the result."""
+    torch.set_num_threads(case["threads"])
+    load_plugins()
+    options = {name: tuple(value) if isinstance(value, list) else value for name, value in case["options"].items()}
+    result = load_benchmark(case["benchmark"])(**options).run(lambda row: send({"row": row.to_json()}))
+    return result.to_json()

@@ -3,8 +3,9 @@
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from math import log
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 import transformers
@@ -19,47 +20,39 @@ HIDDEN = ("precision", "mode", "batch", "name", "tokens", "context")  # columns 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One case: the number of each side in `unit`, and ours over the peer's. None: it was not measured."""
+    """One case: the number of each side in `unit`, ours over the peer's, and `more` columns. None: not measured."""
 
     case: str
     ours: float | None = None
     peer: float | None = None
     ratio: float | None = None
     unit: str
-
-    def to_json(self) -> dict[str, Any]:
-        """The row as a dict; the keys are the names of the fields."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
-
-
-@dataclass(frozen=True, kw_only=True)
-class SpeedRow(Row):
-    """Two sides that were timed in this process. `more` are further columns."""
-
-    ours_seconds: float
-    peer_seconds: float
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls, case: str, unit: str, amounts: Mapping[str, float], seconds: Mapping[str, float], **more: Any
-    ) -> "SpeedRow":
-        """The row of the speeds amount / seconds of both sides (keys `SIDES`).
+    def of(cls, case: str, unit: str, ours: float | None, peer: float | None, **more: Any) -> Self:
+        """The row of two numbers and their ratio."""
+        return cls(case=case, ours=ours, peer=peer, ratio=ratio_of(ours, peer), unit=unit, **more)
 
-        For equal amounts `ratio` is the peer's time over ours.
+    @classmethod
+    def of_speeds(
+        cls, case: str, unit: str, amounts: Mapping[str, float], seconds: Mapping[str, float], **more: Any
+    ) -> Self:
+        """The row of the speeds amount / seconds of both sides (keys `SIDES`), which were timed in this process.
+
+        For equal amounts `ratio` is the peer's time over ours. `more` gets the seconds, too.
         """
         ours, peer = (amounts[side] / seconds[side] for side in SIDES)
-        times = {f"{side}_seconds": seconds[side] for side in SIDES}
-        return cls(case=case, ours=ours, peer=peer, ratio=ours / peer, unit=unit, **times, more=more)
+        return cls.of(case, unit, ours, peer, more={f"{side}_seconds": seconds[side] for side in SIDES} | more)
 
     def to_json(self) -> dict[str, Any]:
-        row = super().to_json()
-        return row | row.pop("more")
+        """The row as a dict; the keys are the names of the fields, and those of `more`."""
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "more"} | dict(self.more)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScalingRow(Row):
-    """A system at one length, or the growth of its cost over the lengths.
+    """A system at one length or context, or the growth of its cost over them.
 
     `seconds` and `memory_mib` were measured in a process of its own, unless `skipped` says why they were not.
     """
@@ -69,6 +62,18 @@ class ScalingRow(Row):
     skipped: str | None = None
     name: str
     tokens: int | None
+    context: int | None = None
+
+    @classmethod
+    def at_length(cls, name: str, tokens: int, numbers: Mapping[str, Mapping], peer: str) -> "ScalingRow":
+        """The row of a system at one length beside its peer, which may be itself.
+
+        `numbers` are, of each system, `seconds` and `memory_mib`, or the reason it is `skipped`. Speeds and ratio are
+        None where a side was not measured.
+        """
+        seconds = [numbers.get(system, {}).get("seconds") for system in (name, peer)]
+        speeds = [tokens / one if one else None for one in seconds]
+        return cls.of(f"{name}, {tokens} tokens", "target tokens/s", *speeds, name=name, tokens=tokens, **numbers[name])
 
     def to_line(self) -> str:
         """The row as one line for a terminal; the columns of successive lines are aligned."""
@@ -78,6 +83,50 @@ class ScalingRow(Row):
         columns = (self.seconds, self.memory_mib, self.ratio)
         seconds, mib, ratio = (" " * 10 + "-" if value is None else f"{value:11.2f}" for value in columns)
         return f"{case} {seconds} s {mib} MiB {ratio} ratio"
+
+
+def ratio_of(ours: float | None, peer: float | None) -> float | None:
+    """Ours over the peer's; None where one was not measured, or there is nothing to be measured by."""
+    return ours / peer if ours is not None and peer is not None and peer > 0 else None
+
+
+def find_row(rows: Sequence[ScalingRow], tokens: int, name: str) -> ScalingRow | None:
+    """The row of a system at a length."""
+    return next((row for row in rows if (row.name, row.tokens) == (name, tokens)), None)
+
+
+def growth_rows(name: str, peer: str, rows: Sequence[ScalingRow], lengths: Sequence[int]) -> list[ScalingRow]:
+    """Exponents of time and memory of a system and of its peer, each fitted from the second length on.
+
+    `tokens` of a row is the last length at which the system was measured.
+    """
+    growth = []
+    for unit, column in (("exponent of time", "seconds"), ("exponent of memory", "memory_mib")):
+        measured = [row for row in rows if row.name == name and getattr(row, column)]
+        fitted, peers = (
+            [row for row in rows if row.name == one and row.tokens >= lengths[1] and getattr(row, column)]
+            for one in (name, peer)
+        )
+        exponents = growth_exponent(fitted, column), growth_exponent(peers, column)
+        span = f"{fitted[0].tokens} to {fitted[-1].tokens} tokens" if fitted else "not measured"
+        last = max((row.tokens for row in measured), default=None)
+        growth.append(ScalingRow.of(f"{name}, {span}", unit, *exponents, name=f"{name}, {unit}", tokens=last))
+    return growth
+
+
+def growth_exponent(rows: Sequence[ScalingRow], column: str) -> float | None:
+    """The e of value ~ tokens^e, by least squares on logarithms; None for fewer than two rows with a value."""
+    values = [(row.tokens, getattr(row, column)) for row in rows]
+    return least_squares_slope([(log(tokens), log(value)) for tokens, value in values if value])
+
+
+def least_squares_slope(points: Sequence[tuple[float, float]]) -> float | None:
+    """The slope of the line through points (x, y), by least squares; None for fewer than two points."""
+    if len(points) < 2:
+        return None
+    mean_x, mean_y = (sum(values) / len(points) for values in zip(*points))
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread
 
 
 @dataclass(frozen=True)
@@ -107,11 +156,6 @@ class BenchResult:
     rows: Sequence[Row]
     checks: Sequence[Check]
     setting: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, rows: Sequence[Row], checks: Sequence[Check], **options: Any) -> "BenchResult":
-        """The result of a run on this machine with these options; `device` is where it ran, cpu without it."""
-        return cls(list(rows), list(checks), options | machine_setting(options.get("device", "cpu")))
 
     def to_json(self) -> dict[str, Any]:
         """`rows`, `checks` and `setting`, as `docmt bench NAME --json` prints them."""

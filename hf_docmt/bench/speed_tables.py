@@ -5,13 +5,13 @@ from statistics import median
 from typing import Any
 
 from hf_docmt.bench.ceilings import COPY
-from hf_docmt.bench.decode_ceiling import ceiling_share
+from hf_docmt.bench.decode import MODES
 from hf_docmt.bench.report import BenchmarkRun, BenchReport
 from hf_docmt.reports.plain_tables import plain_table
 from hf_docmt.reports.tables import align_columns
 
 Cells = list[list[str]]
-NOT_MEASURED = "-"
+BYTES = {"fp32": 4, "bf16": 2, "int8": 1}  # of a weight
 MAIN = ("decode", "train", "train_memory", "documents", "attention", "cost-by-length", "cost-by-context")
 
 
@@ -66,6 +66,34 @@ def decode_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
         shares = [number(row and share_reached(row)) for row in rows.values()]
         cells.append([f"{mode}, batch {batch}", number(marian), *ratios, *shares])
     return cells
+
+
+def ceiling_share(row: Mapping[str, Any], setting: Mapping[str, Any], ceilings: Mapping[str, float]) -> float:
+    """The least seconds that a row of the decoding benchmark can take here, over those that it took.
+
+    The least are those of the products of all weights with all tokens at the speed of a large product, or of reading
+    the weights once at the speed of a copy, whichever is more, for the source and for every step of the decoder. What
+    attention adds at such lengths is left out. `ceilings` are GFLOP/s of each precision, and GB/s of a copy.
+    """
+    sentences, precision = row["batch"], row["precision"]
+    source, step = weights_read(setting["sizes"], setting["vocab_size"])
+
+    def least_seconds(weights: int, tokens: int) -> float:
+        products = 2 * weights * tokens / (ceilings[precision] * 1e9)
+        return max(products, weights * BYTES[precision] / (ceilings[COPY] * 1e9))
+
+    least = least_seconds(source, sentences * setting["source_tokens"])
+    least += setting["target_tokens"] * least_seconds(step, sentences * MODES[row["mode"]])
+    return least / row["ours_seconds"]
+
+
+def weights_read(sizes: Mapping[str, int], vocab_size: int) -> tuple[int, int]:
+    """The number of weights of matrices that every source token meets, and of those that every target token meets."""
+    width, layers = sizes["d_model"], sizes["decoder_layers"]
+    encoder = sizes["encoder_layers"] * (4 * width**2 + 2 * width * sizes["encoder_ffn_dim"])
+    cross_keys = layers * 2 * width**2
+    step = layers * (6 * width**2 + 2 * width * sizes["decoder_ffn_dim"]) + vocab_size * width
+    return encoder + cross_keys, step
 
 
 def ratio_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
@@ -125,7 +153,7 @@ def machine_text(report: BenchReport) -> str:
 def number(value: float | None) -> str:
     """A number with three digits or so; whole above a hundred."""
     if value is None:
-        return NOT_MEASURED
+        return "-"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 

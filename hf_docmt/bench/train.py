@@ -3,31 +3,53 @@
 import copy
 import itertools
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import torch
 from datasets import Dataset
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    DataCollatorForSeq2Seq,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PrinterCallback,
+    ProgressCallback,
+    Seq2SeqTrainer,
+    Seq2SeqTrainingArguments,
+    Trainer,
+    TrainerCallback,
+)
 
 from hf_docmt import registry
-from hf_docmt.bench.benchmark import Benchmark, OnRow, check_device, check_positive, ignore_row, option
-from hf_docmt.bench.documents import load_documents
-from hf_docmt.bench.epoch import SMOOTHING, Epoch, our_trainer, peer_trainer, train_epoch
-from hf_docmt.bench.marian import SMALL, build_pair
-from hf_docmt.bench.results import BenchResult, Check, SpeedRow
-from hf_docmt.bench.timing import median_seconds
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.measurement import median_seconds, synchronize
+from hf_docmt.bench.models import SMALL, build_pair, load_documents
+from hf_docmt.bench.results import BenchResult, Check, Row
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.modeling.cpu_inference import BF16
+from hf_docmt.training.arguments import DocMTTrainingArguments
+from hf_docmt.training.trainer import DocMTTrainer
 
 VIEWS = {"sentences": 0, "windows of four": 3}  # name: sentences of past context
 MIN_RATIO = 1.5  # target of every case
 MIN_BF16_RATIO, MAX_LOSS_DIFFERENCE = 1.4, 0.01  # of bf16 to our own fp32: speed, and loss of the last epoch
 OWN = ", ours in bf16 and fp32"  # end of the case that compares these
+SMOOTHING = 0.1
+COMMON = {
+    "num_train_epochs": 1,
+    "learning_rate": 1e-4,
+    "max_grad_norm": 1.0,
+    "dataloader_pin_memory": False,
+    "save_strategy": "no",
+    "logging_strategy": "no",
+    "report_to": "none",
+    "disable_tqdm": True,
+}
 NO_BF16 = "speed in bf16: this processor has no instructions for it"
 
 
@@ -49,10 +71,6 @@ class TrainBenchmark(Benchmark):
     them; the models have `vocab_size` tokens whether the corpus fills them or not.
     """
 
-    name = "train"
-    by = "speed"
-    default_by = True
-    help = "Target tokens per second in training, against fixed-size random batches in Seq2SeqTrainer."
     report_options = ({"repeats": 3}, {"repeats": 3, "precision": "bf16"})
 
     repeats: int = option(5, "Rounds, the median is reported.")
@@ -67,11 +85,12 @@ class TrainBenchmark(Benchmark):
     precision: str = option("fp32", "fp32 or bf16.")
 
     def __post_init__(self) -> None:
-        check_positive(repeats=self.repeats, max_tokens=self.max_tokens, vocab_size=self.vocab_size)
-        check_precision(self.precision)
-        check_training_device(self.device)
-        if isinstance(self.documents, int):
-            check_positive(documents=self.documents)
+        super().__post_init__()
+        if self.device != "cpu" and (self.device != "cuda" or torch.cuda.device_count() > 1):
+            raise ValueError(
+                f"device: expected cpu, or cuda with one GPU, got {self.device!r} with {torch.cuda.device_count()}; "
+                "name the GPU in the variable CUDA_VISIBLE_DEVICES, since a Trainer takes all that it sees"
+            )
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         languages = (self.source_lang, self.target_lang)
@@ -82,23 +101,14 @@ class TrainBenchmark(Benchmark):
         for name, past_context in VIEWS.items():
             fields = {"source_lang": self.source_lang, "target_lang": self.target_lang, "past_context": past_context}
             models = build_pair(self.sizes, self.vocab_size, self.seed, label_smoothing=SMOOTHING, **fields)
-            setting = (self.max_tokens, self.repeats, self.device, self.precision)
-            for row in compare(name, documents, tokenizer, models, *setting):
+            for row in compare(self, name, documents, tokenizer, models):
                 rows.append(row)
                 on_row(row)
                 checks += target_checks(row, check_speed=not slow)
         built_in = isinstance(self.documents, int)
         origin = f"{self.documents} of the built-in corpus" if built_in else str(self.documents)
-        setting = {"documents": origin, "max_tokens": self.max_tokens, "label_smoothing": SMOOTHING}
-        setting |= {"repeats": self.repeats, "vocab_size": self.vocab_size, "seed": self.seed, "device": self.device}
-        setting |= {"precision": self.precision, "unchecked": NO_BF16 if slow else None}
-        return BenchResult.of(rows, checks, **setting, sizes=dict(self.sizes))
-
-
-def check_precision(precision: str) -> None:
-    """Raise `ValueError` for another precision than fp32 and bf16."""
-    if precision not in ("fp32", "bf16"):
-        raise ValueError(f"precision: expected fp32 or bf16, got {precision!r}")
+        unchecked = NO_BF16 if slow else None
+        return self.result(rows, checks, documents=origin, label_smoothing=SMOOTHING, unchecked=unchecked)
 
 
 def has_bf16() -> bool:
@@ -106,7 +116,7 @@ def has_bf16() -> bool:
     return BF16
 
 
-def target_checks(row: SpeedRow, check_speed: bool) -> list[Check]:
+def target_checks(row: Row, check_speed: bool) -> list[Check]:
     """The checks of a row; where `check_speed` is false that of the loss alone."""
     target = MIN_BF16_RATIO if row.case.endswith(OWN) else MIN_RATIO
     checks = [Check.at_least(f"{row.case}: ratio", row.ratio, target)] if check_speed else []
@@ -117,15 +127,12 @@ def target_checks(row: SpeedRow, check_speed: bool) -> list[Check]:
 
 
 def compare(
+    options: TrainBenchmark,
     case: str,
     documents: Dataset,
     tokenizer: PreTrainedTokenizerBase,
     models: tuple[PreTrainedModel, PreTrainedModel],
-    max_tokens: int,
-    repeats: int,
-    device: str,
-    precision: str,
-) -> list[SpeedRow]:
+) -> list[Row]:
     """A row of ours and the peer, and with bf16 one of our bf16 and our fp32.
 
     All models see all examples once in every measurement, every measurement in a new order, the same for both of ours.
@@ -134,35 +141,48 @@ def compare(
     architecture = registry.for_config(ours.config)
     examples = architecture.examples(documents, tokenizer, ours.config)
     collator = architecture.collator(ours.config, tokenizer)
-    updates = len(TokenBudgetBatchSampler(examples.side_lengths, max_tokens))
+    updates = len(TokenBudgetBatchSampler(examples.side_lengths, options.max_tokens))
     batch_size = max(1, round(len(examples) / updates))
+    batches = [collator([examples[number]]) for number in range(len(examples))]
+    rows = [{name: batch[name][0].tolist() for name in ("input_ids", "labels")} for batch in batches]
+    padder = DataCollatorForSeq2Seq(tokenizer, model=peer)
     with tempfile.TemporaryDirectory() as folder:
-        more = {"device": device, "precision": precision, "folder": folder}
-        trainers = {
-            "ours": partial(our_trainer, ours, examples, collator, max_tokens, **more),
-            "peer": partial(peer_trainer, peer, examples, collator, tokenizer, batch_size, **more),
+        shared = COMMON | {"output_dir": folder, "use_cpu": options.device == "cpu"}
+
+        def our_trainer(model: PreTrainedModel, bf16: bool, seed: int) -> DocMTTrainer:
+            """Token-budget batches of like length; the loss, with its smoothing, is the model's own."""
+            arguments = DocMTTrainingArguments(seed=seed, bf16=bf16, max_tokens=options.max_tokens, **shared)
+            return DocMTTrainer(model=model, args=arguments, train_dataset=examples, data_collator=collator)
+
+        def peer_trainer(seed: int) -> Seq2SeqTrainer:
+            """Random batches of `batch_size` examples with the same token ids, padded by transformers."""
+            more = {"per_device_train_batch_size": batch_size, "label_smoothing_factor": SMOOTHING}
+            arguments = Seq2SeqTrainingArguments(seed=seed, bf16=options.precision == "bf16", **more, **shared)
+            return Seq2SeqTrainer(model=peer, args=arguments, train_dataset=rows, data_collator=padder)
+
+        trainers: dict[str, Callable[[int], Trainer]] = {
+            "ours": partial(our_trainer, ours, options.precision == "bf16"),
+            "peer": peer_trainer,
         }
-        if precision == "bf16":
-            start = (copy.deepcopy(ours), examples, collator, max_tokens)
-            trainers["ours in fp32"] = partial(our_trainer, *start, **more | {"precision": "fp32"})
+        if options.precision == "bf16":
+            trainers["ours in fp32"] = partial(our_trainer, copy.deepcopy(ours), False)
         seeds = {side: itertools.count(1) for side in trainers}
         epochs: dict[str, Epoch] = {}
 
         def epoch_seconds(side: str) -> float:
-            epochs[side] = train_epoch(trainers[side](seed=next(seeds[side])))
+            epochs[side] = train_epoch(trainers[side](next(seeds[side])))
             return epochs[side].seconds
 
-        seconds = median_seconds({side: partial(epoch_seconds, side) for side in trainers}, repeats)
+        seconds = median_seconds({side: partial(epoch_seconds, side) for side in trainers}, options.repeats)
     tokens = {side: epoch.target_tokens for side, epoch in epochs.items()}
     if len(set(tokens.values())) > 1:
         raise RuntimeError(f"all sides must see the same target tokens, got {tokens}")
-    rows = [speed_row(case, epochs, seconds, "peer")]
-    if precision == "bf16":
-        rows.append(speed_row(f"{case}{OWN}", epochs, seconds, "ours in fp32"))
-    return rows
+    if options.precision == "fp32":
+        return [speed_row(case, epochs, seconds, "peer")]
+    return [speed_row(case, epochs, seconds, "peer"), speed_row(f"{case}{OWN}", epochs, seconds, "ours in fp32")]
 
 
-def speed_row(case: str, epochs: Mapping[str, Epoch], seconds: Mapping[str, float], peer: str) -> SpeedRow:
+def speed_row(case: str, epochs: Mapping[str, "Epoch"], seconds: Mapping[str, float], peer: str) -> Row:
     """The row of ours and of the side `peer`: their last epochs, and their median seconds."""
     epochs = {"ours": epochs["ours"], "peer": epochs[peer]}
     tokens = {side: epoch.target_tokens for side, epoch in epochs.items()}
@@ -170,14 +190,61 @@ def speed_row(case: str, epochs: Mapping[str, Epoch], seconds: Mapping[str, floa
     more |= {f"{side}_tokens_per_update": tokens[side] / epoch.updates for side, epoch in epochs.items()}
     more |= {f"{side}_loss": epoch.loss for side, epoch in epochs.items()}
     seconds = {"ours": seconds["ours"], "peer": seconds[peer]}
-    return SpeedRow.of(case, "target tokens/s", tokens, seconds, **more, target_tokens=tokens["ours"])
+    return Row.of_speeds(case, "target tokens/s", tokens, seconds, **more, target_tokens=tokens["ours"])
 
 
-def check_training_device(device: str) -> None:
-    """Raise `ValueError` for a device that this machine does not have, and for several: a Trainer takes all it sees."""
-    check_device(device)
-    if device != "cpu" and (device != "cuda" or torch.cuda.device_count() > 1):
-        raise ValueError(
-            f"device: expected cpu, or cuda with one GPU, got {device!r} with {torch.cuda.device_count()}; name the "
-            "GPU in the variable CUDA_VISIBLE_DEVICES, since a Trainer takes all that it sees"
-        )
+@dataclass(frozen=True)
+class Epoch:
+    """What one epoch took: seconds from the beginning to the end of training, updates, and real target tokens.
+
+    `padding` is the number of tokens with padding over that without, both sides; `loss` is the mean over the updates.
+    """
+
+    seconds: float
+    updates: int
+    target_tokens: int
+    padding: float
+    loss: float
+
+
+def train_epoch(trainer: Trainer) -> Epoch:
+    """Train with batches counted and the time taken; nothing is printed."""
+    for printing in (PrinterCallback, ProgressCallback):
+        trainer.remove_callback(printing)
+    watch, counter = Watch(), TokenCounter(trainer.data_collator)
+    trainer.add_callback(watch)
+    trainer.data_collator = counter
+    loss = trainer.train().training_loss
+    padding = counter.padded / counter.tokens
+    return Epoch(watch.seconds, trainer.state.global_step, counter.target_tokens, padding, loss)
+
+
+class Watch(TrainerCallback):
+    """Seconds between the beginning and the end of the training loop."""
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter):
+        self.clock = clock
+
+    def on_train_begin(self, args, state, control, **kwargs) -> None:
+        synchronize(args.device)
+        self.started = self.clock()
+
+    def on_train_end(self, args, state, control, **kwargs) -> None:
+        synchronize(args.device)
+        self.seconds = self.clock() - self.started
+
+
+class TokenCounter:
+    """A collator that counts the tokens of the batches it makes, with padding and without."""
+
+    def __init__(self, collator: Callable[[Sequence[dict]], dict[str, torch.Tensor]]):
+        self.collator = collator
+        self.target_tokens = self.tokens = self.padded = 0
+
+    def __call__(self, examples: Sequence[dict]) -> dict[str, torch.Tensor]:
+        batch = self.collator(examples)
+        targets = int((batch["labels"] != -100).sum())
+        self.target_tokens += targets
+        self.tokens += targets + int(batch["attention_mask"].sum())
+        self.padded += batch["labels"].numel() + batch["input_ids"].numel()
+        return batch

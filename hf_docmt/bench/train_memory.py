@@ -1,27 +1,18 @@
 """Memory of training on long documents: the loss in chunks and gradient checkpointing against all logits at once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
 
 from hf_docmt import registry
-from hf_docmt.bench.benchmark import (
-    Benchmark,
-    OnRow,
-    check_device,
-    check_model,
-    check_positive,
-    check_time_limit,
-    ignore_row,
-    option,
-)
-from hf_docmt.bench.marian import TRANSFORMER_BASE
-from hf_docmt.bench.results import BenchResult, Check, ScalingRow
-from hf_docmt.bench.rounds import alternate_rounds
-from hf_docmt.bench.scaling import find_row, scaling_row
-from hf_docmt.bench.train import check_precision
+from hf_docmt.bench.attention import training_step
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.measurement import measure_rows, measure_work
+from hf_docmt.bench.models import TRANSFORMER_BASE
+from hf_docmt.bench.results import BenchResult, Check, ScalingRow, find_row, ratio_of
 
+WORK = "hf_docmt.bench.train_memory:measure"
 PEER = "all logits"
 CASES = {  # name: whether the loss is computed in chunks, whether layers are computed again in the backward pass
     PEER: (False, False),
@@ -44,11 +35,7 @@ class TrainMemoryBenchmark(Benchmark):
     logits of all tokens in memory (`skip_logits=False`) and without gradient checkpointing.
     """
 
-    name = "train_memory"
-    command = "train"
-    by = "memory"
     report_options = ({"repeats": 1},)
-    help = "--by memory: time and memory of a training step on a long document, with and without all logits."
 
     repeats: int = option(5, "Rounds, the median is reported.")
     tokens: int = option(8192, "Tokens of the document.")
@@ -61,33 +48,22 @@ class TrainMemoryBenchmark(Benchmark):
     time_limit: float = option(600, "Longest time of a measurement, in seconds.")
 
     def __post_init__(self) -> None:
-        check_positive(repeats=self.repeats, tokens=self.tokens)
+        super().__post_init__()
         registry.get(self.architecture)
-        check_precision(self.precision)
-        check_model(self.sizes, self.vocab_size)
-        check_device(self.device)
-        check_time_limit(self.time_limit)
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         cases = {name: self.case(*CASES[name]) for name in CASES}
-        module, found = "hf_docmt.bench.train_memory_step", {}
-        for name, numbers in alternate_rounds(module, cases, (), self.repeats, self.time_limit):
-            found[name] = numbers
-        rows: list[ScalingRow] = []
-        for name in CASES:
-            rows.append(scaling_row(name, self.tokens, found[name], find_row(rows, self.tokens, PEER)))
-            on_row(rows[-1])
-        setting = {name: getattr(self, name) for name in ("architecture", "precision", "vocab_size")}
-        setting |= {"fields": dict(self.fields), "sizes": dict(self.sizes), "repeats": self.repeats}
-        setting |= {"tokens": self.tokens, "time_limit": self.time_limit}
-        return BenchResult.of(rows, target_checks(rows, self.tokens), device=self.device, **setting)
+        rows = measure_rows(
+            WORK, cases, lambda name, numbers: ScalingRow.at_length(name, self.tokens, numbers, PEER), self, on_row
+        )
+        return self.result(rows, target_checks(rows, self.tokens))
 
     def case(self, skip_logits: bool, checkpointing: bool) -> dict:
-        """A training step, for `hf_docmt.bench.train_memory_step`."""
-        case = {"skip_logits": skip_logits, "checkpointing": checkpointing, "tokens": self.tokens, "repeats": 1}
-        case |= {"architecture": self.architecture, "precision": self.precision, "vocab_size": self.vocab_size}
-        case |= {"fields": dict(self.fields), "sizes": dict(self.sizes)}
-        return case | {"device": self.device, "threads": torch.get_num_threads()}
+        """A training step, for `measure`."""
+        names = ("architecture", "precision", "tokens", "vocab_size", "device")
+        case = {name: getattr(self, name) for name in names}
+        case |= {"fields": dict(self.fields), "sizes": dict(self.sizes), "threads": torch.get_num_threads()}
+        return case | {"skip_logits": skip_logits, "checkpointing": checkpointing}
 
 
 def target_checks(rows: Sequence[ScalingRow], tokens: int) -> list[Check]:
@@ -96,6 +72,11 @@ def target_checks(rows: Sequence[ScalingRow], tokens: int) -> list[Check]:
     for name, (most_memory, most_time) in TARGETS.items():
         row = find_row(rows, tokens, name)
         for what, column, target in (("memory", "memory_mib", most_memory), ("time", "seconds", most_time)):
-            ours, theirs = getattr(row, column), getattr(peer, column)
-            checks.append(Check.at_most(f"{name}: {what}", ours / theirs if ours and theirs else None, target))
+            value = ratio_of(getattr(row, column), getattr(peer, column))
+            checks.append(Check.at_most(f"{name}: {what}", value, target))
     return checks
+
+
+def measure(case: Mapping, send: Callable) -> dict:
+    """`seconds` and `memory_mib` of a step of a case, see `measure_work`; weights and gradients are there before."""
+    return measure_work(training_step, case)

@@ -1,9 +1,10 @@
-"""`docmt bench`: a command for each registered benchmark."""
+"""`docmt bench`: the commands of `hf_docmt.bench`, each with the options of its benchmarks, and reports of all."""
 
 from __future__ import annotations
 
 import json
 import sys
+from dataclasses import fields
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -13,25 +14,25 @@ from typer.core import TyperCommand, TyperGroup
 from hf_docmt.cli.options import AsJson, refuse, whole_numbers
 
 if TYPE_CHECKING:
-    from hf_docmt.bench.benchmark import Benchmark
-    from hf_docmt.bench.results import BenchResult, Row
+    from hf_docmt.bench.results import Row
 
 
 class BenchmarkGroup(TyperGroup):
-    """The commands of all registered benchmarks beside those declared here."""
+    """The commands of all benchmarks beside those declared here."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:
         """The names of all commands."""
-        from hf_docmt.bench.catalogue import benchmark_helps
+        from hf_docmt.bench import COMMANDS
 
-        return [*benchmark_helps(), *super().list_commands(ctx)]
+        return [*COMMANDS, *super().list_commands(ctx)]
 
     def get_command(self, ctx: typer.Context, name: str) -> TyperCommand | None:
-        """The command of this name; that of a benchmark knows its name and help, and its options when it is called."""
-        from hf_docmt.bench.catalogue import benchmark_helps
+        """The command of this name; that of a benchmark knows its help, and its options when it is called."""
+        from hf_docmt.bench import COMMANDS
 
-        helps = benchmark_helps()
-        return BenchmarkCommand(name, help=helps[name]) if name in helps else super().get_command(ctx, name)
+        if name not in COMMANDS:
+            return super().get_command(ctx, name)
+        return BenchmarkCommand(name, help=COMMANDS[name].help)
 
 
 class BenchmarkCommand(TyperCommand):
@@ -39,11 +40,7 @@ class BenchmarkCommand(TyperCommand):
 
     def make_context(self, *arguments: Any, **extra: Any) -> typer.Context:
         """The context of the command with its options."""
-        from hf_docmt.bench.benchmark import load_benchmarks
-
-        found = [benchmark for benchmark in load_benchmarks().values() if benchmark.command == self.name]
-        found.sort(key=lambda benchmark: not benchmark.default_by)
-        return build_command(self.name, found).make_context(*arguments, **extra)
+        return build_command(self.name).make_context(*arguments, **extra)
 
 
 bench_app = typer.Typer(cls=BenchmarkGroup, help="Speed and memory, measured side by side.", no_args_is_help=True)
@@ -57,7 +54,7 @@ def run_all(
     as_json: AsJson = False,
 ) -> None:
     """The benchmarks in one report, with the ceilings of the machine: about two hours on one core."""
-    from hf_docmt.bench.all_benchmarks import run_all_benchmarks
+    from hf_docmt.bench.report import run_all_benchmarks
     from hf_docmt.bench.speed_tables import report_text
     from hf_docmt.files import check_writable_file
 
@@ -78,65 +75,51 @@ def print_tables(report: Annotated[str, typer.Argument(help="A file that `docmt 
     print(speed_tables(BenchReport.read(report), "markdown"))
 
 
-def build_command(name: str, benchmarks: list[type[Benchmark]]) -> TyperCommand:
+def build_command(name: str) -> TyperCommand:
     """The command of one benchmark, or of several among which an option chooses, the first one by default."""
+    from hf_docmt.bench import COMMANDS, load_benchmark
 
-    def run(**arguments: Any) -> None:
-        chosen = choose_benchmark(benchmarks, arguments)
-        result = chosen(**benchmark_options(chosen, benchmarks, arguments)).run(on_row=print_row)
-        print_result(result, arguments["as_json"])
+    command = COMMANDS[name]
+    classes = {choice: load_benchmark(benchmark) for choice, benchmark in command.benchmarks.items()}
+    options = {
+        choice: {one.name: one for one in fields(kind) if "help" in one.metadata} for choice, kind in classes.items()
+    }
 
-    parameters: dict[str, Parameter] = {"call": Parameter("call", Parameter.KEYWORD_ONLY, annotation=typer.Context)}
-    if len(benchmarks) > 1:
-        text, choice = f"{' or '.join(str(one.by) for one in benchmarks)}.", benchmarks[0].option_of_choice
-        parameters[choice] = option_parameter(choice, str, benchmarks[0].by, text)
-    for benchmark in benchmarks:
-        for option, one in option_fields(benchmark).items():
-            kind = get_type_hints(benchmark)[option]
-            parameters.setdefault(option, option_parameter(option, kind, one.default, one.metadata["help"]))
+    def run(call: typer.Context, as_json: bool, **values: Any) -> None:
+        choice = values[command.option] if command.option else ""
+        if choice not in classes:
+            raise ValueError(f"--{command.option} is {choice!r}, expected {' or '.join(classes)}")
+        for other, named in options.items():
+            refuse(call, tuple(named.keys() - options[choice].keys()), f"is for --{command.option} {other}")
+        chosen = {
+            option: whole_numbers(option, values[option]) if isinstance(one.default, tuple) else values[option]
+            for option, one in options[choice].items()
+        }
+        result = classes[choice](**chosen).run(on_row=print_row)
+        print(json.dumps(result.to_json()) if as_json else result.to_text())
+
+    parameters = {"call": Parameter("call", Parameter.KEYWORD_ONLY, annotation=typer.Context)}
+    if command.option:
+        parameters[command.option] = option_parameter(
+            command.option, str, next(iter(classes)), f"{' or '.join(classes)}."
+        )
+    for choice, kind in classes.items():
+        types = get_type_hints(kind)
+        for option, one in options[choice].items():
+            parameters.setdefault(option, option_parameter(option, types[option], one.default, one.metadata["help"]))
     parameters["as_json"] = Parameter("as_json", Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)
     run.__signature__ = Signature(list(parameters.values()))  # type: ignore[attr-defined]
     run.__annotations__ = {option: one.annotation for option, one in parameters.items()}
     app = typer.Typer(add_completion=False)
-    app.command(name, help="\n\n".join(one.help for one in benchmarks))(run)
+    app.command(name, help=command.help)(run)
     return typer.main.get_command(app)
-
-
-def option_fields(benchmark: type[Benchmark]) -> dict:
-    """The fields of a benchmark that are options of its command."""
-    from dataclasses import fields
-
-    return {one.name: one for one in fields(benchmark) if "help" in one.metadata}
 
 
 def option_parameter(name: str, kind: type, default: Any, text: str) -> Parameter:
     """A parameter from which typer makes an option; whole numbers come as text with commas."""
     if kind not in (int, float, str):
         kind, default = str, ",".join(map(str, default))
-    annotation = Annotated[kind, typer.Option(help=text)]
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def choose_benchmark(benchmarks: list[type[Benchmark]], arguments: dict[str, Any]) -> type[Benchmark]:
-    """The benchmark that the option of choice names; ValueError for another value."""
-    option = benchmarks[0].option_of_choice
-    by = arguments.get(option, benchmarks[0].by)
-    for benchmark in benchmarks:
-        if benchmark.by == by:
-            return benchmark
-    raise ValueError(f"--{option} is {by!r}, expected {' or '.join(str(one.by) for one in benchmarks)}")
-
-
-def benchmark_options(chosen: type[Benchmark], benchmarks: list[type[Benchmark]], arguments: dict) -> dict[str, Any]:
-    """The options of the chosen benchmark; ValueError where one of another benchmark was given."""
-    own = option_fields(chosen)
-    for benchmark in benchmarks:
-        foreign = tuple(name for name in option_fields(benchmark) if name not in own)
-        refuse(arguments["call"], foreign, f"is for --{benchmark.option_of_choice} {benchmark.by}")
-    return {
-        name: whole_numbers(name, arguments[name]) if isinstance(one.default, tuple) else arguments[name]
-        for name, one in own.items()
-    }
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, typer.Option(help=text)])
 
 
 def print_row(row: Row) -> None:
@@ -145,8 +128,3 @@ def print_row(row: Row) -> None:
 
     if isinstance(row, ScalingRow):
         print(row.to_line(), file=sys.stderr, flush=True)
-
-
-def print_result(result: BenchResult, as_json: bool) -> None:
-    """Print the result of a benchmark as text or JSON."""
-    print(json.dumps(result.to_json()) if as_json else result.to_text())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
-from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,48 +27,33 @@ def study(
     processes: Annotated[int, typer.Option(min=1, help="Jobs at a time, each with its share of cores, or a GPU.")] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands that are missing, run none.")] = False,
     render: Annotated[bool, typer.Option("--render", help="Make tables and figures from what is there.")] = False,
+    unpack: Annotated[
+        str | None, typer.Option(help="Write the reports of the study into this folder, for docmt compare.")
+    ] = None,
 ) -> None:
     """Train, translate and score what is missing of a study, and make its tables and figures; call again to go on."""
     from hf_docmt.remote_code import is_trusted
-    from hf_docmt.studies.execution import render as render_study
-    from hf_docmt.studies.execution import run_study
-    from hf_docmt.studies.jobs import StudyPlan
+    from hf_docmt.studies.packed_reports import unpack_reports
+    from hf_docmt.studies.plan import StudyPlan
+    from hf_docmt.studies.run import collect_reports, run_study
+    from hf_docmt.studies.run import render as render_study
     from hf_docmt.studies.study import load_study
 
-    if render and not dry_run:
-        refuse(call, ("only", "processes"), "is for runs, but --render is given")
-    if dry_run or render:
-        plan = StudyPlan(load_study(file, budget), results)
-        for path in render_study(plan) if render else ():
+    runs = not (render or unpack) or dry_run
+    if not runs:
+        refuse(call, ("only", "processes"), f"is for runs, but --{'render' if render else 'unpack'} is given")
+    docmt = f"{shlex.quote(sys.executable)} -m hf_docmt{' --trust-remote-code' if is_trusted() else ''}"
+    plan = StudyPlan(load_study(file, budget), results, docmt)
+    status = run_study(plan, only or (), processes, dry_run) if runs else 0
+    if not dry_run:
+        collect_reports(plan)
+    if unpack:
+        for path in unpack_reports(plan.results, Path(unpack)):
             print(path)
-        for job in plan.pending(only or ()) if dry_run else ():
-            for command in job.commands:
-                print(f"{job.name}: docmt {shlex.join(command)}")
-        return
-    outcome = run_study(
-        file,
-        partial(run_command, trusted=is_trusted()),
-        only=only or (),
-        budget=budget,
-        results=results,
-        processes=processes,
-        on_progress=lambda line: print(line, file=sys.stderr, flush=True),
-    )
-    for path in outcome.rendered:
-        print(path)
-    if outcome.missing:
-        print(f"missing: {counted(outcome.missing, 'report')} of the study; call again", file=sys.stderr)
-    if outcome.failed:
+    if render or (runs and not dry_run):
+        for path in render_study(plan):
+            print(path)
+    if runs and not dry_run and (missing := plan.pending()):
+        print(f"missing: {counted(len(missing), 'report')} of the study; call again", file=sys.stderr)
+    if status:
         raise typer.Exit(1)
-
-
-def run_command(arguments: Sequence[str], trusted: bool = False) -> None:
-    """Run a command of this package in this process, `trusted` with `--trust-remote-code`; ends it where it fails."""
-    import runpy
-
-    sys.argv = ["docmt", *(["--trust-remote-code"] if trusted else []), *arguments]
-    try:
-        runpy.run_module("hf_docmt", run_name="__main__")
-    except SystemExit as ending:
-        if ending.code:
-            raise

@@ -2,23 +2,22 @@
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from hf_docmt.messages import closest_hint
-from hf_docmt.studies.run_tables import FACTS
 from hf_docmt.training.recipe_files import merged, read_recipe, read_values
 from hf_docmt.training.recipe_schema import RecipeError, build, check_keys, check_mapping, hint
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")  # of systems and the like, which become names of files
-COMMAND = "docmt"
 PLACES = ("output_dir", "model", "work", "report", "system", "seed")  # what commands may name in braces
 SET_BY_STUDY = ("output_dir", "seed")  # keys of recipes
 JOBS = ("prepare", "train")  # those that are no evaluations
-OF_CALLER = ("file", "budget")  # fields of a study that do not stand in its file
-OF_ALL = ("output_dir",)  # those that a preparing command may name
+FACTS = (
+    "parameters", "context", "architecture", "training tokens/s", "updates", "training seconds", "validation loss"
+)  # fmt: skip
 
 
 @dataclass
@@ -120,65 +119,57 @@ class Study:
         if not are_seeds or len(set(self.seeds)) < len(self.seeds):
             raise RecipeError("seeds", f"expected different whole numbers from 0 to 2^32 - 1, got {self.seeds!r}")
         for name in self.systems:
-            self._check_origin(name)
-        self._check_commands()
-        self._check_names()
-
-    def _check_origin(self, name: str) -> None:
-        seen = [name]
-        while (origin := self.origin_of(seen[-1])) is not None:
-            if origin in seen:
-                raise RecipeError(f"systems.{name}.init_from", f"a circle, {' -> '.join([*seen, origin])}")
-            seen.append(origin)
-
-    def _check_commands(self) -> None:
+            self.lineage(name)
         for name, command in self.prepare.items():
-            check_command(command, OF_ALL, f"prepare.{name}")
+            check_command(command, ("output_dir",), f"prepare.{name}")
         for name, evaluation in self.evaluations.items():
-            if name in JOBS:
-                raise RecipeError(f"evaluations.{name}", f"{' and '.join(JOBS)} are other jobs; choose another name")
-            if not evaluation.commands:
-                raise RecipeError(f"evaluations.{name}.commands", "expected at least one command, got none")
-            for system, options in evaluation.options.items():
-                if not isinstance(options, str):
-                    raise RecipeError(f"evaluations.{name}.options.{system}", f"expected a text, got {options!r}")
-            for command in dict.fromkeys(line for system in self.systems for line in evaluation.commands_of(system)):
-                check_command(command, PLACES, f"evaluations.{name}")
-            if "{report}" not in evaluation.commands[-1]:
-                raise RecipeError(f"evaluations.{name}", "the last command writes no {report}; add -o {report}")
-
-    def _check_names(self) -> None:
-        """That what names systems and evaluations names some that there are."""
-        for system in self.only or ():
-            check_name(system, self.systems, f"only: no system {system!r}")
-        for name, evaluation in self.evaluations.items():
-            for system in evaluation.options:
-                check_name(system, self.systems, f"evaluations.{name}.options: no system {system!r}")
-        for section in ("evaluations", "tables", "figures"):
-            for name, part in getattr(self, section).items():
-                for system in [*(part.systems or ()), *filter(None, [getattr(part, "baseline", None)])]:
-                    check_name(system, self.systems, f"{section}.{name}: no system {system!r}")
-        for name, figure in self.figures.items():
-            check_name(figure.evaluation, self.evaluations, f"figures.{name}: no evaluation {figure.evaluation!r}")
+            self._check_evaluation(name, evaluation)
         for name, table in self.tables.items():
-            if not table.columns:
-                raise RecipeError(f"tables.{name}.columns", "expected at least one column, got none")
-            for title, column in table.columns.items():
-                if not isinstance(title, str):
-                    problem = f'expected texts as names of columns, got {title!r}: write "{title}" in quotes'
-                    raise RecipeError(f"tables.{name}.columns", problem)
-                if column.evaluation is not None:
-                    where = f"tables.{name}: no evaluation {column.evaluation!r}"
-                    check_name(column.evaluation, self.evaluations, where)
+            self._check_table(name, table)
+        for name, figure in self.figures.items():
+            check_names([figure.evaluation], self.evaluations, f"figures.{name}: no evaluation")
+            check_names(figure.systems or (), self.systems, f"figures.{name}: no system")
+        check_names(self.only or (), self.systems, "only: no system")
 
-    def origin_of(self, system: str) -> str | None:
-        """The system that another one begins from, None where it begins from elsewhere or from scratch."""
-        origin = self.recipe_of(system).get("init_from")
-        return origin if isinstance(origin, str) and origin in self.systems else None
+    def _check_evaluation(self, name: str, evaluation: EvaluationSection) -> None:
+        key = f"evaluations.{name}"
+        if name in JOBS:
+            raise RecipeError(key, f"{' and '.join(JOBS)} are other jobs; choose another name")
+        if not evaluation.commands:
+            raise RecipeError(f"{key}.commands", "expected at least one command, got none")
+        check_names(evaluation.systems or (), self.systems, f"{key}: no system")
+        check_names(evaluation.options, self.systems, f"{key}.options: no system")
+        for system, options in evaluation.options.items():
+            if not isinstance(options, str):
+                raise RecipeError(f"{key}.options.{system}", f"expected a text, got {options!r}")
+        for command in dict.fromkeys(line for system in self.systems for line in evaluation.commands_of(system)):
+            check_command(command, PLACES, key)
+        if "{report}" not in evaluation.commands[-1]:
+            raise RecipeError(key, "the last command writes no {report}; add -o {report}")
+
+    def _check_table(self, name: str, table: TableSection) -> None:
+        key = f"tables.{name}"
+        check_names([*(table.systems or ()), *filter(None, [table.baseline])], self.systems, f"{key}: no system")
+        if not table.columns:
+            raise RecipeError(f"{key}.columns", "expected at least one column, got none")
+        for title, column in table.columns.items():
+            if not isinstance(title, str):
+                problem = f'expected texts as names of columns, got {title!r}: write "{title}" in quotes'
+                raise RecipeError(f"{key}.columns", problem)
+            check_names(filter(None, [column.evaluation]), self.evaluations, f"{key}: no evaluation")
 
     def recipe_of(self, system: str) -> dict[str, Any]:
         """The recipe of a system over that of all systems."""
         return merged(self.recipe, self.systems[system])
+
+    def lineage(self, system: str) -> list[str]:
+        """The system, the one that it begins from, and so on to one that begins elsewhere or from scratch."""
+        line = [system]
+        while isinstance(origin := self.recipe_of(line[-1]).get("init_from"), str) and origin in self.systems:
+            if origin in line:
+                raise RecipeError(f"systems.{system}.init_from", f"a circle, {' -> '.join([*line, origin])}")
+            line.append(origin)
+        return line
 
 
 def load_study(path: str | Path, budget: str | None = None) -> Study:
@@ -193,31 +184,28 @@ def load_study(path: str | Path, budget: str | None = None) -> Study:
     try:
         values = read_values(path)
         check_mapping(values, "study")
-        check_keys(values, [name for name in (*Study.__annotations__, "budgets") if name not in OF_CALLER], "")
-        values = with_budget(dict(values), budget)
-        for key in ("recipe", "systems"):
-            check_mapping(values.get(key, {}), key)
-        values["recipe"] = with_base(values.get("recipe", {}), path, "recipe")
-        systems = values.get("systems", {}).items()
-        values["systems"] = {name: with_base(recipe, path, f"systems.{name}") for name, recipe in systems}
-        evaluations = values.get("evaluations", {})
-        check_mapping(evaluations, "evaluations")
-        short = {name: {"commands": found} for name, found in evaluations.items() if isinstance(found, list)}
-        return build(Study, {**values, "evaluations": {**evaluations, **short}, "file": path, "budget": budget})
+        of_file = [name for name in (*Study.__annotations__, "budgets") if name not in ("file", "budget")]
+        check_keys(values, of_file, "")
+        budgets = values.pop("budgets", {})
+        check_mapping(budgets, "budgets")
+        if budget is not None:
+            if budget not in budgets:
+                raise RecipeError("budgets", f"no budget {budget!r}{hint(budget, budgets)}")
+            check_mapping(budgets[budget], f"budgets.{budget}")
+            values = merged(values, budgets[budget])
+        for key in ("recipe", "systems", "evaluations"):
+            check_mapping(values.setdefault(key, {}), key)
+        values["recipe"] = with_base(values["recipe"], path, "recipe")
+        values["systems"] = {
+            name: with_base(recipe, path, f"systems.{name}") for name, recipe in values["systems"].items()
+        }
+        values["evaluations"] = {
+            name: {"commands": section} if isinstance(section, list) else section
+            for name, section in values["evaluations"].items()
+        }
+        return build(Study, {**values, "file": path, "budget": budget})
     except RecipeError as error:
         raise RecipeError(str(path), str(error)) from error
-
-
-def with_budget(values: dict[str, Any], budget: str | None) -> dict[str, Any]:
-    """The values of a study with those of a budget laid over them; ValueError: an unknown budget."""
-    budgets = values.pop("budgets", {})
-    check_mapping(budgets, "budgets")
-    if budget is None:
-        return values
-    if budget not in budgets:
-        raise RecipeError("budgets", f"no budget {budget!r}{hint(budget, budgets)}")
-    check_mapping(budgets[budget], f"budgets.{budget}")
-    return merged(values, budgets[budget])
 
 
 def with_base(recipe: Any, path: Path, key: str) -> dict[str, Any]:
@@ -230,26 +218,21 @@ def with_base(recipe: Any, path: Path, key: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in SET_BY_STUDY}
 
 
-def check_command(command: Any, places: tuple[str, ...], key: str) -> None:
+def check_command(command: Any, places: Sequence[str], key: str) -> None:
     """RecipeError for what is no command of this package, and for a place in braces that is not known."""
-    if not isinstance(command, str) or command.split()[:1] != [COMMAND]:
-        raise RecipeError(key, f"expected commands that begin with {COMMAND}, got {command!r}")
+    if not isinstance(command, str) or command.split()[:1] != ["docmt"]:
+        raise RecipeError(key, f"expected commands that begin with docmt, got {command!r}")
     try:
         shlex.split(command)
     except ValueError as error:
         raise RecipeError(key, f"{error} in {command!r}; close it, or write \\' for the sign itself") from error
-    for found in re.findall(r"\{([^{}]*)\}", command):
-        if found not in places:
-            raise RecipeError(key, f"unknown place {{{found}}} in {command!r}{hint(found, places)}")
+    for place in re.findall(r"\{([^{}]*)\}", command):
+        if place not in places:
+            raise RecipeError(key, f"unknown place {{{place}}} in {command!r}{hint(place, places)}")
 
 
-def check_name(name: Any, known: Mapping, problem: str) -> None:
+def check_names(names: Any, known: Mapping, problem: str) -> None:
     """RecipeError with this problem and the closest name for one that is not known."""
-    if not isinstance(name, str) or name not in known:
-        raise RecipeError(problem, f"known are {', '.join(known)}{closest_hint(name, known)}")
-
-
-def command_arguments(command: str, places: Mapping[str, Any]) -> tuple[str, ...]:
-    """The arguments of a command line behind its name, places in braces filled in after it was split at blanks."""
-    filled = [re.sub(r"\{(\w+)\}", lambda found: str(places[found.group(1)]), word) for word in shlex.split(command)]
-    return tuple(filled[1:])
+    for name in names:
+        if not isinstance(name, str) or name not in known:
+            raise RecipeError(f"{problem} {name!r}", f"known are {', '.join(known)}{closest_hint(name, known)}")

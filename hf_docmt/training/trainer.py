@@ -255,4 +255,5 @@ class ProgressOnStderr(ProgressCallback):
             shown = [name for name in logs or {} if re.fullmatch("loss|eval_(.+_)?loss|learning_rate", name)]
             if shown:
                 text = "  ".join(f"{name} {logs[name]:.4g}" for name in shown)
-                tqdm.write(f"{args.run_name}  step {state.global_step}  {text}", file=sys.stderr)
+                steps = f"step {state.global_step} of {state.max_steps}"
+                tqdm.write(f"{args.run_name}  {steps}  {text}", file=sys.stderr)

@@ -1,23 +1,17 @@
 """The attention bench: growth and limits by numbers that are known; tiny steps of the real thing; its processes."""
 
 import json
-import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 import torch
-from support.processes import run_forked
 
-from hf_docmt.bench import attention, attention_step, rounds, segment_decoding
-from hf_docmt.bench.attention import CASES, AttentionBenchmark
-from hf_docmt.bench.attention_step import measure, random_document
-from hf_docmt.bench.marian import TRANSFORMER_BASE
-from hf_docmt.bench.memory import available_memory
-from hf_docmt.bench.results import ScalingRow
-from hf_docmt.bench.rounds import alternate_rounds
-from hf_docmt.bench.scaling import growth_exponent
-from hf_docmt.bench.subprocesses import GIB, measure_in_subprocess
+from hf_docmt.bench import attention, measurement
+from hf_docmt.bench.attention import CASES, WORK, AttentionBenchmark
+from hf_docmt.bench.measurement import alternate_rounds, available_memory
+from hf_docmt.bench.models import EOS, SEP, TRANSFORMER_BASE, random_document
+from hf_docmt.bench.process import GIB, measure_in_subprocess
+from hf_docmt.bench.results import ScalingRow, growth_exponent
 
 TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in TRANSFORMER_BASE}
 SHARED = {"repeats": 1, "device": "cpu", "threads": 1}
@@ -35,7 +29,7 @@ def known_cost(process, case, time_limit):
     tokens = case["tokens"]
     if "beams" in case:
         return {"seconds": tokens * (1.1 if case["architecture"] == "lst" else 1.0), "memory_mib": 5.0}
-    if case["implementation"] == "eager" and tokens == 400 and "sizes" in case:
+    if case["implementation"] == "eager" and tokens == 400 and case["work"] == "training step":
         return {"skipped": "too much"}
     linear = case.get("architecture") == "window" or case["implementation"] == "window"
     cost = tokens * 10 if linear else tokens**2
@@ -59,8 +53,8 @@ def test_what_was_stopped_is_not_tried_again(monkeypatch):
         measured.append(case)
         return {"seconds": 1}
 
-    monkeypatch.setattr(rounds, "available_memory", lambda device: 5 * GIB)
-    monkeypatch.setattr(rounds, "measure_in_subprocess", measure_quickly)
+    monkeypatch.setattr(measurement, "available_memory", lambda device: 5 * GIB)
+    monkeypatch.setattr(measurement, "measure_in_subprocess", measure_quickly)
     stopped = [ScalingRow(case="c", unit="u", name="a", tokens=tokens, skipped="late") for tokens in (10, 20)]
     cases = {name: {"tokens": 30, "device": "cpu"} for name in "ab"}
     found = dict(alternate_rounds("any", cases, stopped, 1, 60))
@@ -69,7 +63,7 @@ def test_what_was_stopped_is_not_tried_again(monkeypatch):
 
 
 def test_rows_growth_and_checks(monkeypatch):
-    monkeypatch.setattr(rounds, "measure_in_subprocess", known_cost)
+    monkeypatch.setattr(measurement, "measure_in_subprocess", known_cost)
     reported = []
     result = AttentionBenchmark(repeats=1, lengths=(100, 200, 400), sizes=TINY).run(reported.append)
     assert reported == result.rows[: 5 * 3 + 3 + 8] and "too much" in result.to_text()
@@ -105,14 +99,14 @@ def test_rows_growth_and_checks(monkeypatch):
 
 def test_command(monkeypatch, run):
     """Rows on standard error as they come, all at the end on standard output."""
-    monkeypatch.setattr(rounds, "measure_in_subprocess", known_cost)
+    monkeypatch.setattr(measurement, "measure_in_subprocess", known_cost)
     code, out, err = run("bench", "attention", "--repeats", 1, "--json")
     assert code == 0 and len(json.loads(out)["rows"]) == 5 * 4 + 3 + 8 + 5 * 2
     assert len(err.splitlines()) == 5 * 4 + 3 + 8 and err.startswith("concat sdpa, 1024 tokens ")
 
 
 def test_flex_attention_on_cuda_alone(monkeypatch):
-    monkeypatch.setattr(attention, "check_device", lambda device: None)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     on_cpu, on_cuda = AttentionBenchmark(device="cpu"), AttentionBenchmark(device="cuda")
     assert on_cpu.cases == CASES and on_cuda.cases == CASES | attention.FLEX
     assert on_cuda.step_case("lst flex", 100)["implementation"] == "flex_attention"
@@ -125,7 +119,7 @@ def test_what_was_not_measured_is_missed(monkeypatch):
         late = "window" in case.get("fields", {}) or case.get("architecture") == "lst"
         return {"skipped": "late"} if late and case["tokens"] == 400 else known_cost(process, case, time_limit)
 
-    monkeypatch.setattr(rounds, "measure_in_subprocess", unfinished)
+    monkeypatch.setattr(measurement, "measure_in_subprocess", unfinished)
     result = AttentionBenchmark(lengths=(50, 100, 200, 400), sizes=TINY).run()
     checks = {check.name: check for check in result.checks}
     unmeasured = ["window w=10, exponent of time", "attention alone: ratio to sdpa"]
@@ -133,13 +127,11 @@ def test_what_was_not_measured_is_missed(monkeypatch):
         assert checks[name].value is None and not checks[name].ok
 
 
-def test_tiny_run(monkeypatch):
+def test_tiny_run(monkeypatch, in_this_process):
     """Every case that this version has, in this process."""
-    processes = {attention.STEP: measure, attention.SEGMENTS: segment_decoding.measure}
-    monkeypatch.setattr(rounds, "measure_in_subprocess", lambda module, case, limit: processes[module](case))
     monkeypatch.setattr(attention, "DECODING", {"windows of four sentences": (2, 30)})
     monkeypatch.setattr(attention, "ALONE", {"sdpa": {}, "eager": {}, "window": {}})
-    monkeypatch.setitem(attention_step.WORK, "attention alone", lambda case, device: lambda: None)
+    monkeypatch.setattr(attention, "attention_alone", lambda case, device: lambda: None)
     monkeypatch.setattr(attention, "CASES", {name: CASES[name] for name in ("concat sdpa", "concat eager", "lst")})
     found = AttentionBenchmark(repeats=1, lengths=(20, 60, 110), sizes=TINY, vocab_size=40).run().to_json()
     steps = [row for row in found["rows"] if row["unit"] == "target tokens/s" and "alone" not in row["name"]]
@@ -152,46 +144,40 @@ def test_tiny_run(monkeypatch):
 @pytest.mark.parametrize("beams", [1, 2])
 def test_segments_are_written(beams):
     """As many tokens as asked for, a separator at the end of every 25."""
-    write = segment_decoding.segment_decoding(DECODING | {"architecture": "lst", "beams": beams}, torch.device("cpu"))
+    write = attention.segment_decoding(DECODING | {"architecture": "lst", "beams": beams}, torch.device("cpu"))
     ids = write()
     assert ids.shape == (2, 61)
-    assert [(row == attention_step.SEP).nonzero().flatten().tolist() for row in ids] == [[25, 50]] * 2
+    assert [(row == SEP).nonzero().flatten().tolist() for row in ids] == [[25, 50]] * 2
 
 
 def test_document():
     ids = random_document(60, 100)[0]
-    assert ids.shape == (60,) and ids[-1] == attention_step.EOS and ids.max() < 100
-    assert (ids == attention_step.SEP).nonzero().flatten().tolist() == [24, 49] and (ids[:24] >= 6).all()
+    assert ids.shape == (60,) and ids[-1] == EOS and ids.max() < 100
+    assert (ids == SEP).nonzero().flatten().tolist() == [24, 49] and (ids[:24] >= 6).all()
 
 
-def test_memory_of_maps_is_seen(monkeypatch):
+def test_memory_of_maps_is_seen():
     """Eager attention holds maps of 8 x 1024 x 1024 numbers of 4 bytes, sdpa none, each measured in a new process.
 
     In this process, what earlier tests left may be freed during the measurement, and would count against it.
     """
-    monkeypatch.setattr(subprocess, "run", run_forked)
     cases = [ALONE | {"implementation": name} for name in ("eager", "sdpa")]
-    eager, sdpa = (measure_in_subprocess("hf_docmt.bench.attention_step", case, 500) for case in cases)
+    eager, sdpa = (measure_in_subprocess(WORK, case, 500) for case in cases)
     assert eager["seconds"] > 0 and sdpa["seconds"] > 0
     assert 64 < eager["memory_mib"] < 250 and sdpa["memory_mib"] < 40
 
 
-def test_a_process_that_fails(monkeypatch):
+def test_a_process():
     case = ALONE | {"implementation": "sdpa", "tokens": 64}
-    with monkeypatch.context() as patch:
-        patch.setattr(subprocess, "run", run_forked)
-        found = measure_in_subprocess("hf_docmt.bench.attention_step", case | {"work": "rest"}, 500)
+    found = measure_in_subprocess(WORK, case, 500)
+    assert found.keys() == {"seconds", "memory_mib"} and found["seconds"] > 0
+    found = measure_in_subprocess(WORK, case | {"work": "rest"}, 500)
     assert found == {"skipped": "KeyError: 'rest'"}
     if sys.platform == "linux":
         eager = case | {"implementation": "eager", "tokens": 8192, "memory_limit": GIB}
-        found = measure_in_subprocess("hf_docmt.bench.attention_step", eager, 500)
+        found = measure_in_subprocess(WORK, eager, 500)
         assert found == {"skipped": "needs more than the 1.0 GiB that are free"}
-    assert measure_in_subprocess("hf_docmt.bench.attention_step", case, 0.01) == {"skipped": "not done after 0.01 s"}
-
-
-def test_a_process_that_was_killed(monkeypatch):
-    monkeypatch.setattr(subprocess, "run", lambda *args, **more: SimpleNamespace(returncode=-9))
-    assert measure_in_subprocess("any", {}, 1) == {"skipped": "its process was ended by SIGKILL"}
+    assert measure_in_subprocess(WORK, case, 0.01) == {"skipped": "not done after 0.01 s"}
 
 
 def test_available_memory():
@@ -202,23 +188,7 @@ def test_available_memory():
 def test_on_a_gpu():
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
-    eager, sdpa = (measure(ALONE | {"implementation": name, "device": "cuda"}) for name in ("eager", "sdpa"))
+    eager, sdpa = (
+        attention.measure(ALONE | {"implementation": name, "device": "cuda"}, None) for name in ("eager", "sdpa")
+    )
     assert eager["memory_mib"] > 64 > sdpa["memory_mib"] > 0 and available_memory("cuda") > 2**20
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"repeats": 0}, "repeats: expected a whole number of at least 1, got 0"),
-        ({"lengths": (1, 2)}, "lengths: expected at least three"),
-        ({"lengths": (1, 3, 2)}, r"from the shortest to the longest, got \[1, 3, 2\]"),
-        ({"lengths": (0, 1, 2)}, "lengths: expected a whole number"),
-        ({"sizes": {"d_model": 8}}, "sizes: got"),
-        ({"vocab_size": 6}, "vocab_size: expected at least 7"),
-        ({"device": "tpu"}, "device: expected cpu, or cuda where there is one, got 'tpu'"),
-        ({"time_limit": 0}, "time_limit: expected more than 0 seconds"),
-    ],
-)
-def test_bad_arguments(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        AttentionBenchmark(**arguments)

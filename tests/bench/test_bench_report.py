@@ -8,15 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from hf_docmt.bench import all_benchmarks, benchmark_process
-from hf_docmt.bench.all_benchmarks import planned_runs, run_all_benchmarks
-from hf_docmt.bench.benchmark import load_benchmarks
-from hf_docmt.bench.benchmark_process import answer_run, run_in_process
+from hf_docmt.bench import process, report
 from hf_docmt.bench.ceilings import CeilingsBenchmark
-from hf_docmt.bench.decode_ceiling import ceiling_share
-from hf_docmt.bench.marian import TRANSFORMER_BASE
-from hf_docmt.bench.report import UNFINISHED, BenchmarkRun, BenchReport
-from hf_docmt.bench.speed_tables import report_text, speed_tables
+from hf_docmt.bench.models import TRANSFORMER_BASE
+from hf_docmt.bench.process import answer
+from hf_docmt.bench.report import UNFINISHED, BenchmarkRun, BenchReport, planned_runs, run_all_benchmarks
+from hf_docmt.bench.speed_tables import ceiling_share, report_text, speed_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = {"matrix_size": 32, "copied_mib": 1, "repeats": 1}
@@ -83,7 +80,7 @@ def test_amounts_of_the_ceilings(monkeypatch):
 
 def test_a_run_in_a_process_of_its_own():
     run = BenchmarkRun(benchmark="ceilings", options=TINY)
-    rows = list(run_in_process(run))
+    rows = list(run.measure())
     assert rows == run.rows and [row["case"] for row in rows] == list(SPEEDS)
     assert run.problem is None and run.seconds > 0
     assert run.setting["threads"] == torch.get_num_threads() and run.setting["matrix_size"] == 32
@@ -93,9 +90,9 @@ def test_the_other_end(monkeypatch):
     """Options come as JSON has them; what a library prints is not taken for a row."""
     case = {"benchmark": "ceilings", "options": TINY, "threads": torch.get_num_threads()}
     monkeypatch.setattr("sys.stdin", StringIO(json.dumps(case)))
-    monkeypatch.setattr(benchmark_process, "load_plugins", lambda: print("a library"))
+    monkeypatch.setattr(report, "load_plugins", lambda: print("a library"))
     messages = StringIO()
-    answer_run(messages)
+    answer(report.WORK, messages)
     *rows, result = map(json.loads, messages.getvalue().splitlines())
     assert [row["row"] for row in rows] == result["rows"] and result["setting"]["repeats"] == 1
 
@@ -113,14 +110,14 @@ def test_a_failed_run_keeps_its_rows(monkeypatch, end, problem):
     rows = [row, row | {"ours": 2}]  # of the same case: the later one counts
     lines = [f"print({json.dumps({'row': row})!r}, flush=True)" for row in rows]
     program = "\n".join(["import sys", *lines, end])
-    monkeypatch.setattr(benchmark_process, "COMMAND", (sys.executable, "-c", program))
+    monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", program))
     run = BenchmarkRun(benchmark="any")
-    assert list(run_in_process(run)) == rows
+    assert list(run.measure()) == rows
     assert run.problem == problem and run.rows == rows[1:]
 
 
 def test_order_of_runs():
-    runs = planned_runs(load_benchmarks())
+    runs = planned_runs()
     names = [run.benchmark for run in runs]
     assert names[::2] == ["ceilings"] * (len(names) // 2 + 1)
     assert {"decode", "train", "attention", "cost-by-length", "cost-by-context", "contrast"} < set(names[1::2])
@@ -130,7 +127,7 @@ def test_order_of_runs():
 def two_benchmarks(monkeypatch):
     """Runs of two benchmarks, of which the first one fails."""
     runs = [BenchmarkRun(benchmark=name) for name in ("ceilings", "decode", "contrast")]
-    monkeypatch.setattr(all_benchmarks, "planned_runs", lambda benchmarks: runs)
+    monkeypatch.setattr(report, "planned_runs", lambda: runs)
 
     def run_known(run):
         row = {"case": "a", "ours": 2.0, "peer": 1.0, "ratio": 2.0, "unit": "items/s"}
@@ -138,15 +135,15 @@ def two_benchmarks(monkeypatch):
         yield row
         run.problem = "no memory" if run.benchmark == "decode" else None
 
-    monkeypatch.setattr(all_benchmarks, "run_in_process", run_known)
+    monkeypatch.setattr(BenchmarkRun, "measure", run_known)
 
 
 def test_a_failure_is_named_and_the_others_go_on(two_benchmarks, tmp_path):
     lines = []
-    report = run_all_benchmarks(tmp_path / "bench.json", lines.append)
+    made = run_all_benchmarks(tmp_path / "bench.json", lines.append)
     assert lines[1:3] == ["decode: a: 2 beside 1 items/s, ratio 2", "decode: failed: no memory"] and len(lines) == 4
-    assert BenchReport.read(tmp_path / "bench.json") == report
-    assert [run.problem for run in report.runs] == [None, "no memory", None] and report.failed() == report.runs[1:2]
+    assert BenchReport.read(tmp_path / "bench.json") == made
+    assert [run.problem for run in made.runs] == [None, "no memory", None] and made.failed() == made.runs[1:2]
 
 
 def test_an_interrupted_report_has_the_rows_until_then(two_benchmarks, tmp_path):

@@ -8,10 +8,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from hf_docmt.bench.benchmark import BENCHMARKS, Benchmark, ignore_row, load_benchmarks, option
-from hf_docmt.bench.epoch import Watch
-from hf_docmt.bench.results import BenchResult, Check, SpeedRow
-from hf_docmt.bench.timing import elapsed_seconds, median_seconds
+from hf_docmt.bench import CLASSES, COMMANDS, Command, load_benchmark
+from hf_docmt.bench.benchmark import CHECKS, POSITIVE, Benchmark, ignore_row, option
+from hf_docmt.bench.measurement import elapsed_seconds, median_seconds
+from hf_docmt.bench.results import BenchResult, Check, Row, machine_setting
+from hf_docmt.bench.train import Watch
 
 
 def test_sides_alternate_and_the_median_counts():
@@ -41,16 +42,18 @@ def test_seconds_by_a_clock(monkeypatch):
 
 
 def test_ratio_is_the_time_of_the_peer_over_ours():
-    row = SpeedRow.of("a case", "sentences/s", {"ours": 8, "peer": 8}, {"ours": 2.0, "peer": 5.0}, more=1)
+    row = Row.of_speeds("a case", "sentences/s", {"ours": 8, "peer": 8}, {"ours": 2.0, "peer": 5.0}, more=1)
     assert (row.ours, row.peer, row.ratio) == (4.0, 1.6, 2.5) and row.to_json()["more"] == 1
-    row = SpeedRow.of("a case", "tokens/s", {"ours": 30, "peer": 10}, {"ours": 1.0, "peer": 1.0})
+    row = Row.of_speeds("a case", "tokens/s", {"ours": 30, "peer": 10}, {"ours": 1.0, "peer": 1.0})
     assert row.ratio == 3.0  # other amounts: speeds are compared, not times
 
 
 def test_check_and_text():
     assert Check.at_least("x", 2.0, 2.0).ok and not Check.at_least("x", 1.99, 2.0).ok
-    row = SpeedRow.of("a case", "sentences/s", {"ours": 1, "peer": 1}, {"ours": 2.0, "peer": 5.0})
-    text = BenchResult.of([row], [Check.at_least("fast", 2.5, 1.5), Check.at_least("faster", 2.5, 3)]).to_text()
+    row = Row.of_speeds("a case", "sentences/s", {"ours": 1, "peer": 1}, {"ours": 2.0, "peer": 5.0})
+    text = BenchResult(
+        [row], [Check.at_least("fast", 2.5, 1.5), Check.at_least("faster", 2.5, 3)], machine_setting()
+    ).to_text()
     assert "a case" in text and "seconds" not in text and f"threads: {torch.get_num_threads()}" in text
     verdicts = {line.split()[0]: line.split()[-1] for line in text.splitlines() if line.startswith("fast")}
     assert verdicts == {"fast": "ok", "faster": "missed"}
@@ -59,68 +62,80 @@ def test_check_and_text():
 def test_text_of_rows_with_different_columns():
     """A further peer has not all cases: CTranslate2 computes some precisions on some processors only."""
     sides = {"ours": 1, "peer": 1}, {"ours": 2.0, "peer": 5.0}
-    rows = [SpeedRow.of("one", "s", *sides, ctranslate2=3.5), SpeedRow.of("two", "s", *sides, further=1)]
-    lines = [line.split() for line in BenchResult.of(rows, []).to_text().splitlines()]
+    rows = [Row.of_speeds("one", "s", *sides, ctranslate2=3.5), Row.of_speeds("two", "s", *sides, further=1)]
+    lines = [line.split() for line in BenchResult(rows, [], {}).to_text().splitlines()]
     assert lines[0][-2:] == ["ctranslate2", "further"]
     assert [line[-2:] for line in lines if line and line[0] in ("one", "two")] == [["3.50", "-"], ["-", "1"]]
 
 
 def test_the_setting_names_the_gpu(monkeypatch):
     monkeypatch.setattr("torch.cuda.get_device_name", lambda device: f"name of {device}")
-    assert BenchResult.of([], [], device="cuda:1").setting["gpu"] == "name of cuda:1"
-    assert "gpu" not in BenchResult.of([], [], device="cpu").setting
+    assert machine_setting("cuda:1")["gpu"] == "name of cuda:1"
+    assert "gpu" not in machine_setting("cpu")
 
 
-def test_all_benchmarks_are_registered():
-    found = load_benchmarks()
-    assert {"decode", "train", "contrast", "attention", "cost-by-length", "cost-by-context"} <= found.keys()
-    assert found["cost-by-length"].command == found["cost-by-context"].command == "cost"
-    reported = [benchmark(**options) for benchmark in found.values() for options in benchmark.report_options]
-    assert {benchmark.name for benchmark in reported} == found.keys() - {"ceilings", "window-decoding"}  # accepted
+def test_all_benchmarks_have_a_command():
+    assert sorted(name for command in COMMANDS.values() for name in command.benchmarks.values()) == sorted(CLASSES)
+    assert not {"all", "table"} & COMMANDS.keys()
+    reported = [
+        name for name in CLASSES for options in load_benchmark(name).report_options if load_benchmark(name)(**options)
+    ]
+    assert set(reported) == CLASSES.keys() - {"ceilings", "window-decoding"}
 
 
-@pytest.fixture
-def toy():
-    """A benchmark from outside the package."""
-    before = dict(load_benchmarks())
+@dataclass(kw_only=True)
+class Addition(Benchmark):
+    """A benchmark whose times are known."""
 
-    @dataclass(kw_only=True)
-    class Addition(Benchmark):
-        name = "addition"
-        help = "Sums a second."
+    repeats: int = option(2, "Sums.")
+    numbers: tuple[int, ...] = option((1, 2), "What is added, separated by commas.")
 
-        repeats: int = option(2, "Sums.")
-        numbers: tuple[int, ...] = option((1, 2), "What is added, separated by commas.")
-
-        def __post_init__(self):
-            if self.repeats < 1:
-                raise ValueError(f"repeats: got {self.repeats}")
-
-        def run(self, on_row=ignore_row):
-            row = SpeedRow.of(
-                "a sum", "sums/s", {"ours": 1, "peer": 1}, {"ours": 1.0, "peer": 1.5}, numbers=self.numbers
-            )
-            on_row(row)
-            return BenchResult.of([row], [Check.at_least("ratio", row.ratio, 1.0)], repeats=self.repeats)
-
-    yield Addition
-    BENCHMARKS.clear()
-    BENCHMARKS.update(before)
+    def run(self, on_row=ignore_row):
+        row = Row.of_speeds("a sum", "sums/s", {"ours": 1, "peer": 1}, {"ours": 1.0, "peer": 1.5}, more=self.numbers)
+        on_row(row)
+        return self.result([row], [Check.at_least("ratio", row.ratio, 1.0)])
 
 
-def test_a_class_is_a_command(toy, run):
+def test_a_class_is_a_command(monkeypatch, run):
+    monkeypatch.setitem(CLASSES, "addition", f"{__name__}:Addition")
+    monkeypatch.setitem(COMMANDS, "addition", Command("Sums a second.", {"": "addition"}))
     code, out, err = run("bench", "addition", "--repeats", 3, "--numbers", "4,5", "--json")
     found = json.loads(out)
-    assert code == 0 and err == "" and found["setting"]["repeats"] == 3
-    assert found["rows"][0]["numbers"] == [4, 5] and found["checks"] == [
+    assert code == 0 and err == "" and found["setting"]["repeats"] == 3 and found["setting"]["numbers"] == [4, 5]
+    assert found["rows"][0]["more"] == [4, 5] and found["checks"] == [
         {"name": "ratio", "value": 1.5, "target": 1.0, "ok": True}
     ]
     code, out, err = run("bench", "addition", "--repeats", 0)
-    assert code == 1 and out == "" and "repeats: got 0" in err
+    assert code == 1 and out == "" and "repeats: expected a whole number of at least 1, got 0" in err
     code, out, _ = run("bench", "addition")
     assert code == 0 and "a sum" in out and "repeats: 2" in out
 
 
-def test_two_benchmarks_of_one_name(toy):
-    with pytest.raises(ValueError, match="two benchmarks have the name 'decode'"):
-        type("Other", (Benchmark,), {"name": "decode"})
+@pytest.mark.parametrize("name", [*POSITIVE, "documents"])
+def test_numbers_that_are_not_positive(name):
+    for value in (0, 1.5) if name != "documents" else (0,):
+        with pytest.raises(ValueError, match=f"{name}: expected a whole number of at least 1, got {value}"):
+            CHECKS[name](name, value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"lengths": (1, 2)}, "lengths: expected at least three"),
+        ({"lengths": (1, 3, 2)}, r"from the shortest to the longest, got \[1, 3, 2\]"),
+        ({"lengths": (0, 1, 2)}, "lengths: expected a whole number"),
+        ({"batch_sizes": ()}, "batch_sizes: expected at least one"),
+        ({"batch_sizes": (4, 0)}, "batch_sizes: expected a whole number"),
+        ({"sizes": {"d_model": 8}}, "sizes: got"),
+        ({"vocab_size": 6}, "vocab_size: expected at least 7"),
+        ({"device": "tpu"}, "device: expected cpu, or cuda where there is one, got 'tpu'"),
+        ({"time_limit": 0}, "time_limit: expected more than 0 seconds"),
+        ({"precision": "fp16"}, "precision: expected fp32 or bf16, got 'fp16'"),
+    ],
+)
+def test_options_that_are_refused(arguments, message):
+    """By whatever benchmark has them."""
+    for name in CLASSES:
+        if arguments.keys() <= load_benchmark(name).__dataclass_fields__.keys():
+            with pytest.raises(ValueError, match=message):
+                load_benchmark(name)(**arguments)

@@ -1,21 +1,17 @@
 """The cost benchmark by length: rows and checks by numbers that are known; tiny translations; a stream."""
 
 import json
-import subprocess
 from dataclasses import replace
 
 import pytest
 import torch
-from support.processes import run_forked
 
-from hf_docmt.bench import document_decoding, rounds, stream_memory
-from hf_docmt.bench.benchmark import SPECIAL_TOKENS
+from hf_docmt.bench import cost_by_length, measurement
 from hf_docmt.bench.cost_by_length import SYSTEMS, CostByLength
-from hf_docmt.bench.document_decoding import measure, random_model
-from hf_docmt.bench.marian import TRANSFORMER_BASE
+from hf_docmt.bench.measurement import alternate_rounds
+from hf_docmt.bench.models import SPECIAL_TOKENS, TRANSFORMER_BASE, random_model
+from hf_docmt.bench.process import measure_in_subprocess
 from hf_docmt.bench.results import ScalingRow
-from hf_docmt.bench.rounds import alternate_rounds
-from hf_docmt.bench.subprocesses import measure_in_subprocess
 
 TINY = {name: 1 if name.endswith("layers") else 2 if name.endswith("heads") else 16 for name in TRANSFORMER_BASE}
 SMALL = {"lengths": (4, 8, 12), "chunk": 4, "sizes": TINY, "vocab_size": 20}
@@ -31,18 +27,12 @@ def known_cost(process, case, time_limit):
     return {"seconds": case["tokens"] / 100 * slow, "memory_mib": 8.0}
 
 
-def in_this_process(module, case, time_limit):
-    return {"hf_docmt.bench.document_decoding": measure, "hf_docmt.bench.stream_memory": stream_memory.measure}[module](
-        case
-    )
-
-
 def verdicts(found):
     return {check["name"]: (check["value"], check["ok"]) for check in found["checks"]}
 
 
 def test_rows_growth_and_checks(monkeypatch):
-    monkeypatch.setattr(rounds, "measure_in_subprocess", known_cost)
+    monkeypatch.setattr(measurement, "measure_in_subprocess", known_cost)
     found = CostByLength(lengths=(100, 200, 400), sizes=TINY).run().to_json()
     assert json.loads(json.dumps(found)) == found
     by_case = {(row["case"], row["unit"]): row for row in found["rows"]}
@@ -69,7 +59,7 @@ def test_what_costs_too_much_is_missed(monkeypatch):
             found = {"seconds": 1.2 * case["tokens"], "memory_mib": case["tokens"] ** 0.2}
         return found
 
-    monkeypatch.setattr(rounds, "measure_in_subprocess", dear)
+    monkeypatch.setattr(measurement, "measure_in_subprocess", dear)
     found = verdicts(CostByLength(lengths=(100, 200, 400), sizes=TINY).run().to_json())
     assert found["memory: largest time over sentence's"] == (pytest.approx(120), False)
     assert found["memory, exponent of memory"] == (pytest.approx(0.2), False)
@@ -84,7 +74,7 @@ def test_skipped_cases(monkeypatch):
         reason = "it failed" if failed else "not done after 15 s" if late else None
         return {"skipped": reason} if reason else known_cost(process, case, time_limit)
 
-    monkeypatch.setattr(rounds, "measure_in_subprocess", failing)
+    monkeypatch.setattr(measurement, "measure_in_subprocess", failing)
     result = CostByLength(lengths=(100, 200, 400), sizes=TINY, time_limit=15).run()
     found = result.to_json()
     rows = {row["case"]: row for row in found["rows"]}
@@ -106,7 +96,7 @@ def test_systems_alternate(monkeypatch):
         seconds = next(times[case["name"]])
         return {"seconds": seconds, "memory_mib": None} if seconds else {"skipped": "killed"}
 
-    monkeypatch.setattr(rounds, "measure_in_subprocess", next_time)
+    monkeypatch.setattr(measurement, "measure_in_subprocess", next_time)
     cases = {name: {"name": name, "tokens": 10, "device": "cpu"} for name in times}
     found = list(alternate_rounds("any", cases, (), 3, 60))
     assert [(name, numbers.get("seconds")) for name, numbers in found] == [
@@ -129,7 +119,7 @@ def test_rows_are_reported_when_they_are_measured(monkeypatch):
         measured.append(case)
         return {"skipped": "no"} if len(measured) == 14 else known_cost(process, case, time_limit)
 
-    monkeypatch.setattr(rounds, "measure_in_subprocess", watched)
+    monkeypatch.setattr(measurement, "measure_in_subprocess", watched)
     result = CostByLength(repeats=2, lengths=(100, 200, 400), sizes=TINY).run(reported.append)
     assert len(reported) == len(measured) == 3 * 2 * 3 - 1
     assert reported[0] == result.rows[0] and {row.case: row for row in reported} == {
@@ -140,10 +130,8 @@ def test_rows_are_reported_when_they_are_measured(monkeypatch):
     assert replace(reported[0], memory_mib=None).to_line()[40:] == "        1.00 s           - MiB        1.00 ratio"
 
 
-def test_tiny_run(monkeypatch):
+def test_tiny_run(in_this_process):
     """All systems and a stream, in this process."""
-    for module in (rounds, stream_memory):
-        monkeypatch.setattr(module, "measure_in_subprocess", in_this_process)
     result = CostByLength(repeats=1, **SMALL, stream_sentences=10).run()
     found = result.to_json()
     speeds = [row for row in found["rows"] if row["unit"] == "target tokens/s"]
@@ -164,7 +152,7 @@ def test_tiny_run(monkeypatch):
 )
 def test_as_many_target_tokens_as_source_tokens(architecture, strategy, unit):
     case = CASE | {"architecture": architecture, "strategy": strategy, "unit": unit}
-    written = document_decoding.translation(case, torch.device("cpu"))()
+    written = cost_by_length.translation(case, torch.device("cpu"))()
     assert [len(ids) for ids in written] == [unit] * (12 // unit)
     assert min(token for ids in written for token in ids) >= SPECIAL_TOKENS
 
@@ -172,9 +160,9 @@ def test_as_many_target_tokens_as_source_tokens(architecture, strategy, unit):
 def test_an_end_that_was_written_is_an_error(monkeypatch):
     model = random_model("memory", {}, TINY, 20)
     model.final_logits_bias[:, model.config.eos_token_id] = 1e9
-    monkeypatch.setattr(document_decoding, "random_model", lambda *arguments: model)
+    monkeypatch.setattr(cost_by_length, "random_model", lambda *arguments: model)
     with pytest.raises(RuntimeError, match=r"expected 4 target tokens a unit, got \[0\]"):
-        document_decoding.translation(CASE, torch.device("cpu"))
+        cost_by_length.translation(CASE, torch.device("cpu"))
 
 
 def test_equal_names_have_equal_weights():
@@ -193,52 +181,50 @@ def test_memory_goes_from_chunk_to_chunk(monkeypatch):
     encoder.register_forward_hook(
         lambda module, args, kwargs, out: seen.append((kwargs["encoder_memory"], out.encoder_memory)), with_kwargs=True
     )
-    monkeypatch.setattr(document_decoding, "random_model", lambda *arguments: model)
-    translate = document_decoding.translation(CASE, torch.device("cpu"))
+    monkeypatch.setattr(cost_by_length, "random_model", lambda *arguments: model)
+    translate = cost_by_length.translation(CASE, torch.device("cpu"))
     seen.clear()
     translate()
     assert [given is None for given, _ in seen] == [True, False, False]
     assert all(torch.equal(left, given) for (_, left), (given, _) in zip(seen, seen[1:]))
 
 
-def test_a_process(monkeypatch):
-    monkeypatch.setattr(subprocess, "run", run_forked)
-    found = measure_in_subprocess("hf_docmt.bench.document_decoding", CASE, 500)
+def test_a_process():
+    found = measure_in_subprocess(cost_by_length.WORK, CASE, 500)
     assert found.keys() == {"seconds", "memory_mib"} and found["seconds"] > 0
 
 
 def test_stream_that_was_not_measured(monkeypatch):
-    monkeypatch.setattr(stream_memory, "measure_in_subprocess", lambda *arguments: {"skipped": "not done after 1 s"})
-    row = stream_memory.measure_stream(10, "cpu", 1)
+    row = cost_by_length.stream_row(10, {"skipped": "not done after 1 s"})
     assert row.skipped == "not done after 1 s" and row.ours is row.ratio is None
-    assert not stream_memory.stream_checks(row)[0].ok
+    assert not cost_by_length.stream_check(row).ok
 
 
 def test_stream_check():
     def check(mib):
         row = ScalingRow(case="stream", unit="MiB resident", name="stream", tokens=None, memory_mib=mib)
-        return stream_memory.stream_checks(row)[0]
+        return cost_by_length.stream_check(row)
 
-    assert check(stream_memory.MAX_GROWTH).ok and not check(stream_memory.MAX_GROWTH + 0.1).ok
+    assert check(cost_by_length.MAX_STREAM_GROWTH).ok and not check(cost_by_length.MAX_STREAM_GROWTH + 0.1).ok
 
 
 def test_random_sentences_are_generated_lazily():
-    sentences = stream_memory.random_sentences(10**12, seed=1)
+    sentences = cost_by_length.random_sentences(10**12, seed=1)
     drawn = [next(sentences) for _ in range(50)]
     assert len(set(drawn)) == 50 and all(2 <= len(sentence.split()) <= 6 for sentence in drawn)
     assert (
-        drawn[0] == next(stream_memory.random_sentences(1, seed=1)) != next(stream_memory.random_sentences(1, seed=2))
+        drawn[0] == next(cost_by_length.random_sentences(1, seed=1)) != next(cost_by_length.random_sentences(1, seed=2))
     )
 
 
 def test_command(monkeypatch, run):
-    monkeypatch.setattr(rounds, "measure_in_subprocess", known_cost)
+    monkeypatch.setattr(measurement, "measure_in_subprocess", known_cost)
     code, out, err = run("bench", "cost", "--repeats", 1)
     assert code == 0 and "memory, 8000 tokens" in out and "memory: largest time over sentence's" in out
     assert "lengths: [500, 1000, 2000, 4000, 8000]" in out
     assert len(err.splitlines()) == 15 and err.startswith("sentence, 500 tokens ")
     monkeypatch.setattr(
-        stream_memory, "measure_in_subprocess", lambda *arguments: {"seconds": 9.0, "tenth": 400.0, "end": 401.0}
+        cost_by_length, "measure_in_subprocess", lambda *arguments: {"seconds": 9.0, "tenth": 400.0, "end": 401.0}
     )
     code, out, _ = run("bench", "cost", "--stream-sentences", 50, "--time-limit", 5000, "--json")
     found = json.loads(out)
@@ -254,24 +240,17 @@ def test_command(monkeypatch, run):
 def test_on_a_gpu():
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
-    assert measure(CASE | {"device": "cuda"})["memory_mib"] > 0
-    assert stream_memory.measure({"sentences": 10, "device": "cuda", "threads": 1})["end"] > 0
+    assert cost_by_length.measure(CASE | {"device": "cuda"}, None)["memory_mib"] > 0
+    assert cost_by_length.measure_stream({"sentences": 10, "device": "cuda", "threads": 1}, None)["end"] > 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"repeats": 0}, "repeats: expected a whole number of at least 1, got 0"),
-        ({"lengths": (100, 200)}, "lengths: expected at least three"),
         (
             {"lengths": (100, 200, 350)},
             "lengths: expected multiples of the chunk of 100 tokens, got 350; change either",
         ),
-        ({"chunk": 0}, "chunk: expected a whole number of at least 1, got 0"),
-        ({"sizes": {"d_model": 8}}, "sizes: got"),
-        ({"vocab_size": 6}, "vocab_size: expected at least 7"),
-        ({"device": "tpu"}, "device: expected cpu, or cuda where there is one, got 'tpu'"),
-        ({"time_limit": 0}, "time_limit: expected more than 0 seconds"),
         ({"stream_sentences": 9}, "stream_sentences: expected 0 .* of at least 10, got 9"),
         ({"stream_sentences": True}, "stream_sentences: expected 0"),
     ],

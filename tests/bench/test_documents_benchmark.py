@@ -1,12 +1,16 @@
-"""The benchmark of translating documents: the same translations with drafts and without."""
+"""The benchmarks of translating documents: drafts and strategies, and engines on windows."""
 
 import pytest
-from support.tiny_models import EOS, build
+from support.tiny_models import EOS, build, word_tokenizer
 
-from hf_docmt.bench.document_translation import DocumentTranslation
-from hf_docmt.bench.documents import load_documents
+from hf_docmt.bench.document_translation import DocumentTranslation, StockEngine, WindowDecoding, window_checks
+from hf_docmt.bench.models import TRANSFORMER_BASE, load_documents
+from hf_docmt.bench.results import Row
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.tokenizers import train_tokenizer
+from hf_docmt.modeling.document_state import read_document
+
+TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in TRANSFORMER_BASE}
 
 
 def test_documents_with_drafts_and_without(tmp_path):
@@ -27,6 +31,37 @@ def test_documents_with_drafts_and_without(tmp_path):
     assert found["rows"][2]["accepted"] == 0 and all(row["ratio"] > 0 for row in found["rows"])
 
 
-def test_numbers_that_are_refused():
-    with pytest.raises(ValueError, match="number: expected a whole number of at least 1, got 0"):
-        DocumentTranslation(number=0)
+def test_targets():
+    def row(engine, ratio, equal):
+        more = {"engine": engine, "equal": equal}
+        return Row.of_speeds(engine, "sentences/s", {"ours": ratio, "peer": 1}, {"ours": 1, "peer": 1}, **more)
+
+    rows = [row("ours", 1, 1.0), row("ctranslate2 fp32", 2, 0.98), row("ctranslate2 int8", 4.0, 0.5)]
+    found = {check.name: check.ok for check in window_checks(rows)}
+    assert found == {"ctranslate2 fp32: equal sentences": False, "ctranslate2 int8: ratio": True}
+    assert not window_checks([row("ctranslate2 int8", 3.9, 1.0)])[0].ok
+
+
+def test_the_peer_is_the_stock_class():
+    """It walks the same windows, and gives the same translations."""
+    model = build(past_context=1)
+    peer = StockEngine(model)
+    states = [read_document(["w7 w8", "w9", "w10 w11"], word_tokenizer(), 99) for _ in range(2)]
+    for engine, state in zip((model, peer), states):
+        translator = engine.translator_class(engine, 2, {"max_new_tokens": 6, "do_sample": False})
+        translator.drafts = False
+        translator.translate([state], "sliding", repairs="none")
+    assert type(peer.model).__name__ == "MarianMTModel"
+    assert [part.target for part in states[0].parts] == [part.target for part in states[1].parts]
+
+
+def test_rows():
+    pytest.importorskip("ctranslate2")
+    options = {"repeats": 1, "batch_size": 4, "tokens": 3, "sizes": TINY, "vocab_size": 60, "modes": ("greedy",)}
+    found = WindowDecoding(**options).run().to_json()
+    assert [row["case"] for row in found["rows"]] == [
+        f"greedy: {engine}" for engine in ("ours", "ctranslate2 fp32", "ctranslate2 int8")
+    ]
+    assert [row["equal"] for row in found["rows"][:2]] == [1.0, 1.0]
+    assert len({row["peer_seconds"] for row in found["rows"]}) == 1 and found["setting"]["sentences"] == 4
+    assert found["setting"]["ctranslate2"].endswith(", int8_float32")

@@ -6,10 +6,8 @@ import sys
 
 import pytest
 
-from hf_docmt.bench import all_benchmarks
-from hf_docmt.bench.benchmark import load_benchmarks
-from hf_docmt.bench.catalogue import benchmark_helps
-from hf_docmt.bench.report import BenchmarkRun
+from hf_docmt.bench import report
+from hf_docmt.bench.report import BenchmarkRun, BenchReport
 from hf_docmt.bench.speed_tables import speed_tables
 
 ROW = {"case": "a case", "ours": 6.0, "peer": 2.0, "ratio": 3.0, "unit": "items/s"}
@@ -24,14 +22,6 @@ def test_help_of_bench_answers_quickly():
     assert done.stdout.splitlines()[-1] == "[]", done.stdout
 
 
-def test_the_catalogue_has_what_is_registered():
-    found: dict[str, list] = {}
-    for benchmark in sorted(load_benchmarks().values(), key=lambda one: not one.default_by):
-        found.setdefault(benchmark.command, []).append(benchmark.help)
-    assert benchmark_helps() == {command: "\n\n".join(helps) for command, helps in found.items()}
-    assert not {"all", "table"} & found.keys()
-
-
 def test_no_such_benchmark():
     done = subprocess.run([sys.executable, "-m", "hf_docmt", "bench", "decod"], capture_output=True, text=True)
     assert done.returncode != 0 and done.stdout == "" and "No such command 'decod'" in done.stderr
@@ -42,14 +32,14 @@ def one_benchmark(monkeypatch):
     """A report of one benchmark, which fails if it is told to."""
     runs = [BenchmarkRun(benchmark="train")]
     problems = [None]
-    monkeypatch.setattr(all_benchmarks, "planned_runs", lambda benchmarks: runs)
+    monkeypatch.setattr(report, "planned_runs", lambda: runs)
 
     def run_known(run):
         run.rows, run.setting = [ROW], {"precision": "fp32"}
         yield ROW
         run.problem = problems[-1]
 
-    monkeypatch.setattr(all_benchmarks, "run_in_process", run_known)
+    monkeypatch.setattr(BenchmarkRun, "measure", run_known)
     return problems
 
 
@@ -61,7 +51,7 @@ def test_all_and_table(run, one_benchmark, tmp_path):
     assert {"processor", "threads", "torch", "transformers", "hf_docmt", "commit"} <= found["setting"].keys()
     code, out, _ = run("bench", "table", tmp_path / "bench.json")
     assert code == 0 and "| a case | items/s | 6.00 | 2.00 | 3.00 |" in out
-    assert out.strip() == speed_tables(all_benchmarks.BenchReport.read(tmp_path / "bench.json"), "markdown")
+    assert out.strip() == speed_tables(BenchReport.read(tmp_path / "bench.json"), "markdown")
 
 
 def test_all_says_what_failed(run, one_benchmark):

@@ -8,33 +8,33 @@ import yaml
 from typer.main import get_command
 
 from hf_docmt.cli import app
-from hf_docmt.studies.jobs import Run, StudyPlan
-from hf_docmt.studies.study import command_arguments, load_study
+from hf_docmt.studies.plan import Run, StudyPlan
+from hf_docmt.studies.run import render
+from hf_docmt.studies.study import load_study
 
 
-def test_runs_and_jobs(study_file):
-    plan = StudyPlan(load_study(study_file()))
-    assert [run.name for run in plan.runs] == ["sentence-seed1", "concat2-seed1", "sentence-seed2", "concat2-seed2"]
-    assert [job.name for job in plan.pending()] == [
-        "prepare/corpus",
-        "train/sentence-seed1",
-        "bleu/sentence-seed1",
-        "train/concat2-seed1",
-        "bleu/concat2-seed1",
-        "accuracy/concat2-seed1",
-        "train/sentence-seed2",
-        "bleu/sentence-seed2",
-        "train/concat2-seed2",
-        "bleu/concat2-seed2",
-        "accuracy/concat2-seed2",
-    ]
-    assert plan.jobs["train/concat2-seed2"].needs == ("prepare/corpus", "train/sentence-seed2")
-    assert plan.jobs["bleu/concat2-seed2"].needs == ("prepare/corpus", "train/concat2-seed2")
+def plan_of(study_file, changes=None, **options):
+    return StudyPlan(load_study(study_file(changes)), **options)
+
+
+def pending(plan, only=()):
+    return [f"{evaluation}/{run.name}" for evaluation, run in plan.pending(only)]
+
+
+def test_runs_and_evaluations(study_file):
+    plan = plan_of(study_file)
+    assert list(plan.runs) == ["sentence-seed1", "concat2-seed1", "sentence-seed2", "concat2-seed2"]
+    assert pending(plan) == [
+        "bleu/sentence-seed1", "bleu/concat2-seed1", "accuracy/concat2-seed1",
+        "bleu/sentence-seed2", "bleu/concat2-seed2", "accuracy/concat2-seed2",
+    ]  # fmt: skip
+    (prepared, origin) = plan.needs(Run("concat2", 2))
+    assert prepared.match("runs/prepared/corpus-*") and str(origin) == "runs/models/sentence-seed2/training.json"
     assert plan.results.name == "small"
 
 
 def test_the_recipe_of_a_run(study_file):
-    plan = StudyPlan(load_study(study_file()))
+    plan = plan_of(study_file)
     found = yaml.safe_load(plan.recipe_text(Run("concat2", 2)))
     assert found["seed"] == 2
     assert found["output_dir"] == "runs/models/concat2-seed2"
@@ -46,13 +46,12 @@ def test_the_recipe_of_a_run(study_file):
 
 
 def test_patterns(study_file):
-    plan = StudyPlan(load_study(study_file()))
-    assert [run.name for run in plan.chosen_runs(["concat2"])] == ["concat2-seed1", "concat2-seed2"]
-    assert [run.name for run in plan.chosen_runs(["*-seed2"])] == ["sentence-seed2", "concat2-seed2"]
-    only = StudyPlan(load_study(study_file({"only": ["concat2"]})))
-    assert {run.system for run in only.chosen_runs()} == {"concat2"}
-    needed = [job.name for job in plan.pending(["concat2-seed1"])]
-    assert "train/sentence-seed1" in needed and "bleu/sentence-seed1" not in needed
+    plan = plan_of(study_file)
+    assert pending(plan, ["concat2-seed1"]) == ["bleu/concat2-seed1", "accuracy/concat2-seed1"]
+    assert pending(plan, ["sent*", "*-seed2"]) == [
+        "bleu/sentence-seed1", "bleu/sentence-seed2", "bleu/concat2-seed2", "accuracy/concat2-seed2"
+    ]  # fmt: skip
+    assert {run.system for _, run in plan_of(study_file, {"only": ["concat2"]}).pending()} == {"concat2"}
 
 
 def test_a_budget_lies_over_the_study(study_file):
@@ -63,9 +62,14 @@ def test_a_budget_lies_over_the_study(study_file):
     assert study.recipe_of("concat2")["training"]["eval_steps"] == 2
 
 
-def test_places_are_filled_in_behind_the_split():
-    found = command_arguments("docmt translate {model} 'a b' -o {work}/x", {"model": "my model", "work": "w"})
-    assert found == ("translate", "my model", "a b", "-o", "w/x")
+def test_places_are_filled_in_behind_the_split(study_file):
+    commands = ["docmt translate {model} 'a b' -o {work}/x", "docmt evaluate {system} {seed} -o {report}"]
+    plan = plan_of(study_file, {"evaluations.bleu": commands, "output_dir": "my runs"}, docmt="docmt -t")
+    run = Run("sentence", 1)
+    assert plan.evaluation_commands("bleu", run).split(" && ")[2:] == [
+        "docmt -t translate 'my runs/models/sentence-seed1' 'a b' -o 'my runs/work/bleu/sentence-seed1/x'",
+        f"docmt -t evaluate sentence 1 -o 'my runs/reports/bleu/sentence-seed1-{plan.digest('bleu', run)}.json'",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +115,7 @@ def test_places_are_filled_in_behind_the_split():
 )
 def test_refused(study_file, changes, message):
     with pytest.raises(ValueError, match=message) as caught:
-        StudyPlan(load_study(study_file(changes)))
+        plan_of(study_file, changes)
     assert "small.yaml" in str(caught.value)
 
 
@@ -119,7 +123,7 @@ def test_unknown_budget_pattern_and_file(study_file):
     with pytest.raises(ValueError, match="no budget 'shrot'.*did you mean 'short'"):
         load_study(study_file(), "shrot")
     with pytest.raises(ValueError, match=r"--only concat3: no such system or run.*concat2"):
-        StudyPlan(load_study(study_file())).pending(["concat3"])
+        plan_of(study_file).pending(["concat3"])
     with pytest.raises(ValueError, match=r"nothing.yaml: no such study"):
         load_study("nothing.yaml")
     study_file().write_text("- sentence\n", encoding="utf-8")
@@ -129,42 +133,33 @@ def test_unknown_budget_pattern_and_file(study_file):
         load_study("small.yaml")
 
 
-def test_a_recipe_that_changed_is_refused_once_its_training_has_begun(study_file):
-    plan = StudyPlan(load_study(study_file()))
-    job = plan.jobs["train/sentence-seed1"]
-    plan.prepare(job)
-    assert not plan.is_done(job)
-    other = StudyPlan(load_study(study_file({"recipe.training.max_steps": 5})))
-    assert job.name in [pending.name for pending in other.pending()]  # it failed before it began: mended, it may go on
-    plan.model_folder(job.run).mkdir(parents=True)
-    (plan.model_folder(job.run) / "recipe.yaml").write_text("")
-    with pytest.raises(ValueError, match="another recipe than sentence-seed1.*delete runs/models/sentence-seed1"):
-        other.pending()
-
-
-def test_a_model_that_began_with_another_is_refused(study_file):
-    """Also where what it begins with was deleted, to be trained anew."""
-    plan = StudyPlan(load_study(study_file()))
-    job = plan.jobs["train/concat2-seed1"]
-    plan.prepare(job)
-    plan.model_folder(job.run).mkdir(parents=True)
-    (plan.model_folder(job.run) / "training.json").write_text("{}")
-    assert plan.is_done(job)
-    other = StudyPlan(load_study(study_file({"systems.sentence.model": {"dropout": 0.2}})))
-    with pytest.raises(ValueError, match="origins.concat2-seed1.json has another recipe than concat2-seed1"):
-        other.pending()
+@pytest.mark.parametrize(
+    ("begun", "change", "named"),
+    [
+        ("sentence", {"recipe.training.max_steps": 5}, "sentence-seed1.json"),
+        ("concat2", {"systems.sentence.model": {"dropout": 0.2}}, "concat2-seed1.json"),  # what it began with
+        ("concat2", {"prepare.corpus": "docmt corpus {output_dir}/corpus --train 50"}, "concat2-seed1.json"),
+    ],
+)
+def test_a_model_that_was_made_in_another_way_is_refused(study_file, begun, change, named):
+    plan_of(study_file).write_recipes()
+    other = plan_of(study_file, change)
+    other.write_recipes()  # no training has begun: what is there is replaced
+    plan_of(study_file).write_recipes()
+    folder = plan_of(study_file).model(Run(begun, 1))
+    folder.mkdir(parents=True)
+    (folder / "recipe.yaml").write_text("")
+    with pytest.raises(ValueError, match=f"{named} has another recipe than {begun}-seed1.*delete {folder}"):
+        other.write_recipes()
 
 
 def test_a_system_has_options_of_its_own(study_file):
     """They are part of what its evaluation was made by; the other systems' evaluations stay what they were."""
-    before = StudyPlan(load_study(study_file({"evaluations.accuracy.systems": None})))
-    own = {"evaluations.accuracy.systems": None, "evaluations.accuracy.options": {"concat2": "--context 1"}}
-    plan = StudyPlan(load_study(study_file(own)))
-    assert plan.jobs["accuracy/concat2-seed1"].commands[-1][-2:] == ("--context", "1")
-    assert plan.jobs["accuracy/sentence-seed1"].commands == before.jobs["accuracy/sentence-seed1"].commands
-    for run in plan.runs:
-        same = plan.digest(run, "accuracy") == before.digest(run, "accuracy")
-        assert same == (run.system == "sentence")
+    before = plan_of(study_file)
+    plan = plan_of(study_file, {"evaluations.accuracy.options": {"concat2": "--context 1"}})
+    assert plan.evaluation_commands("accuracy", Run("concat2", 1)).endswith(" --context 1")
+    assert plan.digest("accuracy", Run("concat2", 1)) != before.digest("accuracy", Run("concat2", 1))
+    assert plan.digest("accuracy", Run("sentence", 1)) == before.digest("accuracy", Run("sentence", 1))
 
 
 def test_results_that_are_a_file_are_refused(study_file):
@@ -173,27 +168,14 @@ def test_results_that_are_a_file_are_refused(study_file):
         StudyPlan(load_study(path))
 
 
-def test_a_report_of_an_earlier_try_is_deleted(study_file):
-    plan = StudyPlan(load_study(study_file()))
-    job = plan.jobs["bleu/sentence-seed1"]
-    plan.prepare(job)
-    plan.full_report(job).write_text("{}")
-    plan.prepare(job)
-    assert not plan.full_report(job).exists()
-
-
 def test_digests_tell_recipes_and_commands_apart(study_file):
-    run = Run("concat2", 1)
-    plans = [
-        StudyPlan(load_study(study_file(changes)))
-        for changes in (
-            {},
-            {"title": "another"},
-            {"systems.sentence.model": {"dropout": 0.2}},
-            {"evaluations.bleu": ["docmt x -o {report}"]},
-        )
-    ]
-    digests = [plan.digest(run, "bleu") for plan in plans]
+    changes = (
+        {},
+        {"title": "another"},
+        {"systems.sentence.model": {"dropout": 0.2}},
+        {"evaluations.bleu": ["docmt x -o {report}"]},
+    )
+    digests = [plan_of(study_file, change).digest("bleu", Run("concat2", 1)) for change in changes]
     assert digests[0] == digests[1]  # a title changes no number
     assert len(set(digests)) == 3  # the system that it begins with does
 
@@ -211,7 +193,9 @@ def test_the_studies_of_the_examples(path, tmp_path, monkeypatch):
         study.output_dir = str(tmp_path)
         plan = StudyPlan(study, tmp_path / "results")
         assert plan.pending()
-        assert {command[0] for job in plan.jobs.values() for command in job.commands} <= commands
+        lines = [plan.evaluation_commands(*evaluation) for evaluation in plan.evaluations]
+        lines += map(plan.prepare_command, study.prepare)
+        assert {name for line in lines for name in re.findall(r"(?:^|&& )docmt (\S+)", line)} <= commands
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.name)
@@ -227,16 +211,25 @@ def test_no_system_of_the_examples_begins_with_a_model_that_another_system_of_it
 def test_the_results_of_the_examples_are_of_what_their_files_say(path):
     """ValueError for a report that was made from another recipe or by other commands."""
     plan = StudyPlan(load_study(path))
-    reports = {file for name in plan.study.evaluations for file in (plan.results / name).glob("*.json")}
-    missing = {plan.report_file(job) for job in plan.missing()}
-    assert reports.isdisjoint(missing)
-    assert reports <= {plan.report_file(job) for job in plan.jobs.values()}
+    assert plan.reports.keys() <= {(evaluation, run.name) for evaluation, run in plan.evaluations}
 
 
-def test_the_page_of_results_shows_the_tables_of_the_studies():
+def test_the_pages_of_results_show_the_tables_of_the_studies():
     folder = STUDIES[0].parent
-    shown = re.findall(r"<!-- (\S+\.md) -->\n(.*?)\n<!-- end -->", (folder / "README.md").read_text(), re.DOTALL)
+    pages = [file for file in folder.glob("**/*.md") if file.parent.name != "tables"]
+    shown = 0
+    for page in pages:
+        for name, text in re.findall(r"<!-- (\S+\.md) -->\n(.*?)\n<!-- end -->", page.read_text(), re.DOTALL):
+            rows = [line for line in (page.parent / name).read_text().splitlines() if line.startswith("|")]
+            assert text.strip().splitlines() == rows, f"copy the rows of {name} into {page}"
+            shown += 1
     assert shown
-    for name, text in shown:
-        rows = [line for line in (folder / name).read_text().splitlines() if line.startswith("|")]
-        assert text.strip().splitlines() == rows, f"copy the rows of {name} into {folder / 'README.md'}"
+
+
+def test_the_tables_of_the_examples_follow_from_their_packed_reports(tmp_path):
+    plan = StudyPlan(load_study(STUDIES[0].with_name("mechanisms.yaml")))
+    tables, plan.results, plan.study.figures = plan.results / "tables", tmp_path, {}
+    files = render(plan)
+    assert {file.name for file in files} == {file.name for file in tables.iterdir()}
+    for file in files:
+        assert file.read_text() == (tables / file.name).read_text()

@@ -292,7 +292,7 @@ def test_output_and_bf16(data, tmp_path, capfd):
     full = make_trainer(data, tmp_path / "full", dropout=0.0)
     full.train()
     output = capfd.readouterr()
-    assert output.out == "" and "step 2  eval_loss" in output.err and "step 1  loss" in output.err
+    assert output.out == "" and "step 2 of 2  eval_loss" in output.err and "step 1 of 2  loss" in output.err
     half = make_trainer(data, tmp_path / "half", dropout=0.0, bf16=True)
     half.train()
     assert losses(half) != losses(full)

@@ -1,0 +1,202 @@
+"""Seconds and memory: sides that alternate in one process, or cases that alternate in processes of their own."""
+
+import ctypes
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isinf
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from hf_docmt.bench.benchmark import check_positive
+from hf_docmt.bench.process import measure_in_subprocess
+from hf_docmt.bench.results import ScalingRow
+
+RESERVED = 2**30  # bytes that are left to the machine
+BuildWork = Callable[[Mapping, torch.device], Callable[[], object]]
+
+# Time
+
+
+def median_seconds(sides: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, float]:
+    """Median seconds of each side over `repeats` rounds, after a warm-up round.
+
+    A side is a function that does its work once and returns the seconds it took. Every other round runs in reverse
+    order, so that what slows the machine for a while slows both sides.
+    """
+    check_positive("repeats", repeats)
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for number in range(repeats + 1):
+        for name in list(sides)[:: -1 if number % 2 else 1]:
+            times[name].append(sides[name]())
+    return {name: median(seconds[1:]) for name, seconds in times.items()}
+
+
+def elapsed_seconds(
+    work: Callable[[], object], device: torch.device | str = "cpu", clock: Callable[[], float] = time.perf_counter
+) -> float:
+    """Seconds that one call of `work` takes, until the GPU, where it runs on one, has done its part."""
+    synchronize(device)
+    started = clock()
+    work()
+    synchronize(device)
+    return clock() - started
+
+
+def synchronize(device: torch.device | str) -> None:
+    """Wait until a GPU has done what it was asked to do; a CPU has done it."""
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+# Rounds of processes
+
+
+def alternate_rounds(
+    work: str, cases: Mapping[str, Mapping], shorter: Sequence[ScalingRow], repeats: int, time_limit: float
+) -> Iterator[tuple[str, dict]]:
+    """After each measurement the case's name and its medians of `seconds` and `memory_mib`, or why it is `skipped`.
+
+    The medians are over the rounds so far; the last ones are the result. Every round measures each case once, every
+    other round in reverse order, so that what slows the machine for a while slows all of them. `work` measures a case
+    in a subprocess (see `messages_of`), which is stopped after `time_limit` seconds and where it needs more memory than
+    is available. `shorter` are rows at shorter lengths: what was stopped there is not tried again.
+    """
+    runs: dict[str, list[dict]] = {}
+    for name in cases:
+        stopped = next((row for row in shorter if row.name == name and row.skipped), None)
+        if stopped is not None:
+            yield name, {"skipped": f"at {stopped.tokens} tokens: {stopped.skipped}"}
+        else:
+            runs[name] = []
+    for number in range(repeats):
+        for name in list(runs)[:: -1 if number % 2 else 1]:
+            numbers = measure_in_subprocess(work, {**cases[name], **memory_limit(cases[name]["device"])}, time_limit)
+            if "skipped" in numbers:
+                del runs[name]
+                yield name, numbers
+            else:
+                runs[name].append(numbers)
+                yield name, medians(runs[name])
+
+
+def measure_rows(
+    work: str,
+    cases: Mapping[str, Mapping],
+    make_row: Callable[[str, Mapping[str, Mapping]], ScalingRow],
+    options: Any,
+    on_row: Callable[[ScalingRow], None],
+    shorter: Sequence[ScalingRow] = (),
+) -> list[ScalingRow]:
+    """The rows of cases measured in alternating rounds, as `options` (`repeats`, `time_limit`) say; see there.
+
+    `make_row` gets a name and the numbers of all cases so far; `on_row` gets the row of a case after each of its
+    measurements.
+    """
+    numbers: dict[str, dict] = {}
+    for name, latest in alternate_rounds(work, cases, shorter, options.repeats, options.time_limit):
+        numbers[name] = latest
+        on_row(make_row(name, numbers))
+    return [make_row(name, numbers) for name in cases]
+
+
+def medians(runs: Sequence[Mapping]) -> dict:
+    """The median of each number; None where the system reports none."""
+    return {name: None if value is None else median(run[name] for run in runs) for name, value in runs[0].items()}
+
+
+def memory_limit(device: str) -> dict[str, int]:
+    """The bytes that a process may take, where the system reports them; a GPU keeps its limit by itself."""
+    available = available_memory("cpu")
+    if torch.device(device).type == "cuda" or isinf(available):
+        return {}
+    return {"memory_limit": max(int(available) - RESERVED, RESERVED)}
+
+
+# Inside the process that does the work
+
+
+def measure_work(build: BuildWork, case: Mapping) -> dict:
+    """Median `seconds` of a case over its `repeats`, and `memory_mib` at the peak beyond what was in use before.
+
+    `build` gets the case and the device, makes what has to exist before the work, and returns the work.
+    """
+    device = prepare_process(case)
+    work = build(case, device)
+    return measure_repeats(lambda: elapsed_seconds(work, device), case.get("repeats", 1), device)
+
+
+def prepare_process(case: Mapping) -> torch.device:
+    """Set threads and seed; returns the device of the case."""
+    torch.set_num_threads(case["threads"])
+    torch.manual_seed(1)
+    return torch.device(case["device"])
+
+
+def measure_repeats(run: Callable[[], float], repeats: int, device: torch.device) -> dict:
+    """Median of the `seconds` that `run` returns, and `memory_mib` at the peak beyond what was in use before.
+
+    On a CPU memory is the resident memory of the process, as Linux reports it (None elsewhere), on a GPU what torch has
+    allocated.
+    """
+    before, _ = memory_in_use(device, reset_peak=True)
+    seconds = [run() for _ in range(repeats)]
+    _, peak = memory_in_use(device)
+    mib = None if before is None or peak is None else (peak - before) / 2**20
+    return {"seconds": median(seconds), "memory_mib": mib}
+
+
+def memory_in_use(device: torch.device, reset_peak: bool = False) -> tuple[int | None, int | None]:
+    """Bytes in use now, and at the peak since the last `reset_peak`; None where the system does not report them."""
+    if device.type == "cuda":
+        if reset_peak:
+            torch.cuda.reset_peak_memory_stats(device)
+        return torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device)
+    status = Path("/proc/self/status")
+    if not status.is_file():
+        return None, None
+    if reset_peak:
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # sets the peak to what is in use
+    lines = dict(line.split(":", 1) for line in status.read_text(encoding="utf-8").splitlines())
+    resident, peak = (int(lines[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
+    return resident, peak
+
+
+def trim_memory() -> None:
+    """Return the free memory of the process to the system, where the C library can.
+
+    Without it, work that needs no more memory than the work before it would seem to need none.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
+
+
+def return_freed_blocks(min_bytes: int = 2**14) -> None:
+    """From now on return memory blocks of at least so many bytes to the system when they are freed (GNU C library).
+
+    Resident memory is then memory in use. Without it, blocks of growing size leave holes that no later block fits,
+    which can add up to several times the memory in use. With it the work is slower.
+    """
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if set_option is not None:
+        set_option(-3, min_bytes)  # M_MMAP_THRESHOLD
+
+
+def available_memory(device: str) -> float:
+    """Bytes that a new process may still allocate on a device; infinite where the system does not report them."""
+    if torch.device(device).type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    available, info, group = float("inf"), Path("/proc/meminfo"), Path("/sys/fs/cgroup")
+    if info.is_file():
+        lines = dict(line.split(":") for line in info.read_text(encoding="utf-8").splitlines())
+        available = int(lines["MemAvailable"].split()[0]) * 1024
+    limit_file, used_file = group / "memory.max", group / "memory.current"
+    if limit_file.is_file() and used_file.is_file():
+        limit = limit_file.read_text(encoding="utf-8").strip()
+        if limit != "max":
+            available = min(available, int(limit) - int(used_file.read_text(encoding="utf-8")))
+    return available
