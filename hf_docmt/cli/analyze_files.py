@@ -19,7 +19,7 @@ def losses(
     """Training losses of several runs, for example with different optimisation windows (Feng et al. 2022)."""
     from hf_docmt.analysis.losses import read_losses
     from hf_docmt.analysis.pictures.curves import draw_losses
-    from hf_docmt.reports.tables import align_columns
+    from hf_docmt.reports.tables import cells_frame, write_table
 
     check_files(picture, None)
     found = read_losses(runs)
@@ -27,7 +27,7 @@ def losses(
     if as_json:
         print(json.dumps([row | {"losses": run.training} for row, run in zip(rows, found)], ensure_ascii=False))
     else:
-        print(align_columns([list(rows[0]), *([str(value) for value in row.values()] for row in rows)]))
+        print(write_table(cells_frame([list(rows[0]), *([str(value) for value in row.values()] for row in rows)])))
     if picture:
         draw_losses(found, picture)
 

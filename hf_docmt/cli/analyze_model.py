@@ -143,7 +143,7 @@ def groups(
 
 def group_tables(found) -> str:
     """Group maps as text: weights of every token, use of every group, and a summary line."""
-    from hf_docmt.reports.tables import align_columns
+    from hf_docmt.reports.tables import cells_frame, write_table
 
     weights = [["sentence", "token", *(f"{one.group:>4}" for one in found.groups)]]
     for one in found.sentences:
@@ -153,7 +153,7 @@ def group_tables(found) -> str:
     use += [[str(one.group), f"{one.share:.1f}", str(one.tokens), str(one.largest)] for one in found.groups]
     tokens, groups = found.weights.shape
     summary = f"{found.used} of {groups} groups used, {found.ungrouped} of {tokens} tokens in none"
-    return "\n\n".join([align_columns(weights), align_columns(use), summary])
+    return "\n\n".join([*(write_table(cells_frame(cells)) for cells in (weights, use)), summary])
 
 
 def gates(

@@ -10,11 +10,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from hf_docmt import __version__
 from hf_docmt.files import open_bytes, write_lines
-from hf_docmt.reports.result import Result
+from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.schema import FORMAT, validate_report
-from hf_docmt.reports.tables import result_table
+from hf_docmt.reports.signature import extra_digits
+from hf_docmt.reports.tables import letter_of, write_table
 
 _SAME = ("task", "dataset", "split", "metric", "signature", "strategy", "beams")  # what measures the same
 
@@ -119,7 +122,25 @@ class Report:
         facts = [self.model.get("architecture"), f"{parameters:,} parameters" if parameters else None]
         title = self.name + "".join(f", {fact}" for fact in facts if fact)
         commit = f" ({self.commit[:12]}{self.commit[40:]})" if self.commit else ""
-        return "\n".join([title, f"{self.package} {self.version}{commit}", "", result_table(self.results)])
+        return "\n".join([title, f"{self.package} {self.version}{commit}", "", _result_table(self.results)])
+
+
+def _result_table(results: Sequence[Result]) -> str:
+    """Results as text: one line for each and each part of it, signatures, other counts than published."""
+    different = dict.fromkeys(result.signature for result in results)
+    letters = {signature: letter_of(number) for number, signature in enumerate(different)}
+    names, rows = ["dataset", "split", "strategy", "beams", "metric"], []
+    for result in results:
+        *facts, metric = (getattr(result, name) for name in names)
+        digits = 2 + extra_digits(str(result.signature))
+        parts: dict[str, Result | Part] = {f"{metric} ({letters[result.signature]})": result}
+        parts |= {f"  {label}": part for label, part in result.breakdown.items()}
+        for label, part in parts.items():
+            rows.append([*(facts if part is result else [""] * 4), label, f"{part.value:.{digits}f}", str(part.n)])
+    notes = dict.fromkeys(result.details["counts"] for result in results if "counts" in result.details)
+    signatures = {letter: str(signature) for signature, letter in letters.items()}
+    frame = pd.DataFrame(rows, columns=[*names, "value", "n"], dtype=object)
+    return write_table(frame, notes=list(notes), signatures=signatures)
 
 
 def merge_reports(*reports: Report) -> Report:

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hf_docmt.reports.plain_tables import plain_table
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.runs import mean_and_deviation
 from hf_docmt.reports.significance_markers import GroupTests, PairedTest, compare_with_baseline, significance_notes
 from hf_docmt.reports.system_settings import SYSTEM_KEYS
+from hf_docmt.reports.tables import cells_frame, write_table
 
 ABSENT = "-"
 TEST = PairedTest("randomisation")
@@ -91,7 +91,8 @@ class RunTable:
         ]
         head = ["system", *(["runs"] if differ else []), *self.columns]
         measured = [f"{', '.join(names)}: {signature}" for signature, names in self.signatures.items()]
-        return plain_table([head, *rows], [*self._remarks(sorted(set(runs.values()))), *measured], style)
+        remarks = self._remarks(sorted(set(runs.values())))
+        return write_table(cells_frame([head, *rows]), style, [*remarks, *measured])
 
     def _remarks(self, runs: Sequence[int]) -> list[str]:
         remarks = [self.section.title] if self.section.title else []

@@ -1,6 +1,7 @@
-"""A comparison as text, Markdown, LaTeX and JSON: what is shown, columns that line up, escapes."""
+"""Tables as text, Markdown, LaTeX, HTML, CSV and JSON: what is shown, columns that line up, escapes."""
 
 import csv
+import html
 import io
 import json
 import re
@@ -10,10 +11,11 @@ import pytest
 
 from hf_docmt.reports.comparison import Comparison, Figure, Row
 from hf_docmt.reports.comparison_tables import FORMATS, format_comparison
+from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.significance_markers import SignificanceTest
-from hf_docmt.reports.tables import result_table
+from hf_docmt.reports.tables import cells_frame, write_table
 
 SIGNIFICANT = SignificanceTest(20.0, (10.0, 30.0), 0.001, documents=8, significant=True)
 NASTY = 'a|b_c & 50% $x$ #1 {y} \\z ~ ^ <i> *[n]* `q` "r" ±'
@@ -137,9 +139,6 @@ def split_cells(line):
 def test_markdown(comparison):
     lines = format_comparison(comparison, "markdown").splitlines()
     table, below = lines[: lines.index("")], lines[lines.index("") + 1 :]
-    assert len({len(line) for line in table}) == 1
-    columns = [[column for column, sign in enumerate(line) if sign == "|"] for line in table]
-    assert all(found == columns[0] for found in columns)
     assert [cell.endswith(":") for cell in split_cells(table[1])] == [False, False, False, True, True, True]
     assert split_cells(table[2]) == ["", "strategy", "", "", "sentence", "-"]
     assert split_cells(table[4]) == ["pronoun", "accuracy (a)", "", "450", "9.50", "100.00* [98.13, 100.00]"]
@@ -331,4 +330,41 @@ def test_nats_have_two_more_digits(comparison):
         task="context use", dataset="test", split="all", metric="CXMI", value=0.0025, n=3,
         signature=Signature.parse("unit:nats|past:3"), breakdown={"x=1": Part(0.00049, 2)},
     )  # fmt: skip
-    assert {"0.0025", "0.0005"} <= set(result_table([one]).split())
+    assert {"0.0025", "0.0005"} <= set(str(Report(model={"name": "m"}, data={}, results=[one])).split())
+
+
+# Tables of any cells
+
+CELLS = [["", "a_b", "c"], ["x|y", 1, "50 %"], ["<z>", None, "2"]]
+
+
+def test_styles_of_cells():
+    frame = cells_frame(CELLS)
+    text = write_table(frame, notes=["A note."])
+    assert text.splitlines() == ["     a_b  c", "---  ---  ----", "x|y    1  50 %", "<z>    -  2", "", "A note."]
+    assert write_table(frame, "markdown", ["A *."]).splitlines() == [
+        "|  | a\\_b | c |",
+        "| --- | ---: | ---: |",
+        "| x\\|y | 1 | 50 % |",
+        "| \\<z\\> | - | 2 |",
+        "",
+        "- A \\*.",
+    ]
+    latex = write_table(frame, "latex", ["A %."]).splitlines()
+    assert latex[2:6] == [r"\begin{tabular}{lrr}", r"\toprule", r" & a\_b & c \\", r"\midrule"]
+    assert latex[6:8] == [r"x\textbar{}y & 1 & 50 \% \\", r"\textless{}z\textgreater{} & - & 2 \\"]
+    assert latex[-2:] == [r"A \%.\par", r"\end{table}"]
+
+
+def test_html():
+    """Cells and notes are read as they were."""
+    page = write_table(cells_frame([["", NASTY], [NASTY, "1"]]), "html", [NASTY], {"a": NASTY})
+    cells = [html.unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", page)]
+    assert cells == ["", NASTY, NASTY, "1"]
+    notes = [html.unescape(re.sub("<[^>]+>", "", note)) for note in re.findall("<li>(.*)</li>", page)]
+    assert notes == [f"(a) {NASTY}", NASTY]
+
+
+def test_unknown_style():
+    with pytest.raises(ValueError, match="style is 'pdf', expected text, markdown, latex or html"):
+        write_table(cells_frame(CELLS), "pdf")
