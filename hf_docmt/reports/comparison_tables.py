@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from hf_docmt.reports.comparison import Comparison, Figure, Row
+from hf_docmt.reports.measurement import SETTINGS
 from hf_docmt.reports.signature import extra_digits
-from hf_docmt.reports.system_settings import SETTINGS
 from hf_docmt.reports.tables import ABSENT, COMMAND_STYLES, ESCAPES, Markup, write_table
 
 FORMATS = (*COMMAND_STYLES, "csv", "json")

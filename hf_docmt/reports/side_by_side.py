@@ -11,7 +11,7 @@ from pathlib import Path
 
 import regex
 
-from hf_docmt.reports.result_groups import check_known
+from hf_docmt.messages import check_known
 
 SENTENCES = ("changed", "all")
 ORDERS = ("document", "change")

@@ -3,11 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from hf_docmt.reports.measurement import SYSTEM_KEYS
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Part, Result
-from hf_docmt.reports.runs import mean_and_deviation
-from hf_docmt.reports.significance_markers import GroupTests, PairedTest, compare_with_baseline, significance_notes
-from hf_docmt.reports.system_settings import SYSTEM_KEYS
+from hf_docmt.reports.significance import (
+    GroupTests,
+    PairedTest,
+    compare_with_baseline,
+    mean_and_deviation,
+    significance_notes,
+)
 from hf_docmt.reports.tables import cells_frame, write_table
 
 ABSENT = "-"

@@ -14,10 +14,10 @@ from hf_docmt.reports.comparison_tables import FORMATS, format_comparison
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
-from hf_docmt.reports.significance_markers import SignificanceTest
+from hf_docmt.reports.significance import Outcome
 from hf_docmt.reports.tables import cells_frame, write_table
 
-SIGNIFICANT = SignificanceTest(20.0, (10.0, 30.0), 0.001, documents=8, significant=True)
+SIGNIFICANT = Outcome(20.0, (10.0, 30.0), 0.001, documents=8, significant=True)
 NASTY = 'a|b_c & 50% $x$ #1 {y} \\z ~ ^ <i> *[n]* `q` "r" ±'
 
 
@@ -265,10 +265,7 @@ def test_json(comparison):
     assert found["signatures"] == comparison.signatures and found["notes"] == list(comparison.notes)
     assert [one["part"] for one in found["rows"]] == ["", "distance=0", "distance=>3", ""]
     big = found["rows"][0]["figures"]["big"]
-    assert (
-        big["interval"] == [98.126, 100.0]
-        and SignificanceTest(**big["test"] | {"interval": (10.0, 30.0)}) == SIGNIFICANT
-    )
+    assert big["interval"] == [98.126, 100.0] and Outcome(**big["test"] | {"interval": (10.0, 30.0)}) == SIGNIFICANT
     assert list(found["rows"][1])[-4:] == ["part", "axis", "place", "figures"] and found["rows"][1]["place"] == "0"
     assert big["signature"] == "logprob:sum|ties:wrong"
 
