@@ -103,9 +103,8 @@ def measurement_notes(groups: Sequence[Group], may_differ: Sequence[str] = ()) -
         same = all(_same_documents(*pair) for pair in combinations(parts, 2))
         if not same or len({tuple(sorted(group)) for group in parts}) > 1:  # not the same systems in every row
             measured = [dict(measurement(_first(group), may_differ)) for group in parts]
-            keys = dict.fromkeys(
-                key for one in measured for key in one if len({other.get(key) for other in measured}) > 1
-            )
+            keys = dict.fromkeys(key for entries in measured for key in entries)
+            keys = [key for key in keys if len({entries.get(key) for entries in measured}) > 1]
             separated.setdefault((*keys, *(() if same else (_DOCUMENTS,))), []).append(_first(parts[0]).name)
     remedy = " What may differ within a row can be named (may_differ)."
     notes = [
@@ -140,10 +139,8 @@ def _same_documents(group: Group, other: Group) -> bool:
 
 def _documents(group: Group) -> tuple[str | None, frozenset[str]]:
     """Unit and ids of the first statistics in a group; no ids where it has none."""
-    held = (result.statistics for result in group.values())
-    return next(
-        ((statistics.unit, frozenset(statistics.ids)) for statistics in held if statistics), (None, frozenset())
-    )
+    held = next((result.statistics for result in group.values() if result.statistics), None)
+    return (held.unit, frozenset(held.ids)) if held else (None, frozenset())
 
 
 def _check_common(columns: Mapping[str, Sequence[Result]]) -> None:

@@ -1,4 +1,4 @@
-"""Significance over documents and over runs: equal to sacrebleu's paired tests, to slow loops and to hand-computed cases."""
+"""Significance over documents and over runs: equal to sacrebleu's paired tests, slow loops and cases by hand."""
 
 import random
 import statistics
