@@ -46,7 +46,7 @@ def rationales(
     as_json: AsJson = False,
 ) -> None:
     """Attention of pronouns to the words that annotators marked as supporting context (Yin et al. 2021)."""
-    from hf_docmt.analysis.rationale_report import rationales_files
+    from hf_docmt.analysis.rationales import rationales_files
     from hf_docmt.files import check_writable_file
 
     check_writable_file(output or "-")
