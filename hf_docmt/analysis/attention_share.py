@@ -9,18 +9,24 @@ from datasets import Dataset
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import __version__, registry
-from hf_docmt.analysis.model_hooks import eager_attention, forward_hooks, modules_named
+from hf_docmt import registry
+from hf_docmt.analysis.model_runs import (
+    CROSS_ATTENTION,
+    context_result,
+    eager_attention,
+    forward,
+    forward_hooks,
+    modules_named,
+    on_device,
+    training_batches,
+)
 from hf_docmt.analysis.recorded_search import RecordedSearch, record_search
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.modeling.segments import sentence_index
-from hf_docmt.reports.result import Part, Result
-from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.result import Result
 
-CROSS_ATTENTION = "encoder_attn"  # name of the module in every decoder layer
 TARGETS = ("reference", "search")
 DECIMALS = 4  # of the percentages in a report
-NOT_OF_THE_MODEL = ("labels", "label_weights", "is_counted")  # what a batch has beside the inputs of forward
 
 
 @dataclass(frozen=True)
@@ -44,29 +50,19 @@ class AttentionShare:
         """The share of the source sentence of the same number, over all target tokens, layers and heads."""
         return float(self.heads.mean())
 
-    def result(self, dataset: str, split: str = "all") -> Result:
+    def result(self, dataset: str) -> Result:
         """The result of a report: `n` is the number of target tokens."""
         tokens = [int(count) for count in self.tokens]
         diagonal = [(n, float(share)) for n, share in enumerate(self.shares.diagonal()) if tokens[n]]
         layers = [float(row.mean()) for row in self.heads]
-        parts = {f"sentence={n + 1}": Part(round(share, DECIMALS), tokens[n]) for n, share in diagonal}
-        parts |= {f"layer={i + 1}": Part(round(share, DECIMALS), sum(tokens)) for i, share in enumerate(layers)}
+        parts = {f"sentence={n + 1}": (round(share, DECIMALS), tokens[n]) for n, share in diagonal}
+        parts |= {f"layer={i + 1}": (round(share, DECIMALS), sum(tokens)) for i, share in enumerate(layers)}
         matrices = {"shares": self.shares, "heads": self.heads}
-        target = "reference" if self.strategy is None else "search"
-        signature = {"attention": "cross", "to": "same sentence", "unit": "target token", "target": target}
-        return Result(
-            task="context use",
-            dataset=dataset,
-            split=split,
-            metric="attention share",
-            value=self.value,
-            signature=Signature.of({**signature, "version": __version__}),
-            n=sum(tokens),
-            strategy=self.strategy,
-            beams=self.beams,
-            breakdown=parts,
-            details={name: matrix.round(DECIMALS).tolist() for name, matrix in matrices.items()},
-        )
+        details = {name: matrix.round(DECIMALS).tolist() for name, matrix in matrices.items()}
+        signature = {"attention": "cross", "to": "same sentence", "unit": "target token"}
+        signature["target"] = "reference" if self.strategy is None else "search"
+        search = {"strategy": self.strategy, "beams": self.beams}
+        return context_result("attention share", self.value, sum(tokens), dataset, signature, parts, details, **search)
 
 
 def attention_share(
@@ -105,21 +101,17 @@ def attention_share(
         with model.search_alignment(search.get("alignment")):
             shares = count_shares(model, search_batches(model.config, found, max_tokens))
         return replace(shares, strategy=found.strategy, beams=found.beams)
-    examples = registry.for_config(model.config).examples(documents, tokenizer, model.config)
-    collate = registry.for_config(model.config).collator(model.config, tokenizer)
-    sampler = TokenBudgetBatchSampler(examples.side_lengths, max_tokens, shuffle=False)
-    return count_shares(model, (collate([examples[number] for number in batch]) for batch in sampler))
+    return count_shares(model, (batch for _, batch in training_batches(model, documents, tokenizer, max_tokens)))
 
 
 def count_shares(model: PreTrainedModel, batches: Iterable[dict[str, torch.Tensor]]) -> AttentionShare:
     """The shares on batches as the architecture's collator makes them; see `attention_share`."""
     counter = ShareCounter(model.config)
-    device = next(model.parameters()).device
     with eager_attention(model), forward_hooks(counter.hooks(model)), torch.inference_mode():
         for batch in batches:
-            batch = {name: value.to(device) for name, value in batch.items()}
+            batch = on_device(model, batch)
             counter.start_batch(batch)
-            model(**{name: value for name, value in batch.items() if name not in NOT_OF_THE_MODEL})
+            forward(model, batch)
     return counter.shares()
 
 

@@ -8,13 +8,11 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.analysis.attention_share import CROSS_ATTENTION
 from hf_docmt.analysis.group_maps import ARCHITECTURE as SHORTENED
 from hf_docmt.analysis.group_maps import SHORTENINGS as GROUPED
-from hf_docmt.analysis.model_hooks import forward_hooks, modules_named
+from hf_docmt.analysis.model_runs import CROSS_ATTENTION, forward_hooks, modules_named, token_texts
 from hf_docmt.analysis.read_sentences import ContextUse, Passage, read_sentences
 from hf_docmt.analysis.segment_attention import attention_weights, training_batch
-from hf_docmt.analysis.sentence_tokens import token_texts
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.modeling.context_inputs import completed
 

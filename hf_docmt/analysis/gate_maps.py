@@ -8,8 +8,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import __version__, registry
-from hf_docmt.analysis.model_hooks import forward_hooks, modules_named
-from hf_docmt.analysis.sentence_tokens import sentence_ids, token_texts
+from hf_docmt.analysis.model_runs import forward_hooks, modules_named, sentence_ids, token_texts
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.messages import counted
 from hf_docmt.reports.result import Part, Result

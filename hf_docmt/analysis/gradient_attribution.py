@@ -8,7 +8,6 @@ import torch
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import __version__
 from hf_docmt.analysis.memory_steps import (
     INPUTS,
     STACKS,
@@ -18,11 +17,10 @@ from hf_docmt.analysis.memory_steps import (
     forward_step,
     memory_stacks,
 )
-from hf_docmt.analysis.model_hooks import forward_hooks
+from hf_docmt.analysis.model_runs import context_result, forward_hooks
 from hf_docmt.data.collators import IGNORE_INDEX
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
-from hf_docmt.reports.result import Part, Result
-from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.result import Result
 
 DIGITS = 6  # significant ones, of the scores in a report
 
@@ -50,26 +48,17 @@ class Attribution:
         """The ranges as texts, `1-10`, or `0` for a single distance."""
         return tuple(str(first) if first == last else f"{first}-{last}" for first, last in self.ranges)
 
-    def result(self, dataset: str, split: str = "all") -> Result:
+    def result(self, dataset: str) -> Result:
         """The result of a report; the value is the mean over all distances but 0."""
         pairs = sum(self.pairs[1:])
         value = sum(score * n for score, n in zip(self.both[1:], self.pairs[1:])) / max(1, pairs)
-        scores = zip(self.labels, self.both, self.pairs)
         signature = {"gradient": "loss by embedding", "norm": 2, "tokens": "unique", "mean": "sentence pairs"}
-        signature |= {"reach": self.reach, "step": self.ranges[-1][1] - self.ranges[-1][0] + 1}
-        signature |= {"target": "reference", "version": __version__}
+        signature |= {"reach": self.reach, "step": self.ranges[-1][1] - self.ranges[-1][0] + 1, "target": "reference"}
+        scores = zip(self.labels, self.both, self.pairs)
+        parts = {f"distance={label}": (rounded(score), n) for label, score, n in scores}
         sides = {side: [rounded(score) for score in getattr(self, side)] for side in STACKS}
-        return Result(
-            task="context use",
-            dataset=dataset,
-            split=split,
-            metric="gradient attribution",
-            value=rounded(value),
-            signature=Signature.of(signature),
-            n=pairs,
-            breakdown={f"distance={label}": Part(rounded(score), n) for label, score, n in scores},
-            details={"distances": list(self.labels), **sides},
-        )
+        details = {"distances": list(self.labels), **sides}
+        return context_result("gradient attribution", rounded(value), pairs, dataset, signature, parts, details)
 
 
 def gradient_attribution(

@@ -8,7 +8,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import __version__
-from hf_docmt.analysis.sentence_tokens import sentence_ids, token_texts
+from hf_docmt.analysis.model_runs import sentence_ids, token_texts
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature

@@ -17,8 +17,7 @@ from hf_docmt.analysis.memory_steps import (
     memory_stacks,
     token_mask,
 )
-from hf_docmt.analysis.model_hooks import eager_attention
-from hf_docmt.analysis.sentence_tokens import token_texts
+from hf_docmt.analysis.model_runs import eager_attention, token_texts
 
 DECIMALS = 4  # of the weights in JSON
 

@@ -11,7 +11,7 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.analysis.model_hooks import forward_hooks
+from hf_docmt.analysis.model_runs import forward_hooks
 from hf_docmt.data.collators import IGNORE_INDEX
 from hf_docmt.data.streams import StreamCollator, split_steps
 

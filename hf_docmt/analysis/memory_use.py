@@ -14,7 +14,7 @@ from hf_docmt.analysis.memory_steps import (
     forward_step,
     memory_stacks,
 )
-from hf_docmt.analysis.model_hooks import eager_attention
+from hf_docmt.analysis.model_runs import eager_attention
 from hf_docmt.analysis.read_sentences import ContextUse, MemorySlot, Passage, read_sentences
 from hf_docmt.analysis.segment_attention import as_documents
 

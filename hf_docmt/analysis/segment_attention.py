@@ -5,10 +5,15 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.analysis.attention_share import CROSS_ATTENTION, NOT_OF_THE_MODEL
-from hf_docmt.analysis.model_hooks import eager_attention, forward_hooks, modules_named
+from hf_docmt.analysis.model_runs import (
+    CROSS_ATTENTION,
+    NOT_OF_THE_MODEL,
+    eager_attention,
+    forward_hooks,
+    modules_named,
+    token_texts,
+)
 from hf_docmt.analysis.read_sentences import ContextUse, Passage, read_sentences
-from hf_docmt.analysis.sentence_tokens import token_texts
 from hf_docmt.data.documents import make_documents
 from hf_docmt.modeling.segments import sentence_index
 

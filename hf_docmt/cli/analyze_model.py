@@ -126,7 +126,7 @@ def groups(
     from pathlib import Path
 
     from hf_docmt.analysis.group_maps import group_maps
-    from hf_docmt.analysis.model_languages import set_languages
+    from hf_docmt.analysis.model_runs import set_languages
     from hf_docmt.analysis.pictures.heat_maps import draw_group_maps
 
     check_files(picture, output)
@@ -174,7 +174,7 @@ def gates(
     from pathlib import Path
 
     from hf_docmt.analysis.gate_maps import gate_map
-    from hf_docmt.analysis.model_languages import set_languages
+    from hf_docmt.analysis.model_runs import set_languages
     from hf_docmt.analysis.pictures.bars import draw_gates
 
     check_files(picture, output)

@@ -9,7 +9,7 @@ from support.tiny_models import SEP, build, documents_of, random_text, word_toke
 
 from hf_docmt import registry
 from hf_docmt.analysis.attention_share import ShareCounter, attention_share, count_shares
-from hf_docmt.analysis.model_hooks import forward_hooks
+from hf_docmt.analysis.model_runs import forward_hooks
 from hf_docmt.analysis.pictures.heat_maps import draw_attention_share
 from hf_docmt.reports.result import Part
 

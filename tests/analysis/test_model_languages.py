@@ -5,7 +5,7 @@ import json
 import pytest
 from support.tiny_models import build, random_text, word_tokenizer
 
-from hf_docmt.analysis.model_languages import chosen_languages, set_languages
+from hf_docmt.analysis.model_runs import chosen_languages, set_languages
 
 FAMILY = {"source_format": "[source_lang] X </s>", "target_format": "<start> [target_lang] X </s>"}
 CODES = {"language_ids": {"xx": 26, "yy": 27}, "source_lang": None, "target_lang": None}
