@@ -8,11 +8,14 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.analysis.group_maps import ARCHITECTURE as SHORTENED
-from hf_docmt.analysis.group_maps import SHORTENINGS as GROUPED
 from hf_docmt.analysis.model_runs import CROSS_ATTENTION, forward_hooks, modules_named, token_texts
-from hf_docmt.analysis.read_sentences import ContextUse, Passage, read_sentences
-from hf_docmt.analysis.segment_attention import attention_weights, training_batch
+from hf_docmt.analysis.read_sentences import (
+    ContextUse,
+    Passage,
+    attention_weights,
+    read_sentences,
+    training_batch,
+)
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.modeling.context_inputs import completed
 
@@ -26,19 +29,16 @@ def context_attention_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizer
     the decoder reads both as one sequence, are those of offset 0.
     """
     _, batch = training_batch(model, tokenizer, passage)
-    shortening = getattr(model.config, "shortening", None)
     with evaluation_mode(model):
         places, ids, owner, vectors = context_tokens(model, batch)
     with gate_openings(model) as openings:
         weights = attention_weights(model, batch, context_modules(model))[0]  # (T, N)
-    weights = (
-        weights[:, weights.shape[1] - vectors.shape[0] :] @ vectors
-    )  # (T, tokens); a lone mark of nothing is in front
+    weights = weights[:, weights.shape[1] - len(vectors) :] @ vectors  # (T, tokens), without a lone mark in front
     sentences, by_token = read_sentences(passage, tokenizer, places, ids, owner, weights)
     there = any(offset for offset, _ in places)
     gate = 100 * float(np.mean(openings)) if openings and there else None
-    kind = "gate" if model.config.model_type == "docmt-doct" else "context attention"
-    kind = "groups" if shortening in GROUPED else kind
+    kind = "gate" if modules_named(model.get_encoder(), "state_gate") else "context attention"
+    kind = "groups" if model.config.groups_tokens else kind
     labels = batch["labels"][0]
     return ContextUse(kind, sentences, tuple(token_texts(tokenizer, labels[labels != -100].tolist())), by_token, gate)
 
@@ -62,7 +62,7 @@ def context_tokens(
     it is made of no token of a sentence.
     """
     sentences = context_sentences(batch)
-    if model.config.model_type.removeprefix("docmt-") == SHORTENED:
+    if hasattr(model.config, "shortening"):
         blocks = shortened_blocks(model, batch, sentences)
     else:  # joined in the order of the document, absent ones left out
         blocks = [(number, ids, np.eye(len(ids))) for number, (_, ids) in enumerate(sentences)]
@@ -127,7 +127,7 @@ def shortened_blocks(model: PreTrainedModel, batch: dict[str, torch.Tensor], sen
 def vector_shares(encoder, config, ids: torch.Tensor, mask: torch.Tensor) -> np.ndarray:
     """Of what tokens the K vectors of each sentence are made: ids and mask (P, L) -> (P, K, L)."""
     length, mask = ids.shape[1], mask.bool()
-    if config.shortening in GROUPED:
+    if config.groups_tokens:
         there = mask | ~mask.any(dim=1, keepdim=True)
         shares = encoder.shortener.categories(encoder.encode(ids, there), there).transpose(1, 2)  # (P, K, L)
         shares = shares * mask[:, None]

@@ -7,13 +7,10 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import __version__
-from hf_docmt.analysis.model_runs import sentence_ids, token_texts
+from hf_docmt.analysis.model_runs import context_result, sentence_ids, token_texts
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
-from hf_docmt.reports.result import Part, Result
-from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.result import Result
 
-ARCHITECTURE, SHORTENINGS = "caching", ("grouping", "selecting")
 DECIMALS = 4  # of the percentages in a report
 DIGITS = 4  # of the weights in a report, significant ones, so that only zeros are zero
 
@@ -88,28 +85,16 @@ class GroupMaps:
         """Number of tokens that are in no group, which `selecting` allows."""
         return int((~self.weights.any(axis=1)).sum())
 
-    def result(self, dataset: str, split: str = "all") -> Result:
+    def result(self, dataset: str) -> Result:
         """The result of a report: `value` is the number of used groups, `n` that of tokens."""
         count, size = self.weights.shape
-        used = {f"sentence={one.sentence}": Part(one.used, len(one.tokens)) for one in self.sentences}
-        groups = [asdict(one) | {"share": round(one.share, DECIMALS)} for one in self.groups]
         signature = {"shortening": self.shortening, "categorizer": self.categorizer, "groups": size}
-        signature |= {"used": "any weight", "tokens": "with end mark", "version": __version__}
-        return Result(
-            task="context use",
-            dataset=dataset,
-            split=split,
-            metric="groups used",
-            value=self.used,
-            signature=Signature.of(signature),
-            n=count,
-            breakdown=used,
-            details={
-                "groups": groups,
-                "tokens in no group": self.ungrouped,
-                "maps": [one.as_json() for one in self.sentences],
-            },
-        )
+        signature |= {"used": "any weight", "tokens": "with end mark"}
+        parts = {f"sentence={one.sentence}": (one.used, len(one.tokens)) for one in self.sentences}
+        groups = [asdict(one) | {"share": round(one.share, DECIMALS)} for one in self.groups]
+        details = {"groups": groups, "tokens in no group": self.ungrouped}
+        details["maps"] = [one.as_json() for one in self.sentences]
+        return context_result("groups used", self.used, count, dataset, signature, parts, details)
 
 
 def group_maps(model: PreTrainedModel, texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> GroupMaps:
@@ -131,12 +116,12 @@ def group_maps(model: PreTrainedModel, texts: Sequence[str], tokenizer: PreTrain
 
 def check_groups(config) -> None:
     """ValueError unless models of this configuration assign tokens to groups."""
-    architecture, shortening = config.model_type.removeprefix("docmt-"), getattr(config, "shortening", None)
-    if architecture != ARCHITECTURE or shortening not in SHORTENINGS:
-        found = f"architecture {architecture!r}" + (f" with shortening={shortening!r}" if shortening else "")
+    if not config.groups_tokens:
+        architecture, shortening = config.model_type.removeprefix("docmt-"), getattr(config, "shortening", None)
+        kind = f"architecture {architecture!r}" + (f" with shortening={shortening!r}" if shortening else "")
         raise ValueError(
-            f"a model of {found} assigns no tokens to groups: expected one of architecture {ARCHITECTURE!r} with "
-            f"shortening={' or '.join(map(repr, SHORTENINGS))}; give such a model"
+            f"a model of {kind} assigns no tokens to groups: expected one of architecture 'caching' with "
+            "shortening='grouping' or 'selecting'; give such a model"
         )
 
 

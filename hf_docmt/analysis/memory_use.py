@@ -15,8 +15,7 @@ from hf_docmt.analysis.memory_steps import (
     memory_stacks,
 )
 from hf_docmt.analysis.model_runs import eager_attention
-from hf_docmt.analysis.read_sentences import ContextUse, MemorySlot, Passage, read_sentences
-from hf_docmt.analysis.segment_attention import as_documents
+from hf_docmt.analysis.read_sentences import ContextUse, MemorySlot, Passage, as_documents, read_sentences
 
 REACH = 8  # sentences before the current one whose share is computed
 SHOWN = 4  # of a slot

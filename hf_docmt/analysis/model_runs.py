@@ -58,6 +58,18 @@ def forward_hooks(hooks: Iterable[tuple[nn.Module, Callable]]) -> Iterator[None]
 
 
 @contextmanager
+def kept_outputs(modules: Iterable[nn.Module], part: Callable = lambda output: output) -> Iterator[list]:
+    """A list that is filled within the context: a part of what the modules gave, in the order in which they ran."""
+    kept: list = []
+
+    def keep(module, inputs, output):
+        kept.append(part(output))
+
+    with forward_hooks((module, keep) for module in modules):
+        yield kept
+
+
+@contextmanager
 def eager_attention(model: PreTrainedModel) -> Iterator[None]:
     """The model in evaluation mode with eager attention, which returns its weights; afterwards as it was."""
     implementation = model.config._attn_implementation

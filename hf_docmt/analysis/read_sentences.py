@@ -4,8 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from transformers import PreTrainedTokenizerBase
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from hf_docmt import registry
+from hf_docmt.analysis.model_runs import (
+    CROSS_ATTENTION,
+    eager_attention,
+    forward,
+    kept_outputs,
+    modules_named,
+    on_device,
+)
+from hf_docmt.data.documents import make_documents
 from hf_docmt.evaluation.systems.token_texts import piece_ids, piece_spans, word_spans
 
 Words = tuple[tuple[str, float], ...]
@@ -130,3 +141,46 @@ def word_weights(
         found.append((text[begin:end], float(characters[begin:end].sum())))
         last = end
     return tuple(found) + (((text[last:], float(characters[last:].sum())),) if last < len(text) else ())
+
+
+def training_batch(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passage: Passage
+) -> tuple[dict, dict[str, torch.Tensor]]:
+    """The example with the current sentence and its batch of one row, made as in training, on the model's device."""
+    config, architecture = model.config, registry.for_config(model.config)
+    documents = as_documents(config, passage)
+    examples = architecture.examples(documents, tokenizer, config)
+    number = passage.position
+    if examples.borders is not None:
+        number = int(np.searchsorted(examples.borders, number, side="right")) - 1
+    batch = architecture.collator(config, tokenizer)([examples[number]])
+    return examples[number], on_device(model, batch)
+
+
+def as_documents(config, passage: Passage):
+    """The passage as the one document `passage`. ValueError: a model that does not say its languages."""
+    source, target = config.source_lang, config.target_lang
+    if not source or not target:
+        raise ValueError(
+            f"the model's languages are needed, its configuration has source_lang={source!r} and "
+            f"target_lang={target!r}: set both in config.json"
+        )
+    pairs = [{source: one, target: other} for one, other in zip(passage.source, passage.translation)]
+    return make_documents([{"doc_id": "passage", "translation": pairs}], source, target)
+
+
+def attention_weights(model: PreTrainedModel, batch: dict[str, torch.Tensor], modules=None) -> np.ndarray:
+    """Weights (B, T, S) of attention modules of the decoder, cross-attention by default, mean of layers and heads."""
+    keys = batch["input_ids"].shape[1]
+
+    def mean_of_heads(output) -> torch.Tensor:
+        _, weights, *more = output
+        if more and more[0] is not None:  # of chosen keys (B, H, T, K), with their positions (B, T, K)
+            positions = more[0].clamp(0, keys - 1)[:, None].expand(weights.shape)
+            weights = weights.new_zeros(*weights.shape[:3], keys).scatter_add_(3, positions, weights)
+        return weights.mean(dim=1).double()
+
+    modules = modules_named(model.get_decoder(), CROSS_ATTENTION) if modules is None else modules
+    with eager_attention(model), kept_outputs(modules, mean_of_heads) as layers:
+        forward(model, batch, use_cache=False)
+    return torch.stack(layers).mean(dim=0).cpu().numpy()
