@@ -12,7 +12,7 @@ from hf_docmt.analysis.model_runs import CROSS_ATTENTION, forward_hooks, modules
 from hf_docmt.analysis.read_sentences import (
     ContextUse,
     Passage,
-    attention_weights,
+    mean_attention,
     read_sentences,
     training_batch,
 )
@@ -32,7 +32,7 @@ def context_attention_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizer
     with evaluation_mode(model):
         places, ids, owner, vectors = context_tokens(model, batch)
     with gate_openings(model) as openings:
-        weights = attention_weights(model, batch, context_modules(model))[0]  # (T, N)
+        weights = mean_attention(model, batch, context_modules(model))[0]  # (T, N)
     weights = weights[:, weights.shape[1] - len(vectors) :] @ vectors  # (T, tokens), without a lone mark in front
     sentences, by_token = read_sentences(passage, tokenizer, places, ids, owner, weights)
     there = any(offset for offset, _ in places)

@@ -15,7 +15,7 @@ from hf_docmt.analysis.read_sentences import (
     ContextUse,
     Passage,
     ReadSentence,
-    attention_weights,
+    mean_attention,
     read_sentences,
     training_batch,
 )
@@ -72,7 +72,7 @@ def segment_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pass
     belongs to the sentence it ends.
     """
     example, batch = training_batch(model, tokenizer, passage)
-    weights = attention_weights(model, batch)[0]  # (T, S)
+    weights = mean_attention(model, batch)[0]  # (T, S)
     sep = model.config.sep_token_id
     source = sentence_index(batch["input_ids"], sep)[0].cpu().numpy()  # (S,)
     first = example["index"] - (example["current"] or 0)  # position of the segment's first sentence

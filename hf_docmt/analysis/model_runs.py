@@ -81,6 +81,26 @@ def eager_attention(model: PreTrainedModel) -> Iterator[None]:
             model.set_attn_implementation(implementation)
 
 
+def attention_weights(output: Sequence, keys: int) -> torch.Tensor:
+    """The weights (B, H, T, S) of an attention module for `keys` source tokens, from what it gives.
+
+    An architecture that attends to K chosen tokens gives weights (B, H, T, K), and as a third value their positions
+    (B, T, K), any position where there is none and the weight is 0. ValueError: no weights, or those of other keys.
+    """
+    _, weights, *positions = output
+    positions = positions[0] if positions else None
+    if weights is None or positions is None and weights.shape[-1] != keys:
+        got = "none" if weights is None else f"those of {weights.shape[-1]} keys"
+        raise ValueError(
+            f"cross-attention must give its weights for all {keys} source tokens, or weights and positions of the keys "
+            f"it has chosen; got {got}"
+        )
+    if positions is None:
+        return weights
+    index = positions.clamp(0, keys - 1)[:, None].expand(weights.shape)
+    return weights.new_zeros(*weights.shape[:3], keys).scatter_add_(3, index, weights)
+
+
 def modules_named(model: nn.Module, name: str) -> list[nn.Module]:
     """The modules whose path ends in `name`, in the order of the layers."""
     return [module for path, module in model.named_modules() if path.split(".")[-1] == name]

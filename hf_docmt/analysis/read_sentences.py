@@ -10,6 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt import registry
 from hf_docmt.analysis.model_runs import (
     CROSS_ATTENTION,
+    attention_weights,
     eager_attention,
     forward,
     kept_outputs,
@@ -169,18 +170,15 @@ def as_documents(config, passage: Passage):
     return make_documents([{"doc_id": "passage", "translation": pairs}], source, target)
 
 
-def attention_weights(model: PreTrainedModel, batch: dict[str, torch.Tensor], modules=None) -> np.ndarray:
-    """Weights (B, T, S) of attention modules of the decoder, cross-attention by default, mean of layers and heads."""
+def mean_attention(model: PreTrainedModel, batch: dict[str, torch.Tensor], modules=None) -> np.ndarray:
+    """Weights (B, T, N) of attention modules of the decoder, mean of layers and heads: by default the cross-attention.
+
+    N are the source tokens, or what other modules read.
+    """
+    cross = modules is None
+    modules = modules_named(model.get_decoder(), CROSS_ATTENTION) if cross else modules
     keys = batch["input_ids"].shape[1]
-
-    def mean_of_heads(output) -> torch.Tensor:
-        _, weights, *more = output
-        if more and more[0] is not None:  # of chosen keys (B, H, T, K), with their positions (B, T, K)
-            positions = more[0].clamp(0, keys - 1)[:, None].expand(weights.shape)
-            weights = weights.new_zeros(*weights.shape[:3], keys).scatter_add_(3, positions, weights)
-        return weights.mean(dim=1).double()
-
-    modules = modules_named(model.get_decoder(), CROSS_ATTENTION) if modules is None else modules
-    with eager_attention(model), kept_outputs(modules, mean_of_heads) as layers:
+    part = (lambda output: attention_weights(output, keys)) if cross else (lambda output: output[1])
+    with eager_attention(model), kept_outputs(modules, part) as layers:
         forward(model, batch, use_cache=False)
-    return torch.stack(layers).mean(dim=0).cpu().numpy()
+    return torch.stack(layers).mean(dim=(0, 2), dtype=torch.double).cpu().numpy()

@@ -80,7 +80,7 @@ def attention_share(
 ) -> None:
     """Share of cross-attention from each target sentence to its source sentence (Herold and Ney 2023)."""
     from hf_docmt.analysis.attention_share import attention_share as measure
-    from hf_docmt.analysis.pictures.heat_maps import draw_attention_share
+    from hf_docmt.analysis.pictures.maps import draw_attention_share
 
     check_files(picture, output, [documents])
     source = AnalysisInput(model, documents, source_lang, target_lang)
@@ -127,7 +127,7 @@ def groups(
 
     from hf_docmt.analysis.group_maps import group_maps
     from hf_docmt.analysis.model_runs import set_languages
-    from hf_docmt.analysis.pictures.heat_maps import draw_group_maps
+    from hf_docmt.analysis.pictures.maps import draw_group_maps
 
     check_files(picture, output)
     name, (loaded, tokenizer) = Path(model).name, load_model(model)
@@ -175,7 +175,7 @@ def gates(
 
     from hf_docmt.analysis.gate_maps import gate_map
     from hf_docmt.analysis.model_runs import set_languages
-    from hf_docmt.analysis.pictures.bars import draw_gates
+    from hf_docmt.analysis.pictures.maps import draw_gates
 
     check_files(picture, output)
     name, (loaded, tokenizer) = Path(model).name, load_model(model)

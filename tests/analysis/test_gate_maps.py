@@ -13,7 +13,7 @@ from support.tiny_models import BOD, EOS, build, random_text, word_tokenizer
 from torch.nn import functional as F
 
 from hf_docmt.analysis.gate_maps import GateMap, gate_map
-from hf_docmt.analysis.pictures.bars import draw_gates
+from hf_docmt.analysis.pictures.maps import draw_gates
 
 TEXTS = random_text([3, 5, 1, 4], seed=1)
 ROUTED = [

@@ -13,7 +13,7 @@ from support.tiny_models import EOS, build, random_text, word_tokenizer
 
 from hf_docmt.analysis.group_maps import GroupMap, GroupMaps, GroupUse, group_maps, token_weights
 from hf_docmt.analysis.model_runs import token_texts
-from hf_docmt.analysis.pictures.heat_maps import draw_group_maps
+from hf_docmt.analysis.pictures.maps import draw_group_maps
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Part

@@ -1,19 +1,12 @@
 """Pictures of a comparison of systems: accuracy by distance, score by sentence index or document length."""
 
+import re
 from collections.abc import Callable, Sequence
 from math import ceil
 from pathlib import Path
 from textwrap import wrap
 
-from hf_docmt.analysis.pictures.figures import (
-    COLOURS,
-    MARKERS,
-    SINGLE,
-    check_picture_path,
-    load_matplotlib,
-    save_figure,
-)
-from hf_docmt.analysis.pictures.subplots import footnotes, subplot_rows, subplot_titles
+from hf_docmt.analysis.pictures.figures import COLOURS, MARKERS, SINGLE, picture
 
 AXES = {"index": "index of the sentence in its document", "length": "sentences in the document"}
 SUBPLOT = (3.1, 2.2)  # inches, one of several
@@ -78,14 +71,12 @@ def _draw_subplots(
     comparison, subplots: list[list], path: str | Path, dpi: int, draw: Callable, xlabel: str, ylabel: str
 ) -> Path:
     """One figure: `draw(axes, rows, styles)` for the rows of each subplot, a common legend, signatures as footnotes."""
-    path, styles = check_picture_path(path), _system_styles(comparison.systems)
-    style, Figure = load_matplotlib()
+    styles = _system_styles(comparison.systems)
     columns = {1: 1, 2: 2, 4: 2}.get(len(subplots), 3)
     rows_of_subplots = ceil(len(subplots) / columns)
     width, height = SINGLE if len(subplots) == 1 else (SUBPLOT[0] * columns, SUBPLOT[1] * rows_of_subplots)
     notes = [line for text in footnotes(comparison, subplots) for line in wrap(text, int(width * 25))]
-    with style({"text.parse_math": False}):  # names of systems may have dollar signs
-        figure = Figure(figsize=(width, height), dpi=dpi, layout="constrained")
+    with picture(path, (width, height), dpi, style={"text.parse_math": False}) as figure:  # names may have dollar signs
         grid = figure.subplots(rows_of_subplots, columns, squeeze=False, sharey=ylabel != "score").flat
         for axes in grid[len(subplots) :]:
             axes.remove()
@@ -97,7 +88,60 @@ def _draw_subplots(
         legend_lines = _draw_legend(figure)
         figure.supxlabel("\n".join(notes), x=0.01, ha="left", fontsize=5.5, color="#555555")
         figure.set_figheight(height + 0.2 * legend_lines + 0.1 * len(notes))
-        return save_figure(figure, path)
+    return Path(path)
+
+
+def subplot_rows(comparison, axis: str, datasets: Sequence[str] = (), metric: str | None = None) -> list[list]:
+    """Rows of each score that is broken down by `axis`, in order; results that may not be compared are separate.
+
+    `datasets`, `metric`: only these. ValueError: nothing is left, or an unknown dataset.
+    """
+    wanted = [row for row in comparison.rows if row.axis == axis and metric in (None, row.metric)]
+    known = dict.fromkeys(row.dataset for row in wanted)
+    if not wanted:
+        raise ValueError(
+            f"nothing to draw: no {metric or 'score'} is broken down by {axis} in this comparison; make it with "
+            f"breakdown={axis!r} from reports that have it"
+        )
+    for name in datasets:
+        if name not in known:
+            raise ValueError(f"unknown dataset {name!r}: by {axis} there are {', '.join(known)}")
+    groups: dict[int, list] = {}
+    for row in wanted:
+        if not datasets or row.dataset in datasets:
+            groups.setdefault(row.group, []).append(row)
+    return [sorted(rows, key=lambda row: _order(row.axis_value)) for rows in groups.values()]
+
+
+def subplot_titles(subplots: Sequence[Sequence]) -> list[str]:
+    """A title for each: dataset, then the facts that differ between subplots, then the letter of the signature."""
+    first = [rows[0] for rows in subplots]
+    facts = [
+        name for name in ("split", "strategy", "beams", "metric") if len({getattr(row, name) for row in first}) > 1
+    ]
+    lettered = len({row.letter for row in first}) > 1
+    titles = []
+    for row in first:
+        parts = [row.dataset, *(str(getattr(row, name)) for name in facts if getattr(row, name) is not None)]
+        titles.append(", ".join(parts) + (f" ({row.letter})" if lettered else ""))
+    return titles
+
+
+def footnotes(comparison, subplots: Sequence[Sequence]) -> list[str]:
+    """The signatures of the subplots, with letters where there are several, and the meaning of the bars."""
+    letters = list(dict.fromkeys(rows[0].letter for rows in subplots))
+    texts = [comparison.signatures[letter].replace("|", " | ") for letter in letters]
+    lines = texts if len(texts) == 1 else [f"({letter}) {text}" for letter, text in zip(letters, texts)]
+    figures = [figure for rows in subplots for row in rows for figure in row.figures.values()]
+    bars = ["95 % intervals"] if any(figure.interval for figure in figures) else []
+    bars += ["standard deviations over runs"] if any(figure.deviation is not None for figure in figures) else []
+    return [*lines, *([f"bars: {', '.join(bars)}"] if bars else [])]
+
+
+def _order(label: str) -> tuple:
+    """Sort key of an axis label: by its first number, `3` before `>3`, labels without a number last."""
+    number = re.search(r"\d+", label)
+    return (number is None, int(number[0]) if number else 0, not label[:1].isdigit(), label)
 
 
 def _draw_points(axes, rows: list, styles: dict[str, dict]) -> None:
