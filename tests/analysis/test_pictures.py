@@ -17,7 +17,6 @@ from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
 
 matplotlib = pytest.importorskip("matplotlib")
-Figure = pytest.importorskip("matplotlib.figure").Figure
 SYSTEMS = ["sentence", "concat with a long name", "memory", "window"]
 DISTANCES = {"distance=>3": 40.0, "distance=0": 90.0, "distance=3": 60.0, "distance=1": 80.0, "distance=10": 20.0}
 BUCKETS = ("1", "2", "3", "4-5", "6-10", "11-20", "21-50", ">50")
@@ -56,27 +55,6 @@ def indices(systems, metrics=("s-BLEU",)):
         for number, name in enumerate(systems)
     ]
     return compare_reports(reports, breakdown="index")
-
-
-def measure(figure):
-    """Boxes, in pixels, of the parts of the figure, and of the tick labels of each subplot."""
-    outer = [figure.legends[0].get_window_extent(), figure._supxlabel.get_window_extent()]
-    outer += [axes.get_tightbbox() for axes in figure.axes]
-    return outer, [[label.get_window_extent() for label in axes.get_xticklabels()] for axes in figure.axes]
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    """The figures that are written to files."""
-    figures, savefig = [], Figure.savefig
-
-    def catch(figure, *args, **options):
-        savefig(figure, *args, **options)
-        figures.append(figure)
-        figure.measured = measure(figure)  # now, for the style holds until the file is written
-
-    monkeypatch.setattr(Figure, "savefig", catch)
-    return figures
 
 
 def series(axes):
@@ -175,15 +153,11 @@ def test_scores(drawn, tmp_path):
     assert [y for _, y, _, _ in series(axes).values()] == [[30.0] * 8, [31.0] * 8]
 
 
-def overlaps(boxes):
-    return [(a, b) for a, b in itertools.combinations(boxes, 2) if a.overlaps(b)]
-
-
 @pytest.mark.parametrize(
     ("kind", "systems", "panels"),
     [("distance", 2, 4), ("distance", 4, 1), ("distance", 8, 1), ("index", 8, 1), ("index", 4, 2), ("index", 2, 4)],
 )
-def test_nothing_covers_anything(drawn, tmp_path, kind, systems, panels):
+def test_no_part_covers_another(drawn, nothing_covers_anything, tmp_path, kind, systems, panels):
     names = [*SYSTEMS, "a", "b", "another long name", "d"][:systems]
     scores = [f"score{number}" for number in range(panels)]
     if kind == "distance":
@@ -192,10 +166,7 @@ def test_nothing_covers_anything(drawn, tmp_path, kind, systems, panels):
         draw_scores(indices(names, scores), tmp_path / "a.png")
     (figure,) = drawn
     assert len(figure.axes) == panels
-    outer, labels = figure.measured
-    inside = figure.bbox.padded(1.0)
-    assert not overlaps(outer) and not any(map(overlaps, labels))
-    assert all(inside.contains(*corner) for box in outer for corner in box.corners())
+    nothing_covers_anything(figure)
     for axes in figure.axes:
         pixels = sorted(axes.transData.transform([(x, 0)])[0][0] for found in series(axes).values() for x in found[0])
         assert min(b - a for a, b in itertools.pairwise(pixels)) > 5  # bars stand beside each other
