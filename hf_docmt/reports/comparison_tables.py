@@ -1,7 +1,6 @@
 """A comparison of systems as text for a terminal, Markdown, LaTeX, CSV or JSON."""
 
 import json
-from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -11,56 +10,52 @@ from hf_docmt.reports.signature import extra_digits
 from hf_docmt.reports.tables import ABSENT, COMMAND_STYLES, ESCAPES, Markup, write_table
 
 FORMATS = (*COMMAND_STYLES, "csv", "json")
-INTERVALS = ("range", "plus-minus", "none")
-TEMPLATES = {  # of the parts of a cell: significance, a signature's letter, intervals, deviations
-    "text": {"marker": "*"},
-    "markdown": {"marker": r"\*"},
+SIGNS = {  # by style: parts of a cell in which `{}` are numbers
+    "text": {
+        "marker": "*",
+        "no marker": " ",
+        "letter": " ({})",
+        "interval": " [{}, {}]",
+        "deviation": " (±{})",
+        "minus": "-",
+        "absent": ABSENT,
+    },
     "latex": {
         "marker": "$^{*}$",
+        "no marker": r"\phantom{$^{*}$}",
         "letter": r"\textsuperscript{{{}}}",
-        "range": "~[{}, {}]",
-        "plus-minus": r"\,$\pm$\,{}",
+        "interval": "~[{}, {}]",
         "deviation": r"\,($\pm$\,{})",
         "minus": "$-$",
         "absent": "--",
     },
 }
-PLAIN = {
-    "letter": " ({})",
-    "range": " [{}, {}]",
-    "plus-minus": " ±{}",
-    "deviation": " (±{})",
-    "minus": "-",
-    "absent": ABSENT,
-}
+SIGNS["markdown"] = SIGNS["text"] | {"marker": r"\*", "no marker": ""}
+Signs = dict[str, str]
 
 
-def format_comparison(
-    comparison: Comparison, format: str = "text", intervals: str = "range", digits: int = 2, width: int | None = None
-) -> str:
+def format_comparison(comparison: Comparison, format: str = "text", width: int | None = None) -> str:
     """The table in one of FORMATS, its signatures and notes below it.
 
-    Above the figures stands what is different between systems (strategy, beams, context), below each score the
-    difference from the baseline and its p-value. `intervals`: those of 95 % as `range`, [low, high], as `plus-minus`,
-    the longer side, or `none`. `digits` after the point, two more in nats. `width`: characters of a line of text; a
-    table that is wider is written without intervals, and then in several parts. CSV, a line for each figure, and JSON
-    hold all there is, not rounded, whatever these say. LaTeX needs the package booktabs.
+    Above the figures stands what is different between systems (strategy, beams, context), behind them their 95 %
+    intervals, below each score the difference from the baseline and its p-value. Two digits stand after the point, four
+    in nats. `width`: characters of a line of text; a table that is wider is written without intervals, and then in
+    several parts. CSV, a line for each figure, and JSON hold all there is, not rounded. LaTeX needs the package
+    booktabs.
     """
-    for name, value, allowed in (("format", format, FORMATS), ("intervals", intervals, INTERVALS)):
-        if value not in allowed:
-            raise ValueError(f"unknown {name} {value!r}: expected {', '.join(allowed[:-1])} or {allowed[-1]}")
-    if not isinstance(digits, int) or not 0 <= digits <= 10:
-        raise ValueError(f"digits is {digits!r}, expected 0 to 10 digits after the point")
+    if format not in FORMATS:
+        raise ValueError(f"unknown format {format!r}: expected {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
     if format == "json":
         return json.dumps(comparison.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
     if format == "csv":
         return figures_frame(comparison).to_csv(index=False, lineterminator="\n").rstrip("\n")
-    significant = any(figure.significant for row in comparison.rows for figure in row.figures.values())
-    cells = FigureCells(format, intervals, digits, significant)
+    signs = SIGNS[format]
+    if not any(figure.significant for row in comparison.rows for figure in row.figures.values()):
+        signs = signs | {"no marker": ""}
     if format == "text":
-        return _text(comparison, cells, width)
-    frame, labels = _frame(comparison, cells)
-    return write_table(frame, format, _remarks(comparison, intervals), comparison.signatures, labels)
+        return _text(comparison, signs, width)
+    frame, labels = _frame(comparison, signs, format)
+    return write_table(frame, format, _remarks(comparison), comparison.signatures, labels)
 
 
 def figures_frame(comparison: Comparison) -> pd.DataFrame:
@@ -86,65 +81,7 @@ def figures_frame(comparison: Comparison) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=[*scores, *dict.fromkeys(settings), *numbers, "p", "signature"], dtype=object)
 
 
-@dataclass(frozen=True)
-class FigureCells:
-    """Writes figures in a style of tables; `significant`: some are, so that the others keep their marker's place."""
-
-    style: str
-    intervals: str
-    digits: int
-    significant: bool
-
-    def template(self, name: str) -> str:
-        return (PLAIN | TEMPLATES[self.style])[name]
-
-    def figure(self, figure: Figure | None, runs: int) -> str:
-        """The figure of a system with so many `runs`."""
-        if figure is None:
-            return Markup(self.template("absent"))
-        marker = self.template("marker") if figure.significant else self._no_marker()
-        return Markup(f"{self._number(figure)}{marker}{self._interval(figure)}{self._deviation(figure, runs)}")
-
-    def difference(self, figure: Figure, base: Figure) -> str:
-        """`+1.23 (0.004)`: the difference from the baseline and its p-value; `-` for a p-value of no test."""
-        p_value = self.template("absent") if figure.test is None else f"{figure.test.p_value:.3f}"
-        if figure.test is not None and figure.test.p_value < 0.001:
-            p_value = f"{figure.test.p_value:.1g}"
-        return Markup(f"{self._number(figure, figure.value - base.value, '+')} ({p_value})")
-
-    def metric(self, row: Row) -> str:
-        """The metric and the letter of its signature."""
-        return Markup(ESCAPES[self.style](row.metric) + self.template("letter").format(row.letter))
-
-    def _number(self, figure: Figure, value: float | None = None, sign: str = "") -> str:
-        """The value of a figure, or another one of the same unit."""
-        digits = self.digits + extra_digits(figure.signature)
-        number = figure.value if value is None else value
-        return f"{number:{sign}.{digits}f}".replace("-", self.template("minus"))
-
-    def _no_marker(self) -> str:
-        if not self.significant or self.style == "markdown":
-            return ""
-        return " " if self.style == "text" else rf"\phantom{{{self.template('marker')}}}"
-
-    def _interval(self, figure: Figure) -> str:
-        if figure.interval is None or self.intervals == "none":
-            return ""
-        low, high = figure.interval
-        ends = (low, high) if self.intervals == "range" else (max(high - figure.value, figure.value - low),)
-        return self.template(self.intervals).format(*(self._number(figure, end) for end in ends))
-
-    def _deviation(self, figure: Figure, all_runs: int) -> str:
-        """The deviation over runs, and how many they are where the system has more."""
-        if all_runs == 1:
-            return ""
-        if figure.deviation is None:
-            return " (1 run)"
-        runs = f", {figure.runs} runs" if figure.runs < all_runs else ""
-        return self.template("deviation").format(self._number(figure, figure.deviation) + runs)
-
-
-def _frame(comparison: Comparison, cells: FigureCells) -> tuple[pd.DataFrame, int]:
+def _frame(comparison: Comparison, signs: Signs, style: str) -> tuple[pd.DataFrame, int]:
     """In what scores differ, the metric, the part if any, n, the systems; and how many columns stand before n."""
     rows, systems = comparison.rows, comparison.systems
     facts = ["split"] if len({row.split for row in rows}) > 1 else []
@@ -156,25 +93,50 @@ def _frame(comparison: Comparison, cells: FigureCells) -> tuple[pd.DataFrame, in
     counts = [_counts(row) for row in rows]
     width = max(map(len, counts))
     header = [[*facts, *parts, "n".rjust(width), *systems]]
-    header += [[*blank, key, *after, *values] for key, values in _settings(comparison, runs, cells).items()]
+    header += [[*blank, key, *after, *values] for key, values in _settings(comparison, runs, signs["absent"]).items()]
     body = []
     for row, n in zip(rows, counts):
         figures = {system: row.figures.get(system) for system in systems}
-        score = [""] * len(facts) if row.part else [getattr(row, name) for name in facts[:-1]] + [cells.metric(row)]
-        body.append(
-            [
-                *score,
-                *([row.part] if parts else []),
-                n.rjust(width),
-                *(cells.figure(figures[s], runs[s]) for s in systems),
-            ]
-        )
+        score = [""] * len(facts)
+        if not row.part:
+            metric = Markup(ESCAPES[style](row.metric) + signs["letter"].format(row.letter))
+            score = [*(getattr(row, name) for name in facts[:-1]), metric]
+        cells = [_figure(figure, runs[system], signs) for system, figure in figures.items()]
+        body.append([*score, *([row.part] if parts else []), n.rjust(width), *cells])
         if base := _base(comparison, row):
             others = [figure if system != comparison.baseline else None for system, figure in figures.items()]
-            differences = [cells.difference(figure, base) if figure else "" for figure in others]
+            differences = [_difference(figure, base, signs) if figure else "" for figure in others]
             body.append([*blank, "difference", *after, *differences])
     columns = header[0] if len(header) == 1 else pd.MultiIndex.from_arrays(header)
     return pd.DataFrame(body, columns=columns, dtype=object), len(facts) + len(parts)
+
+
+def _figure(figure: Figure | None, runs: int, signs: Signs) -> str:
+    """The cell of a figure of a system with so many `runs`."""
+    if figure is None:
+        return Markup(signs["absent"])
+    cell = _number(figure, figure.value, signs) + signs["marker" if figure.significant else "no marker"]
+    if figure.interval:
+        cell += signs["interval"].format(*(_number(figure, end, signs) for end in figure.interval))
+    if runs > 1 and figure.deviation is None:
+        cell += " (1 run)"
+    elif runs > 1:
+        fewer = f", {figure.runs} runs" if figure.runs < runs else ""
+        cell += signs["deviation"].format(_number(figure, figure.deviation, signs) + fewer)
+    return Markup(cell)
+
+
+def _difference(figure: Figure, base: Figure, signs: Signs) -> str:
+    """`+1.23 (0.004)`: the difference from the baseline and its p-value; `-` for a p-value of no test."""
+    p_value = signs["absent"]
+    if figure.test is not None:
+        p_value = f"{figure.test.p_value:.1g}" if figure.test.p_value < 0.001 else f"{figure.test.p_value:.3f}"
+    return Markup(f"{_number(figure, figure.value - base.value, signs, '+')} ({p_value})")
+
+
+def _number(figure: Figure, value: float, signs: Signs, sign: str = "") -> str:
+    """A value in the unit of a figure."""
+    return f"{value:{sign}.{2 + extra_digits(figure.signature)}f}".replace("-", signs["minus"])
 
 
 def _counts(row: Row) -> str:
@@ -183,12 +145,11 @@ def _counts(row: Row) -> str:
     return counts[0] if len(set(counts)) == 1 else "/".join(counts)
 
 
-def _settings(comparison: Comparison, runs: dict[str, int], cells: FigureCells) -> dict[str, list[str]]:
+def _settings(comparison: Comparison, runs: dict[str, int], absent: str) -> dict[str, list[str]]:
     """{what is different: its value for each system}; the number of runs last."""
     systems, settings = comparison.systems, comparison.settings
     keys = dict.fromkeys(key for values in settings.values() for key in values)
-    absent = (cells.template("absent"),)
-    lines = {key: ["/".join(settings[system].get(key, absent)) for system in systems] for key in keys}
+    lines = {key: ["/".join(settings[system].get(key, (absent,))) for system in systems] for key in keys}
     return lines | ({"runs": [str(runs[system]) for system in systems]} if max(runs.values()) > 1 else {})
 
 
@@ -202,15 +163,14 @@ def _base(comparison: Comparison, row: Row) -> Figure | None:
     return row.figures.get(comparison.baseline or "") if others and not row.part else None
 
 
-def _remarks(comparison: Comparison, intervals: str) -> list[str]:
+def _remarks(comparison: Comparison, intervals: bool = True) -> list[str]:
     """What all rows have in common, how to read the intervals, the notes of the comparison."""
     rows = comparison.rows
     shared = [(name, {getattr(row, name) for row in rows}) for name in ("split", "strategy", "beams")]
     common = [f"{name} {values.pop()}" for name, values in shared if len(values) == 1 and None not in values]
     figures = [figure for row in rows for figure in row.figures.values()]
-    meaning = {"range": "[low, high]: 95 % interval.", "plus-minus": "±: longer side of the 95 % interval."}
     remarks = [f"All rows: {', '.join(common)}."] if common else []
-    remarks += [meaning[intervals]] if intervals != "none" and any(figure.interval for figure in figures) else []
+    remarks += ["[low, high]: 95 % interval."] if intervals and any(figure.interval for figure in figures) else []
     if any(figure.deviation is not None for figure in figures):
         remarks.append("(±): standard deviation over runs, with runs - 1; values are means over runs.")
     if any(_base(comparison, row) for row in rows):
@@ -218,22 +178,21 @@ def _remarks(comparison: Comparison, intervals: str) -> list[str]:
     return [*remarks, *comparison.notes]
 
 
-def _text(comparison: Comparison, cells: FigureCells, width: int | None) -> str:
+def _text(comparison: Comparison, signs: Signs, width: int | None) -> str:
     """The table in as many parts as it takes to keep to the width, without intervals where that is not enough."""
 
     def table(systems: range) -> str:
-        frame, labels = _frame(comparison, cells)
+        frame, labels = _frame(comparison, signs, "text")
         figures = frame.iloc[:, [labels + 1 + number for number in systems]].apply(_aligned)
         return write_table(pd.concat([frame.iloc[:, : labels + 1], figures], axis=1))
 
-    remarks, everything = _remarks(comparison, cells.intervals), range(len(comparison.systems))
-    tables = [table(everything)]
+    remarks, rest = _remarks(comparison), range(len(comparison.systems))
+    tables = [table(rest)]
     if width is not None and _width(tables[0]) > width:
-        if cells.intervals != "none":
-            cells = replace(cells, intervals="none")
-            remarks = [f"95 % intervals do not fit into {width} characters; CSV and JSON have them."]
-            remarks += _remarks(comparison, "none")
-        tables, rest = [], everything
+        signs = signs | {"interval": ""}
+        remarks = [f"95 % intervals do not fit into {width} characters; CSV and JSON have them."]
+        remarks += _remarks(comparison, intervals=False)
+        tables = []
         while rest:
             end = next((end for end in range(len(rest), 1, -1) if _width(table(rest[:end])) <= width), 1)
             tables.append(table(rest[:end]))
