@@ -159,7 +159,7 @@ def test_what_is_drawn(found, tmp_path, drawn):
 @pytest.mark.parametrize(("words", "fields"), [(1, {}), (40, {"encoder_layers": 6}), (6, {"past_context": 5})])
 def test_no_part_covers_another(tmp_path, drawn, nothing_covers_anything, words, fields):
     found = gate_map(build("routing", **fields), random_text([2] * 5 + [words, 2]), word_tokenizer(), 6)
-    draw_gates(found, tmp_path / "a.png", title="routing-en-de-" * 3, dpi=100)
+    draw_gates(found, tmp_path / "a.png", title="routing-en-de-" * 3)
     nothing_covers_anything(*drawn)
 
 

@@ -116,7 +116,7 @@ def test_what_is_drawn(found, tmp_path, drawn):
 @pytest.mark.parametrize(("lengths", "size"), [([1], 2), ([30], 9), ([12, 1, 25], 3), ([3, 9, 1, 20, 2], 11)])
 def test_no_part_covers_another(tmp_path, drawn, nothing_covers_anything, lengths, size):
     found = group_maps(model_of(shortening_size=size), random_text(lengths), word_tokenizer())
-    draw_group_maps(found, tmp_path / "a.png", title="caching-en-de-" * 4, dpi=100)
+    draw_group_maps(found, tmp_path / "a.png", title="caching-en-de-" * 4)
     assert len(drawn[0].boxes) == len(lengths) + 2
     nothing_covers_anything(*drawn)
 

@@ -83,5 +83,5 @@ def test_signs_in_tokens_are_no_formula(tmp_path):
     pytest.importorskip("matplotlib")
     found = write_and_read_maps(memory_maps(build("memory", memory_size=3), documents(), word_tokenizer(), "d1"), 1)
     found[0] = replace(found[0], tokens=("$x_", *found[0].tokens[1:-1], "^$"))
-    picture = draw_memory_maps(found, tmp_path / "maps.png", title="$5 {", dpi=50)
+    picture = draw_memory_maps(found, tmp_path / "maps.png", title="$5 {")
     assert picture.read_bytes().startswith(b"\x89PNG")

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from hf_docmt.analysis.pictures.comparison import SUBPLOT, draw_accuracy_by_distance, draw_scores
-from hf_docmt.analysis.pictures.figures import COLOURS, SINGLE, check_picture_path
+from hf_docmt.analysis.pictures.figures import COLOURS, DPI, SINGLE, check_picture_path
 from hf_docmt.messages import install_command
 from hf_docmt.reports.comparison import compare_reports
 from hf_docmt.reports.report import Report
@@ -68,7 +68,7 @@ def series(axes):
 
 
 def test_what_is_drawn(drawn, tmp_path):
-    draw_accuracy_by_distance(distances(SYSTEMS[:2]), tmp_path / "a.png", chance=100 / 3)
+    draw_accuracy_by_distance(distances(SYSTEMS[:2]), tmp_path / "a.png")
     (axes,) = drawn[0].axes
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "1", "3", ">3", "10"]
     assert axes.get_xlabel() == "distance in sentences" and axes.get_ylabel() == "accuracy (%)"
@@ -79,10 +79,9 @@ def test_what_is_drawn(drawn, tmp_path):
         expected = [value + number for value in (90.0, 80.0, 60.0, 40.0, 20.0)]
         assert y == expected and low == [v - 6 for v in expected] and high == [v + 3 for v in expected]
         assert [round(position) for position in x] == [0, 1, 2, 3, 4]
-    assert [line.get_ydata()[0] for line in axes.lines if line.get_label() == "chance"] == [100 / 3]
     assert axes.get_ylim()[0] < 0 and axes.get_ylim()[1] > 100
     (legend,) = drawn[0].legends
-    assert [text.get_text() for text in legend.get_texts()] == [*SYSTEMS[:2], "chance"]
+    assert [text.get_text() for text in legend.get_texts()] == SYSTEMS[:2]
     assert drawn[0].get_supxlabel() == "logprob:sum | ties:wrong\nbars: 95 % intervals"
 
 
@@ -102,16 +101,6 @@ def test_what_may_not_be_compared_is_in_panels_of_its_own(drawn, tmp_path):
     assert looks[0].get_color() != looks[1].get_color() and looks[0].get_marker() != looks[1].get_marker()
 
 
-def test_chance_by_dataset(drawn, tmp_path):
-    found = distances(SYSTEMS[:1], ("pronoun", "deixis", "ellipsis"))
-    draw_accuracy_by_distance(found, tmp_path / "a.png", chance={"pronoun": 33.0, "deixis": 50.0})
-    lines = {
-        axes.get_title(): [line.get_ydata()[0] for line in axes.lines if line.get_label() == "chance"]
-        for axes in drawn[0].axes
-    }
-    assert lines == {"pronoun": [33.0], "deixis": [50.0], "ellipsis": []}
-
-
 def test_chance_from_the_reports(drawn, tmp_path):
     """One subplot for systems of different strategies, with the level that the results know."""
     guessed = {"chance": 25.0}
@@ -121,6 +110,7 @@ def test_chance_from_the_reports(drawn, tmp_path):
     (axes,) = drawn[0].axes
     assert list(series(axes)) == ["a", "b"]
     assert [line.get_ydata()[0] for line in axes.lines if line.get_label() == "chance"] == [25.0]
+    assert [text.get_text() for text in drawn[0].legends[0].get_texts()] == ["a", "b", "chance"]
 
 
 def test_deviations_over_runs_are_bars(drawn, tmp_path):
@@ -161,7 +151,7 @@ def test_no_part_covers_another(drawn, nothing_covers_anything, tmp_path, kind, 
     names = [*SYSTEMS, "a", "b", "another long name", "d"][:systems]
     scores = [f"score{number}" for number in range(panels)]
     if kind == "distance":
-        draw_accuracy_by_distance(distances(names, scores), tmp_path / "a.png", chance=50.0)
+        draw_accuracy_by_distance(distances(names, scores), tmp_path / "a.png")
     else:
         draw_scores(indices(names, scores), tmp_path / "a.png")
     (figure,) = drawn
@@ -174,13 +164,13 @@ def test_no_part_covers_another(drawn, nothing_covers_anything, tmp_path, kind, 
 
 
 def test_png(tmp_path):
-    path = draw_accuracy_by_distance(distances(SYSTEMS[:2]), tmp_path / "a.PNG", dpi=100)
+    path = draw_accuracy_by_distance(distances(SYSTEMS[:2]), tmp_path / "a.PNG")
     content = path.read_bytes()
     assert content[:8] == b"\x89PNG\r\n\x1a\n"
     width, height = struct.unpack(">II", content[16:24])
-    assert width == round(SINGLE[0] * 100) and SINGLE[1] * 100 < height < (SINGLE[1] + 1) * 100
-    draw_accuracy_by_distance(distances(SYSTEMS[:2], ("p", "q")), path, dpi=50)
-    assert struct.unpack(">I", path.read_bytes()[16:20])[0] == round(2 * SUBPLOT[0] * 50)
+    assert width == round(SINGLE[0] * DPI) and SINGLE[1] * DPI < height < (SINGLE[1] + 1) * DPI
+    draw_accuracy_by_distance(distances(SYSTEMS[:2], ("p", "q")), path)
+    assert struct.unpack(">I", path.read_bytes()[16:20])[0] == round(2 * SUBPLOT[0] * DPI)
 
 
 def test_svg_is_the_same_every_time(tmp_path):

@@ -13,36 +13,26 @@ SUBPLOT = (3.1, 2.2)  # inches, one of several
 
 
 def draw_accuracy_by_distance(
-    comparison,
-    path: str | Path,
-    *,
-    axis: str = "distance",
-    datasets: Sequence[str] = (),
-    chance: float | dict[str, float] | None = None,
-    dpi: int = 200,
+    comparison, path: str | Path, *, axis: str = "distance", datasets: Sequence[str] = ()
 ) -> Path:
     """Accuracy in percent at each distance, a line for each system, bars for 95 % intervals, a subplot for each suite.
 
     `comparison` is made by compare_reports with breakdown=`axis` or "all"; results that may not be compared are in
-    different subplots. `axis`: `distance`, or another breakdown by distance. `datasets`: only these suites. `chance`:
-    accuracy of guessing in percent, of all suites or by dataset, as a dashed line; by default what the reports say. The
-    file's ending says PNG (`dpi` dots per inch) or SVG. A subplot has SUBPLOT inches, a single one SINGLE; legend and
-    signatures add to the height. ValueError: nothing to draw, another ending, no such folder, more systems than twice
-    the COLOURS, matplotlib missing.
+    different subplots. `axis`: `distance`, or another breakdown by distance. `datasets`: only these suites. The
+    accuracy of guessing, where the reports say it, is a dashed line. The file's ending says PNG or SVG. A subplot has
+    SUBPLOT inches, a single one SINGLE; legend and signatures add to the height. ValueError: nothing to draw, another
+    ending, no such folder, more systems than twice the COLOURS, matplotlib missing.
     """
-    reported = {row.group: row.chance for row in comparison.rows if not row.part}
+    chances = {row.group: row.chance for row in comparison.rows if not row.part}
 
     def draw(axes, rows: list, styles: dict[str, dict]) -> None:
         _draw_points(axes, rows, styles)
         axes.set(ylim=(-4, 104), yticks=range(0, 101, 25))
-        level = chance.get(rows[0].dataset) if isinstance(chance, dict) else chance
-        if chance is None:
-            level = reported.get(rows[0].group)
-        if level is not None:
-            axes.axhline(level, color="#777777", linestyle="--", linewidth=1, zorder=1, label="chance")
+        if (chance := chances.get(rows[0].group)) is not None:
+            axes.axhline(chance, color="#777777", linestyle="--", linewidth=1, zorder=1, label="chance")
 
     subplots = subplot_rows(comparison, axis, datasets, "accuracy")
-    return _draw_subplots(comparison, subplots, path, dpi, draw, "distance in sentences", "accuracy (%)")
+    return _draw_subplots(comparison, subplots, path, draw, "distance in sentences", "accuracy (%)")
 
 
 def draw_scores(
@@ -52,7 +42,6 @@ def draw_scores(
     axis: str = "index",
     datasets: Sequence[str] = (),
     metric: str | None = None,
-    dpi: int = 200,
 ) -> Path:
     """Score by the index of the sentence in its document, or along another of AXES.
 
@@ -64,11 +53,11 @@ def draw_scores(
     subplots = subplot_rows(comparison, axis, datasets, metric)
     metrics = {rows[0].metric for rows in subplots}
     ylabel = metrics.pop() if len(metrics) == 1 else "score"
-    return _draw_subplots(comparison, subplots, path, dpi, _draw_points, AXES[axis], ylabel)
+    return _draw_subplots(comparison, subplots, path, _draw_points, AXES[axis], ylabel)
 
 
 def _draw_subplots(
-    comparison, subplots: list[list], path: str | Path, dpi: int, draw: Callable, xlabel: str, ylabel: str
+    comparison, subplots: list[list], path: str | Path, draw: Callable, xlabel: str, ylabel: str
 ) -> Path:
     """One figure: `draw(axes, rows, styles)` for the rows of each subplot, a common legend, signatures as footnotes."""
     styles = _system_styles(comparison.systems)
@@ -76,7 +65,7 @@ def _draw_subplots(
     rows_of_subplots = ceil(len(subplots) / columns)
     width, height = SINGLE if len(subplots) == 1 else (SUBPLOT[0] * columns, SUBPLOT[1] * rows_of_subplots)
     notes = [line for text in footnotes(comparison, subplots) for line in wrap(text, int(width * 25))]
-    with picture(path, (width, height), dpi, style={"text.parse_math": False}) as figure:  # names may have dollar signs
+    with picture(path, (width, height), style={"text.parse_math": False}) as figure:  # names may have dollar signs
         grid = figure.subplots(rows_of_subplots, columns, squeeze=False, sharey=ylabel != "score").flat
         for axes in grid[len(subplots) :]:
             axes.remove()

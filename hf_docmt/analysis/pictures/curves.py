@@ -11,16 +11,16 @@ from hf_docmt.analysis.memory_steps import ATTENTIONS, STACKS
 from hf_docmt.analysis.pictures.figures import COLOURS, MARKERS, SINGLE, picture
 
 
-def draw_information_gain(found: dict[str, InformationGain], path: str | Path, *, dpi: int = 200) -> Path:
+def draw_information_gain(found: dict[str, InformationGain], path: str | Path) -> Path:
     """Gain of update and output attention by memory size, {model: gain}; smaller memories first (figure 2).
 
-    Model names are added below the sizes where two models have the same size. The file's ending says PNG (`dpi` dots
-    per inch) or SVG. ValueError, here and below: another ending, no such folder, matplotlib missing.
+    Model names are added below the sizes where two models have the same size. The file's ending says PNG or SVG.
+    ValueError, here and below: another ending, no such folder, matplotlib missing.
     """
     ordered = sorted(found.items(), key=lambda item: item[1].memory_size)
     sizes = [str(gain.memory_size) for _, gain in ordered]
     labels = sizes if len(set(sizes)) == len(sizes) else [f"{size}\n{name}" for size, (name, _) in zip(sizes, ordered)]
-    with single_plot(path, labels, "memory size", "information gain (nats)", dpi) as axes:
+    with single_plot(path, labels, "memory size", "information gain (nats)") as axes:
         for number, attention in enumerate(ATTENTIONS):
             values = [gain.mean(attention).gain for _, gain in ordered]
             axes.plot(values, label=f"{attention} attention", color=COLOURS[number], marker=MARKERS[number])
@@ -29,9 +29,9 @@ def draw_information_gain(found: dict[str, InformationGain], path: str | Path, *
     return Path(path)
 
 
-def draw_attribution(found: Attribution, path: str | Path, *, title: str = "", dpi: int = 200) -> Path:
+def draw_attribution(found: Attribution, path: str | Path, *, title: str = "") -> Path:
     """Gradients by distance in sentences, of source and target words, on a logarithmic scale (figure 4)."""
-    with single_plot(path, found.labels, "distance in sentences", "gradient of the loss", dpi) as axes:
+    with single_plot(path, found.labels, "distance in sentences", "gradient of the loss") as axes:
         for number, side in enumerate(STACKS):
             axes.plot(getattr(found, side), label=f"{side} words", color=COLOURS[number], marker=MARKERS[number])
         if any(value > 0 for side in STACKS for value in getattr(found, side)):
@@ -41,9 +41,9 @@ def draw_attribution(found: Attribution, path: str | Path, *, title: str = "", d
     return Path(path)
 
 
-def draw_by_index(ranges: Sequence, path: str | Path, *, title: str = "", dpi: int = 200) -> Path:
+def draw_by_index(ranges: Sequence, path: str | Path, *, title: str = "") -> Path:
     """Difference of s-BLEU by sentence index, with 95 % intervals; `ranges` come from `by_index`."""
-    with single_plot(path, [one.label for one in ranges], "sentence index", "difference of s-BLEU", dpi) as axes:
+    with single_plot(path, [one.label for one in ranges], "sentence index", "difference of s-BLEU") as axes:
         values = [one.difference for one in ranges]
         ends = [one.interval or (one.difference, one.difference) for one in ranges]
         below = [max(0.0, value - low) for value, (low, _) in zip(values, ends)]
@@ -56,11 +56,11 @@ def draw_by_index(ranges: Sequence, path: str | Path, *, title: str = "", dpi: i
     return Path(path)
 
 
-def draw_losses(runs: Sequence[Losses], path: str | Path, *, dpi: int = 200) -> Path:
+def draw_losses(runs: Sequence[Losses], path: str | Path) -> Path:
     """Training loss by update, a line for each run (figure 5 of Feng et al. 2022). ValueError: too many runs."""
     if len(runs) > len(COLOURS):
         raise ValueError(f"{len(runs)} runs in one picture, at most {len(COLOURS)} can be distinguished; give fewer")
-    with single_plot(path, None, "update", "training loss", dpi) as axes:
+    with single_plot(path, None, "update", "training loss") as axes:
         for run, colour in zip(runs, COLOURS):
             axes.plot(*zip(*run.training), label=run.name, color=colour)
         axes.legend()
@@ -68,9 +68,9 @@ def draw_losses(runs: Sequence[Losses], path: str | Path, *, dpi: int = 200) -> 
 
 
 @contextmanager
-def single_plot(path: str | Path, labels: Sequence[str] | None, xlabel: str, ylabel: str, dpi: int) -> Iterator:
+def single_plot(path: str | Path, labels: Sequence[str] | None, xlabel: str, ylabel: str) -> Iterator:
     """The axes of a figure with tick labels at 0, 1, …, at most 12 of them; None = numbers as matplotlib puts them."""
-    with picture(path, SINGLE, dpi) as figure:
+    with picture(path, SINGLE) as figure:
         axes = figure.subplots()
         yield axes
         if labels is not None:

@@ -11,6 +11,7 @@ from hf_docmt.messages import install_command
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito (2008)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 ENDINGS = (".png", ".svg")
+DPI = 200  # dots per inch of PNG
 SINGLE = (5.2, 2.7)  # inches, the only panel
 
 STYLE = {
@@ -51,12 +52,10 @@ def check_picture_path(path: str | Path) -> Path:
 
 
 @contextmanager
-def picture(
-    path: str | Path, size: tuple[float, float], dpi: int, *, title: str = "", style: dict | None = None
-) -> Iterator:
+def picture(path: str | Path, size: tuple[float, float], *, title: str = "", style: dict | None = None) -> Iterator:
     """A figure of `size` inches that is drawn within the context, and then written to a file.
 
-    The ending says PNG (`dpi` dots per inch) or SVG. There is neither date nor version in it, so that the same picture
+    The ending says PNG or SVG. There is neither date nor version in it, so that the same picture
     gives the same file. Characters that DejaVu Sans lacks come from the installed fonts of `CJK`; signs in the title
     are no formula. ValueError: see `check_picture_path`.
     """
@@ -68,7 +67,7 @@ def picture(
     installed = get_font_names()
     families = ["DejaVu Sans", *(name for name in CJK if name in installed)]
     with rc_context(STYLE | {"font.family": families} | (style or {})):
-        figure = Figure(figsize=size, dpi=dpi, layout="constrained")
+        figure = Figure(figsize=size, dpi=DPI, layout="constrained")
         yield figure
         if title:
             figure.suptitle(title, fontsize=9, parse_math=False)

@@ -26,13 +26,13 @@ BAR = 0.2  # inches per token
 MEAN, LAYER = 1.2, 0.75  # inches per subplot of gates, height
 
 
-def draw_attention_share(found: AttentionShare, path: str | Path, *, title: str = "", dpi: int = 200) -> Path:
+def draw_attention_share(found: AttentionShare, path: str | Path, *, title: str = "") -> Path:
     """Share of each source sentence for each target sentence, and of the same sentence by layer and head.
 
-    The file's ending says PNG (`dpi` dots per inch) or SVG. ValueError: another ending, no such folder, matplotlib
+    The file's ending says PNG or SVG. ValueError: another ending, no such folder, matplotlib
     missing.
     """
-    with picture(path, (2 * SUBPLOT[0], SUBPLOT[1]), dpi, title=title, style=NO_GRID) as figure:
+    with picture(path, (2 * SUBPLOT[0], SUBPLOT[1]), title=title, style=NO_GRID) as figure:
         left, right = figure.subplots(1, 2)
         shown = _draw_matrix(left, found.shares, "source sentence", "target sentence")
         left.set_title("all layers and heads")
@@ -42,7 +42,7 @@ def draw_attention_share(found: AttentionShare, path: str | Path, *, title: str 
     return Path(path)
 
 
-def draw_memory_maps(found: Sequence[MemoryMap], path: str | Path, *, title: str = "", dpi: int = 200) -> Path:
+def draw_memory_maps(found: Sequence[MemoryMap], path: str | Path, *, title: str = "") -> Path:
     """Maps of `write_and_read_maps`: tokens by slots of the update, slots by tokens of the output (figures 6, 7).
 
     Feng et al. (2022). A row of subplots for each side, one colour scale for all, up to the largest weight. File and
@@ -51,7 +51,7 @@ def draw_memory_maps(found: Sequence[MemoryMap], path: str | Path, *, title: str
     sides = list(dict.fromkeys(one.side for one in found))
     longest, largest = max(len(one.tokens) for one in found), max(float(one.weights.max()) for one in found)
     size = (max(SUBPLOT[0], 0.16 * longest + 1), max(SUBPLOT[1], 0.16 * longest + 1))
-    with picture(path, (2 * size[0], len(sides) * size[1]), dpi, title=title, style=NO_GRID) as figure:
+    with picture(path, (2 * size[0], len(sides) * size[1]), title=title, style=NO_GRID) as figure:
         grid = figure.subplots(len(sides), 2, squeeze=False)
         for one in found:
             update = one.attention == "update"
@@ -69,7 +69,7 @@ def draw_memory_maps(found: Sequence[MemoryMap], path: str | Path, *, title: str
     return Path(path)
 
 
-def draw_group_maps(found: GroupMaps, path: str | Path, *, title: str = "", dpi: int = 200) -> Path:
+def draw_group_maps(found: GroupMaps, path: str | Path, *, title: str = "") -> Path:
     """Tokens by groups, a subplot for each sentence, darker for more weight; grey is exactly zero.
 
     Maka et al. (2024), figures 4, 6 and 7. One colour scale for all, up to the largest weight. File and ValueError
@@ -85,7 +85,6 @@ def draw_group_maps(found: GroupMaps, path: str | Path, *, title: str = "", dpi:
     with picture(
         path,
         (width, height),
-        dpi,
         title=title,
         style=NO_GRID | NO_FRAME,
     ) as figure:
@@ -100,10 +99,10 @@ def draw_group_maps(found: GroupMaps, path: str | Path, *, title: str = "", dpi:
     return Path(path)
 
 
-def draw_gates(found: GateMap, path: str | Path, *, title: str = "", dpi: int = 200) -> Path:
+def draw_gates(found: GateMap, path: str | Path, *, title: str = "") -> Path:
     """Stacked bars for the words of a sentence, a part for each context sentence; the mean and every layer.
 
-    The file's ending says PNG (`dpi` dots per inch) or SVG. ValueError: another ending, no such folder, matplotlib
+    The file's ending says PNG or SVG. ValueError: another ending, no such folder, matplotlib
     missing.
     """
     layers, colours = found.by_layer, [colour_of(name, found.columns) for name in found.columns]
@@ -111,7 +110,7 @@ def draw_gates(found: GateMap, path: str | Path, *, title: str = "", dpi: int = 
     words = 0.065 * max(len(token) for token in found.tokens)  # inches
     width = max(BAR * len(found.tokens) + 0.8, 0.65 * len(found.columns) + 0.4, 0.09 * len(title), 2.4)
     height = MEAN + LAYER * (len(layers) - 1) + words + 0.8
-    with picture(path, (width, height), dpi, title=title, style=NO_FRAME) as figure:
+    with picture(path, (width, height), title=title, style=NO_FRAME) as figure:
         ratios = [MEAN, *[LAYER] * (len(layers) - 1)]
         column = figure.subplots(len(layers), 1, sharex=True, height_ratios=ratios)
         for axes, (name, shares) in zip(column, layers):
