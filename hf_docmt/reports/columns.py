@@ -158,8 +158,8 @@ def _by_setting(name: str, results: Sequence[Result], may_differ: Sequence[str])
     keys: dict[str, None] = {}
     for first, second in combinations(range(len(results)), 2):
         if measures_the_same(results[first], results[second], may_differ):
-            one, other = settings[first], settings[second]
-            different = [key for key in {**one, **other} if one.get(key) != other.get(key)]
+            pair = settings[first], settings[second]
+            different = [key for key in pair[0] | pair[1] if pair[0].get(key) != pair[1].get(key)]
             if not different:
                 raise ValueError(
                     f"{name}: two results for {results[first].name} ({results[first].split}) with the same settings; "

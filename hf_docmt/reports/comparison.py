@@ -96,11 +96,11 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain values for JSON."""
-        found = asdict(self)
-        for row in found["rows"]:  # the names and the order of 0.1
+        fields = asdict(self)
+        for row in fields["rows"]:  # the names and the order of 0.1
             row |= {"part": row.pop("part"), "axis": row.pop("axis"), "place": row.pop("axis_value")}
             row["figures"] = row.pop("figures")
-        return found
+        return fields
 
 
 def compare_reports(
@@ -138,7 +138,7 @@ def compare_reports(
     elif len(systems) > 1:
         baseline = next(iter(systems))
     groups = group_results({column.name: column.results for column in columns}, may_differ)
-    _check_breakdown(breakdown, [label for group in groups for one in group.values() for label in one.breakdown])
+    _check_breakdown(breakdown, [label for group in groups for result in group.values() for label in result.breakdown])
     texts = [group_signature(group, may_differ) for group in groups]
     letters = {text: letter_of(number) for number, text in enumerate(dict.fromkeys(texts))}
     rows, outcomes, scores = [], [], []
@@ -174,8 +174,8 @@ def _rows(shared: dict, systems: Systems, tests: Mapping, breakdown: str) -> lis
     results = [result for runs in systems.values() for result in runs]
     shared |= {name: getattr(results[0], name) for name in SCORE}
     for name in SETTINGS:
-        known = {getattr(result, name) for result in results}
-        shared[name] = known.pop() if len(known) == 1 else None
+        values = {getattr(result, name) for result in results}
+        shared[name] = values.pop() if len(values) == 1 else None
     labels = dict.fromkeys(label for result in results for label in result.breakdown if _chosen(label, breakdown))
     rows = []
     for label in ("", *labels):
@@ -220,7 +220,9 @@ def _notes_n(rows: list[Row]) -> list[str]:
 
 def _untranslated_notes(columns: Sequence[Column]) -> list[str]:
     """Which systems have documents that could not be translated, whose empty sentences lower every score."""
-    failed = {column.name: max(one.details.get("untranslated", 0) for one in column.results) for column in columns}
+    failed = {
+        column.name: max(result.details.get("untranslated", 0) for result in column.results) for column in columns
+    }
     return [
         f"{counted(number, 'document')} of {name} could not be translated, which lowers its scores; translate again."
         for name, number in failed.items()
@@ -243,16 +245,16 @@ def _chosen(label: str, breakdown: str) -> bool:
 
 def _check_breakdown(breakdown: str, labels: Sequence[str]) -> None:
     if breakdown not in ("none", "all") and not any(_chosen(label, breakdown) for label in labels):
-        known = dict.fromkeys(_axis(label)[0] or label for label in labels)
-        raise ValueError(f"no result is broken down by {breakdown!r}: known are {', '.join(['none', 'all', *known])}")
+        axes = dict.fromkeys(_axis(label)[0] or label for label in labels)
+        raise ValueError(f"no result is broken down by {breakdown!r}: known are {', '.join(['none', 'all', *axes])}")
 
 
 def _interval(part: Part, name: str) -> tuple[float, float] | None:
     """The 95 % interval in the details of a part, checked."""
-    found = part.details.get("interval")
-    if found is None:
+    interval = part.details.get("interval")
+    if interval is None:
         return None
-    numbers = isinstance(found, list | tuple) and all(type(end) in (int, float) for end in found)
-    if not numbers or len(found) != 2 or found[0] > found[1]:
-        raise ValueError(f"{name}: interval {found!r}, expected [low, high] in the unit of the score")
-    return tuple(found)
+    numbers = isinstance(interval, list | tuple) and all(type(end) in (int, float) for end in interval)
+    if not numbers or len(interval) != 2 or interval[0] > interval[1]:
+        raise ValueError(f"{name}: interval {interval!r}, expected [low, high] in the unit of the score")
+    return tuple(interval)

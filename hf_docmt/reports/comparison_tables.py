@@ -75,10 +75,10 @@ def figures_frame(comparison: Comparison) -> pd.DataFrame:
                 | dict(zip(("difference low", "difference high"), figure.test.interval if figure.test else (None,) * 2))
                 | {"p": figure.test.p_value if figure.test else None, "signature": figure.signature}
             )
-    settings = [*SETTINGS, *(key for values in comparison.settings.values() for key in values)]
+    keys = dict.fromkeys([*SETTINGS, *(key for values in comparison.settings.values() for key in values)])
     scores = ["task", "dataset", "split", "metric", "part", "system"]
     numbers = ["value", "low", "high", "n", "runs", "deviation", "difference", "difference low", "difference high"]
-    return pd.DataFrame(lines, columns=[*scores, *dict.fromkeys(settings), *numbers, "p", "signature"], dtype=object)
+    return pd.DataFrame(lines, columns=[*scores, *keys, *numbers, "p", "signature"], dtype=object)
 
 
 def _frame(comparison: Comparison, signs: Signs, style: str) -> tuple[pd.DataFrame, int]:

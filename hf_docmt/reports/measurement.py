@@ -104,8 +104,8 @@ def measurement_notes(groups: Sequence[Group], may_differ: Sequence[str] = ()) -
         if not same or len({tuple(sorted(group)) for group in parts}) > 1:  # not the same systems in every row
             measured = [dict(measurement(_first(group), may_differ)) for group in parts]
             keys = dict.fromkeys(key for entries in measured for key in entries)
-            keys = [key for key in keys if len({entries.get(key) for entries in measured}) > 1]
-            separated.setdefault((*keys, *(() if same else (_DOCUMENTS,))), []).append(_first(parts[0]).name)
+            differing = [key for key in keys if len({entries.get(key) for entries in measured}) > 1]
+            separated.setdefault((*differing, *(() if same else (_DOCUMENTS,))), []).append(_first(parts[0]).name)
     remedy = " What may differ within a row can be named (may_differ)."
     notes = [
         f"Rows apart because of different {', '.join(keys) or 'order of the signature'}: {first_names(names)}."

@@ -30,10 +30,10 @@ def package_commit() -> str | None:
         return None
     describe = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        found = subprocess.run(describe, cwd=root, capture_output=True, text=True, timeout=5)
+        described = subprocess.run(describe, cwd=root, capture_output=True, text=True, timeout=5)
     except (OSError, subprocess.SubprocessError):
         return None
-    return found.stdout.strip() or None if found.returncode == 0 else None
+    return described.stdout.strip() or None if described.returncode == 0 else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +65,11 @@ class Report:
         validate_report({**self.to_dict(), "results": []})  # a result is checked when it is made
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Report:
+    def from_dict(cls, report: Mapping[str, Any]) -> Report:
         """The report in a JSON object; ValueError names the location of what is wrong."""
-        validate_report(found)
-        fields = {key: value for key, value in found.items() if key != "format"}
-        return cls(**{**fields, "results": [Result.from_dict(result) for result in found["results"]]})
+        validate_report(report)
+        fields = {key: value for key, value in report.items() if key != "format"}
+        return cls(**{**fields, "results": [Result.from_dict(result) for result in report["results"]]})
 
     @classmethod
     def read(cls, path: str | Path) -> Report:
@@ -81,13 +81,13 @@ class Report:
             raise FileNotFoundError(f"{path}: the report does not exist; check the path")
         try:
             with open_bytes(path) as file:
-                found = json.loads(file.read().decode("utf-8"))
+                report = json.loads(file.read().decode("utf-8"))
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: not UTF-8 at byte offset {error.start}; write the report again") from error
         except json.JSONDecodeError as error:
             raise ValueError(f"{path}: not JSON, line {error.lineno}: {error.msg}; write the report again") from error
         try:
-            return cls.from_dict(found)
+            return cls.from_dict(report)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
@@ -107,9 +107,9 @@ class Report:
 
     def write(self, path: str | Path) -> None:
         """Write the report; a file that was there stays whole until the new one is. ValueError, OSError."""
-        found = self.to_dict()
-        validate_report(found)
-        write_lines([json.dumps(found, ensure_ascii=False, allow_nan=False, indent=2)], path)
+        report = self.to_dict()
+        validate_report(report)
+        write_lines([json.dumps(report, ensure_ascii=False, allow_nan=False, indent=2)], path)
 
     @property
     def name(self) -> str:
