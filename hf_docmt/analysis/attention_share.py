@@ -98,10 +98,10 @@ def attention_share(
             "cross-attention goes to the current sentence; give a model that reads several sentences as one segment"
         )
     if target == "search":
-        found = record_search(model, documents, tokenizer, strategy, **search)
+        recorded = record_search(model, documents, tokenizer, strategy, **search)
         with model.search_alignment(search.get("alignment")):
-            shares = count_shares(model, search_batches(model.config, found, max_tokens))
-        return replace(shares, strategy=found.strategy, beams=found.beams)
+            shares = count_shares(model, search_batches(model.config, recorded, max_tokens))
+        return replace(shares, strategy=recorded.strategy, beams=recorded.beams)
     return count_shares(model, (batch for _, batch in training_batches(model, documents, tokenizer, max_tokens)))
 
 
@@ -145,11 +145,11 @@ def sentences_of_tokens(config, batch: dict[str, torch.Tensor]) -> tuple[torch.T
     return source, target * batch.get("is_counted", labels != -100)[..., None]
 
 
-def search_batches(config, found: RecordedSearch, max_tokens: int) -> Iterator[dict[str, torch.Tensor]]:
+def search_batches(config, recorded: RecordedSearch, max_tokens: int) -> Iterator[dict[str, torch.Tensor]]:
     """What was searched as batches: sources, what the decoder read, and which of its predictions the search made."""
-    lengths = np.array([(len(one.source), len(one.read)) for one in found.segments])
+    lengths = np.array([(len(segment.source), len(segment.read)) for segment in recorded.segments])
     for batch in TokenBudgetBatchSampler(lengths, max_tokens, shuffle=False):
-        segments = [found.segments[number] for number in batch]
+        segments = [recorded.segments[number] for number in batch]
         tensors = {}
         for name, rows in (("", [one.source for one in segments]), ("decoder_", [one.read for one in segments])):
             tensors[f"{name}input_ids"] = padded_rows(rows, config.pad_token_id)  # (B, S), (B, T)

@@ -48,9 +48,9 @@ def context_modules(model: PreTrainedModel) -> list[nn.Module]:
     decoder = model.get_decoder()
     if getattr(model.config, "integration", None) == "concatenate":
         return modules_named(decoder, CROSS_ATTENTION)
-    found = dict(decoder.named_modules())
-    inner = [module for path, module in found.items() if path.endswith(".context.attn.attn")]
-    return inner or [module for path, module in found.items() if path.endswith(".context.attn")]
+    modules = dict(decoder.named_modules())
+    inner = [module for path, module in modules.items() if path.endswith(".context.attn.attn")]
+    return inner or [module for path, module in modules.items() if path.endswith(".context.attn")]
 
 
 def context_tokens(
@@ -91,12 +91,12 @@ def context_sentences(batch: dict[str, torch.Tensor]) -> list[tuple[tuple[int, b
     names = ("context_input_ids", "context_attention_mask", "context_offsets")
     rows, masks, offsets = (batch[name][0] for name in names)
     is_target = batch.get("context_is_target", torch.zeros_like(batch["context_offsets"]))[0].bool().tolist()
-    found = [
+    there = [
         ((offset, target), row[mask.bool()].tolist())
         for row, mask, offset, target in zip(rows, masks, offsets.tolist(), is_target)
         if mask.any()
     ]
-    return sorted(found, key=lambda one: one[0][0])
+    return sorted(there, key=lambda one: one[0][0])
 
 
 def shortened_blocks(model: PreTrainedModel, batch: dict[str, torch.Tensor], sentences: list) -> list:
@@ -110,17 +110,19 @@ def shortened_blocks(model: PreTrainedModel, batch: dict[str, torch.Tensor], sen
     if config.missing_context == "eos":
         ids, mask, offsets = completed(config, batch["input_ids"], ids, mask, offsets, is_target)
         is_target = None
-    known = [place for place, _ in sentences]
+    places = [place for place, _ in sentences]
     blocks = []
     if ids is not None and ids.shape[1]:
         shares = vector_shares(encoder, config, ids[0], mask[0])
         targets = [False] * ids.shape[1] if is_target is None else is_target[0].bool().tolist()
-        for row, one, offset, target in zip(ids[0].tolist(), shares, offsets[0].tolist(), targets):
-            places = [place for place in known if place == (offset, target) or is_target is None and place[0] == offset]
-            blocks.append((known.index(places[0]) if places else -1, row, one))
+        for row, share, offset, target in zip(ids[0].tolist(), shares, offsets[0].tolist(), targets):
+            of_row = [
+                place for place in places if place == (offset, target) or is_target is None and place[0] == offset
+            ]
+            blocks.append((places.index(of_row[0]) if of_row else -1, row, share))
     if config.include_current:
         share = vector_shares(encoder, config, batch["input_ids"], batch["attention_mask"])[0]
-        blocks.append((len(known), batch["input_ids"][0].tolist(), share))
+        blocks.append((len(places), batch["input_ids"][0].tolist(), share))
     return blocks
 
 

@@ -96,12 +96,12 @@ def gate_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passage
     first = max(0, position - config.past_context)
     if len(passage.source[first : position + 1 + config.future_context]) < 2:
         return ContextUse("gate", (), (), np.zeros((0, 0)))
-    found = gate_map(model, passage.source, tokenizer, position + 1)
-    there = [number for number, name in enumerate(found.columns) if name != NOTHING]
-    shares = 100 * found.mean[:, there]  # (tokens, sentences)
-    offsets = [int(found.columns[number]) for number in there]
+    gates = gate_map(model, passage.source, tokenizer, position + 1)
+    there = [number for number, name in enumerate(gates.columns) if name != NOTHING]
+    shares = 100 * gates.mean[:, there]  # (tokens, sentences)
+    offsets = [int(gates.columns[number]) for number in there]
     sentences = [
         ReadSentence(offset, False, passage.text(offset), float(share))
         for offset, share in zip(offsets, shares.mean(axis=0))
     ]
-    return ContextUse("gate", tuple(sentences), found.tokens, shares)
+    return ContextUse("gate", tuple(sentences), gates.tokens, shares)

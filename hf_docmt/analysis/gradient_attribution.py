@@ -175,14 +175,14 @@ class ScoreCounter:
         """Gradients of the loss of a step; `earlier` are its words and those before it, nearest first."""
         present = int(step.present.sum())
         leaves = [words.embeddings[side] for side in INPUTS for words in earlier]
-        found = torch.autograd.grad(loss, leaves, retain_graph=True, materialize_grads=True)
+        gradients = torch.autograd.grad(loss, leaves, retain_graph=True, materialize_grads=True)
         for number, (first, last) in enumerate(self.ranges):
             near = earlier[first : last + 1]
             self.pairs[number] += present * len(near)
             for side_index, side in enumerate(INPUTS):
                 start = side_index * len(earlier) + first
                 ids = [words.ids[side] for words in near]
-                self.sums[side][number] += self.norms(ids, found[start : start + len(near)])
+                self.sums[side][number] += self.norms(ids, gradients[start : start + len(near)])
 
     def norms(self, ids: list[torch.Tensor], gradients: list[torch.Tensor]) -> float:
         """The norms of the summed gradients of each word in each row: ids (B, T), gradients (B, T, D) of sentences."""

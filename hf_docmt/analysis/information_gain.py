@@ -49,9 +49,9 @@ class InformationGain:
 
     def mean(self, attention: str, side: str | None = None) -> Entropies:
         """Over the layers of a side or of both, which all count the same; `n` is the sum of theirs."""
-        found = [one for key, one in self.layers.items() if key[0] == attention and side in (None, key[1])]
-        means = [sum(getattr(one, name) for one in found) / len(found) for name in ("random", "trained")]
-        return Entropies(*means, sum(one.n for one in found))
+        layers = [one for key, one in self.layers.items() if key[0] == attention and side in (None, key[1])]
+        means = [sum(getattr(one, name) for one in layers) / len(layers) for name in ("random", "trained")]
+        return Entropies(*means, sum(one.n for one in layers))
 
     def results(self, dataset: str) -> list[Result]:
         """The results of a report, for update and for output attention."""

@@ -61,27 +61,27 @@ def memory_maps(
     """
     stacks = memory_stacks(model)
     chosen = {side: layer_of(stack.memory_layers, layer, side) for side, stack in stacks.items()}
-    found = []
+    maps_read = []
     (steps,) = document_batches(model, one_document(documents, document), tokenizer, rows=1)
     memory = empty_memory(model, 1)
     with eager_attention(model), attention_maps(stacks) as maps, torch.inference_mode():
         for number, step in enumerate(steps, 1):
             _, memory = forward_step(model, step, memory)
-            found += maps_of_step(maps, chosen, step, number, tokenizer)
-    return found
+            maps_read += maps_of_step(maps, chosen, step, number, tokenizer)
+    return maps_read
 
 
 def maps_of_step(weights: dict, layers: dict[str, int], step: Step, sentence: int, tokenizer) -> list[MemoryMap]:
     """The maps of one sentence in one layer a side, from `weights` as `attention_maps` gives them, of one document."""
-    found = []
-    for (attention, side, layer), one in weights.items():
+    maps = []
+    for (attention, side, layer), attended in weights.items():
         if layer == layers[side]:
-            mean = one[0].mean(dim=0).detach().float().cpu().numpy()  # (M, T), output (T, M)
+            mean = attended[0].mean(dim=0).detach().float().cpu().numpy()  # (M, T), output (T, M)
             count = int(token_mask(step, side).sum())
             tokens = token_texts(tokenizer, step.batch[INPUTS[side]][0, :count].tolist())
             mean = mean.T if attention == "update" else mean
-            found.append(MemoryMap(attention, side, layer, sentence, tuple(tokens), mean))
-    return found
+            maps.append(MemoryMap(attention, side, layer, sentence, tuple(tokens), mean))
+    return maps
 
 
 def write_and_read_maps(maps: list[MemoryMap], sentence: int) -> list[MemoryMap]:
@@ -104,9 +104,9 @@ def one_document(documents: Dataset, document: str) -> Dataset:
     """The document with this id, as the only row. ValueError: no such id, or several documents with it."""
     ids = list(documents["doc_id"])
     if ids.count(document) != 1:
-        known = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-        found = "occurs several times" if document in ids else "is not in the data"
-        raise ValueError(f"document {document!r} {found}: expected the id of one document, there are {known}")
+        names = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+        fault = "occurs several times" if document in ids else "is not in the data"
+        raise ValueError(f"document {document!r} {fault}: expected the id of one document, there are {names}")
     return documents.select([ids.index(document)])
 
 

@@ -35,8 +35,8 @@ def memory_stacks(model: PreTrainedModel) -> dict[str, nn.Module]:
             f"a model of architecture {model.config.model_type.removeprefix('docmt-')!r} has no memory: expected one "
             "that carries a state from sentence to sentence, architecture 'memory'"
         )
-    found = {side: getattr(model.model, name) for side, name in STACKS.items()}
-    return {side: stack for side, stack in found.items() if stack.memory_layers}
+    stacks = {side: getattr(model.model, name) for side, name in STACKS.items()}
+    return {side: stack for side, stack in stacks.items() if stack.memory_layers}
 
 
 def document_batches(

@@ -138,7 +138,7 @@ def rationale_agreement(
     for example, weights, queries, keys, length in forced_attention(system, examples, attention, step, batch_size):
         heads = tuple(f"layer={layer + 1} head={head + 1}" for layer, head in np.ndindex(weights.shape[:2]))
         pronouns = [number for number, word in enumerate(queries) if word.pronoun]
-        found = []
+        agreements = []
         for number in pronouns:
             positions = list(queries[number].positions)
             seen = positions[-1] + 1 if attention == "decoder" else length
@@ -146,8 +146,8 @@ def rationale_agreement(
             words = [word for word in words if word.positions[-1] < seen]
             of_query = weights[:, :, positions].mean(axis=2)  # (layers, heads, keys)
             of_query = np.vstack([of_query.mean(axis=(0, 1)), of_query.reshape(-1, of_query.shape[-1])])
-            found.append(attention_on_marked_words(of_query, words, seen, at))
-        useful = [value for value in found if value is not None]
+            agreements.append(attention_on_marked_words(of_query, words, seen, at))
+        useful = [value for value in agreements if value is not None]
         if useful:
             ids.append(example.example_id)
             values.append(np.mean(useful, axis=0))

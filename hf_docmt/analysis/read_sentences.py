@@ -106,13 +106,13 @@ def read_sentences(
     """
     percent = 100 * weights / np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(float).tiny)  # (T, N)
     by_token = percent @ (owner[:, None] == np.arange(len(places)))  # (T, sentences)
-    mean, found = percent.mean(axis=0), []
+    mean, sentences = percent.mean(axis=0), []
     for number, (offset, is_target) in enumerate(places):
         own = np.flatnonzero(owner == number)
         text = passage.text(offset, is_target)
         words = word_weights(tokenizer, text, [ids[index] for index in own], mean[own], is_target=is_target)
-        found.append(ReadSentence(offset, is_target, text, float(mean[own].sum()), words))
-    return tuple(found), by_token
+        sentences.append(ReadSentence(offset, is_target, text, float(mean[own].sum()), words))
+    return tuple(sentences), by_token
 
 
 def word_weights(
@@ -135,13 +135,13 @@ def word_weights(
     for number, (begin, end) in enumerate(pieces):
         begin += len(text[begin:end]) - len(text[begin:end].lstrip())
         characters[min(begin, len(text) - 1)] += sum(weights[start + number] for start in starts)
-    found, last = [], 0
+    parts, last = [], 0
     for begin, end in word_spans(text):
         if begin > last:
-            found.append((text[last:begin], float(characters[last:begin].sum())))
-        found.append((text[begin:end], float(characters[begin:end].sum())))
+            parts.append((text[last:begin], float(characters[last:begin].sum())))
+        parts.append((text[begin:end], float(characters[begin:end].sum())))
         last = end
-    return tuple(found) + (((text[last:], float(characters[last:].sum())),) if last < len(text) else ())
+    return tuple(parts) + (((text[last:], float(characters[last:].sum())),) if last < len(text) else ())
 
 
 def training_batch(

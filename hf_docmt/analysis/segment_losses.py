@@ -1,8 +1,8 @@
 """Loss of each sentence of a window: whether a model writes later sentences better for the ones before them."""
 
-from collections import defaultdict
 from dataclasses import dataclass
 
+import pandas as pd
 import torch
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -42,8 +42,7 @@ def segment_losses(
         raise ValueError(f"{config.model_type} writes one sentence at a time; give a model that writes whole windows")
     if architecture.view(config) != "window":
         raise ValueError(f"the model reads a {architecture.view(config)}, expected windows with a current sentence")
-    sums: dict[int, float] = defaultdict(float)
-    counts: dict[int, int] = defaultdict(int)
+    tokens = []
     for rows, batch in training_batches(model, documents, tokenizer, max_tokens):
         batch = on_device(model, batch)
         with torch.inference_mode(), evaluation_mode(model):
@@ -51,8 +50,7 @@ def segment_losses(
         losses = torch.nn.functional.cross_entropy(logits.mT, labels, reduction="none")
         current = torch.tensor([row["current"] for row in rows], device=labels.device)
         offsets = sentence_index(labels, config.sep_token_id) - current[:, None]  # (B, T)
-        for offset in offsets[labels != -100].unique().tolist():
-            counted = (offsets == offset) & (labels != -100)
-            sums[offset] += float(losses[counted].double().sum())
-            counts[offset] += int(counted.sum())
-    return SegmentLosses({offset: (sums[offset] / counts[offset], counts[offset]) for offset in sums})
+        counted = labels != -100
+        tokens.append(pd.DataFrame({"offset": offsets[counted].cpu(), "loss": losses[counted].double().cpu()}))
+    by_offset = pd.concat(tokens).groupby("offset")["loss"].agg(["mean", "count"])
+    return SegmentLosses({int(offset): (float(mean), int(n)) for offset, mean, n in by_offset.itertuples()})

@@ -83,11 +83,11 @@ def connectives(
     Whole words are counted, ignoring case. The last row sums the absolute differences from the reference's counts.
     `docmt compare` tests the reports of systems against each other.
     """
-    from hf_docmt.analysis.connective_counts import by_name, connective_files
+    from hf_docmt.analysis.connective_counts import by_name, connective_files, count_rows
 
     check_folder(output, by_name(systems), [reference, *systems])
     listed = None if words is None else [word.strip() for word in words.split(",")]
     counts, reports = connective_files(reference, systems, format, source_lang, target_lang, words=listed)
     if output:
         write_reports(reports, output)
-    print_table(counts.rows(), [report.to_dict() for report in reports.values()], as_json)
+    print_table(count_rows(counts), [report.to_dict() for report in reports.values()], as_json)

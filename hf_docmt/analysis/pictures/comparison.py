@@ -86,15 +86,15 @@ def subplot_rows(comparison, axis: str, datasets: Sequence[str] = (), metric: st
     `datasets`, `metric`: only these. ValueError: nothing is left, or an unknown dataset.
     """
     wanted = [row for row in comparison.rows if row.axis == axis and metric in (None, row.metric)]
-    known = dict.fromkeys(row.dataset for row in wanted)
+    broken_down = dict.fromkeys(row.dataset for row in wanted)
     if not wanted:
         raise ValueError(
             f"nothing to draw: no {metric or 'score'} is broken down by {axis} in this comparison; make it with "
             f"breakdown={axis!r} from reports that have it"
         )
     for name in datasets:
-        if name not in known:
-            raise ValueError(f"unknown dataset {name!r}: by {axis} there are {', '.join(known)}")
+        if name not in broken_down:
+            raise ValueError(f"unknown dataset {name!r}: by {axis} there are {', '.join(broken_down)}")
     groups: dict[int, list] = {}
     for row in wanted:
         if not datasets or row.dataset in datasets:

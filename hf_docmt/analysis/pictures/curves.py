@@ -11,13 +11,13 @@ from hf_docmt.analysis.memory_steps import ATTENTIONS, STACKS
 from hf_docmt.analysis.pictures.figures import COLOURS, MARKERS, SINGLE, picture
 
 
-def draw_information_gain(found: dict[str, InformationGain], path: str | Path) -> Path:
+def draw_information_gain(gains: dict[str, InformationGain], path: str | Path) -> Path:
     """Gain of update and output attention by memory size, {model: gain}; smaller memories first (figure 2).
 
     Model names are added below the sizes where two models have the same size. The file's ending says PNG or SVG.
     ValueError, here and below: another ending, no such folder, matplotlib missing.
     """
-    ordered = sorted(found.items(), key=lambda item: item[1].memory_size)
+    ordered = sorted(gains.items(), key=lambda item: item[1].memory_size)
     sizes = [str(gain.memory_size) for _, gain in ordered]
     labels = sizes if len(set(sizes)) == len(sizes) else [f"{size}\n{name}" for size, (name, _) in zip(sizes, ordered)]
     with single_plot(path, labels, "memory size", "information gain (nats)") as axes:
@@ -29,12 +29,12 @@ def draw_information_gain(found: dict[str, InformationGain], path: str | Path) -
     return Path(path)
 
 
-def draw_attribution(found: Attribution, path: str | Path, *, title: str = "") -> Path:
+def draw_attribution(attribution: Attribution, path: str | Path, *, title: str = "") -> Path:
     """Gradients by distance in sentences, of source and target words, on a logarithmic scale (figure 4)."""
-    with single_plot(path, found.labels, "distance in sentences", "gradient of the loss") as axes:
+    with single_plot(path, attribution.labels, "distance in sentences", "gradient of the loss") as axes:
         for number, side in enumerate(STACKS):
-            axes.plot(getattr(found, side), label=f"{side} words", color=COLOURS[number], marker=MARKERS[number])
-        if any(value > 0 for side in STACKS for value in getattr(found, side)):
+            axes.plot(getattr(attribution, side), label=f"{side} words", color=COLOURS[number], marker=MARKERS[number])
+        if any(value > 0 for side in STACKS for value in getattr(attribution, side)):
             axes.set_yscale("log")  # a value of 0 is not drawn
         axes.set_title(title, parse_math=False)
         axes.legend()

@@ -26,7 +26,7 @@ BAR = 0.2  # inches per token
 MEAN, LAYER = 1.2, 0.75  # inches per subplot of gates, height
 
 
-def draw_attention_share(found: AttentionShare, path: str | Path, *, title: str = "") -> Path:
+def draw_attention_share(shares: AttentionShare, path: str | Path, *, title: str = "") -> Path:
     """Share of each source sentence for each target sentence, and of the same sentence by layer and head.
 
     The file's ending says PNG or SVG. ValueError: another ending, no such folder, matplotlib
@@ -34,26 +34,26 @@ def draw_attention_share(found: AttentionShare, path: str | Path, *, title: str 
     """
     with picture(path, (2 * SUBPLOT[0], SUBPLOT[1]), title=title, style=NO_GRID) as figure:
         left, right = figure.subplots(1, 2)
-        shown = _draw_matrix(left, found.shares, "source sentence", "target sentence")
+        shown = _draw_matrix(left, shares.shares, "source sentence", "target sentence")
         left.set_title("all layers and heads")
-        _draw_matrix(right, found.heads, "head", "layer")
-        right.set_title(f"same sentence: {found.value:.1f} %")
+        _draw_matrix(right, shares.heads, "head", "layer")
+        right.set_title(f"same sentence: {shares.value:.1f} %")
         figure.colorbar(shown, ax=[left, right], label="share of attention (%)", fraction=0.05)
     return Path(path)
 
 
-def draw_memory_maps(found: Sequence[MemoryMap], path: str | Path, *, title: str = "") -> Path:
+def draw_memory_maps(maps: Sequence[MemoryMap], path: str | Path, *, title: str = "") -> Path:
     """Maps of `write_and_read_maps`: tokens by slots of the update, slots by tokens of the output (figures 6, 7).
 
     Feng et al. (2022). A row of subplots for each side, one colour scale for all, up to the largest weight. File and
     ValueError as in `draw_attention_share`.
     """
-    sides = list(dict.fromkeys(one.side for one in found))
-    longest, largest = max(len(one.tokens) for one in found), max(float(one.weights.max()) for one in found)
+    sides = list(dict.fromkeys(one.side for one in maps))
+    longest, largest = max(len(one.tokens) for one in maps), max(float(one.weights.max()) for one in maps)
     size = (max(SUBPLOT[0], 0.16 * longest + 1), max(SUBPLOT[1], 0.16 * longest + 1))
     with picture(path, (2 * size[0], len(sides) * size[1]), title=title, style=NO_GRID) as figure:
         grid = figure.subplots(len(sides), 2, squeeze=False)
-        for one in found:
+        for one in maps:
             update = one.attention == "update"
             axes = grid[sides.index(one.side), 0 if update else 1]
             matrix = one.weights if update else one.weights.T
@@ -69,17 +69,17 @@ def draw_memory_maps(found: Sequence[MemoryMap], path: str | Path, *, title: str
     return Path(path)
 
 
-def draw_group_maps(found: GroupMaps, path: str | Path, *, title: str = "") -> Path:
+def draw_group_maps(groups: GroupMaps, path: str | Path, *, title: str = "") -> Path:
     """Tokens by groups, a subplot for each sentence, darker for more weight; grey is exactly zero.
 
     Maka et al. (2024), figures 4, 6 and 7. One colour scale for all, up to the largest weight. File and ValueError
     as in `draw_attention_share`.
     """
-    maps, (_, size), largest = found.sentences, found.weights.shape, found.weights.max()
+    maps, (_, size), largest = groups.sentences, groups.weights.shape, groups.weights.max()
     rows = [maps[start : start + PER_ROW] for start in range(0, len(maps), PER_ROW)]
     lines = [max(LEAST, *(len(one.tokens) for one in row)) for row in rows]
     words = 0.06 * max(len(token) for one in maps for token in one.tokens)  # inches
-    title = f"{title}{', ' if title else ''}{found.shortening}"
+    title = f"{title}{', ' if title else ''}{groups.shortening}"
     width = max(max(CELL * size + words + 0.2, 1.9) * len(rows[0]) + 1, 0.09 * len(title))
     height = CELL * sum(lines) + 0.7 * len(rows) + 0.3
     with picture(
@@ -99,24 +99,24 @@ def draw_group_maps(found: GroupMaps, path: str | Path, *, title: str = "") -> P
     return Path(path)
 
 
-def draw_gates(found: GateMap, path: str | Path, *, title: str = "") -> Path:
+def draw_gates(gates: GateMap, path: str | Path, *, title: str = "") -> Path:
     """Stacked bars for the words of a sentence, a part for each context sentence; the mean and every layer.
 
     The file's ending says PNG or SVG. ValueError: another ending, no such folder, matplotlib
     missing.
     """
-    layers, colours = found.by_layer, [colour_of(name, found.columns) for name in found.columns]
-    title = f"{title}{', ' if title else ''}sentence {found.sentence}"
-    words = 0.065 * max(len(token) for token in found.tokens)  # inches
-    width = max(BAR * len(found.tokens) + 0.8, 0.65 * len(found.columns) + 0.4, 0.09 * len(title), 2.4)
+    layers, colours = gates.by_layer, [colour_of(name, gates.columns) for name in gates.columns]
+    title = f"{title}{', ' if title else ''}sentence {gates.sentence}"
+    words = 0.065 * max(len(token) for token in gates.tokens)  # inches
+    width = max(BAR * len(gates.tokens) + 0.8, 0.65 * len(gates.columns) + 0.4, 0.09 * len(title), 2.4)
     height = MEAN + LAYER * (len(layers) - 1) + words + 0.8
     with picture(path, (width, height), title=title, style=NO_FRAME) as figure:
         ratios = [MEAN, *[LAYER] * (len(layers) - 1)]
         column = figure.subplots(len(layers), 1, sharex=True, height_ratios=ratios)
         for axes, (name, shares) in zip(column, layers):
-            _draw_bars(axes, shares, found.columns, colours)
+            _draw_bars(axes, shares, gates.columns, colours)
             axes.set_title("mean of the layers" if name == "mean" else f"layer {name}", fontsize=8, loc="left", pad=3)
-        column[-1].set_xticks(range(len(found.tokens)), found.tokens, fontsize=7, rotation=90, parse_math=False)
+        column[-1].set_xticks(range(len(gates.tokens)), gates.tokens, fontsize=7, rotation=90, parse_math=False)
         figure.supylabel("share", fontsize=8)
         handles, labels = column[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8, handlelength=1)
