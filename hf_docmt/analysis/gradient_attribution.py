@@ -8,7 +8,7 @@ import torch
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.analysis.memory_steps import (
+from hf_docmt.analysis.memory_maps import (
     INPUTS,
     STACKS,
     Step,

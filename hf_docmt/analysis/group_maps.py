@@ -1,9 +1,10 @@
 """Assignment of tokens to the groups of a shortened sentence (Maka et al. 2024, section 5.4)."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -39,16 +40,6 @@ class GroupMap:
 
 
 @dataclass(frozen=True)
-class GroupUse:
-    """Use of a group (from 1): percent of all weight, number of tokens with any weight in it, with their largest."""
-
-    group: int
-    share: float
-    tokens: int
-    largest: int
-
-
-@dataclass(frozen=True)
 class GroupMaps:
     """The maps of some sentences, and how the groups are used in all of them."""
 
@@ -62,18 +53,23 @@ class GroupMaps:
         return np.concatenate([one.weights for one in self.sentences])
 
     @property
-    def groups(self) -> list[GroupUse]:
-        """The use of each group, unused ones too.
+    def groups(self) -> pd.DataFrame:
+        """A row for each `group` (from 1), unused ones too: `share` of all weight in percent, `tokens`, `largest`.
 
-        Softmax gives every group some weight of every token; there the number of tokens with their largest weight is
-        more informative. With `selecting` all groups have the same share.
+        The last two are the numbers of tokens with any weight in the group, and with their largest. Softmax gives every
+        group some weight of every token; there `largest` is more informative. With `selecting` all groups have the same
+        share.
         """
         weights = self.weights
-        shares = 100 * weights.sum(axis=0) / weights.sum()
-        tokens = np.count_nonzero(weights, axis=0)
-        largest = np.bincount(weights[weights.any(axis=1)].argmax(axis=1), minlength=weights.shape[1])
-        rows = zip(shares.tolist(), tokens.tolist(), largest.tolist())
-        return [GroupUse(number, *row) for number, row in enumerate(rows, 1)]
+        grouped, size = weights[weights.any(axis=1)], weights.shape[1]
+        return pd.DataFrame(
+            {
+                "group": range(1, size + 1),
+                "share": 100 * weights.sum(axis=0) / weights.sum(),
+                "tokens": np.count_nonzero(weights, axis=0),
+                "largest": np.bincount(grouped.argmax(axis=1), minlength=size),
+            }
+        )
 
     @property
     def used(self) -> int:
@@ -91,7 +87,7 @@ class GroupMaps:
         signature = {"shortening": self.shortening, "categorizer": self.categorizer, "groups": size}
         signature |= {"used": "any weight", "tokens": "with end mark"}
         parts = {f"sentence={one.sentence}": (one.used, len(one.tokens)) for one in self.sentences}
-        groups = [asdict(one) | {"share": round(one.share, DECIMALS)} for one in self.groups]
+        groups = self.groups.astype({"share": float}).round({"share": DECIMALS}).to_dict("records")
         details = {"groups": groups, "tokens in no group": self.ungrouped}
         details["maps"] = [one.as_json() for one in self.sentences]
         return context_result("groups used", self.used, count, dataset, signature, parts, details)

@@ -8,7 +8,7 @@ from datasets import Dataset
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.analysis.memory_steps import (
+from hf_docmt.analysis.memory_maps import (
     ATTENTIONS,
     STACKS,
     Step,

@@ -5,13 +5,14 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.analysis.gradient_attribution import Words, embedding_gradients, mean_losses
-from hf_docmt.analysis.memory_maps import MemoryMap, maps_of_step
-from hf_docmt.analysis.memory_steps import (
+from hf_docmt.analysis.memory_maps import (
     INPUTS,
+    MemoryMap,
     attention_maps,
     document_batches,
     empty_memory,
     forward_step,
+    maps_of_step,
     memory_stacks,
 )
 from hf_docmt.analysis.model_runs import eager_attention

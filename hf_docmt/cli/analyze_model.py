@@ -145,15 +145,14 @@ def group_tables(found) -> str:
     """Group maps as text: weights of every token, use of every group, and a summary line."""
     from hf_docmt.reports.tables import cells_frame, write_table
 
-    weights = [["sentence", "token", *(f"{one.group:>4}" for one in found.groups)]]
+    weights = [["sentence", "token", *(f"{group:>4}" for group in found.groups["group"])]]
     for one in found.sentences:
         for token, row in zip(one.tokens, one.weights):
             weights.append([str(one.sentence), token, *(f"{weight:.2f}" if weight else "   ." for weight in row)])
-    use = [["group", "share (%)", "tokens", "largest"]]
-    use += [[str(one.group), f"{one.share:.1f}", str(one.tokens), str(one.largest)] for one in found.groups]
+    use = found.groups.assign(share=found.groups["share"].map("{:.1f}".format)).rename(columns={"share": "share (%)"})
     tokens, groups = found.weights.shape
     summary = f"{found.used} of {groups} groups used, {found.ungrouped} of {tokens} tokens in none"
-    return "\n\n".join([*(write_table(cells_frame(cells)) for cells in (weights, use)), summary])
+    return "\n\n".join([write_table(cells_frame(weights)), write_table(use), summary])
 
 
 def gates(

@@ -122,7 +122,7 @@ def test_table_of_groups(run, command):
     found = group_maps(model, SENTENCES, word_tokenizer())
     shown = [["." if weight == 0 else f"{weight:.2f}" for weight in row] for row in found.weights]
     assert [row.split()[2:] for row in weights.splitlines()[2:]] == shown
-    assert [int(row.split()[2]) for row in use.splitlines()[2:]] == [group.tokens for group in found.groups]
+    assert [int(row.split()[2]) for row in use.splitlines()[2:]] == found.groups["tokens"].tolist()
     tokens, groups = found.weights.shape
     assert summary == f"{found.used} of {groups} groups used, {found.ungrouped} of {tokens} tokens in none"
 

@@ -5,7 +5,7 @@ import torch
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 
 from hf_docmt.analysis.gradient_attribution import Attribution, gradient_attribution
-from hf_docmt.analysis.memory_steps import document_batches, empty_memory, forward_step
+from hf_docmt.analysis.memory_maps import document_batches, empty_memory, forward_step
 from hf_docmt.reports.result import Part
 
 LENGTHS = [[3, 1, 4, 2, 3], [2, 1], [1, 0, 2]]

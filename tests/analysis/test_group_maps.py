@@ -7,7 +7,7 @@ from support.context_reference import LATENT, normalized
 from support.reference import feed_forward, reference_stack, weights_of
 from support.tiny_models import EOS, build, random_text, word_tokenizer
 
-from hf_docmt.analysis.group_maps import GroupMap, GroupMaps, GroupUse, group_maps, token_weights
+from hf_docmt.analysis.group_maps import GroupMap, GroupMaps, group_maps, token_weights
 from hf_docmt.analysis.model_runs import token_texts
 from hf_docmt.analysis.pictures.maps import draw_group_maps
 from hf_docmt.data.tokenizers import train_tokenizer
@@ -81,11 +81,11 @@ def test_names_of_special_tokens_are_text():
 
 
 def test_use_of_groups(found):
-    assert found.groups == [
-        GroupUse(1, 0.0, 0, 0),
-        GroupUse(2, pytest.approx(43.75), 3, 2),
-        GroupUse(3, 0.0, 0, 0),
-        GroupUse(4, pytest.approx(56.25), 3, 2),
+    assert found.groups.values.tolist() == [
+        [1, 0.0, 0, 0],
+        [2, pytest.approx(43.75), 3, 2],
+        [3, 0.0, 0, 0],
+        [4, pytest.approx(56.25), 3, 2],
     ]
     assert (found.used, found.ungrouped) == (2, 1)
     assert [one.used for one in found.sentences] == [2, 2]

@@ -7,7 +7,7 @@ import torch
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 
 from hf_docmt.analysis.information_gain import information_gain, information_gain_over, new_model
-from hf_docmt.analysis.memory_steps import attention_maps, document_batches, empty_memory, forward_step, memory_stacks
+from hf_docmt.analysis.memory_maps import attention_maps, document_batches, empty_memory, forward_step, memory_stacks
 from hf_docmt.modeling.segments import sinusoid
 
 CASES = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from hf_docmt.analysis.gradient_attribution import Attribution
 from hf_docmt.analysis.information_gain import InformationGain
 from hf_docmt.analysis.losses import Losses
-from hf_docmt.analysis.memory_steps import ATTENTIONS, STACKS
+from hf_docmt.analysis.memory_maps import ATTENTIONS, STACKS
 from hf_docmt.analysis.pictures.figures import COLOURS, MARKERS, SINGLE, picture
 
 
