@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, requires
 
@@ -17,6 +17,12 @@ def closest_hint(name: object, allowed: Iterable[object], form: str = "; did you
     spelled = {str(option).lower(): str(option) for option in allowed}
     close = get_close_matches(str(name).lower(), spelled, n=1)
     return form.format(spelled[close[0]]) if close else ""
+
+
+def check_known(name: str, known: Collection[str], what: str, where: str) -> None:
+    """ValueError with the known names, and the closest of them, where `name` is none of them."""
+    if name not in known:
+        raise ValueError(f"unknown {what} {name!r}: {where} {', '.join(known)}{closest_hint(name, known)}")
 
 
 def first_line(error: Exception) -> str:

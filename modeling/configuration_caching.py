@@ -106,6 +106,11 @@ class CachingConfig(IntegratedContextConfig):
             )
 
     @property
+    def groups_tokens(self) -> bool:
+        """Whether tokens are assigned to groups."""
+        return self.shortening in ("grouping", "selecting")
+
+    @property
     def segment_rows(self) -> list[tuple[str, int]]:
         """Rows of the segment embedding: past, current and future sentences of the source, past ones of the target."""
         source = [("source", offset) for offset in range(-self.past_context, self.future_context + 1)]

@@ -148,6 +148,16 @@ class DocMTConfig(PreTrainedConfig):
         return language_codes(self, source_lang, target_lang)
 
     @property
+    def selects_by_word(self) -> bool:
+        """Whether every word selects among the context sentences, in modules called `selection`."""
+        return False
+
+    @property
+    def groups_tokens(self) -> bool:
+        """Whether the tokens of a context sentence are assigned to groups, by a module called `shortener`."""
+        return False
+
+    @property
     def longest_translation(self) -> int:
         """Target tokens after which `generate` stops where it is not told otherwise (transformers: 20)."""
         return self.max_position_embeddings

@@ -20,6 +20,11 @@ class DocTConfig(ContextConfig):
     context_layers: int = 1
     selection: str = "none"
 
+    @property
+    def selects_by_word(self) -> bool:
+        """Whether every word selects among the context sentences."""
+        return self.selection == "routing"
+
     def validate(self):
         super().validate()
         self.whole_number("context_layers", least=1)

@@ -15,6 +15,11 @@ class RoutingConfig(ContextConfig):
     past_context: int = 1
     future_context: int = 1
 
+    @property
+    def selects_by_word(self) -> bool:
+        """Every word selects among the context sentences."""
+        return True
+
     def validate(self):
         super().validate()
         if not self.past_context and not self.future_context:

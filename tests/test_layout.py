@@ -45,7 +45,7 @@ ROOMS["__init__"] = {"modeling", *ROOMS} - {
 CLI = sorted((ROOT / "hf_docmt" / "cli").glob("*.py"))
 LIGHT = [*(ROOT / "hf_docmt" / f"{name}.py" for name in ("__init__", "__main__", "registry")), *CLI]  # import late
 HEAVY = {"torch", "transformers", "datasets", "evaluate", "accelerate", "sacrebleu", "tokenizers", "numpy", "pyarrow"}
-HEAVY |= {"matplotlib", "jinja2", "huggingface_hub", "yaml"}
+HEAVY |= {"pandas", "scipy", "matplotlib", "jinja2", "huggingface_hub", "yaml"}
 
 
 # Rules of modeling/: the files are copied to the Hub by transformers, which reads them as text

@@ -1,26 +1,33 @@
 """Share of cross-attention that goes to the source of the current sentence (Herold and Ney 2023, table 1)."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
 from datasets import Dataset
-from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import __version__, registry
-from hf_docmt.analysis.model_hooks import eager_attention, forward_hooks, modules_named
+from hf_docmt import registry
+from hf_docmt.analysis.model_runs import (
+    CROSS_ATTENTION,
+    attention_weights,
+    context_result,
+    eager_attention,
+    forward,
+    kept_outputs,
+    modules_named,
+    on_device,
+    training_batches,
+)
 from hf_docmt.analysis.recorded_search import RecordedSearch, record_search
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.modeling.segments import sentence_index
-from hf_docmt.reports.result import Part, Result
-from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.result import Result
 
-CROSS_ATTENTION = "encoder_attn"  # name of the module in every decoder layer
 TARGETS = ("reference", "search")
 DECIMALS = 4  # of the percentages in a report
-NOT_OF_THE_MODEL = ("labels", "label_weights", "is_counted")  # what a batch has beside the inputs of forward
 
 
 @dataclass(frozen=True)
@@ -44,29 +51,19 @@ class AttentionShare:
         """The share of the source sentence of the same number, over all target tokens, layers and heads."""
         return float(self.heads.mean())
 
-    def result(self, dataset: str, split: str = "all") -> Result:
+    def result(self, dataset: str) -> Result:
         """The result of a report: `n` is the number of target tokens."""
         tokens = [int(count) for count in self.tokens]
         diagonal = [(n, float(share)) for n, share in enumerate(self.shares.diagonal()) if tokens[n]]
         layers = [float(row.mean()) for row in self.heads]
-        parts = {f"sentence={n + 1}": Part(round(share, DECIMALS), tokens[n]) for n, share in diagonal}
-        parts |= {f"layer={i + 1}": Part(round(share, DECIMALS), sum(tokens)) for i, share in enumerate(layers)}
+        parts = {f"sentence={n + 1}": (round(share, DECIMALS), tokens[n]) for n, share in diagonal}
+        parts |= {f"layer={i + 1}": (round(share, DECIMALS), sum(tokens)) for i, share in enumerate(layers)}
         matrices = {"shares": self.shares, "heads": self.heads}
-        target = "reference" if self.strategy is None else "search"
-        signature = {"attention": "cross", "to": "same sentence", "unit": "target token", "target": target}
-        return Result(
-            task="context use",
-            dataset=dataset,
-            split=split,
-            metric="attention share",
-            value=self.value,
-            signature=Signature.of({**signature, "version": __version__}),
-            n=sum(tokens),
-            strategy=self.strategy,
-            beams=self.beams,
-            breakdown=parts,
-            details={name: matrix.round(DECIMALS).tolist() for name, matrix in matrices.items()},
-        )
+        details = {name: matrix.round(DECIMALS).tolist() for name, matrix in matrices.items()}
+        signature = {"attention": "cross", "to": "same sentence", "unit": "target token"}
+        signature["target"] = "reference" if self.strategy is None else "search"
+        search = {"strategy": self.strategy, "beams": self.beams}
+        return context_result("attention share", self.value, sum(tokens), dataset, signature, parts, details, **search)
 
 
 def attention_share(
@@ -88,7 +85,7 @@ def attention_share(
 
     A layer's weights are reduced as soon as they are computed and never kept. Batches have up to `max_tokens` source
     and target tokens. The model runs with eager attention and afterwards has its own again. ValueError: no
-    cross-attention, or one that does not give its weights (see `ShareCounter`), or a source of the current sentence
+    cross-attention, one that does not give its weights (see `attention_weights`), or a source of the current sentence
     alone, to which all attention goes; a search for references, or a strategy that is not recorded.
     """
     if target not in TARGETS:
@@ -101,33 +98,58 @@ def attention_share(
             "cross-attention goes to the current sentence; give a model that reads several sentences as one segment"
         )
     if target == "search":
-        found = record_search(model, documents, tokenizer, strategy, **search)
+        recorded = record_search(model, documents, tokenizer, strategy, **search)
         with model.search_alignment(search.get("alignment")):
-            shares = count_shares(model, search_batches(model.config, found, max_tokens))
-        return replace(shares, strategy=found.strategy, beams=found.beams)
-    examples = registry.for_config(model.config).examples(documents, tokenizer, model.config)
-    collate = registry.for_config(model.config).collator(model.config, tokenizer)
-    sampler = TokenBudgetBatchSampler(examples.side_lengths, max_tokens, shuffle=False)
-    return count_shares(model, (collate([examples[number] for number in batch]) for batch in sampler))
+            shares = count_shares(model, search_batches(model.config, recorded, max_tokens))
+        return replace(shares, strategy=recorded.strategy, beams=recorded.beams)
+    return count_shares(model, (batch for _, batch in training_batches(model, documents, tokenizer, max_tokens)))
 
 
 def count_shares(model: PreTrainedModel, batches: Iterable[dict[str, torch.Tensor]]) -> AttentionShare:
     """The shares on batches as the architecture's collator makes them; see `attention_share`."""
-    counter = ShareCounter(model.config)
-    device = next(model.parameters()).device
-    with eager_attention(model), forward_hooks(counter.hooks(model)), torch.inference_mode():
-        for batch in batches:
-            batch = {name: value.to(device) for name, value in batch.items()}
-            counter.start_batch(batch)
-            model(**{name: value for name, value in batch.items() if name not in NOT_OF_THE_MODEL})
-    return counter.shares()
+    attentions = modules_named(model.get_decoder(), CROSS_ATTENTION)
+    if not attentions:
+        raise ValueError(f"{type(model).__name__} has no cross-attention (no module named {CROSS_ATTENTION})")
+    sums, tokens = torch.zeros(0, 0, 0, 0), torch.zeros(0)  # (layers, H, N, N), target by source; (N,)
+    for batch in (on_device(model, batch) for batch in batches):
+        source, target = sentences_of_tokens(model.config, batch)  # (B, S, N), (B, T, N)
+
+        reduce = partial(weights_by_sentence, source, target)
+        with eager_attention(model), kept_outputs(attentions, reduce) as layers, torch.inference_mode():
+            forward(model, batch)
+        sums, tokens = padded_sum(sums, torch.stack(layers).cpu()), padded_sum(tokens, target.sum(dim=(0, 1)).cpu())
+    per_token = 100 * sums / tokens.clamp(min=1)[:, None]  # (layers, H, N, N)
+    diagonal = 100 * sums.diagonal(dim1=2, dim2=3).sum(dim=-1) / tokens.sum()  # (layers, H)
+    return AttentionShare(per_token.mean(dim=(0, 1)).numpy(), diagonal.numpy(), tokens.long().numpy())
 
 
-def search_batches(config, found: RecordedSearch, max_tokens: int) -> Iterator[dict[str, torch.Tensor]]:
+def weights_by_sentence(source: torch.Tensor, target: torch.Tensor, output) -> torch.Tensor:
+    """What an attention module gave as sums by target and source sentence, (H, N, N)."""
+    weights = attention_weights(output, source.shape[1]).double()  # (B, H, T, S)
+    return torch.einsum("bhts,bsm,btn->hnm", weights, source, target)
+
+
+def sentences_of_tokens(config, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """1 at the sentence of every source and target token, (B, S, N) and (B, T, N).
+
+    Target tokens that do not count, those without labels or not of `is_counted`, have 0 everywhere.
+    """
+    labels = batch["labels"]
+    source = sentence_index(batch["input_ids"], config.sep_token_id)  # (B, S)
+    target = sentence_index(labels, config.sep_token_id)  # (B, T)
+    if config.context_sides == "source":  # the target is the current sentence alone
+        current = source.max(dim=1, keepdim=True).values - config.future_context
+        target = target + current.clamp(min=0)  # a sentence read alone has no future sentences
+    size = int(max(source.max(), target.max())) + 1  # N
+    source, target = (torch.nn.functional.one_hot(sentences, size).double() for sentences in (source, target))
+    return source, target * batch.get("is_counted", labels != -100)[..., None]
+
+
+def search_batches(config, recorded: RecordedSearch, max_tokens: int) -> Iterator[dict[str, torch.Tensor]]:
     """What was searched as batches: sources, what the decoder read, and which of its predictions the search made."""
-    lengths = np.array([(len(one.source), len(one.read)) for one in found.segments])
+    lengths = np.array([(len(segment.source), len(segment.read)) for segment in recorded.segments])
     for batch in TokenBudgetBatchSampler(lengths, max_tokens, shuffle=False):
-        segments = [found.segments[number] for number in batch]
+        segments = [recorded.segments[number] for number in batch]
         tensors = {}
         for name, rows in (("", [one.source for one in segments]), ("decoder_", [one.read for one in segments])):
             tensors[f"{name}input_ids"] = padded_rows(rows, config.pad_token_id)  # (B, S), (B, T)
@@ -140,77 +162,6 @@ def search_batches(config, found: RecordedSearch, max_tokens: int) -> Iterator[d
 def padded_rows(rows: list[list[int]], value: int) -> torch.Tensor:
     """Rows of different lengths, filled on the right: (B, longest)."""
     return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], True, value)
-
-
-class ShareCounter:
-    """Sums of attention from target to source sentences, filled by hooks on the cross-attention modules.
-
-    These return their states and weights (B, H, T, S), where S are all source tokens; or, from an architecture that
-    attends to K chosen ones, weights (B, H, T, K) and as a third value the source positions of the keys (B, T, K), any
-    position where there is none and the weight is 0.
-    """
-
-    def __init__(self, config):
-        self.config = config
-        self.sums: dict[int, torch.Tensor] = {}  # layer -> (H, N, N)
-        self.tokens = torch.zeros(0)  # (N,)
-
-    def hooks(self, model: PreTrainedModel) -> list[tuple[nn.Module, Callable]]:
-        """The cross-attention modules of the decoder and their hooks. ValueError: there are none."""
-        attentions = modules_named(model.get_decoder(), CROSS_ATTENTION)
-        if not attentions:
-            raise ValueError(f"{type(model).__name__} has no cross-attention (no module named {CROSS_ATTENTION})")
-        return [(module, self.hook(layer)) for layer, module in enumerate(attentions)]
-
-    def start_batch(self, batch: dict[str, torch.Tensor]) -> None:
-        """Find the sentence of every token of a batch; target tokens are those of the labels, or of `is_counted`."""
-        config, labels = self.config, batch["labels"]
-        self.source = sentence_index(batch["input_ids"], config.sep_token_id)  # (B, S)
-        target = sentence_index(labels, config.sep_token_id)  # (B, T)
-        if config.context_sides == "source":  # the target is the current sentence alone
-            current = self.source.max(dim=1, keepdim=True).values - config.future_context
-            target = target + current.clamp(min=0)  # a sentence read alone has no future sentences
-        self.size = int(max(self.source.max(), target.max())) + 1  # N
-        sentences = torch.nn.functional.one_hot(target, self.size)  # (B, T, N)
-        self.target = (sentences * batch.get("is_counted", labels != -100)[..., None]).double()
-        self.tokens = padded_sum(self.tokens, self.target.sum(dim=(0, 1)).cpu())
-
-    def hook(self, layer: int):
-        """A hook that adds a layer's weights to the sums and drops them."""
-
-        def reduce(module, inputs, output) -> tuple:
-            states, weights, *more = output
-            heads = self.reduced(weights, more[0] if more else None)
-            self.sums[layer] = padded_sum(self.sums.get(layer, torch.zeros(len(heads), 0, 0)), heads.cpu())
-            return states, None, *more  # the weights are not kept
-
-        return reduce
-
-    def reduced(self, weights: torch.Tensor | None, positions: torch.Tensor | None = None) -> torch.Tensor:
-        """Weights (B, H, T, S), or (B, H, T, K) with positions (B, T, K) -> sums (H, N, N), target by source."""
-        if weights is None or positions is None and weights.shape[-1] != self.source.shape[1]:
-            found = "none" if weights is None else f"those of {weights.shape[-1]} keys"
-            raise ValueError(
-                f"cross-attention must give its weights for all {self.source.shape[1]} source tokens, or weights and "
-                f"positions of the keys it has chosen; got {found}"
-            )
-        batch, heads, length, _ = weights.shape
-        if positions is None:
-            sentences = self.source[:, None]  # (B, 1, S)
-        else:
-            rows = torch.arange(batch, device=positions.device)[:, None, None]
-            sentences = self.source[rows, positions.clamp(0, self.source.shape[1] - 1)]  # (B, T, K)
-        by_source = weights.new_zeros(batch, heads, length, self.size, dtype=torch.double)
-        by_source.scatter_add_(3, sentences[:, None].expand(weights.shape), weights.double())
-        return torch.einsum("bhtm,btn->hnm", by_source, self.target)
-
-    def shares(self) -> AttentionShare:
-        """The sums as shares in percent."""
-        size = len(self.tokens)
-        sums = torch.stack([padded_sum(self.sums[layer], torch.zeros(1, size, size)) for layer in sorted(self.sums)])
-        per_token = 100 * sums / self.tokens.clamp(min=1)[:, None]  # (layers, H, N, N)
-        diagonal = 100 * sums.diagonal(dim1=2, dim2=3).sum(dim=-1) / self.tokens.sum()  # (layers, H)
-        return AttentionShare(per_token.mean(dim=(0, 1)).numpy(), diagonal.numpy(), self.tokens.long().numpy())
 
 
 def padded_sum(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:

@@ -1,8 +1,9 @@
 """Counts of connectives in the translations of several systems and in the reference (Fei et al. 2022, Table 4)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import pandas as pd
 
 from hf_docmt.evaluation.metrics.connectives import Connectives, connectives_of
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments, check_sides
@@ -14,30 +15,6 @@ from hf_docmt.reports.report import Report
 REFERENCE = "reference"  # name of its column
 
 
-@dataclass(frozen=True)
-class ConnectiveCounts:
-    """Number of occurrences of each connective, {connective: number}, in the reference and in each system."""
-
-    reference: dict[str, int]
-    systems: dict[str, dict[str, int]]
-
-    @property
-    def differences(self) -> dict[str, int]:
-        """Absolute differences from the reference's counts, summed over the connectives, by system."""
-        expected = self.reference
-        return {name: sum(abs(own[word] - expected[word]) for word in own) for name, own in self.systems.items()}
-
-    def rows(self) -> list[list[str]]:
-        """A table with a header: a row for each connective, the totals, the differences; a column for each system."""
-        columns = [self.reference, *self.systems.values()]
-        return [
-            ["connective", REFERENCE, *self.systems],
-            *([word, *(str(column[word]) for column in columns)] for word in self.reference),
-            ["(total)", *(str(sum(column.values())) for column in columns)],
-            ["(differences)", "-", *map(str, self.differences.values())],
-        ]
-
-
 def connective_files(
     reference: str | Path,
     systems: Sequence[str | Path],
@@ -46,31 +23,45 @@ def connective_files(
     target_lang: str | None = None,
     *,
     words: Sequence[str] | None = None,
-) -> tuple[ConnectiveCounts, dict[str, Report]]:
+) -> tuple[pd.DataFrame, dict[str, Report]]:
     """The counts, and a report for each system, of files of `docmt translate` and reference documents with their ids.
+
+    Counts have a row for each connective, a column for the reference, and one for each system.
 
     `words`: words or phrases to count; None = those of `connectives_of` the target language. ValueError: a
     language that has none, an empty list, no system, two of one name, one called `REFERENCE`, other documents than
     the reference's.
     """
     words = connectives_of(target_lang) if words is None and target_lang else words
-    counts, reports = ConnectiveCounts({}, {}), {}
-    known = read_references([reference], format, source_lang, target_lang)
-    references, ids = known.sides[0], known.ids
+    documents, counts, reports = read_references([reference], format, source_lang, target_lang), pd.DataFrame(), {}
+    references, ids = documents.sides[0], documents.ids
     for name, path in by_name(systems).items():
-        hypotheses = read_translated(path, known)
+        hypotheses = read_translated(path, documents)
         try:
             check_sides(hypotheses, references, doc_ids=ids)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
-        documents = TranslatedDocuments(hypotheses, references, doc_ids=ids, dataset=data_name(reference))
-        (result,) = Connectives(words).score(documents)
-        table = result.details["table"]
-        counts.systems[name] = {word: found["hypothesis"] for word, found in table.items()}
-        counts.reference.update({word: found["reference"] for word, found in table.items()})
+        translated = TranslatedDocuments(hypotheses, references, doc_ids=ids, dataset=data_name(reference))
+        (result,) = Connectives(words).score(translated)
+        table = pd.DataFrame.from_dict(result.details["table"], orient="index")
+        counts = counts.assign(**{REFERENCE: table["reference"], name: table["hypothesis"]})
         data = {"reference": Path(reference).name, "documents": len(ids)}
         reports[name] = Report(model={"name": name}, data=data, results=[result])
     return counts, reports
+
+
+def count_rows(counts: pd.DataFrame) -> list[list[str]]:
+    """A table with a header: a row for each connective, totals, and absolute differences from the reference's counts.
+
+    The differences of a system are summed over the connectives.
+    """
+    differences = counts.sub(counts[REFERENCE], axis=0).abs().sum().drop(REFERENCE)
+    return [
+        ["connective", *counts.columns],
+        *([word, *map(str, row)] for word, *row in counts.itertuples()),
+        ["(total)", *map(str, counts.sum())],
+        ["(differences)", "-", *map(str, differences)],
+    ]
 
 
 def by_name(systems: Sequence[str | Path]) -> dict[str, str | Path]:

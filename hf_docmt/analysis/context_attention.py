@@ -8,13 +8,14 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.analysis.attention_share import CROSS_ATTENTION
-from hf_docmt.analysis.group_maps import ARCHITECTURE as SHORTENED
-from hf_docmt.analysis.group_maps import SHORTENINGS as GROUPED
-from hf_docmt.analysis.model_hooks import forward_hooks, modules_named
-from hf_docmt.analysis.read_sentences import ContextUse, Passage, read_sentences
-from hf_docmt.analysis.segment_attention import attention_weights, training_batch
-from hf_docmt.analysis.sentence_tokens import token_texts
+from hf_docmt.analysis.model_runs import CROSS_ATTENTION, forward_hooks, modules_named, token_texts
+from hf_docmt.analysis.read_sentences import (
+    ContextUse,
+    Passage,
+    mean_attention,
+    read_sentences,
+    training_batch,
+)
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.modeling.context_inputs import completed
 
@@ -28,19 +29,16 @@ def context_attention_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizer
     the decoder reads both as one sequence, are those of offset 0.
     """
     _, batch = training_batch(model, tokenizer, passage)
-    shortening = getattr(model.config, "shortening", None)
     with evaluation_mode(model):
         places, ids, owner, vectors = context_tokens(model, batch)
     with gate_openings(model) as openings:
-        weights = attention_weights(model, batch, context_modules(model))[0]  # (T, N)
-    weights = (
-        weights[:, weights.shape[1] - vectors.shape[0] :] @ vectors
-    )  # (T, tokens); a lone mark of nothing is in front
+        weights = mean_attention(model, batch, context_modules(model))[0]  # (T, N)
+    weights = weights[:, weights.shape[1] - len(vectors) :] @ vectors  # (T, tokens), without a lone mark in front
     sentences, by_token = read_sentences(passage, tokenizer, places, ids, owner, weights)
     there = any(offset for offset, _ in places)
     gate = 100 * float(np.mean(openings)) if openings and there else None
-    kind = "gate" if model.config.model_type == "docmt-doct" else "context attention"
-    kind = "groups" if shortening in GROUPED else kind
+    kind = "gate" if modules_named(model.get_encoder(), "state_gate") else "context attention"
+    kind = "groups" if model.config.groups_tokens else kind
     labels = batch["labels"][0]
     return ContextUse(kind, sentences, tuple(token_texts(tokenizer, labels[labels != -100].tolist())), by_token, gate)
 
@@ -50,9 +48,9 @@ def context_modules(model: PreTrainedModel) -> list[nn.Module]:
     decoder = model.get_decoder()
     if getattr(model.config, "integration", None) == "concatenate":
         return modules_named(decoder, CROSS_ATTENTION)
-    found = dict(decoder.named_modules())
-    inner = [module for path, module in found.items() if path.endswith(".context.attn.attn")]
-    return inner or [module for path, module in found.items() if path.endswith(".context.attn")]
+    modules = dict(decoder.named_modules())
+    inner = [module for path, module in modules.items() if path.endswith(".context.attn.attn")]
+    return inner or [module for path, module in modules.items() if path.endswith(".context.attn")]
 
 
 def context_tokens(
@@ -64,7 +62,7 @@ def context_tokens(
     it is made of no token of a sentence.
     """
     sentences = context_sentences(batch)
-    if model.config.model_type.removeprefix("docmt-") == SHORTENED:
+    if hasattr(model.config, "shortening"):
         blocks = shortened_blocks(model, batch, sentences)
     else:  # joined in the order of the document, absent ones left out
         blocks = [(number, ids, np.eye(len(ids))) for number, (_, ids) in enumerate(sentences)]
@@ -93,12 +91,12 @@ def context_sentences(batch: dict[str, torch.Tensor]) -> list[tuple[tuple[int, b
     names = ("context_input_ids", "context_attention_mask", "context_offsets")
     rows, masks, offsets = (batch[name][0] for name in names)
     is_target = batch.get("context_is_target", torch.zeros_like(batch["context_offsets"]))[0].bool().tolist()
-    found = [
+    there = [
         ((offset, target), row[mask.bool()].tolist())
         for row, mask, offset, target in zip(rows, masks, offsets.tolist(), is_target)
         if mask.any()
     ]
-    return sorted(found, key=lambda one: one[0][0])
+    return sorted(there, key=lambda one: one[0][0])
 
 
 def shortened_blocks(model: PreTrainedModel, batch: dict[str, torch.Tensor], sentences: list) -> list:
@@ -112,24 +110,26 @@ def shortened_blocks(model: PreTrainedModel, batch: dict[str, torch.Tensor], sen
     if config.missing_context == "eos":
         ids, mask, offsets = completed(config, batch["input_ids"], ids, mask, offsets, is_target)
         is_target = None
-    known = [place for place, _ in sentences]
+    places = [place for place, _ in sentences]
     blocks = []
     if ids is not None and ids.shape[1]:
         shares = vector_shares(encoder, config, ids[0], mask[0])
         targets = [False] * ids.shape[1] if is_target is None else is_target[0].bool().tolist()
-        for row, one, offset, target in zip(ids[0].tolist(), shares, offsets[0].tolist(), targets):
-            places = [place for place in known if place == (offset, target) or is_target is None and place[0] == offset]
-            blocks.append((known.index(places[0]) if places else -1, row, one))
+        for row, share, offset, target in zip(ids[0].tolist(), shares, offsets[0].tolist(), targets):
+            of_row = [
+                place for place in places if place == (offset, target) or is_target is None and place[0] == offset
+            ]
+            blocks.append((places.index(of_row[0]) if of_row else -1, row, share))
     if config.include_current:
         share = vector_shares(encoder, config, batch["input_ids"], batch["attention_mask"])[0]
-        blocks.append((len(known), batch["input_ids"][0].tolist(), share))
+        blocks.append((len(places), batch["input_ids"][0].tolist(), share))
     return blocks
 
 
 def vector_shares(encoder, config, ids: torch.Tensor, mask: torch.Tensor) -> np.ndarray:
     """Of what tokens the K vectors of each sentence are made: ids and mask (P, L) -> (P, K, L)."""
     length, mask = ids.shape[1], mask.bool()
-    if config.shortening in GROUPED:
+    if config.groups_tokens:
         there = mask | ~mask.any(dim=1, keepdim=True)
         shares = encoder.shortener.categories(encoder.encode(ids, there), there).transpose(1, 2)  # (P, K, L)
         shares = shares * mask[:, None]

@@ -3,14 +3,23 @@
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
 from hf_docmt.analysis.context_attention import context_attention_use
-from hf_docmt.analysis.gate_maps import NOTHING, SELECTIONS, gate_map
+from hf_docmt.analysis.gate_maps import NOTHING, gate_map
 from hf_docmt.analysis.memory_use import memory_use
-from hf_docmt.analysis.read_sentences import ContextUse, Passage, ReadSentence
-from hf_docmt.analysis.segment_attention import segment_use
+from hf_docmt.analysis.model_runs import token_texts
+from hf_docmt.analysis.read_sentences import (
+    ContextUse,
+    Passage,
+    ReadSentence,
+    mean_attention,
+    read_sentences,
+    training_batch,
+)
+from hf_docmt.modeling.segments import sentence_index
 
 
 def context_use(
@@ -35,7 +44,7 @@ def context_use(
         return memory_use(model, tokenizer, passage)
     if not architecture.separate_context:
         return segment_use(model, tokenizer, passage)
-    if selects_by_word(model.config):
+    if model.config.selects_by_word:
         return gate_use(model, tokenizer, passage)
     return context_attention_use(model, tokenizer, passage)
 
@@ -55,10 +64,30 @@ def passage_of(source: Sequence[str], translation: Sequence[str], sentence: int)
     return Passage(*sides, there.index(sentence - 1))
 
 
-def selects_by_word(config) -> bool:
-    """Whether words select among context sentences, see `gate_map`."""
-    name = config.model_type.removeprefix("docmt-")
-    return name in SELECTIONS and getattr(config, "selection", None) == SELECTIONS[name]
+@torch.inference_mode()
+def segment_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passage: Passage) -> ContextUse:
+    """Attention while the current sentence is written to each sentence of its source segment, over layers and heads.
+
+    As `attention_share` for one sentence: the segment is cut as in training, translations are forced. A separator
+    belongs to the sentence it ends.
+    """
+    example, batch = training_batch(model, tokenizer, passage)
+    weights = mean_attention(model, batch)[0]  # (T, S)
+    sep = model.config.sep_token_id
+    source = sentence_index(batch["input_ids"], sep)[0].cpu().numpy()  # (S,)
+    first = example["index"] - (example["current"] or 0)  # position of the segment's first sentence
+    current = passage.position - first
+    labels = batch["labels"][0]
+    rows = (labels != -100).cpu().numpy()
+    if model.config.context_sides == "both" or example["current"] is None:
+        rows &= sentence_index(batch["labels"], sep)[0].cpu().numpy() == current
+    count = min(len(example["source"]), len(passage.source) - first)  # without what is after the document's end
+    places = [(number - current, False) for number in range(count)]
+    owner = np.where(source < count, source, -1)
+    ids = batch["input_ids"][0].tolist()
+    sentences, by_token = read_sentences(passage, tokenizer, places, ids, owner, weights[rows])
+    tokens = token_texts(tokenizer, labels[torch.from_numpy(rows).to(labels.device)].tolist())
+    return ContextUse("cross-attention", sentences, tuple(tokens), by_token)
 
 
 def gate_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passage: Passage) -> ContextUse:
@@ -67,12 +96,12 @@ def gate_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passage
     first = max(0, position - config.past_context)
     if len(passage.source[first : position + 1 + config.future_context]) < 2:
         return ContextUse("gate", (), (), np.zeros((0, 0)))
-    found = gate_map(model, passage.source, tokenizer, position + 1)
-    there = [number for number, name in enumerate(found.columns) if name != NOTHING]
-    shares = 100 * found.mean[:, there]  # (tokens, sentences)
-    offsets = [int(found.columns[number]) for number in there]
+    gates = gate_map(model, passage.source, tokenizer, position + 1)
+    there = [number for number, name in enumerate(gates.columns) if name != NOTHING]
+    shares = 100 * gates.mean[:, there]  # (tokens, sentences)
+    offsets = [int(gates.columns[number]) for number in there]
     sentences = [
         ReadSentence(offset, False, passage.text(offset), float(share))
         for offset, share in zip(offsets, shares.mean(axis=0))
     ]
-    return ContextUse("gate", tuple(sentences), found.tokens, shares)
+    return ContextUse("gate", tuple(sentences), gates.tokens, shares)

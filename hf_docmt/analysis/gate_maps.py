@@ -7,18 +7,19 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import __version__, registry
-from hf_docmt.analysis.model_hooks import forward_hooks, modules_named
-from hf_docmt.analysis.sentence_tokens import sentence_ids, token_texts
+from hf_docmt import registry
+from hf_docmt.analysis.model_runs import (
+    context_result,
+    kept_outputs,
+    modules_named,
+    on_device,
+    sentence_ids,
+    token_texts,
+)
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.messages import counted
-from hf_docmt.reports.result import Part, Result
-from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.result import Result
 
-SELECTIONS = {
-    "routing": None,
-    "doct": "routing",
-}  # architecture -> its `selection`, None: no such field
 SELECTION = "selection"  # name of the module that computes the shares in every encoder layer
 NOTHING = "nothing"
 DECIMALS = 4  # of shares and percentages in a report
@@ -54,29 +55,17 @@ class GateMap:
         past = [name.startswith("-") for name in self.columns]
         return 100 * self.shares[:, :, past].sum(axis=2).mean(axis=1)
 
-    def result(self, dataset: str, split: str = "all") -> Result:
+    def result(self, dataset: str) -> Result:
         """The result of a report: `value` is the percentage of the past, `n` that of tokens."""
         layers, count, _ = self.shares.shape
-        columns = 100 * self.mean.mean(axis=0)
-        parts = {f"offset={name}": float(share) for name, share in zip(self.columns, columns)}
-        parts |= {f"layer={number}": float(share) for number, share in enumerate(self.past, 1)}
+        shares = dict(zip((f"offset={name}" for name in self.columns), 100 * self.mean.mean(axis=0)))
+        shares |= {f"layer={number}": share for number, share in enumerate(self.past, 1)}
+        parts = {label: (round(float(share), DECIMALS), count) for label, share in shares.items()}
         signature = {"gate": "encoder", "layers": layers, "unit": "token", "tokens": "with end mark"}
-        return Result(
-            task="context use",
-            dataset=dataset,
-            split=split,
-            metric="share of past sentences",
-            value=float(self.past.mean()),
-            signature=Signature.of({**signature, "version": __version__}),
-            n=count,
-            breakdown={name: Part(round(share, DECIMALS), count) for name, share in parts.items()},
-            details={
-                "sentence": self.sentence,
-                "tokens": list(self.tokens),
-                "columns": list(self.columns),
-                "shares": self.shares.round(DECIMALS).tolist(),
-            },
-        )
+        details = {"sentence": self.sentence, "tokens": list(self.tokens), "columns": list(self.columns)}
+        details["shares"] = self.shares.round(DECIMALS).tolist()
+        value = float(self.past.mean())
+        return context_result("share of past sentences", value, count, dataset, signature, parts, details)
 
 
 @torch.inference_mode()
@@ -111,11 +100,11 @@ def gate_map(
 
 def check_selection(config) -> None:
     """ValueError unless words select among context sentences in models of this configuration."""
-    architecture, selection = config.model_type.removeprefix("docmt-"), getattr(config, "selection", None)
-    if architecture not in SELECTIONS or selection != SELECTIONS[architecture]:
-        found = f"architecture {architecture!r}" + (f" with selection={selection!r}" if selection else "")
+    if not config.selects_by_word:
+        architecture, selection = config.model_type.removeprefix("docmt-"), getattr(config, "selection", None)
+        kind = f"architecture {architecture!r}" + (f" with selection={selection!r}" if selection else "")
         raise ValueError(
-            f"in a model of {found} words do not select among context sentences: expected one of architecture "
+            f"in a model of {kind} words do not select among context sentences: expected one of architecture "
             "'routing', or 'doct' with selection='routing'; give such a model"
         )
 
@@ -142,9 +131,7 @@ def batch_of(config, tokenizer, ids: list[list[int]], current: int, document_sta
 
 def encoder_shares(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> torch.Tensor:
     """Run the encoder on a batch of one sentence; its shares in every layer, (layers, T, C)."""
-    shares: list[torch.Tensor] = []  # of each layer, (1, T, C)
-    modules = modules_named(model.get_encoder(), SELECTION)
-    hooks = [(module, lambda module, inputs, output: shares.append(output)) for module in modules]
-    with evaluation_mode(model), forward_hooks(hooks):
-        model.get_encoder()(**{name: value.to(model.device) for name, value in batch.items()})
+    encoder = model.get_encoder()
+    with evaluation_mode(model), kept_outputs(modules_named(encoder, SELECTION)) as shares:
+        encoder(**on_device(model, batch))
     return torch.cat(shares)

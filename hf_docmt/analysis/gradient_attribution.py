@@ -8,8 +8,7 @@ import torch
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import __version__
-from hf_docmt.analysis.memory_steps import (
+from hf_docmt.analysis.memory_maps import (
     INPUTS,
     STACKS,
     Step,
@@ -18,11 +17,10 @@ from hf_docmt.analysis.memory_steps import (
     forward_step,
     memory_stacks,
 )
-from hf_docmt.analysis.model_hooks import forward_hooks
+from hf_docmt.analysis.model_runs import context_result, forward_hooks
 from hf_docmt.data.collators import IGNORE_INDEX
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
-from hf_docmt.reports.result import Part, Result
-from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.result import Result
 
 DIGITS = 6  # significant ones, of the scores in a report
 
@@ -50,26 +48,17 @@ class Attribution:
         """The ranges as texts, `1-10`, or `0` for a single distance."""
         return tuple(str(first) if first == last else f"{first}-{last}" for first, last in self.ranges)
 
-    def result(self, dataset: str, split: str = "all") -> Result:
+    def result(self, dataset: str) -> Result:
         """The result of a report; the value is the mean over all distances but 0."""
         pairs = sum(self.pairs[1:])
         value = sum(score * n for score, n in zip(self.both[1:], self.pairs[1:])) / max(1, pairs)
-        scores = zip(self.labels, self.both, self.pairs)
         signature = {"gradient": "loss by embedding", "norm": 2, "tokens": "unique", "mean": "sentence pairs"}
-        signature |= {"reach": self.reach, "step": self.ranges[-1][1] - self.ranges[-1][0] + 1}
-        signature |= {"target": "reference", "version": __version__}
+        signature |= {"reach": self.reach, "step": self.ranges[-1][1] - self.ranges[-1][0] + 1, "target": "reference"}
+        scores = zip(self.labels, self.both, self.pairs)
+        parts = {f"distance={label}": (rounded(score), n) for label, score, n in scores}
         sides = {side: [rounded(score) for score in getattr(self, side)] for side in STACKS}
-        return Result(
-            task="context use",
-            dataset=dataset,
-            split=split,
-            metric="gradient attribution",
-            value=rounded(value),
-            signature=Signature.of(signature),
-            n=pairs,
-            breakdown={f"distance={label}": Part(rounded(score), n) for label, score, n in scores},
-            details={"distances": list(self.labels), **sides},
-        )
+        details = {"distances": list(self.labels), **sides}
+        return context_result("gradient attribution", rounded(value), pairs, dataset, signature, parts, details)
 
 
 def gradient_attribution(
@@ -186,14 +175,14 @@ class ScoreCounter:
         """Gradients of the loss of a step; `earlier` are its words and those before it, nearest first."""
         present = int(step.present.sum())
         leaves = [words.embeddings[side] for side in INPUTS for words in earlier]
-        found = torch.autograd.grad(loss, leaves, retain_graph=True, materialize_grads=True)
+        gradients = torch.autograd.grad(loss, leaves, retain_graph=True, materialize_grads=True)
         for number, (first, last) in enumerate(self.ranges):
             near = earlier[first : last + 1]
             self.pairs[number] += present * len(near)
             for side_index, side in enumerate(INPUTS):
                 start = side_index * len(earlier) + first
                 ids = [words.ids[side] for words in near]
-                self.sums[side][number] += self.norms(ids, found[start : start + len(near)])
+                self.sums[side][number] += self.norms(ids, gradients[start : start + len(near)])
 
     def norms(self, ids: list[torch.Tensor], gradients: list[torch.Tensor]) -> float:
         """The norms of the summed gradients of each word in each row: ids (B, T), gradients (B, T, D) of sentences."""

@@ -1,19 +1,17 @@
 """Assignment of tokens to the groups of a shortened sentence (Maka et al. 2024, section 5.4)."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import __version__
-from hf_docmt.analysis.sentence_tokens import sentence_ids, token_texts
+from hf_docmt.analysis.model_runs import context_result, sentence_ids, token_texts
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
-from hf_docmt.reports.result import Part, Result
-from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.result import Result
 
-ARCHITECTURE, SHORTENINGS = "caching", ("grouping", "selecting")
 DECIMALS = 4  # of the percentages in a report
 DIGITS = 4  # of the weights in a report, significant ones, so that only zeros are zero
 
@@ -42,16 +40,6 @@ class GroupMap:
 
 
 @dataclass(frozen=True)
-class GroupUse:
-    """Use of a group (from 1): percent of all weight, number of tokens with any weight in it, with their largest."""
-
-    group: int
-    share: float
-    tokens: int
-    largest: int
-
-
-@dataclass(frozen=True)
 class GroupMaps:
     """The maps of some sentences, and how the groups are used in all of them."""
 
@@ -65,18 +53,23 @@ class GroupMaps:
         return np.concatenate([one.weights for one in self.sentences])
 
     @property
-    def groups(self) -> list[GroupUse]:
-        """The use of each group, unused ones too.
+    def groups(self) -> pd.DataFrame:
+        """A row for each `group` (from 1), unused ones too: `share` of all weight in percent, `tokens`, `largest`.
 
-        Softmax gives every group some weight of every token; there the number of tokens with their largest weight is
-        more informative. With `selecting` all groups have the same share.
+        The last two are the numbers of tokens with any weight in the group, and with their largest. Softmax gives every
+        group some weight of every token; there `largest` is more informative. With `selecting` all groups have the same
+        share.
         """
         weights = self.weights
-        shares = 100 * weights.sum(axis=0) / weights.sum()
-        tokens = np.count_nonzero(weights, axis=0)
-        largest = np.bincount(weights[weights.any(axis=1)].argmax(axis=1), minlength=weights.shape[1])
-        rows = zip(shares.tolist(), tokens.tolist(), largest.tolist())
-        return [GroupUse(number, *row) for number, row in enumerate(rows, 1)]
+        grouped, size = weights[weights.any(axis=1)], weights.shape[1]
+        return pd.DataFrame(
+            {
+                "group": range(1, size + 1),
+                "share": 100 * weights.sum(axis=0) / weights.sum(),
+                "tokens": np.count_nonzero(weights, axis=0),
+                "largest": np.bincount(grouped.argmax(axis=1), minlength=size),
+            }
+        )
 
     @property
     def used(self) -> int:
@@ -88,28 +81,16 @@ class GroupMaps:
         """Number of tokens that are in no group, which `selecting` allows."""
         return int((~self.weights.any(axis=1)).sum())
 
-    def result(self, dataset: str, split: str = "all") -> Result:
+    def result(self, dataset: str) -> Result:
         """The result of a report: `value` is the number of used groups, `n` that of tokens."""
         count, size = self.weights.shape
-        used = {f"sentence={one.sentence}": Part(one.used, len(one.tokens)) for one in self.sentences}
-        groups = [asdict(one) | {"share": round(one.share, DECIMALS)} for one in self.groups]
         signature = {"shortening": self.shortening, "categorizer": self.categorizer, "groups": size}
-        signature |= {"used": "any weight", "tokens": "with end mark", "version": __version__}
-        return Result(
-            task="context use",
-            dataset=dataset,
-            split=split,
-            metric="groups used",
-            value=self.used,
-            signature=Signature.of(signature),
-            n=count,
-            breakdown=used,
-            details={
-                "groups": groups,
-                "tokens in no group": self.ungrouped,
-                "maps": [one.as_json() for one in self.sentences],
-            },
-        )
+        signature |= {"used": "any weight", "tokens": "with end mark"}
+        parts = {f"sentence={one.sentence}": (one.used, len(one.tokens)) for one in self.sentences}
+        groups = self.groups.astype({"share": float}).round({"share": DECIMALS}).to_dict("records")
+        details = {"groups": groups, "tokens in no group": self.ungrouped}
+        details["maps"] = [one.as_json() for one in self.sentences]
+        return context_result("groups used", self.used, count, dataset, signature, parts, details)
 
 
 def group_maps(model: PreTrainedModel, texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> GroupMaps:
@@ -131,12 +112,12 @@ def group_maps(model: PreTrainedModel, texts: Sequence[str], tokenizer: PreTrain
 
 def check_groups(config) -> None:
     """ValueError unless models of this configuration assign tokens to groups."""
-    architecture, shortening = config.model_type.removeprefix("docmt-"), getattr(config, "shortening", None)
-    if architecture != ARCHITECTURE or shortening not in SHORTENINGS:
-        found = f"architecture {architecture!r}" + (f" with shortening={shortening!r}" if shortening else "")
+    if not config.groups_tokens:
+        architecture, shortening = config.model_type.removeprefix("docmt-"), getattr(config, "shortening", None)
+        kind = f"architecture {architecture!r}" + (f" with shortening={shortening!r}" if shortening else "")
         raise ValueError(
-            f"a model of {found} assigns no tokens to groups: expected one of architecture {ARCHITECTURE!r} with "
-            f"shortening={' or '.join(map(repr, SHORTENINGS))}; give such a model"
+            f"a model of {kind} assigns no tokens to groups: expected one of architecture 'caching' with "
+            "shortening='grouping' or 'selecting'; give such a model"
         )
 
 

@@ -8,8 +8,7 @@ from datasets import Dataset
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import __version__
-from hf_docmt.analysis.memory_steps import (
+from hf_docmt.analysis.memory_maps import (
     ATTENTIONS,
     STACKS,
     Step,
@@ -20,9 +19,8 @@ from hf_docmt.analysis.memory_steps import (
     memory_stacks,
     token_mask,
 )
-from hf_docmt.analysis.model_hooks import eager_attention
-from hf_docmt.reports.result import Part, Result
-from hf_docmt.reports.signature import Signature
+from hf_docmt.analysis.model_runs import context_result, eager_attention
+from hf_docmt.reports.result import Result
 
 DIGITS = 6  # after the point, of the nats in a report
 
@@ -51,34 +49,29 @@ class InformationGain:
 
     def mean(self, attention: str, side: str | None = None) -> Entropies:
         """Over the layers of a side or of both, which all count the same; `n` is the sum of theirs."""
-        found = [one for key, one in self.layers.items() if key[0] == attention and side in (None, key[1])]
-        means = [sum(getattr(one, name) for one in found) / len(found) for name in ("random", "trained")]
-        return Entropies(*means, sum(one.n for one in found))
+        layers = [one for key, one in self.layers.items() if key[0] == attention and side in (None, key[1])]
+        means = [sum(getattr(one, name) for one in layers) / len(layers) for name in ("random", "trained")]
+        return Entropies(*means, sum(one.n for one in layers))
 
-    def results(self, dataset: str, split: str = "all") -> list[Result]:
+    def results(self, dataset: str) -> list[Result]:
         """The results of a report, for update and for output attention."""
-        return [self._result(attention, dataset, split) for attention in ATTENTIONS]
+        return [self._result(attention, dataset) for attention in ATTENTIONS]
 
-    def _result(self, attention: str, dataset: str, split: str) -> Result:
-        whole, parts = self.mean(attention), {}
-        for side in dict.fromkeys(key[1] for key in self.layers):
-            parts[f"side={side}"] = self.mean(attention, side)
+    def _result(self, attention: str, dataset: str) -> Result:
+        whole = self.mean(attention)
+        parts = {f"side={side}": self.mean(attention, side) for side in dict.fromkeys(key[1] for key in self.layers)}
         parts |= {f"{side} layer={layer}": one for (kind, side, layer), one in self.layers.items() if kind == attention}
         signature = {"entropy": "random less trained", "unit": "nats", "mean": "queries, heads, layers"}
-        signature["target"] = "reference"
-        return Result(
-            task="context use",
-            dataset=dataset,
-            split=split,
-            metric=f"information gain of {attention} attention",
-            value=round(whole.gain, DIGITS),
-            signature=Signature.of({**signature, "seed": self.seed, "version": __version__}),
-            n=whole.n,
-            breakdown={label: Part(round(part.gain, DIGITS), part.n) for label, part in parts.items()},
-            details={
-                "memory_size": self.memory_size,
-                "entropy": {name: round(getattr(whole, name), DIGITS) for name in ("random", "trained")},
-            },
+        signature |= {"target": "reference", "seed": self.seed}
+        entropy = {name: round(getattr(whole, name), DIGITS) for name in ("random", "trained")}
+        return context_result(
+            f"information gain of {attention} attention",
+            round(whole.gain, DIGITS),
+            whole.n,
+            dataset,
+            signature,
+            {label: (round(part.gain, DIGITS), part.n) for label, part in parts.items()},
+            {"memory_size": self.memory_size, "entropy": entropy},
         )
 
 

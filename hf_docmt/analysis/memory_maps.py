@@ -1,26 +1,32 @@
-"""Attention maps between sentences and a recurrent memory (Feng et al. 2022, figures 6 and 7)."""
+"""A recurrent memory while it is read and written: documents sentence by sentence, and maps of its attention."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from datasets import Dataset
+from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.analysis.memory_steps import (
-    INPUTS,
-    Step,
-    attention_maps,
-    document_batches,
-    empty_memory,
-    forward_step,
-    memory_stacks,
-    token_mask,
-)
-from hf_docmt.analysis.model_hooks import eager_attention
-from hf_docmt.analysis.sentence_tokens import token_texts
+from hf_docmt import registry
+from hf_docmt.analysis.model_runs import eager_attention, forward_hooks, on_device, token_texts
+from hf_docmt.data.collators import IGNORE_INDEX
+from hf_docmt.data.streams import StreamCollator, split_steps
 
+STACKS = {"source": "encoder", "target": "decoder"}
+INPUTS = {"source": "input_ids", "target": "decoder_input_ids"}
+ATTENTIONS = ("update", "output")  # memory reads sentence, sentence reads memory
 DECIMALS = 4  # of the weights in JSON
+
+
+@dataclass(frozen=True)
+class Step:
+    """The n-th sentences of some documents: a batch on the model's device, and which rows have one, (B,) bool."""
+
+    batch: dict[str, torch.Tensor]
+    present: torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -62,27 +68,27 @@ def memory_maps(
     """
     stacks = memory_stacks(model)
     chosen = {side: layer_of(stack.memory_layers, layer, side) for side, stack in stacks.items()}
-    found = []
+    maps_read = []
     (steps,) = document_batches(model, one_document(documents, document), tokenizer, rows=1)
     memory = empty_memory(model, 1)
     with eager_attention(model), attention_maps(stacks) as maps, torch.inference_mode():
         for number, step in enumerate(steps, 1):
             _, memory = forward_step(model, step, memory)
-            found += maps_of_step(maps, chosen, step, number, tokenizer)
-    return found
+            maps_read += maps_of_step(maps, chosen, step, number, tokenizer)
+    return maps_read
 
 
 def maps_of_step(weights: dict, layers: dict[str, int], step: Step, sentence: int, tokenizer) -> list[MemoryMap]:
     """The maps of one sentence in one layer a side, from `weights` as `attention_maps` gives them, of one document."""
-    found = []
-    for (attention, side, layer), one in weights.items():
+    maps = []
+    for (attention, side, layer), attended in weights.items():
         if layer == layers[side]:
-            mean = one[0].mean(dim=0).detach().float().cpu().numpy()  # (M, T), output (T, M)
+            mean = attended[0].mean(dim=0).detach().float().cpu().numpy()  # (M, T), output (T, M)
             count = int(token_mask(step, side).sum())
             tokens = token_texts(tokenizer, step.batch[INPUTS[side]][0, :count].tolist())
             mean = mean.T if attention == "update" else mean
-            found.append(MemoryMap(attention, side, layer, sentence, tuple(tokens), mean))
-    return found
+            maps.append(MemoryMap(attention, side, layer, sentence, tuple(tokens), mean))
+    return maps
 
 
 def write_and_read_maps(maps: list[MemoryMap], sentence: int) -> list[MemoryMap]:
@@ -105,9 +111,9 @@ def one_document(documents: Dataset, document: str) -> Dataset:
     """The document with this id, as the only row. ValueError: no such id, or several documents with it."""
     ids = list(documents["doc_id"])
     if ids.count(document) != 1:
-        known = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-        found = "occurs several times" if document in ids else "is not in the data"
-        raise ValueError(f"document {document!r} {found}: expected the id of one document, there are {known}")
+        names = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+        fault = "occurs several times" if document in ids else "is not in the data"
+        raise ValueError(f"document {document!r} {fault}: expected the id of one document, there are {names}")
     return documents.select([ids.index(document)])
 
 
@@ -120,3 +126,78 @@ def layer_of(layers: list[int], layer: int | None, side: str) -> int:
             f"layer {layer} has no memory on the {side} side: expected one of {', '.join(map(str, layers))}"
         )
     return layer
+
+
+# Reading documents
+
+
+def memory_stacks(model: PreTrainedModel) -> dict[str, nn.Module]:
+    """Encoder (`source`) and decoder (`target`), as far as they have a memory. ValueError: a model without one."""
+    if not registry.for_config(model.config).carries_state:
+        raise ValueError(
+            f"a model of architecture {model.config.model_type.removeprefix('docmt-')!r} has no memory: expected one "
+            "that carries a state from sentence to sentence, architecture 'memory'"
+        )
+    stacks = {side: getattr(model.model, name) for side, name in STACKS.items()}
+    return {side: stack for side, stack in stacks.items() if stack.memory_layers}
+
+
+def document_batches(
+    model: PreTrainedModel, documents: Dataset, tokenizer: PreTrainedTokenizerBase, rows: int = 8
+) -> Iterator[list[Step]]:
+    """The steps of `rows` documents of similar length, from their first sentences to the last, with references.
+
+    Every document keeps its row; after its end the row has an empty sentence that is not `present`.
+    """
+    if rows < 1:
+        raise ValueError(f"rows, the number of documents in a batch, must be at least 1; got {rows}")
+    architecture = registry.for_config(model.config)
+    examples = architecture.examples(documents, tokenizer, model.config)
+    collate = StreamCollator(architecture.collator(model.config, tokenizer))
+    starts = examples.corpus.document_starts
+    lengths = np.diff(starts)
+    order = np.argsort(lengths, kind="stable")
+    for first in range(0, len(order), rows):
+        group, steps = np.sort(order[first : first + rows]), []
+        for index in range(lengths[group].max()):
+            row = [examples[int(starts[d] + index)] if index < lengths[d] else None for d in group]
+            batch = on_device(model, next(split_steps(collate([(row, True)]))))
+            steps.append(Step(batch, (batch["labels"] != IGNORE_INDEX).any(dim=1)))
+        yield steps
+
+
+def empty_memory(model: PreTrainedModel, rows: int) -> dict[str, torch.Tensor]:
+    """The memory of `rows` documents before their start, zeros, `{"encoder_memory": (B, M, D), …}`."""
+    weights = {STACKS[side]: stack.initial_memory.weight for side, stack in memory_stacks(model).items()}
+    return {f"{name}_memory": torch.zeros_like(weight).repeat(rows, 1, 1) for name, weight in weights.items()}
+
+
+def forward_step(model: PreTrainedModel, step: Step, memory: dict[str, torch.Tensor]) -> tuple:
+    """The outputs for a step with forced references, and the memory after it, with gradients if they are enabled."""
+    inputs = {name: value for name, value in step.batch.items() if name not in ("labels", "label_weights")}
+    outputs = model(**inputs, **memory, use_cache=False)
+    return outputs, {name: outputs[name] for name in memory}
+
+
+def token_mask(step: Step, side: str) -> torch.Tensor:
+    """The attention mask of a side, (B, T), 1 = token."""
+    return step.batch["attention_mask" if side == "source" else "decoder_attention_mask"]
+
+
+@contextmanager
+def attention_maps(stacks: dict[str, nn.Module]) -> Iterator[dict[tuple[str, str, int], torch.Tensor]]:
+    """{(attention, side, layer): weights} of the last pass: `update` (B, H, M, T), `output` (B, H, T, M).
+
+    Hooks fill it within the context. The model has to run with eager attention.
+    """
+    maps: dict[tuple[str, str, int], torch.Tensor] = {}
+
+    def keep(key):
+        return lambda module, inputs, output: maps.update({key: output[1]})
+
+    keys = [
+        (kind, side, layer) for side, stack in stacks.items() for layer in stack.memory_layers for kind in ATTENTIONS
+    ]
+    units = {(side, layer): stacks[side].layers[layer].memory for _, side, layer in keys}
+    with forward_hooks((getattr(units[key[1:]], f"{key[0]}_attn"), keep(key)) for key in keys):
+        yield maps

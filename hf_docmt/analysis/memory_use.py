@@ -5,18 +5,18 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.analysis.gradient_attribution import Words, embedding_gradients, mean_losses
-from hf_docmt.analysis.memory_maps import MemoryMap, maps_of_step
-from hf_docmt.analysis.memory_steps import (
+from hf_docmt.analysis.memory_maps import (
     INPUTS,
+    MemoryMap,
     attention_maps,
     document_batches,
     empty_memory,
     forward_step,
+    maps_of_step,
     memory_stacks,
 )
-from hf_docmt.analysis.model_hooks import eager_attention
-from hf_docmt.analysis.read_sentences import ContextUse, MemorySlot, Passage, read_sentences
-from hf_docmt.analysis.segment_attention import as_documents
+from hf_docmt.analysis.model_runs import eager_attention
+from hf_docmt.analysis.read_sentences import ContextUse, MemorySlot, Passage, as_documents, read_sentences
 
 REACH = 8  # sentences before the current one whose share is computed
 SHOWN = 4  # of a slot
@@ -48,8 +48,8 @@ def memory_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passa
                 maps += maps_of_step(weights, last, step, number + 1, tokenizer)
         leaves = [words.embeddings[side] for side in INPUTS for words in earlier]
         loss = mean_losses(outputs.logits, steps[-1].batch["labels"]).sum()
-        found = torch.autograd.grad(loss, leaves, materialize_grads=True)
-    norms = [one[0].norm(dim=1).double().cpu().numpy() for one in found]  # (T,) each
+        gradients = torch.autograd.grad(loss, leaves, materialize_grads=True)
+    norms = [gradient[0].norm(dim=1).double().cpu().numpy() for gradient in gradients]  # (T,) each
     sides = list(INPUTS)
     places = [(-distance, side != sides[0]) for side in sides for distance in range(len(earlier))]
     ids = [words.ids[side][0].tolist() for side in sides for words in earlier]
@@ -68,15 +68,15 @@ def memory_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passa
 
 def memory_slots(maps: list[MemoryMap], sentence: int) -> list[MemorySlot]:
     """The slots that a sentence (from 1) read, by side."""
-    found = []
+    slots = []
     written = {one.side: one for one in maps if one.attention == "update" and one.sentence == sentence - 1}
     for one in maps:
         if one.attention != "output" or one.sentence != sentence:
             continue
         shares = 100 * one.weights.mean(axis=0)  # (slots,)
         for slot, share in enumerate(shares.tolist()):
-            found.append(MemorySlot(one.side, slot + 1, share, most_read(written[one.side], slot)))
-    return found
+            slots.append(MemorySlot(one.side, slot + 1, share, most_read(written[one.side], slot)))
+    return slots
 
 
 def most_read(update: MemoryMap, slot: int) -> tuple[tuple[str, float], ...]:

@@ -1,17 +1,29 @@
 """Agreement of attention with the words that annotators marked in SCAT (Yin et al. 2021)."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import torch
 
 from hf_docmt import __version__
-from hf_docmt.analysis.rationale_attention import ATTENTIONS, STEPS, forced_attention
-from hf_docmt.analysis.scat import ScatExample
+from hf_docmt.analysis.scat import MarkedText, ScatExample, Span, read_scat
 from hf_docmt.data.examples import check_choices
+from hf_docmt.evaluation.suites import check_languages
 from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
+from hf_docmt.evaluation.systems.log_probabilities import check_lengths
+from hf_docmt.evaluation.systems.model_system import evaluation_mode
+from hf_docmt.evaluation.systems.token_texts import UNBROKEN, WORD, piece_ids, piece_spans, word_spans
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.resampling import bootstrap_interval
+from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.statistics import Statistics, score_function
+
+ATTENTIONS = {"encoder": "encoder_attentions", "cross": "cross_attentions", "decoder": "decoder_attentions"}
+STEPS = ("writes", "reads")
 
 
 @dataclass(frozen=True)
@@ -29,6 +41,73 @@ class Agreement:
     heads: tuple[str, ...]
     unused: dict[str, int]  # examples without a value, by reason
     signature: Signature
+
+    def results(
+        self, *, dataset: str = "scat", split: str = "train", samples: int = 1000, seed: int = 1
+    ) -> list[Result]:
+        """Share and precisions as report results in percent: means over examples, for each head in the breakdown.
+
+        `details` holds the 95 % bootstrap interval over examples, `chance`, and the reasons why examples have no value.
+        """
+        results, n = [], len(self.ids)
+        for column, metric in enumerate(["attention on marked words", *(f"precision@{k}" for k in self.at)]):
+            value, *heads = (100 * self.values[:, :, column].mean(axis=0)).tolist()
+            rows = [[example, 1] for example in self.values[:, 0, column].tolist()]
+            details = {"chance": float(100 * self.chance[:, column].mean()), "unused": self.unused}
+            details["statistics"] = Statistics(self.ids, rows, "example").to_dict()
+            interval = bootstrap_interval(rows, score_function(metric, 2), samples, seed)
+            results.append(
+                Result(
+                    task="context use",
+                    dataset=dataset,
+                    split=split,
+                    metric=metric,
+                    value=value,
+                    signature=self.signature,
+                    n=n,
+                    breakdown={name: Part(head, n) for name, head in zip(self.heads, heads)},
+                    details=details if interval is None else details | {"interval": list(interval)},
+                )
+            )
+        return results
+
+
+@dataclass(frozen=True)
+class Word:
+    """Positions of a word's tokens in a segment, and whether annotators marked it as context or as pronoun."""
+
+    positions: tuple[int, ...]
+    marked: bool
+    pronoun: bool
+
+
+def rationales_files(
+    system: ForcedDecoding,
+    folder: str | Path,
+    *,
+    split: str = "train",
+    source_lang: str = "en",
+    target_lang: str = "fr",
+    only: tuple[int, int] | None = None,
+    attention: str = "decoder",
+    step: str = "writes",
+) -> Report:
+    """The report of `rationale_agreement` on the files of SCAT in a folder (see `read_scat`).
+
+    `only` is (first, last) line, from 1: the rest may be in the training data. The report's `data` has the number of
+    lines, and of lines that could not be read, by reason. ValueError: no example between the lines, other languages
+    than the system's.
+    """
+    scat = read_scat(folder, split, source_lang, target_lang)
+    check_languages(str(folder), (source_lang, target_lang), *system.languages)
+    first, last = only or (1, scat.lines)
+    examples = [one for one in scat.examples if first <= int(one.example_id.rpartition(":")[2]) <= last]
+    if not examples:
+        raise ValueError(f"no example can be read in lines {first}-{last}, {folder} has {scat.lines}; give others")
+    agreement = rationale_agreement(system, examples, attention=attention, step=step)
+    part = split if only is None else f"{split}, lines {first}-{last}"
+    data = {"lines": scat.lines, "examples": len(examples), "skipped": scat.reasons}
+    return Report(model=system.describe(), data=data, results=agreement.results(split=part))
 
 
 def rationale_agreement(
@@ -55,22 +134,30 @@ def rationale_agreement(
     """
     check_choices(attention=(attention, tuple(ATTENTIONS)), step=(step, STEPS))
     check_attention(system)
-    ids, found, unused, heads = [], [], Counter(), ()
-    for example, forced in forced_attention(system, examples, attention, step, batch_size):
-        heads = forced.heads()
-        values = [forced.pronoun(number, attention, at) for number, word in enumerate(forced.queries) if word.pronoun]
-        useful = [value for value in values if value is not None]
+    ids, values, unused, heads = [], [], Counter(), ()
+    for example, weights, queries, keys, length in forced_attention(system, examples, attention, step, batch_size):
+        heads = tuple(f"layer={layer + 1} head={head + 1}" for layer, head in np.ndindex(weights.shape[:2]))
+        pronouns = [number for number, word in enumerate(queries) if word.pronoun]
+        agreements = []
+        for number in pronouns:
+            positions = list(queries[number].positions)
+            seen = positions[-1] + 1 if attention == "decoder" else length
+            words = [key for index, key in enumerate(keys) if attention == "cross" or index != number]
+            words = [word for word in words if word.positions[-1] < seen]
+            of_query = weights[:, :, positions].mean(axis=2)  # (layers, heads, keys)
+            of_query = np.vstack([of_query.mean(axis=(0, 1)), of_query.reshape(-1, of_query.shape[-1])])
+            agreements.append(attention_on_marked_words(of_query, words, seen, at))
+        useful = [value for value in agreements if value is not None]
         if useful:
             ids.append(example.example_id)
-            found.append(np.mean(useful, axis=0))
+            values.append(np.mean(useful, axis=0))
         else:
-            unused["no marked word in reach" if values else "no marked pronoun"] += 1
-    if not found:
+            unused["no marked word in reach" if pronouns else "no marked pronoun"] += 1
+    if not values:
         raise ValueError(
             f"no example has a marked pronoun from which {attention} attention could go to a marked word: "
             f"{dict(unused)}; choose another attention, or give other examples"
         )
-    values = np.array(found)
     signature = {
         "attention": attention,
         "step": "reads" if attention == "encoder" else step,
@@ -78,7 +165,8 @@ def rationale_agreement(
         "context": "one sentence" if system.past_context else "none",
         "version": __version__,
     }
-    return Agreement(tuple(ids), values[:, :-1], values[:, -1], tuple(at), heads, dict(unused), Signature.of(signature))
+    by_head, chance = np.array(values)[:, :-1], np.array(values)[:, -1]
+    return Agreement(tuple(ids), by_head, chance, tuple(at), heads, dict(unused), Signature.of(signature))
 
 
 def check_attention(system: ForcedDecoding) -> None:
@@ -101,3 +189,105 @@ def check_attention(system: ForcedDecoding) -> None:
             f"{system.name}: attn_implementation is {implementation!r}, which gives no weights; load the system with "
             "attn_implementation='eager', or call model.set_attn_implementation('eager')"
         )
+
+
+def forced_attention(
+    system: ForcedDecoding, examples: Sequence[ScatExample], attention: str, step: str, batch_size: int
+) -> Iterator[tuple[ScatExample, np.ndarray, list[Word], list[Word], int]]:
+    """Each example with forced references: weights (layers, heads, queries, keys), the words, the number of keys.
+
+    Words are given by their positions as queries and as keys, which are counted without padding. The decoder reads at
+    position t + 1 what it writes at position t.
+    """
+    rows = [_row(system, example) for example in examples]
+    check_lengths(system.model, system.collate, [[row] for row in rows])
+    device = next(system.model.parameters()).device
+    for start in range(0, len(examples), batch_size):
+        batch = system.collate(rows[start : start + batch_size])
+        labels, _ = batch.pop("labels"), batch.pop("label_weights", None)
+        with evaluation_mode(system.model), torch.inference_mode():
+            output = system.model(**{name: value.to(device) for name, value in batch.items()}, output_attentions=True)
+        weights = torch.stack(getattr(output, ATTENTIONS[attention])).float().cpu().numpy()  # (layers, B, H, Q, K)
+        for row, example in enumerate(examples[start : start + batch_size]):
+            segments = {"source": batch["input_ids"][row][batch["attention_mask"][row] == 1].tolist()}
+            segments["target"] = labels[row][labels[row] != -100].tolist()
+            words = {}
+            for side, segment in segments.items():
+                texts = _texts(system, example, side)
+                words[side] = segment_words(segment, texts, system.tokenizer, is_target=side == "target")
+            read = [Word(tuple(p + 1 for p in word.positions), word.marked, word.pronoun) for word in words["target"]]
+            queries = words["source"] if attention == "encoder" else read if step == "reads" else words["target"]
+            keys = read if attention == "decoder" else words["source"]
+            yield example, weights[:, row], queries, keys, len(segments["source"])
+
+
+def segment_words(segment: Sequence[int], texts: Sequence[MarkedText], tokenizer, *, is_target: bool) -> list[Word]:
+    """The words of texts whose tokens follow each other in a segment; the last occurrence of each text counts.
+
+    A token belongs to the word of its first character. Words are runs of letters and digits, or of punctuation; with a
+    tokenizer that gives no character offsets, runs of characters other than blanks. A word is marked if a part of it
+    is. ValueError: a text whose tokens are not in the segment.
+    """
+    words, end = [], len(segment)
+    for text in reversed(texts):
+        ids = piece_ids(tokenizer, text.text, is_target=is_target)
+        start = next((s for s in range(end - len(ids), -1, -1) if list(segment[s : s + len(ids)]) == ids), None)
+        if start is None:
+            raise ValueError(f"the tokens of {text.text!r} are not in the segment {list(segment)}")
+        spans = word_spans(text.text, WORD if tokenizer.is_fast else UNBROKEN)
+        positions: list[list[int]] = [[] for _ in spans]
+        for number, (first, last) in enumerate(piece_spans(tokenizer, text.text, is_target=is_target)):
+            first += len(text.text[first:last]) - len(text.text[first:last].lstrip())
+            for own, (left, right) in zip(positions, spans):
+                if left <= first < right:
+                    own.append(start + number)
+        words[:0] = [
+            Word(tuple(own), _overlaps(span, text.rationale), _overlaps(span, text.pronouns))
+            for span, own in zip(spans, positions)
+            if own
+        ]
+        end = start
+    return words
+
+
+def attention_on_marked_words(
+    weights: np.ndarray, words: Sequence[Word], keys: int, at: Sequence[int]
+) -> np.ndarray | None:
+    """Attention of one query to marked words: weights (heads, at least `keys`) -> (heads + 1, 1 + len(at)).
+
+    Columns: the share of the weight on the first `keys` tokens that falls on marked words, then for each k of `at` the
+    precision at k: the share of marked words among the k words (all, if fewer) with the largest sums of weights; of
+    equal ones the first counts. The last row is chance: equal weights (share), a random order (precision). None where
+    no word is marked.
+    """
+    marked = np.array([word.marked for word in words], dtype=bool)
+    if not marked.any():
+        return None
+    sums = np.stack([weights[:, list(word.positions)].sum(axis=1) for word in words], axis=1)  # (heads, words)
+    columns = [sums[:, marked].sum(axis=1) / weights[:, :keys].sum(axis=1)]
+    order = np.argsort(-sums, axis=1, kind="stable")
+    columns += [marked[order[:, :k]].mean(axis=1) for k in at]
+    tokens = sum(len(word.positions) for word in words if word.marked)
+    chance = [tokens / keys] + [marked.mean()] * len(at)
+    return np.vstack([np.stack(columns, axis=1), chance])
+
+
+def _row(system: ForcedDecoding, example: ScatExample) -> dict:
+    """The example in the form of training examples; the current sentence does not begin its document."""
+    context, missing = bool(system.past_context), [[]] * system.future_context
+    sides = {}
+    for side in ("source", "target"):
+        texts = [getattr(example, f"{side}_context")] * context + [getattr(example, side)]
+        sides[side] = [piece_ids(system.tokenizer, text.text, is_target=side == "target") for text in texts] + missing
+    position = {"doc_id": example.example_id, "index": 1, "current": int(context), "document_start": False}
+    return position | sides
+
+
+def _texts(system: ForcedDecoding, example: ScatExample, side: str) -> list[MarkedText]:
+    """The texts of a side that the model reads."""
+    context = system.past_context and (side == "source" or system.collate.context_sides == "both")
+    return [getattr(example, f"{side}_context")] * bool(context) + [getattr(example, side)]
+
+
+def _overlaps(span: Span, others: Sequence[Span]) -> bool:
+    return any(start < span[1] and span[0] < end for start, end in others)

@@ -4,8 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from transformers import PreTrainedTokenizerBase
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from hf_docmt import registry
+from hf_docmt.analysis.model_runs import (
+    CROSS_ATTENTION,
+    attention_weights,
+    eager_attention,
+    forward,
+    kept_outputs,
+    modules_named,
+    on_device,
+)
+from hf_docmt.data.documents import make_documents
 from hf_docmt.evaluation.systems.token_texts import piece_ids, piece_spans, word_spans
 
 Words = tuple[tuple[str, float], ...]
@@ -94,13 +106,13 @@ def read_sentences(
     """
     percent = 100 * weights / np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(float).tiny)  # (T, N)
     by_token = percent @ (owner[:, None] == np.arange(len(places)))  # (T, sentences)
-    mean, found = percent.mean(axis=0), []
+    mean, sentences = percent.mean(axis=0), []
     for number, (offset, is_target) in enumerate(places):
         own = np.flatnonzero(owner == number)
         text = passage.text(offset, is_target)
         words = word_weights(tokenizer, text, [ids[index] for index in own], mean[own], is_target=is_target)
-        found.append(ReadSentence(offset, is_target, text, float(mean[own].sum()), words))
-    return tuple(found), by_token
+        sentences.append(ReadSentence(offset, is_target, text, float(mean[own].sum()), words))
+    return tuple(sentences), by_token
 
 
 def word_weights(
@@ -123,10 +135,50 @@ def word_weights(
     for number, (begin, end) in enumerate(pieces):
         begin += len(text[begin:end]) - len(text[begin:end].lstrip())
         characters[min(begin, len(text) - 1)] += sum(weights[start + number] for start in starts)
-    found, last = [], 0
+    parts, last = [], 0
     for begin, end in word_spans(text):
         if begin > last:
-            found.append((text[last:begin], float(characters[last:begin].sum())))
-        found.append((text[begin:end], float(characters[begin:end].sum())))
+            parts.append((text[last:begin], float(characters[last:begin].sum())))
+        parts.append((text[begin:end], float(characters[begin:end].sum())))
         last = end
-    return tuple(found) + (((text[last:], float(characters[last:].sum())),) if last < len(text) else ())
+    return tuple(parts) + (((text[last:], float(characters[last:].sum())),) if last < len(text) else ())
+
+
+def training_batch(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passage: Passage
+) -> tuple[dict, dict[str, torch.Tensor]]:
+    """The example with the current sentence and its batch of one row, made as in training, on the model's device."""
+    config, architecture = model.config, registry.for_config(model.config)
+    documents = as_documents(config, passage)
+    examples = architecture.examples(documents, tokenizer, config)
+    number = passage.position
+    if examples.borders is not None:
+        number = int(np.searchsorted(examples.borders, number, side="right")) - 1
+    batch = architecture.collator(config, tokenizer)([examples[number]])
+    return examples[number], on_device(model, batch)
+
+
+def as_documents(config, passage: Passage):
+    """The passage as the one document `passage`. ValueError: a model that does not say its languages."""
+    source, target = config.source_lang, config.target_lang
+    if not source or not target:
+        raise ValueError(
+            f"the model's languages are needed, its configuration has source_lang={source!r} and "
+            f"target_lang={target!r}: set both in config.json"
+        )
+    pairs = [{source: one, target: other} for one, other in zip(passage.source, passage.translation)]
+    return make_documents([{"doc_id": "passage", "translation": pairs}], source, target)
+
+
+def mean_attention(model: PreTrainedModel, batch: dict[str, torch.Tensor], modules=None) -> np.ndarray:
+    """Weights (B, T, N) of attention modules of the decoder, mean of layers and heads: by default the cross-attention.
+
+    N are the source tokens, or what other modules read.
+    """
+    cross = modules is None
+    modules = modules_named(model.get_decoder(), CROSS_ATTENTION) if cross else modules
+    keys = batch["input_ids"].shape[1]
+    part = (lambda output: attention_weights(output, keys)) if cross else (lambda output: output[1])
+    with eager_attention(model), kept_outputs(modules, part) as layers:
+        forward(model, batch, use_cache=False)
+    return torch.stack(layers).mean(dim=(0, 2), dtype=torch.double).cpu().numpy()

@@ -59,8 +59,8 @@ def read_scat(folder: str | Path, split: str = "train", source_lang: str = "en",
     texts = {name: [line for _, line in read_lines(Path(folder) / name)] for name in names}
     counts = {name: len(lines) for name, lines in texts.items()}
     if len(set(counts.values())) > 1:
-        found = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise DataError(f"{folder}: files of different numbers of lines: {found}; one may be cut short, fetch it again")
+        sizes = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise DataError(f"{folder}: files of different numbers of lines: {sizes}; one may be cut short, fetch it again")
     examples, skipped = [], []
     for number, row in enumerate(zip(*texts.values()), 1):
         parts, faults = [], []

@@ -66,7 +66,7 @@ def by_index(
     if every < 1:
         raise ValueError(f"a range has at least 1 index, got every={every}")
     rows = [document_rows(side, references, target_lang) for side in (system, baseline)]
-    score, found = SentenceBleu.score_from_sums, []
+    score, ranges = SentenceBleu.score_from_sums, []
     for first in range(0, rows[0].shape[1], every):
         last = min(first + every, rows[0].shape[1])
         parts = [side[:, first:last] for side in rows]  # (documents, indices, columns)
@@ -74,18 +74,18 @@ def by_index(
         n = sum(max(0, min(len(document), last) - first) for document in references)
         joined = np.stack(parts, axis=1)  # (documents, 2, indices, columns)
         interval = difference_interval(joined, score, samples, seed) if samples else None
-        found.append(Range(first + 1, last, *values, n, interval))
-    return found
+        ranges.append(Range(first + 1, last, *values, n, interval))
+    return ranges
 
 
 def document_rows(side, references, target_lang: str | None) -> np.ndarray:
     """BLEU's statistics of each sentence, (documents, longest, columns), zeros after the end of a document."""
     check_aligned(side, references)
     metric = bleu(False, None, target_lang)
-    found = [segment_statistics(metric, *pair) if len(pair[0]) else [] for pair in zip(side, references)]
-    width = len(next(filter(None, found))[0])
-    rows = np.zeros((len(found), max(map(len, found)), width))
-    for number, document in enumerate(found):
+    statistics = [segment_statistics(metric, *pair) if len(pair[0]) else [] for pair in zip(side, references)]
+    width = len(next(filter(None, statistics))[0])
+    rows = np.zeros((len(statistics), max(map(len, statistics)), width))
+    for number, document in enumerate(statistics):
         rows[number, : len(document)] = np.reshape(document, (-1, width))
     return rows
 
@@ -121,11 +121,11 @@ def by_index_files(
 
     `options` are those of `by_index`. DataError as in `evaluate_files`.
     """
-    known = read_references([reference], format, source_lang, target_lang)
-    sides = [read_translated(path, known) for path in (system, baseline)]
-    ranges = by_index(*sides, known.sides[0], target_lang=target_lang, **options)
+    documents = read_references([reference], format, source_lang, target_lang)
+    sides = [read_translated(path, documents) for path in (system, baseline)]
+    ranges = by_index(*sides, documents.sides[0], target_lang=target_lang, **options)
     names = [data_name(path) for path in (system, baseline)]
-    data = {"reference": Path(reference).name, "documents": len(known.ids), "baseline": names[1]}
+    data = {"reference": Path(reference).name, "documents": len(documents.ids), "baseline": names[1]}
     result = index_result(ranges, data_name(reference), signature_of(target_lang))
     return ranges, Report(model={"name": names[0]}, data=data, results=[result])
 

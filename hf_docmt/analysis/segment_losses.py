@@ -1,18 +1,17 @@
 """Loss of each sentence of a window: whether a model writes later sentences better for the ones before them."""
 
-from collections import defaultdict
 from dataclasses import dataclass
 
+import pandas as pd
 import torch
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt import __version__, registry
-from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt import registry
+from hf_docmt.analysis.model_runs import context_result, forward, on_device, training_batches
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.modeling.segments import sentence_index
-from hf_docmt.reports.result import Part, Result
-from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.result import Result
 
 
 @dataclass(frozen=True)
@@ -21,22 +20,11 @@ class SegmentLosses:
 
     offsets: dict[int, tuple[float, int]]
 
-    def result(self, dataset: str, split: str = "all") -> Result:
+    def result(self, dataset: str) -> Result:
         """The result of a report: the loss of the current sentence, with a part for each offset."""
-        value, tokens = self.offsets[0]
-        signature = Signature.of(
-            {"unit": "nats", "per": "token", "target-context": "reference", "version": __version__}
-        )
-        return Result(
-            task="context use",
-            dataset=dataset,
-            split=split,
-            metric="loss",
-            value=value,
-            signature=signature,
-            n=tokens,
-            breakdown={f"offset={offset}": Part(*found) for offset, found in sorted(self.offsets.items())},
-        )
+        signature = {"unit": "nats", "per": "token", "target-context": "reference"}
+        parts = {f"offset={offset}": loss for offset, loss in sorted(self.offsets.items())}
+        return context_result("loss", *self.offsets[0], dataset, signature, parts)
 
 
 def segment_losses(
@@ -54,23 +42,15 @@ def segment_losses(
         raise ValueError(f"{config.model_type} writes one sentence at a time; give a model that writes whole windows")
     if architecture.view(config) != "window":
         raise ValueError(f"the model reads a {architecture.view(config)}, expected windows with a current sentence")
-    examples = architecture.examples(documents, tokenizer, config)
-    collate = architecture.collator(config, tokenizer)
-    sums: dict[int, float] = defaultdict(float)
-    counts: dict[int, int] = defaultdict(int)
-    device = next(model.parameters()).device
-    for batch in TokenBudgetBatchSampler(examples.side_lengths, max_tokens, shuffle=False):
-        rows = [examples[number] for number in batch]
-        inputs = {name: value.to(device) for name, value in collate(rows).items()}
-        labels = inputs.pop("labels")  # (B, T)
-        inputs.pop("label_weights", None)
+    tokens = []
+    for rows, batch in training_batches(model, documents, tokenizer, max_tokens):
+        batch = on_device(model, batch)
         with torch.inference_mode(), evaluation_mode(model):
-            logits = model(**inputs).logits.float()  # (B, T, V)
-        losses = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
-        current = torch.tensor([row["current"] for row in rows], device=device)
+            logits, labels = forward(model, batch).logits.float(), batch["labels"]  # (B, T, V), (B, T)
+        losses = torch.nn.functional.cross_entropy(logits.mT, labels, reduction="none")
+        current = torch.tensor([row["current"] for row in rows], device=labels.device)
         offsets = sentence_index(labels, config.sep_token_id) - current[:, None]  # (B, T)
-        for offset in offsets[labels != -100].unique().tolist():
-            counted = (offsets == offset) & (labels != -100)
-            sums[offset] += float(losses.view_as(labels)[counted].double().sum())
-            counts[offset] += int(counted.sum())
-    return SegmentLosses({offset: (sums[offset] / counts[offset], counts[offset]) for offset in sums})
+        counted = labels != -100
+        tokens.append(pd.DataFrame({"offset": offsets[counted].cpu(), "loss": losses[counted].double().cpu()}))
+    by_offset = pd.concat(tokens).groupby("offset")["loss"].agg(["mean", "count"])
+    return SegmentLosses({int(offset): (float(mean), int(n)) for offset, mean, n in by_offset.itertuples()})

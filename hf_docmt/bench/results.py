@@ -12,7 +12,7 @@ import transformers
 
 from hf_docmt import __version__
 from hf_docmt.reports.report import package_commit
-from hf_docmt.reports.tables import align_columns
+from hf_docmt.reports.tables import cells_frame, write_table
 
 SIDES = ("ours", "peer")
 HIDDEN = ("precision", "mode", "batch", "name", "tokens", "context")  # columns that repeat a part of `case`
@@ -173,8 +173,8 @@ class BenchResult:
             for check in self.checks
         ]
         setting = [f"{name}: {value}" for name, value in self.setting.items() if value is not None]
-        tables = [align_columns([columns, *cells]), align_columns([["check", "value", "target", ""], *checks])]
-        return "\n\n".join([*tables, "\n".join(setting)])
+        frames = [cells_frame([columns, *cells]), cells_frame([["check", "value", "target", ""], *checks])]
+        return "\n\n".join([*map(write_table, frames), "\n".join(setting)])
 
 
 def machine_setting(device: str = "cpu") -> dict[str, Any]:

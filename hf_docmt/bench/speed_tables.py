@@ -7,8 +7,7 @@ from typing import Any
 from hf_docmt.bench.ceilings import COPY
 from hf_docmt.bench.decode import MODES
 from hf_docmt.bench.report import BenchmarkRun, BenchReport
-from hf_docmt.reports.plain_tables import plain_table
-from hf_docmt.reports.tables import align_columns
+from hf_docmt.reports.tables import cells_frame, write_table
 
 Cells = list[list[str]]
 BYTES = {"fp32": 4, "bf16": 2, "int8": 1}  # of a weight
@@ -25,7 +24,7 @@ def speed_tables(report: BenchReport, style: str, benchmarks: Sequence[str] = MA
                 known = f"{benchmark}: {run.problem}"
                 if run.problem is None:
                     known = title.format(**run.setting) + rounds_text(run)
-                parts += [known, plain_table(make_cells(run, report), (), style).rstrip()]
+                parts += [known, write_table(cells_frame(make_cells(run, report)), style)]
     return "\n\n".join([*parts, machine_text(report)])
 
 
@@ -38,7 +37,7 @@ def report_text(report: BenchReport) -> str:
         for benchmark, check in checks
     ]
     failed = [f"{run.benchmark}: failed: {run.problem}" for run in report.failed()]
-    table = align_columns([["benchmark", "check", "value", "target", ""], *cells])
+    table = write_table(cells_frame([["benchmark", "check", "value", "target", ""], *cells]))
     return "\n\n".join([speed_tables(report, "text", list(TABLES)), table, *failed])
 
 

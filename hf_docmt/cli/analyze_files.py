@@ -19,7 +19,7 @@ def losses(
     """Training losses of several runs, for example with different optimisation windows (Feng et al. 2022)."""
     from hf_docmt.analysis.losses import read_losses
     from hf_docmt.analysis.pictures.curves import draw_losses
-    from hf_docmt.reports.tables import align_columns
+    from hf_docmt.reports.tables import cells_frame, write_table
 
     check_files(picture, None)
     found = read_losses(runs)
@@ -27,7 +27,7 @@ def losses(
     if as_json:
         print(json.dumps([row | {"losses": run.training} for row, run in zip(rows, found)], ensure_ascii=False))
     else:
-        print(align_columns([list(rows[0]), *([str(value) for value in row.values()] for row in rows)]))
+        print(write_table(cells_frame([list(rows[0]), *([str(value) for value in row.values()] for row in rows)])))
     if picture:
         draw_losses(found, picture)
 
@@ -83,11 +83,11 @@ def connectives(
     Whole words are counted, ignoring case. The last row sums the absolute differences from the reference's counts.
     `docmt compare` tests the reports of systems against each other.
     """
-    from hf_docmt.analysis.connective_counts import by_name, connective_files
+    from hf_docmt.analysis.connective_counts import by_name, connective_files, count_rows
 
     check_folder(output, by_name(systems), [reference, *systems])
     listed = None if words is None else [word.strip() for word in words.split(",")]
     counts, reports = connective_files(reference, systems, format, source_lang, target_lang, words=listed)
     if output:
         write_reports(reports, output)
-    print_table(counts.rows(), [report.to_dict() for report in reports.values()], as_json)
+    print_table(count_rows(counts), [report.to_dict() for report in reports.values()], as_json)

@@ -96,7 +96,7 @@ def memory_maps(
     """
     from hf_docmt.analysis.memory_maps import memory_maps as compute
     from hf_docmt.analysis.memory_maps import write_and_read_maps
-    from hf_docmt.analysis.pictures.heat_maps import draw_memory_maps
+    from hf_docmt.analysis.pictures.maps import draw_memory_maps
 
     check_files(picture, None, [documents])
     source = AnalysisInput(model, documents, source_lang, target_lang)

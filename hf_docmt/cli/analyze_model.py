@@ -46,7 +46,7 @@ def rationales(
     as_json: AsJson = False,
 ) -> None:
     """Attention of pronouns to the words that annotators marked as supporting context (Yin et al. 2021)."""
-    from hf_docmt.analysis.rationale_report import rationales_files
+    from hf_docmt.analysis.rationales import rationales_files
     from hf_docmt.files import check_writable_file
 
     check_writable_file(output or "-")
@@ -80,7 +80,7 @@ def attention_share(
 ) -> None:
     """Share of cross-attention from each target sentence to its source sentence (Herold and Ney 2023)."""
     from hf_docmt.analysis.attention_share import attention_share as measure
-    from hf_docmt.analysis.pictures.heat_maps import draw_attention_share
+    from hf_docmt.analysis.pictures.maps import draw_attention_share
 
     check_files(picture, output, [documents])
     source = AnalysisInput(model, documents, source_lang, target_lang)
@@ -126,8 +126,8 @@ def groups(
     from pathlib import Path
 
     from hf_docmt.analysis.group_maps import group_maps
-    from hf_docmt.analysis.model_languages import set_languages
-    from hf_docmt.analysis.pictures.heat_maps import draw_group_maps
+    from hf_docmt.analysis.model_runs import set_languages
+    from hf_docmt.analysis.pictures.maps import draw_group_maps
 
     check_files(picture, output)
     name, (loaded, tokenizer) = Path(model).name, load_model(model)
@@ -143,17 +143,16 @@ def groups(
 
 def group_tables(found) -> str:
     """Group maps as text: weights of every token, use of every group, and a summary line."""
-    from hf_docmt.reports.tables import align_columns
+    from hf_docmt.reports.tables import cells_frame, write_table
 
-    weights = [["sentence", "token", *(f"{one.group:>4}" for one in found.groups)]]
+    weights = [["sentence", "token", *(f"{group:>4}" for group in found.groups["group"])]]
     for one in found.sentences:
         for token, row in zip(one.tokens, one.weights):
             weights.append([str(one.sentence), token, *(f"{weight:.2f}" if weight else "   ." for weight in row)])
-    use = [["group", "share (%)", "tokens", "largest"]]
-    use += [[str(one.group), f"{one.share:.1f}", str(one.tokens), str(one.largest)] for one in found.groups]
+    use = found.groups.assign(share=found.groups["share"].map("{:.1f}".format)).rename(columns={"share": "share (%)"})
     tokens, groups = found.weights.shape
     summary = f"{found.used} of {groups} groups used, {found.ungrouped} of {tokens} tokens in none"
-    return "\n\n".join([align_columns(weights), align_columns(use), summary])
+    return "\n\n".join([write_table(cells_frame(weights)), write_table(use), summary])
 
 
 def gates(
@@ -174,8 +173,8 @@ def gates(
     from pathlib import Path
 
     from hf_docmt.analysis.gate_maps import gate_map
-    from hf_docmt.analysis.model_languages import set_languages
-    from hf_docmt.analysis.pictures.bars import draw_gates
+    from hf_docmt.analysis.model_runs import set_languages
+    from hf_docmt.analysis.pictures.maps import draw_gates
 
     check_files(picture, output)
     name, (loaded, tokenizer) = Path(model).name, load_model(model)

@@ -111,7 +111,7 @@ def _shown(
     """Translations side by side; ValueError where the output is a file that they are read from."""
     from hf_docmt.evaluation.side_by_side import side_by_side
     from hf_docmt.files import check_writable_file
-    from hf_docmt.reports.result_groups import check_known
+    from hf_docmt.messages import check_known
     from hf_docmt.reports.side_by_side import side_by_side_text
     from hf_docmt.reports.side_by_side_page import side_by_side_page
 

@@ -86,9 +86,9 @@ def stats(
     """Count documents, sentences and words, with lengths, and annotated phenomena by distance; files side by side."""
     from hf_docmt.data.readers import input_files, read_documents
     from hf_docmt.data.statistics import document_statistics, reading_notes
-    from hf_docmt.reports.plain_tables import check_style, plain_table
+    from hf_docmt.reports.tables import COMMAND_STYLES, cells_frame, check_style, write_table
 
-    check_style(style)
+    check_style(style, COMMAND_STYLES)
     found = {}
     for text in inputs:
         files = input_files(text, format)
@@ -102,7 +102,7 @@ def stats(
     columns = [one.rows(context) for one in found.values()]
     labels = dict.fromkeys(label for column in columns for label in column)
     cells = [["", *_short_names(inputs)], *([label, *(one.get(label, "-") for one in columns)] for label in labels)]
-    print(plain_table(cells, notes, style))
+    print(write_table(cells_frame(cells), style, notes))
 
 
 def _short_names(inputs: list[str]) -> list[str]:

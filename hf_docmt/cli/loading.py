@@ -134,7 +134,7 @@ class AnalysisInput:
     def __init__(self, model: str, documents: str, source_lang: str | None, target_lang: str | None):
         from pathlib import Path
 
-        from hf_docmt.analysis.model_languages import set_languages
+        from hf_docmt.analysis.model_runs import set_languages
         from hf_docmt.data.readers import read_documents
         from hf_docmt.files import data_name
 

@@ -19,9 +19,9 @@ def print_report(report: Report, as_json: bool, output: str | None) -> None:
 
 def print_table(cells: list[list[str]], facts: dict | list, as_json: bool) -> None:
     """Print rows of cells, the first row being the header, or all facts as JSON."""
-    from hf_docmt.reports.tables import align_columns
+    from hf_docmt.reports.tables import cells_frame, write_table
 
-    print(json.dumps(facts, ensure_ascii=False) if as_json else align_columns(cells))
+    print(json.dumps(facts, ensure_ascii=False) if as_json else write_table(cells_frame(cells)))
 
 
 def write_reports(reports: dict[str, Report], folder: str) -> None:

@@ -9,7 +9,7 @@ from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.systems import System
 from hf_docmt.evaluation.systems.log_probabilities import NORMALIZATIONS, normalized
 from hf_docmt.reports.result import Result
-from hf_docmt.reports.significance import compare_systems
+from hf_docmt.reports.significance import PairedTest, compare_systems
 
 
 def context_results(
@@ -76,7 +76,7 @@ def add_differences(results: dict[str, Result], samples: int = 1000) -> list[Res
     """The results by condition; those other than `true` get their difference from it in `details["difference"]`."""
     true = results.get("true")
     if true and len(results) > 1 and len(true.statistics.ids) > 1:
-        outcomes = compare_systems(results, "true", samples=samples, may_differ=("context",))
+        outcomes = compare_systems(results, "true", PairedTest(samples=samples), may_differ=("context",))
         for condition, outcome in outcomes.items():
             difference = {"value": outcome.delta, "interval": list(outcome.interval), "p_value": outcome.p_value}
             results = {**results, condition: results[condition].with_details({"difference": difference})}

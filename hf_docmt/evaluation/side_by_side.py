@@ -8,10 +8,9 @@ import sacrebleu.metrics
 from hf_docmt.evaluation.references import References, read_references
 from hf_docmt.evaluation.translation_files import count_untranslated, pair_lines, read_translations, search_of
 from hf_docmt.files import DataError, data_name, display_path
-from hf_docmt.messages import counted
+from hf_docmt.messages import check_known, counted
 from hf_docmt.reports.columns import system_names
 from hf_docmt.reports.report import Report
-from hf_docmt.reports.result_groups import check_known
 from hf_docmt.reports.side_by_side import ComparedSentence, SideBySide
 
 

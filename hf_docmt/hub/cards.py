@@ -12,7 +12,7 @@ from transformers import PreTrainedConfig
 from hf_docmt import registry
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
-from hf_docmt.reports.table_styles import code_span, escape_markdown
+from hf_docmt.reports.tables import code_span, escape_markdown
 
 NOT_RECORDED = "not recorded"
 TEMPLATE = "model_card.md.j2"

@@ -1,16 +1,23 @@
-"""The columns of a comparison: reports of several systems, what they are called, and what the systems are."""
+"""The columns of a comparison: reports of several systems, what they are called, what the systems are, their runs."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
+from hf_docmt.reports.measurement import (
+    SEARCH_KEYS,
+    SETTINGS,
+    SYSTEM_KEYS,
+    measures_the_same,
+    model_settings,
+    system_settings,
+)
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
-from hf_docmt.reports.result_groups import measures_the_same
-from hf_docmt.reports.system_settings import SEARCH_KEYS, SETTINGS, SYSTEM_KEYS, model_settings, system_settings
 
 Settings = dict[str, tuple[str, ...]]
 Values = tuple[str | None, ...]  # of settings
@@ -81,15 +88,54 @@ def system_names(
     return unique, labels
 
 
+def group_runs(columns: Sequence[Column], pattern: str | None) -> dict[str, list[Column]]:
+    """{system: its runs}: columns whose labels are equal without what the regular expression `pattern` matches.
+
+    Labels in which it matches nothing may be equal from the start. Without a pattern every column is a system.
+    ValueError: no regular expression, no two runs of one system, one run twice, runs that differ in a setting such as
+    the strategy.
+    """
+    if pattern is None:
+        return {column.name: [column] for column in columns}
+    try:
+        changing = re.compile(pattern)
+    except re.error as error:
+        raise ValueError(
+            f"runs {pattern!r} is no regular expression: {error}; give one that matches what is different in the names "
+            r"of runs, such as -seed\d+"
+        ) from error
+    systems: dict[str, list[Column]] = {}
+    for column in columns:
+        systems.setdefault(changing.sub("", column.label).strip() or column.label, []).append(column)
+    if len(systems) == len(columns):
+        raise ValueError(
+            f"no two names are equal without {pattern!r}, so no system has several runs: the names are "
+            f"{', '.join(column.label for column in columns)}"
+        )
+    for system, runs in systems.items():
+        labels = [run.label for run in runs]
+        if twice := next((label for label in labels if labels.count(label) > 1 and label != system), None):
+            raise ValueError(
+                f"{', '.join(run.name for run in runs if run.label == twice)} are all called {twice!r}, which is one "
+                f"run of {system!r}: give them names"
+            )
+        if different := differing_settings({run.name: run.settings for run in runs}):
+            raise ValueError(
+                f"{', '.join(run.name for run in runs)} are no runs of one system, {system!r}: different "
+                f"{', '.join(different)}; give them names that stay different, or leave one out"
+            )
+    return systems
+
+
 def differing_settings(settings: Mapping[str, Settings], may_differ: Sequence[str] = ()) -> list[str]:
     """The settings, of {system: settings}, that are not the same in all systems.
 
     What only some systems know is left out, unless it says how they translate and what they read.
     """
-    keys = dict.fromkeys(key for found in settings.values() for key in found)
-    different = [key for key in keys if len({found.get(key) for found in settings.values()}) > 1]
+    keys = dict.fromkeys(key for own in settings.values() for key in own)
+    different = [key for key in keys if len({own.get(key) for own in settings.values()}) > 1]
     always = ("architecture", *SETTINGS, *SYSTEM_KEYS, *SEARCH_KEYS, *may_differ)
-    return [key for key in different if key in always or all(key in found for found in settings.values())]
+    return [key for key in different if key in always or all(key in own for own in settings.values())]
 
 
 def _settings(report: Report, results: Sequence[Result], may_differ: Sequence[str]) -> Settings:
@@ -98,9 +144,9 @@ def _settings(report: Report, results: Sequence[Result], may_differ: Sequence[st
     for result in results:
         for key, value in system_settings(result, may_differ).items():
             settings[key] = tuple(dict.fromkeys((*settings.get(key, ()), value)))
-    known = {key: (value,) for key, value in model_settings(report.model).items()}
-    first = {key: known[key] for key in ("architecture",) if key in known}
-    return first | settings | {key: value for key, value in known.items() if key not in (first | settings)}
+    model = {key: (value,) for key, value in model_settings(report.model).items()}
+    first = {"architecture": model["architecture"]} if "architecture" in model else {}
+    return first | settings | {key: value for key, value in model.items() if key not in (first | settings)}
 
 
 def _by_setting(name: str, results: Sequence[Result], may_differ: Sequence[str]) -> dict[str, tuple[Result, ...]]:
@@ -108,32 +154,33 @@ def _by_setting(name: str, results: Sequence[Result], may_differ: Sequence[str])
 
     A result without any of these settings, as an accuracy has no strategy, belongs to all of them.
     """
+    settings = [system_settings(result, may_differ) for result in results]
     keys: dict[str, None] = {}
-    for first, second in combinations(results, 2):
-        if measures_the_same(first, second, may_differ):
-            one, other = (system_settings(result, may_differ) for result in (first, second))
-            different = [key for key in {**one, **other} if one.get(key) != other.get(key)]
+    for first, second in combinations(range(len(results)), 2):
+        if measures_the_same(results[first], results[second], may_differ):
+            pair = settings[first], settings[second]
+            different = [key for key in pair[0] | pair[1] if pair[0].get(key) != pair[1].get(key)]
             if not different:
                 raise ValueError(
-                    f"{name}: two results for {first.name} ({first.split}) with the same settings; keep the one that "
-                    "counts"
+                    f"{name}: two results for {results[first].name} ({results[first].split}) with the same settings; "
+                    "keep the one that counts"
                 )
             keys |= dict.fromkeys(different)
-    values = [tuple(system_settings(result, may_differ).get(key) for key in keys) for result in results]
-    known: dict[Values, None] = dict.fromkeys(found for found in values if any(found))
-    if not known:
+    values = [tuple(own.get(key) for key in keys) for own in settings]
+    wanted: dict[Values, None] = dict.fromkeys(own for own in values if any(own))
+    if not wanted:
         return {"": tuple(results)}
-    for result in (result for result, found in zip(results, values) if not any(found)):
+    for result in (result for result, own in zip(results, values) if not any(own)):
         if any(measures_the_same(result, other, may_differ) for other in results if other is not result):
             raise ValueError(
                 f"{name}: two results for {result.name} ({result.split}), of which one does not say "
                 f"{' and '.join(keys)}; keep the one that counts"
             )
     return {
-        f" ({_setting_names(tuple(keys), wanted)})": tuple(
-            result for result, found in zip(results, values) if found == wanted or not any(found)
+        f" ({_setting_names(tuple(keys), chosen)})": tuple(
+            result for result, own in zip(results, values) if own == chosen or not any(own)
         )
-        for wanted in known
+        for chosen in wanted
     }
 
 

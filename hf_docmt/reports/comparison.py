@@ -6,28 +6,27 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hf_docmt.messages import counted
-from hf_docmt.reports.columns import Column, differing_settings, read_columns
-from hf_docmt.reports.report import Report
-from hf_docmt.reports.result import Part, Result
-from hf_docmt.reports.result_groups import (
+from hf_docmt.messages import check_known, counted
+from hf_docmt.reports.columns import Column, differing_settings, group_runs, read_columns
+from hf_docmt.reports.measurement import (
     SCORE,
-    check_known,
+    SETTINGS,
     first_names,
     group_results,
     group_signature,
-    separation_notes,
-    version_notes,
+    measurement_notes,
 )
-from hf_docmt.reports.runs import RunsTest, group_runs, mean_and_deviation
-from hf_docmt.reports.significance_markers import (
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.significance import (
     GroupTests,
+    Outcome,
     PairedTest,
-    SignificanceTest,
+    RunsTest,
     compare_with_baseline,
+    mean_and_deviation,
     significance_notes,
 )
-from hf_docmt.reports.system_settings import SETTINGS
 from hf_docmt.reports.tables import letter_of
 
 Systems = dict[str, list[Result]]  # the results of a system's runs, mostly one
@@ -47,7 +46,7 @@ class Figure:
     strategy: str | None
     beams: int | None
     interval: tuple[float, float] | None = None
-    test: SignificanceTest | RunsTest | None = None  # against the baseline
+    test: Outcome | RunsTest | None = None  # against the baseline
     runs: int = 1
     deviation: float | None = None
 
@@ -97,11 +96,11 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain values for JSON."""
-        found = asdict(self)
-        for row in found["rows"]:  # the names and the order of 0.1
+        fields = asdict(self)
+        for row in fields["rows"]:  # the names and the order of 0.1
             row |= {"part": row.pop("part"), "axis": row.pop("axis"), "place": row.pop("axis_value")}
             row["figures"] = row.pop("figures")
-        return found
+        return fields
 
 
 def compare_reports(
@@ -128,36 +127,36 @@ def compare_reports(
 
     The scores of the other systems are tested against those of the `baseline`, by default the first system: single runs
     where the reports hold statistics of the same documents (see significance.compare_systems for `method`, `samples`,
-    `seed`), several by `runs.welch_test`; p below `level` is significant. The notes name what could not be tested.
+    `seed`), several by `significance.welch_test`; p below `level` is significant. Notes name what could not be tested.
     ValueError: a file that is no report, two equal results of one system, nothing in common, an unknown name.
     """
     test = PairedTest(method, samples, seed, level)
     columns = read_columns(reports, names, may_differ, runs is not None)
-    by_system = {system: [run.name for run in found] for system, found in group_runs(columns, runs).items()}
+    systems = group_runs(columns, runs)
     if baseline is not None:
-        check_known(baseline, list(by_system), "baseline", "the systems are")
-    elif len(by_system) > 1:
-        baseline = next(iter(by_system))
+        check_known(baseline, systems, "baseline", "the systems are")
+    elif len(systems) > 1:
+        baseline = next(iter(systems))
     groups = group_results({column.name: column.results for column in columns}, may_differ)
-    _check_breakdown(breakdown, [label for group in groups for one in group.values() for label in one.breakdown])
+    _check_breakdown(breakdown, [label for group in groups for result in group.values() for label in result.breakdown])
     texts = [group_signature(group, may_differ) for group in groups]
     letters = {text: letter_of(number) for number, text in enumerate(dict.fromkeys(texts))}
     rows, outcomes, scores = [], [], []
     for number, group in enumerate(groups):
-        systems = {name: [group[run] for run in found if run in group] for name, found in by_system.items()}
-        systems = {name: found for name, found in systems.items() if found}
-        outcome = GroupTests({}, {}) if baseline is None else compare_with_baseline(baseline, systems, test, may_differ)
-        rows += _rows({"group": number, "letter": letters[texts[number]]}, systems, outcome.tests, breakdown)
+        results = {name: [group[run.name] for run in own if run.name in group] for name, own in systems.items()}
+        results = {name: own for name, own in results.items() if own}
+        outcome = GroupTests({}, {}) if baseline is None else compare_with_baseline(baseline, results, test, may_differ)
+        rows += _rows({"group": number, "letter": letters[texts[number]]}, results, outcome.tests, breakdown)
         outcomes.append(outcome)
         scores.append(next(iter(group.values())).name)
-    settings = {system: column.settings for system, column in _first_columns(columns, by_system).items()}
+    settings = {name: own[0].settings for name, own in systems.items()}  # those of all runs of a system
     keys = differing_settings(settings, may_differ)
-    settings = {system: {key: found[key] for key in keys if key in found} for system, found in settings.items()}
-    notes = separation_notes(groups, may_differ) + version_notes(groups) + _notes_n(rows) + _untranslated_notes(columns)
+    settings = {name: {key: own[key] for key in keys if key in own} for name, own in settings.items()}
+    notes = measurement_notes(groups, may_differ) + _notes_n(rows) + _untranslated_notes(columns)
     if baseline is not None:
         notes += significance_notes(baseline, scores, outcomes, test)
     signatures = {letter: text for text, letter in letters.items()}
-    return Comparison(tuple(by_system), tuple(rows), signatures, baseline, tuple(notes), settings)
+    return Comparison(tuple(systems), tuple(rows), signatures, baseline, tuple(notes), settings)
 
 
 def select_breakdown(comparison: Comparison, breakdown: str) -> Comparison:
@@ -170,19 +169,13 @@ def select_breakdown(comparison: Comparison, breakdown: str) -> Comparison:
     return replace(comparison, rows=rows)
 
 
-def _first_columns(columns: Sequence[Column], by_system: Mapping[str, Sequence[str]]) -> dict[str, Column]:
-    """The column of the first run of each system; its settings are those of all its runs."""
-    by_name = {column.name: column for column in columns}
-    return {system: by_name[runs[0]] for system, runs in by_system.items()}
-
-
 def _rows(shared: dict, systems: Systems, tests: Mapping, breakdown: str) -> list[Row]:
     """The row of a score and those of the parts of it that were asked for."""
     results = [result for runs in systems.values() for result in runs]
     shared |= {name: getattr(results[0], name) for name in SCORE}
     for name in SETTINGS:
-        known = {getattr(result, name) for result in results}
-        shared[name] = known.pop() if len(known) == 1 else None
+        values = {getattr(result, name) for result in results}
+        shared[name] = values.pop() if len(values) == 1 else None
     labels = dict.fromkeys(label for result in results for label in result.breakdown if _chosen(label, breakdown))
     rows = []
     for label in ("", *labels):
@@ -205,7 +198,7 @@ def _part(result: Result, label: str) -> Part:
     return result.breakdown[label] if label else Part(result.value, result.n, result.details)
 
 
-def _figure(parts: Sequence[Part], result: Result, test: SignificanceTest | RunsTest | None, name: str) -> Figure:
+def _figure(parts: Sequence[Part], result: Result, test: Outcome | RunsTest | None, name: str) -> Figure:
     """The figure of one run, or of the mean over several."""
     mean, deviation = mean_and_deviation([part.value for part in parts])
     intervals = [_interval(part, name) for part in parts]
@@ -227,7 +220,9 @@ def _notes_n(rows: list[Row]) -> list[str]:
 
 def _untranslated_notes(columns: Sequence[Column]) -> list[str]:
     """Which systems have documents that could not be translated, whose empty sentences lower every score."""
-    failed = {column.name: max(one.details.get("untranslated", 0) for one in column.results) for column in columns}
+    failed = {
+        column.name: max(result.details.get("untranslated", 0) for result in column.results) for column in columns
+    }
     return [
         f"{counted(number, 'document')} of {name} could not be translated, which lowers its scores; translate again."
         for name, number in failed.items()
@@ -250,16 +245,16 @@ def _chosen(label: str, breakdown: str) -> bool:
 
 def _check_breakdown(breakdown: str, labels: Sequence[str]) -> None:
     if breakdown not in ("none", "all") and not any(_chosen(label, breakdown) for label in labels):
-        known = dict.fromkeys(_axis(label)[0] or label for label in labels)
-        raise ValueError(f"no result is broken down by {breakdown!r}: known are {', '.join(['none', 'all', *known])}")
+        axes = dict.fromkeys(_axis(label)[0] or label for label in labels)
+        raise ValueError(f"no result is broken down by {breakdown!r}: known are {', '.join(['none', 'all', *axes])}")
 
 
 def _interval(part: Part, name: str) -> tuple[float, float] | None:
     """The 95 % interval in the details of a part, checked."""
-    found = part.details.get("interval")
-    if found is None:
+    interval = part.details.get("interval")
+    if interval is None:
         return None
-    numbers = isinstance(found, list | tuple) and all(type(end) in (int, float) for end in found)
-    if not numbers or len(found) != 2 or found[0] > found[1]:
-        raise ValueError(f"{name}: interval {found!r}, expected [low, high] in the unit of the score")
-    return tuple(found)
+    numbers = isinstance(interval, list | tuple) and all(type(end) in (int, float) for end in interval)
+    if not numbers or len(interval) != 2 or interval[0] > interval[1]:
+        raise ValueError(f"{name}: interval {interval!r}, expected [low, high] in the unit of the score")
+    return tuple(interval)

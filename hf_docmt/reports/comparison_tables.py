@@ -1,95 +1,160 @@
 """A comparison of systems as text for a terminal, Markdown, LaTeX, CSV or JSON."""
 
-import csv
-import io
 import json
-import re
-from dataclasses import replace
+
+import pandas as pd
 
 from hf_docmt.reports.comparison import Comparison, Figure, Row
-from hf_docmt.reports.system_settings import SETTINGS
-from hf_docmt.reports.table_styles import BREAKABLE, STYLES, TableStyle, code_span, escape_latex, escape_markdown
-from hf_docmt.reports.tables import align_columns
+from hf_docmt.reports.measurement import SETTINGS
+from hf_docmt.reports.signature import extra_digits
+from hf_docmt.reports.tables import ABSENT, COMMAND_STYLES, ESCAPES, Markup, write_table
 
-FORMATS = ("text", "markdown", "latex", "csv", "json")
-INTERVALS = ("range", "plus-minus", "none")
+FORMATS = (*COMMAND_STYLES, "csv", "json")
+SIGNS = {  # by style: parts of a cell in which `{}` are numbers
+    "text": {
+        "marker": "*",
+        "no marker": " ",
+        "letter": " ({})",
+        "interval": " [{}, {}]",
+        "deviation": " (±{})",
+        "minus": "-",
+        "absent": ABSENT,
+    },
+    "latex": {
+        "marker": "$^{*}$",
+        "no marker": r"\phantom{$^{*}$}",
+        "letter": r"\textsuperscript{{{}}}",
+        "interval": "~[{}, {}]",
+        "deviation": r"\,($\pm$\,{})",
+        "minus": "$-$",
+        "absent": "--",
+    },
+}
+SIGNS["markdown"] = SIGNS["text"] | {"marker": r"\*", "no marker": ""}
+Signs = dict[str, str]
 
-Grid = list[list[str]]
 
-
-def format_comparison(
-    comparison: Comparison, format: str = "text", intervals: str = "range", digits: int = 2, width: int | None = None
-) -> str:
+def format_comparison(comparison: Comparison, format: str = "text", width: int | None = None) -> str:
     """The table in one of FORMATS, its signatures and notes below it.
 
-    Above the figures stands what is different between systems (strategy, beams, context), below each score the
-    difference from the baseline and its p-value. `intervals`: those of 95 % as `range`, [low, high], as `plus-minus`,
-    the longer side, or `none`. `digits` after the point, two more in nats. `width`: characters of a line of text; a
-    table that is wider is written without intervals, and then in several parts. CSV, a line for each figure, and JSON
-    hold all there is, not rounded, whatever these say. LaTeX needs the package booktabs.
+    Above the figures stands what is different between systems (strategy, beams, context), behind them their 95 %
+    intervals, below each score the difference from the baseline and its p-value. Two digits stand after the point, four
+    in nats. `width`: characters of a line of text; a table that is wider is written without intervals, and then in
+    several parts. CSV, a line for each figure, and JSON hold all there is, not rounded. LaTeX needs the package
+    booktabs.
     """
-    for name, value, known in (("format", format, FORMATS), ("intervals", intervals, INTERVALS)):
-        if value not in known:
-            raise ValueError(f"unknown {name} {value!r}: expected {', '.join(known[:-1])} or {known[-1]}")
-    if not isinstance(digits, int) or not 0 <= digits <= 10:
-        raise ValueError(f"digits is {digits!r}, expected 0 to 10 digits after the point")
+    if format not in FORMATS:
+        raise ValueError(f"unknown format {format!r}: expected {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
     if format == "json":
         return json.dumps(comparison.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
     if format == "csv":
-        return _csv(comparison)
-    style = replace(STYLES[format], intervals=intervals, digits=digits)
+        return figures_frame(comparison).to_csv(index=False, lineterminator="\n").rstrip("\n")
+    signs = SIGNS[format]
     if not any(figure.significant for row in comparison.rows for figure in row.figures.values()):
-        style = replace(style, no_marker="")
+        signs = signs | {"no marker": ""}
     if format == "text":
-        return _text(comparison, style, width)
-    write = {"markdown": _markdown, "latex": _latex}[format]
-    return write(comparison, *_grid(comparison, style), _remarks(comparison, intervals))
+        return _text(comparison, signs, width)
+    frame, labels = _frame(comparison, signs, format)
+    return write_table(frame, format, _remarks(comparison), comparison.signatures, labels)
 
 
-def _grid(comparison: Comparison, style: TableStyle) -> tuple[Grid, Grid]:
-    """Lines of the header, and of the body: in what scores differ, the metric, the part if any, n, the systems."""
+def figures_frame(comparison: Comparison) -> pd.DataFrame:
+    """A line for each figure: what it is of, the system and its settings, the value, its test, its signature."""
+    lines = []
+    for row in comparison.rows:
+        base = _base(comparison, row)
+        for system, figure in row.figures.items():
+            settings = {key: "/".join(values) for key, values in comparison.settings.get(system, {}).items()}
+            settings |= {"strategy": figure.strategy or "", "beams": str(figure.beams or "")}
+            low, high = figure.interval or (None, None)
+            lines.append(
+                {name: getattr(row, name) for name in ("task", "dataset", "split", "metric", "part")}
+                | {"system": system, **settings, "value": figure.value, "low": low, "high": high, "n": figure.n}
+                | {"runs": figure.runs, "deviation": figure.deviation}
+                | {"difference": figure.value - base.value if base and system != comparison.baseline else None}
+                | dict(zip(("difference low", "difference high"), figure.test.interval if figure.test else (None,) * 2))
+                | {"p": figure.test.p_value if figure.test else None, "signature": figure.signature}
+            )
+    keys = dict.fromkeys([*SETTINGS, *(key for values in comparison.settings.values() for key in values)])
+    scores = ["task", "dataset", "split", "metric", "part", "system"]
+    numbers = ["value", "low", "high", "n", "runs", "deviation", "difference", "difference low", "difference high"]
+    return pd.DataFrame(lines, columns=[*scores, *keys, *numbers, "p", "signature"], dtype=object)
+
+
+def _frame(comparison: Comparison, signs: Signs, style: str) -> tuple[pd.DataFrame, int]:
+    """In what scores differ, the metric, the part if any, n, the systems; and how many columns stand before n."""
     rows, systems = comparison.rows, comparison.systems
     facts = ["split"] if len({row.split for row in rows}) > 1 else []
     if len({(row.dataset, row.metric) for row in rows}) < len({(row.dataset, row.metric, row.task) for row in rows}):
         facts.insert(0, "task")
     facts, parts = ["dataset", *facts, "metric"], ["part"] if any(row.part for row in rows) else []
-    header, body = [[style.escape(name) for name in (*facts, *parts, "n", *systems)]], []
+    blank, after = [""] * (len(facts) - 1), [""] * (len(parts) + 1)
     runs = {system: _most_runs(comparison, system) for system in systems}
-    for key, values in _settings(comparison, runs).items():
-        start = [""] * (len(facts) - 1) + [style.escape(key)] + [""] * (len(parts) + 1)
-        header.append([*start, *(style.escape(value) if value else style.absent for value in values)])
-    for row in rows:
-        cells = [style.escape(getattr(row, name)) for name in facts]
-        cells[-1] += style.letter.format(row.letter)
-        figures = [row.figures.get(system) for system in systems]
-        counts = [str(figure.n) for figure in figures if figure]
-        n = counts[0] if len(set(counts)) == 1 else "/".join(counts)
-        start = [""] * len(cells) if row.part else cells
-        cells = [style.figure(figure, runs[system]) for figure, system in zip(figures, systems)]
-        body.append([*start, *(style.escape(row.part) for _ in parts), n, *cells])
-        if differences := _differences(comparison, row, style):
-            body.append([*[""] * (len(facts) - 1), "difference", *[""] * (len(parts) + 1), *differences])
-    return header, body
+    counts = [_counts(row) for row in rows]
+    width = max(map(len, counts))
+    header = [[*facts, *parts, "n".rjust(width), *systems]]
+    header += [[*blank, key, *after, *values] for key, values in _settings(comparison, runs, signs["absent"]).items()]
+    body = []
+    for row, n in zip(rows, counts):
+        figures = {system: row.figures.get(system) for system in systems}
+        score = [""] * len(facts)
+        if not row.part:
+            metric = Markup(ESCAPES[style](row.metric) + signs["letter"].format(row.letter))
+            score = [*(getattr(row, name) for name in facts[:-1]), metric]
+        cells = [_figure(figure, runs[system], signs) for system, figure in figures.items()]
+        body.append([*score, *([row.part] if parts else []), n.rjust(width), *cells])
+        if base := _base(comparison, row):
+            others = [figure if system != comparison.baseline else None for system, figure in figures.items()]
+            differences = [_difference(figure, base, signs) if figure else "" for figure in others]
+            body.append([*blank, "difference", *after, *differences])
+    columns = header[0] if len(header) == 1 else pd.MultiIndex.from_arrays(header)
+    return pd.DataFrame(body, columns=columns, dtype=object), len(facts) + len(parts)
 
 
-def _settings(comparison: Comparison, runs: dict[str, int]) -> dict[str, list[str]]:
-    """{what is different: its value for each system}, empty where it is not known; the number of runs last."""
+def _figure(figure: Figure | None, runs: int, signs: Signs) -> str:
+    """The cell of a figure of a system with so many `runs`."""
+    if figure is None:
+        return Markup(signs["absent"])
+    cell = _number(figure, figure.value, signs) + signs["marker" if figure.significant else "no marker"]
+    if figure.interval:
+        cell += signs["interval"].format(*(_number(figure, end, signs) for end in figure.interval))
+    if runs > 1 and figure.deviation is None:
+        cell += " (1 run)"
+    elif runs > 1:
+        fewer = f", {figure.runs} runs" if figure.runs < runs else ""
+        cell += signs["deviation"].format(_number(figure, figure.deviation, signs) + fewer)
+    return Markup(cell)
+
+
+def _difference(figure: Figure, base: Figure, signs: Signs) -> str:
+    """`+1.23 (0.004)`: the difference from the baseline and its p-value; `-` for a p-value of no test."""
+    p_value = signs["absent"]
+    if figure.test is not None:
+        p_value = f"{figure.test.p_value:.1g}" if figure.test.p_value < 0.001 else f"{figure.test.p_value:.3f}"
+    return Markup(f"{_number(figure, figure.value - base.value, signs, '+')} ({p_value})")
+
+
+def _number(figure: Figure, value: float, signs: Signs, sign: str = "") -> str:
+    """A value in the unit of a figure."""
+    return f"{value:{sign}.{2 + extra_digits(figure.signature)}f}".replace("-", signs["minus"])
+
+
+def _counts(row: Row) -> str:
+    """The number of items, for every system where they are not the same."""
+    counts = [str(row.figures[system].n) for system in row.figures]
+    return counts[0] if len(set(counts)) == 1 else "/".join(counts)
+
+
+def _settings(comparison: Comparison, runs: dict[str, int], absent: str) -> dict[str, list[str]]:
+    """{what is different: its value for each system}; the number of runs last."""
     systems, settings = comparison.systems, comparison.settings
-    keys = dict.fromkeys(key for found in settings.values() for key in found)
-    lines = {key: ["/".join(settings[system].get(key, "")) for system in systems] for key in keys}
+    keys = dict.fromkeys(key for values in settings.values() for key in values)
+    lines = {key: ["/".join(settings[system].get(key, (absent,))) for system in systems] for key in keys}
     return lines | ({"runs": [str(runs[system]) for system in systems]} if max(runs.values()) > 1 else {})
 
 
 def _most_runs(comparison: Comparison, system: str) -> int:
     return max((row.figures[system].runs for row in comparison.rows if system in row.figures), default=1)
-
-
-def _differences(comparison: Comparison, row: Row, style: TableStyle) -> list[str]:
-    """Differences from the baseline's score, one for each system, and the p-value where there was a test."""
-    if (base := _base(comparison, row)) is None:
-        return []
-    others = [row.figures.get(system) if system != comparison.baseline else None for system in comparison.systems]
-    return [style.difference(figure, base) if figure else "" for figure in others]
 
 
 def _base(comparison: Comparison, row: Row) -> Figure | None:
@@ -98,15 +163,14 @@ def _base(comparison: Comparison, row: Row) -> Figure | None:
     return row.figures.get(comparison.baseline or "") if others and not row.part else None
 
 
-def _remarks(comparison: Comparison, intervals: str) -> list[str]:
+def _remarks(comparison: Comparison, intervals: bool = True) -> list[str]:
     """What all rows have in common, how to read the intervals, the notes of the comparison."""
     rows = comparison.rows
     shared = [(name, {getattr(row, name) for row in rows}) for name in ("split", "strategy", "beams")]
     common = [f"{name} {values.pop()}" for name, values in shared if len(values) == 1 and None not in values]
     figures = [figure for row in rows for figure in row.figures.values()]
-    meaning = {"range": "[low, high]: 95 % interval.", "plus-minus": "±: longer side of the 95 % interval."}
     remarks = [f"All rows: {', '.join(common)}."] if common else []
-    remarks += [meaning[intervals]] if intervals != "none" and any(figure.interval for figure in figures) else []
+    remarks += ["[low, high]: 95 % interval."] if intervals and any(figure.interval for figure in figures) else []
     if any(figure.deviation is not None for figure in figures):
         remarks.append("(±): standard deviation over runs, with runs - 1; values are means over runs.")
     if any(_base(comparison, row) for row in rows):
@@ -114,101 +178,35 @@ def _remarks(comparison: Comparison, intervals: str) -> list[str]:
     return [*remarks, *comparison.notes]
 
 
-def _text(comparison: Comparison, style: TableStyle, width: int | None) -> str:
+def _text(comparison: Comparison, signs: Signs, width: int | None) -> str:
     """The table in as many parts as it takes to keep to the width, without intervals where that is not enough."""
-    remarks = _remarks(comparison, style.intervals)
-    tables = [_aligned(comparison, style, range(len(comparison.systems)))]
+
+    def table(systems: range) -> str:
+        frame, labels = _frame(comparison, signs, "text")
+        figures = frame.iloc[:, [labels + 1 + number for number in systems]].apply(_aligned)
+        return write_table(pd.concat([frame.iloc[:, : labels + 1], figures], axis=1))
+
+    remarks, rest = _remarks(comparison), range(len(comparison.systems))
+    tables = [table(rest)]
     if width is not None and _width(tables[0]) > width:
-        if style.intervals != "none":
-            style = replace(style, intervals="none")
-            remarks = [f"95 % intervals do not fit into {width} characters; CSV and JSON have them."]
-            remarks += _remarks(comparison, "none")
-        tables, first = [], 0
-        while first < len(comparison.systems):
-            last = len(comparison.systems)
-            while _width(table := _aligned(comparison, style, range(first, last))) > width and last > first + 1:
-                last -= 1
-            tables.append(table)
-            first = last
+        signs = signs | {"interval": ""}
+        remarks = [f"95 % intervals do not fit into {width} characters; CSV and JSON have them."]
+        remarks += _remarks(comparison, intervals=False)
+        tables = []
+        while rest:
+            end = next((end for end in range(len(rest), 1, -1) if _width(table(rest[:end])) <= width), 1)
+            tables.append(table(rest[:end]))
+            rest = rest[end:]
     signatures = [f"({letter}) {text}" for letter, text in comparison.signatures.items()]
-    below = [*signatures, "", *remarks] if remarks else signatures
-    return "\n".join(["\n\n".join(tables), "", *below])
+    return "\n\n".join([*tables, "\n".join(signatures), *(["\n".join(remarks)] if remarks else [])])
 
 
-def _aligned(comparison: Comparison, style: TableStyle, chosen: range) -> str:
-    """The table of the chosen systems, by their numbers."""
-    header, body = _grid(comparison, style)
-    left = len(header[0]) - len(comparison.systems)
-    header, body = ([row[:left] + [row[left + n] for n in chosen] for row in part] for part in (header, body))
-    return align_columns(_flush(header, body, len(chosen)), len(header))
+def _aligned(column: pd.Series) -> pd.Series:
+    """Cells with their numbers flush right, and what follows a number flush left."""
+    parts = column.str.extract(r"([-+]?[\d.]*)(.*)")
+    number, rest = (parts[name].str for name in parts)
+    return number.rjust(number.len().max()) + rest.ljust(rest.len().max())
 
 
 def _width(table: str) -> int:
     return max(map(len, table.splitlines()))
-
-
-def _markdown(comparison: Comparison, header: Grid, body: Grid, remarks: list[str]) -> str:
-    grid = _flush(header, body, len(comparison.systems))
-    left = len(grid[0]) - len(comparison.systems) - 1  # n and the systems are flush right
-    columns = []
-    for number, column in enumerate(zip(*grid)):
-        width = max(3, *map(len, column))
-        rule = "-" * width if number < left else "-" * (width - 1) + ":"
-        columns.append([cell.ljust(width) if number < left else cell.rjust(width) for cell in column])
-        columns[-1].insert(1, rule)
-    table = [f"| {' | '.join(row)} |" for row in zip(*columns)]
-    signatures = [f"- ({letter}) {code_span(text)}" for letter, text in comparison.signatures.items()]
-    return "\n".join([*table, "", *signatures, *(f"- {escape_markdown(remark)}" for remark in remarks)])
-
-
-def _latex(comparison: Comparison, header: Grid, body: Grid, remarks: list[str]) -> str:
-    header_lines, lines = ([rf"{' & '.join(row)} \\" for row in part] for part in (header, body))
-    if any(row.part for row in comparison.rows):  # room between scores that have parts
-        starts = [number for number, row in enumerate(body) if any(row[:1])]
-        lines = [line + (r" \addlinespace" if number + 1 in starts else "") for number, line in enumerate(lines)]
-    right = len(comparison.systems) + 1
-    columns = "l" * (len(header[0]) - right) + "r" * right
-    table = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", *header_lines, r"\midrule", *lines, r"\bottomrule"]
-    signatures = [
-        rf"\textsuperscript{{{letter}}}\,\texttt{{{escape_latex(text, BREAKABLE)}}}"
-        for letter, text in comparison.signatures.items()
-    ]
-    below = [rf"{line}\par" for line in (*signatures, *map(escape_latex, remarks))]
-    start, end = [r"\begin{table}", r"\centering\small"], [r"\end{tabular}", r"\par\smallskip\raggedright\footnotesize"]
-    return "\n".join([*start, *table, *end, *below, r"\end{table}"])
-
-
-def _csv(comparison: Comparison) -> str:
-    """A line for each figure: what it is of, the system and its settings, the value, its test, its signature."""
-    scores = ("task", "dataset", "split", "metric", "part")
-    keys = list(dict.fromkeys([*SETTINGS, *(key for found in comparison.settings.values() for key in found)]))
-    numbers = ("value", "low", "high", "n", "runs", "deviation", "difference", "difference low", "difference high")
-    written = io.StringIO()
-    table = csv.writer(written, lineterminator="\n")
-    table.writerow([*scores, "system", *keys, *numbers, "p", "signature"])
-    for row in comparison.rows:
-        base = _base(comparison, row)
-        for system, figure in row.figures.items():
-            found = {key: "/".join(values) for key, values in comparison.settings.get(system, {}).items()}
-            found |= {"strategy": figure.strategy or "", "beams": str(figure.beams or "")}
-            delta = figure.value - base.value if base and system != comparison.baseline else None
-            tested = [*figure.test.interval, figure.test.p_value] if figure.test else [None] * 3
-            cells = [figure.value, *(figure.interval or (None, None)), figure.n, figure.runs, figure.deviation, delta]
-            start = [*(getattr(row, name) for name in scores), system, *(found.get(key) for key in keys)]
-            table.writerow([*start, *cells, *tested, figure.signature])
-    return written.getvalue().rstrip("\n")
-
-
-def _flush(header: Grid, body: Grid, systems: int) -> Grid:
-    """All lines with n and the numbers of figures flush right, and what follows a figure's number flush left."""
-    split = [[_NUMBER.match(cell).groups() for cell in row[-systems:]] for row in body]
-    widths = [[max(map(len, parts)) for parts in zip(*column)] for column in zip(*split)]
-    cells = [
-        [number.rjust(width) + rest.ljust(room) for (number, rest), (width, room) in zip(row, widths)] for row in split
-    ]
-    n = max(len(row[-systems - 1]) for row in body)
-    lines = [*header, *([*row[:-systems], *padded] for row, padded in zip(body, cells))]
-    return [[*row[: -systems - 1], row[-systems - 1].rjust(n), *row[-systems:]] for row in lines]
-
-
-_NUMBER = re.compile(r"([-+]?[\d.]*)(.*)")

@@ -10,11 +10,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from hf_docmt import __version__
 from hf_docmt.files import open_bytes, write_lines
-from hf_docmt.reports.result import Result
+from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.schema import FORMAT, validate_report
-from hf_docmt.reports.tables import result_table
+from hf_docmt.reports.signature import extra_digits
+from hf_docmt.reports.tables import letter_of, write_table
 
 _SAME = ("task", "dataset", "split", "metric", "signature", "strategy", "beams")  # what measures the same
 
@@ -27,10 +30,10 @@ def package_commit() -> str | None:
         return None
     describe = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        found = subprocess.run(describe, cwd=root, capture_output=True, text=True, timeout=5)
+        described = subprocess.run(describe, cwd=root, capture_output=True, text=True, timeout=5)
     except (OSError, subprocess.SubprocessError):
         return None
-    return found.stdout.strip() or None if found.returncode == 0 else None
+    return described.stdout.strip() or None if described.returncode == 0 else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,11 +65,11 @@ class Report:
         validate_report({**self.to_dict(), "results": []})  # a result is checked when it is made
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Report:
+    def from_dict(cls, report: Mapping[str, Any]) -> Report:
         """The report in a JSON object; ValueError names the location of what is wrong."""
-        validate_report(found)
-        fields = {key: value for key, value in found.items() if key != "format"}
-        return cls(**{**fields, "results": [Result.from_dict(result) for result in found["results"]]})
+        validate_report(report)
+        fields = {key: value for key, value in report.items() if key != "format"}
+        return cls(**{**fields, "results": [Result.from_dict(result) for result in report["results"]]})
 
     @classmethod
     def read(cls, path: str | Path) -> Report:
@@ -78,13 +81,13 @@ class Report:
             raise FileNotFoundError(f"{path}: the report does not exist; check the path")
         try:
             with open_bytes(path) as file:
-                found = json.loads(file.read().decode("utf-8"))
+                report = json.loads(file.read().decode("utf-8"))
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: not UTF-8 at byte offset {error.start}; write the report again") from error
         except json.JSONDecodeError as error:
             raise ValueError(f"{path}: not JSON, line {error.lineno}: {error.msg}; write the report again") from error
         try:
-            return cls.from_dict(found)
+            return cls.from_dict(report)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
@@ -104,9 +107,9 @@ class Report:
 
     def write(self, path: str | Path) -> None:
         """Write the report; a file that was there stays whole until the new one is. ValueError, OSError."""
-        found = self.to_dict()
-        validate_report(found)
-        write_lines([json.dumps(found, ensure_ascii=False, allow_nan=False, indent=2)], path)
+        report = self.to_dict()
+        validate_report(report)
+        write_lines([json.dumps(report, ensure_ascii=False, allow_nan=False, indent=2)], path)
 
     @property
     def name(self) -> str:
@@ -119,7 +122,25 @@ class Report:
         facts = [self.model.get("architecture"), f"{parameters:,} parameters" if parameters else None]
         title = self.name + "".join(f", {fact}" for fact in facts if fact)
         commit = f" ({self.commit[:12]}{self.commit[40:]})" if self.commit else ""
-        return "\n".join([title, f"{self.package} {self.version}{commit}", "", result_table(self.results)])
+        return "\n".join([title, f"{self.package} {self.version}{commit}", "", _result_table(self.results)])
+
+
+def _result_table(results: Sequence[Result]) -> str:
+    """Results as text: one line for each and each part of it, signatures, other counts than published."""
+    different = dict.fromkeys(result.signature for result in results)
+    letters = {signature: letter_of(number) for number, signature in enumerate(different)}
+    names, rows = ["dataset", "split", "strategy", "beams", "metric"], []
+    for result in results:
+        *facts, metric = (getattr(result, name) for name in names)
+        digits = 2 + extra_digits(str(result.signature))
+        parts: dict[str, Result | Part] = {f"{metric} ({letters[result.signature]})": result}
+        parts |= {f"  {label}": part for label, part in result.breakdown.items()}
+        for label, part in parts.items():
+            rows.append([*(facts if part is result else [""] * 4), label, f"{part.value:.{digits}f}", str(part.n)])
+    notes = dict.fromkeys(result.details["counts"] for result in results if "counts" in result.details)
+    signatures = {letter: str(signature) for signature, letter in letters.items()}
+    frame = pd.DataFrame(rows, columns=[*names, "value", "n"], dtype=object)
+    return write_table(frame, notes=list(notes), signatures=signatures)
 
 
 def merge_reports(*reports: Report) -> Report:

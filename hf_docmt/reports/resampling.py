@@ -44,22 +44,22 @@ def bootstrap_interval(
 
 def bootstrap_scores(rows: np.ndarray, score: Score, samples: int, seed: int) -> np.ndarray:
     """Scores of samples of as many documents, drawn with replacement, (samples,)."""
-    rng, found = np.random.default_rng(seed), []
+    rng, scores = np.random.default_rng(seed), []
     for size in _blocks(samples, len(rows)):
         drawn = rng.choice(len(rows), size=(size, len(rows)), replace=True)
         cells = drawn + len(rows) * np.arange(size)[:, None]
         times = np.bincount(cells.ravel(), minlength=cells.size).reshape(cells.shape)  # how often each was drawn
-        found.append(score(times @ rows))
-    return np.concatenate(found)
+        scores.append(score(times @ rows))
+    return np.concatenate(scores)
 
 
 def exchange_differences(base: np.ndarray, other: np.ndarray, score: Score, samples: int, seed: int) -> np.ndarray:
     """Differences of scores after exchanging the systems' outputs for random documents, (samples,)."""
-    rng, found = np.random.default_rng(seed), []
+    rng, differences = np.random.default_rng(seed), []
     for size in _blocks(samples, len(base)):
         kept = rng.integers(2, size=(size, len(base)), dtype=bool)
-        found.append(score(kept @ base + ~kept @ other) - score(~kept @ base + kept @ other))
-    return np.concatenate(found)
+        differences.append(score(kept @ base + ~kept @ other) - score(~kept @ base + kept @ other))
+    return np.concatenate(differences)
 
 
 def percentile_interval(scores: np.ndarray) -> tuple[float, float]:

@@ -23,8 +23,8 @@ class Part:
     details: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Part:
-        return cls(found["value"], found["n"], {key: found[key] for key in found if key not in ("value", "n")})
+    def from_dict(cls, part: Mapping[str, Any]) -> Part:
+        return cls(part["value"], part["n"], {key: part[key] for key in part if key not in ("value", "n")})
 
     def to_dict(self) -> dict[str, Any]:
         return {"value": self.value, "n": self.n, **self.details}
@@ -62,28 +62,17 @@ class Result:
         check_result(self.to_dict(), "result")
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any], location: str = "result") -> Result:
+    def from_dict(cls, result: Mapping[str, Any], location: str = "result") -> Result:
         """The result in a JSON object; ValueError names the location of what is wrong."""
-        check_result(found, location)
-        signature = Signature.parse(found["signature"])
-        breakdown = {label: Part.from_dict(part) for label, part in found["breakdown"].items()}
-        return cls(**{**found, "signature": signature, "breakdown": breakdown})
+        check_result(result, location)
+        signature = Signature.parse(result["signature"])
+        breakdown = {label: Part.from_dict(part) for label, part in result["breakdown"].items()}
+        return cls(**{**result, "signature": signature, "breakdown": breakdown})
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the result."""
-        return {
-            "task": self.task,
-            "dataset": self.dataset,
-            "split": self.split,
-            "metric": self.metric,
-            "value": self.value,
-            "signature": str(self.signature),
-            "n": self.n,
-            "strategy": self.strategy,
-            "beams": self.beams,
-            "breakdown": {label: part.to_dict() for label, part in self.breakdown.items()},
-            "details": self.details,
-        }
+        breakdown = {label: part.to_dict() for label, part in self.breakdown.items()}
+        return {**vars(self), "signature": str(self.signature), "breakdown": breakdown}
 
     @property
     def name(self) -> str:
@@ -93,8 +82,8 @@ class Result:
     @property
     def statistics(self) -> Statistics | None:
         """The sufficient statistics in the details, None where there are none."""
-        found = self.details.get("statistics")
-        return Statistics.from_dict(found) if found else None
+        statistics = self.details.get("statistics")
+        return Statistics.from_dict(statistics) if statistics else None
 
     def with_details(self, details: Mapping[str, Any]) -> Result:
         """The result with further details, new values for known names included."""

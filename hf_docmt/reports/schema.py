@@ -63,25 +63,25 @@ def check_result(result: Mapping, location: str) -> None:
     _check_values(result, location)
 
 
-def _check_keys(found: Mapping, required: dict, optional: dict, location: str) -> None:
-    if not isinstance(found, dict):
-        raise ValueError(f"{location}: expected an object, got {type(found).__name__}")
+def _check_keys(entries: Mapping, required: dict, optional: dict, location: str) -> None:
+    if not isinstance(entries, dict):
+        raise ValueError(f"{location}: expected an object, got {type(entries).__name__}")
     allowed = required | optional
-    for key in found:
+    for key in entries:
         if key not in allowed:
             hint = closest_hint(key, allowed) or f"; known are {', '.join(allowed)}"
             raise ValueError(f"{location}: unknown key {key!r}{hint}")
-    missing = [key for key in required if key not in found]
+    missing = [key for key in required if key not in entries]
     if missing:
         raise ValueError(f"{location}: missing {', '.join(missing)}")
-    _check_types(found, allowed, location)
+    _check_types(entries, allowed, location)
 
 
-def _check_types(found: dict, types: dict, location: str) -> None:
+def _check_types(entries: dict, types: dict, location: str) -> None:
     for key, expected in types.items():
-        if key in found and (not isinstance(found[key], expected) or isinstance(found[key], bool)):
+        if key in entries and (not isinstance(entries[key], expected) or isinstance(entries[key], bool)):
             names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in expected)
-            raise ValueError(f"{location}.{key}: expected {names}, got {found[key]!r}")
+            raise ValueError(f"{location}.{key}: expected {names}, got {entries[key]!r}")
 
 
 def _check_values(value: object, location: str) -> None:

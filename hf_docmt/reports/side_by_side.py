@@ -11,7 +11,7 @@ from pathlib import Path
 
 import regex
 
-from hf_docmt.reports.result_groups import check_known
+from hf_docmt.messages import check_known
 
 SENTENCES = ("changed", "all")
 ORDERS = ("document", "change")
@@ -65,8 +65,8 @@ class SideBySide:
         """For each other system how many of the sentences differ, and how many of these score higher or lower."""
         lines = []
         for system in self.others:
-            differing = [one for one in self.sentences if one.differs(system, self.baseline)]
-            deltas = [one.delta(system, self.baseline) for one in differing]
+            differing = [sentence for sentence in self.sentences if sentence.differs(system, self.baseline)]
+            deltas = [sentence.delta(system, self.baseline) for sentence in differing]
             higher, lower = sum(delta > 0 for delta in deltas), sum(delta < 0 for delta in deltas)
             lines.append(
                 f"{system}: {len(differing)} of {len(self.sentences)} sentences differ from {self.baseline}; {higher} "
@@ -82,12 +82,16 @@ class SideBySide:
         check_known(sentences, SENTENCES, "choice of sentences", "known are")
         check_known(order, ORDERS, "order", "known are")
         kept = [
-            one
-            for one in self.sentences
-            if sentences == "all" or any(one.differs(system, self.baseline) for system in self.others)
+            sentence
+            for sentence in self.sentences
+            if sentences == "all" or any(sentence.differs(system, self.baseline) for system in self.others)
         ]
         if order == "change":
-            kept.sort(key=lambda one: -max((abs(one.delta(name, self.baseline)) for name in self.others), default=0.0))
+            kept.sort(
+                key=lambda sentence: (
+                    -max((abs(sentence.delta(name, self.baseline)) for name in self.others), default=0.0)
+                )
+            )
         return replace(self, sentences=tuple(kept))
 
 
@@ -108,32 +112,32 @@ def changed_words(base: str, other: str) -> list[Piece]:
     return list(chain.from_iterable(map(_without_outer_space, pieces)))
 
 
-def side_by_side_text(found: SideBySide, summary: Sequence[str] = ()) -> str:
+def side_by_side_text(shown: SideBySide, summary: Sequence[str] = ()) -> str:
     """For a terminal: source, reference, a line for each system with its score or the difference from the baseline's.
 
     New words stand in `{+ +}`, words that the baseline has and nothing stands for in `[- -]`. Control characters, also
     those that turn the direction of writing, are shown by their code points.
     """
-    blocks = ["\n".join([*summary, f"{{+new+}} and [-gone-] against {found.baseline}; scores: {found.signature}"])]
-    names = {name: visible(name) for name in found.systems}
+    blocks = ["\n".join([*summary, f"{{+new+}} and [-gone-] against {shown.baseline}; scores: {shown.signature}"])]
+    names = {name: visible(name) for name in shown.systems}
     width = max(map(len, (*names.values(), "reference")))
-    for one in found.sentences:
-        lines = [f"{visible(one.doc_id)}, sentence {one.number}"]
-        lines += [f"  {'context':{width}}          {visible(text)}" for text in one.context]
-        lines += [f"  {'source':{width}}          {visible(text)}" for text in (one.source,) if text is not None]
-        lines += [f"  {'reference':{width}}          {visible(text)}" for text in one.references]
-        for system in found.systems:
-            score = score_text(found, one, system)
-            lines.append(f"  {names[system]:{width}}  {score:>6}  {_marked(found, one, system)}".rstrip())
+    for sentence in shown.sentences:
+        lines = [f"{visible(sentence.doc_id)}, sentence {sentence.number}"]
+        lines += [f"  {'context':{width}}          {visible(text)}" for text in sentence.context]
+        lines += [f"  {'source':{width}}          {visible(text)}" for text in (sentence.source,) if text is not None]
+        lines += [f"  {'reference':{width}}          {visible(text)}" for text in sentence.references]
+        for system in shown.systems:
+            score = score_text(shown, sentence, system)
+            lines.append(f"  {names[system]:{width}}  {score:>6}  {_marked(shown, sentence, system)}".rstrip())
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
 
-def score_text(found: SideBySide, one: ComparedSentence, system: str) -> str:
+def score_text(shown: SideBySide, sentence: ComparedSentence, system: str) -> str:
     """The baseline's score, the difference of another system, `=` where it has the same translation."""
-    if system == found.baseline:
-        return f"{one.scores[system]:.1f}"
-    return f"{one.delta(system, found.baseline):+.1f}" if one.differs(system, found.baseline) else "="
+    if system == shown.baseline:
+        return f"{sentence.scores[system]:.1f}"
+    return f"{sentence.delta(system, shown.baseline):+.1f}" if sentence.differs(system, shown.baseline) else "="
 
 
 def visible(text: str, bidirectional: bool = True) -> str:
@@ -149,9 +153,9 @@ def _visible_sign(sign: str, bidirectional: bool) -> str:
     return f"\\u{ord(sign):04x}" if hidden else sign
 
 
-def _marked(found: SideBySide, one: ComparedSentence, system: str) -> str:
+def _marked(shown: SideBySide, sentence: ComparedSentence, system: str) -> str:
     marks = {"same": "{}", "new": "{{+{}+}}", "gone": " [-{}-] "}
-    pieces = changed_words(one.translations[found.baseline], one.translations[system])
+    pieces = changed_words(sentence.translations[shown.baseline], sentence.translations[system])
     return " ".join(visible("".join(marks[change].format(text) for change, text in pieces)).split())
 
 

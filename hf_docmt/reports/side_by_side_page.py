@@ -14,7 +14,7 @@ _PAGE = """\
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Translations of {{ found.systems | map("visible") | join(", ") }}</title>
+<title>Translations of {{ shown.systems | map("visible") | join(", ") }}</title>
 <style>
 :root { color-scheme: light dark; --line: #8886; --dim: #666; --new: #ffe08a; --up: #0a6b2e; --down: #a81e14; }
 @media (prefers-color-scheme: dark) {
@@ -51,31 +51,31 @@ del { color: var(--dim); }
 <li><bdi>{{ line | visible }}</bdi></li>
 {%- endfor %}
 </ul>
-<p><ins>New</ins> and <del>gone</del> words against <bdi>{{ found.baseline | visible }}</bdi>, whose scores are given in
-full, those of the others as differences: <code>{{ found.signature | visible }}</code></p>
+<p><ins>New</ins> and <del>gone</del> words against <bdi>{{ shown.baseline | visible }}</bdi>, whose scores are given in
+full, those of the others as differences: <code>{{ shown.signature | visible }}</code></p>
 </header>
 <main>
-{%- for one in found.sentences %}
+{%- for sentence in shown.sentences %}
 <article>
-<h2><bdi>{{ one.doc_id | visible }}</bdi>, sentence {{ one.number }}</h2>
+<h2><bdi>{{ sentence.doc_id | visible }}</bdi>, sentence {{ sentence.number }}</h2>
 <dl>
-{%- for text in one.context %}
+{%- for text in sentence.context %}
 <dt>context</dt><dd class="context" dir="auto">{{ text | visible }}</dd>
 {%- endfor %}
-{%- if one.source is not none %}
-<dt>source</dt><dd dir="auto">{{ one.source | visible }}</dd>
+{%- if sentence.source is not none %}
+<dt>source</dt><dd dir="auto">{{ sentence.source | visible }}</dd>
 {%- endif %}
-{%- for text in one.references %}
+{%- for text in sentence.references %}
 <dt>reference</dt><dd dir="auto"{{ lang }}>{{ text | visible }}</dd>
 {%- endfor %}
 </dl>
 <div class="systems">
-{%- for system in found.systems %}
+{%- for system in shown.systems %}
 <div>
-<div class="system"><bdi>{{ system | visible }}</bdi><span class="{{ direction(one, system) }}">\
-{{ score(one, system) }}</span></div>
+<div class="system"><bdi>{{ system | visible }}</bdi><span class="{{ direction(sentence, system) }}">\
+{{ score(sentence, system) }}</span></div>
 <p dir="auto"{{ lang }}>
-{%- for change, text in pieces(one, system) -%}
+{%- for change, text in pieces(sentence, system) -%}
 {%- if change == "same" %}{{ text | visible }}
 {%- elif change == "new" %}<ins>{{ text | visible }}</ins>
 {%- else %} <del>{{ text | visible }}</del> {% endif %}
@@ -92,7 +92,7 @@ full, those of the others as differences: <code>{{ found.signature | visible }}<
 """
 
 
-def side_by_side_page(found: SideBySide, summary: Sequence[str] = ()) -> str:
+def side_by_side_page(shown: SideBySide, summary: Sequence[str] = ()) -> str:
     """A page on which systems stand beside each other as wide as there is room, and below each other on a phone.
 
     All text is escaped, control characters are shown by their code points, and each sentence has its own direction of
@@ -100,20 +100,20 @@ def side_by_side_page(found: SideBySide, summary: Sequence[str] = ()) -> str:
     """
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     environment.filters["visible"] = lambda text: visible(text, bidirectional=False)
-    lang = Markup(' lang="{}"').format(found.target_lang) if found.target_lang else ""
+    lang = Markup(' lang="{}"').format(shown.target_lang) if shown.target_lang else ""
 
-    def pieces(one: ComparedSentence, system: str) -> list[tuple[str, str]]:
-        return changed_words(one.translations[found.baseline], one.translations[system])
+    def pieces(sentence: ComparedSentence, system: str) -> list[tuple[str, str]]:
+        return changed_words(sentence.translations[shown.baseline], sentence.translations[system])
 
-    def direction(one: ComparedSentence, system: str) -> str:
-        delta = one.delta(system, found.baseline)
+    def direction(sentence: ComparedSentence, system: str) -> str:
+        delta = sentence.delta(system, shown.baseline)
         return "up" if delta > 0 else "down" if delta < 0 else "same"
 
     return environment.from_string(_PAGE).render(
-        found=found,
+        shown=shown,
         summary=summary,
         lang=lang,
         pieces=pieces,
         direction=direction,
-        score=lambda one, system: score_text(found, one, system),
+        score=lambda sentence, system: score_text(shown, sentence, system),
     )

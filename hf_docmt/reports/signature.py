@@ -57,3 +57,8 @@ class Signature:
 
     def without(self, *keys: str) -> Signature:
         return Signature(tuple(entry for entry in self.entries if entry[0] not in keys))
+
+
+def extra_digits(signature: str) -> int:
+    """How many digits behind the point a score has more than others: two in nats, of which a thousandth matters."""
+    return 2 if "unit:nats" in signature.split("|") else 0

@@ -1,19 +1,19 @@
-"""Do systems differ by more than chance? Paired tests and confidence intervals over documents."""
+"""Do systems differ by more than chance? Paired tests over documents, and Welch's test over runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import mean, stdev
 
 import numpy as np
+from scipy import stats
 
-from hf_docmt.messages import counted
+from hf_docmt.messages import check_known, counted
+from hf_docmt.reports.measurement import SCORE, first_names, measurement
 from hf_docmt.reports.resampling import bootstrap_scores, exchange_differences, percentile_interval
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.statistics import Score, score_function
-from hf_docmt.reports.system_settings import measurement
 
 METHODS = ("bootstrap", "randomisation", "sacrebleu-bootstrap")
-
-_SAME = ("task", "dataset", "split", "metric")
 _TOLERANCE = 1e-9  # score points; closer values are equal
 
 
@@ -25,15 +25,50 @@ class Outcome:
     interval: tuple[float, float]
     p_value: float
     documents: int
+    significant: bool
+
+
+@dataclass(frozen=True)
+class RunsTest:
+    """Mean of a system's runs minus that of the baseline's, its 95 % interval, p-value, the numbers of runs."""
+
+    delta: float
+    interval: tuple[float, float]
+    p_value: float
+    runs: tuple[int, int]  # of the baseline, of the system
+    significant: bool
+
+
+@dataclass(frozen=True)
+class GroupTests:
+    """The tests of the systems of a group, and for those that could not be tested the reason."""
+
+    tests: dict[str, Outcome | RunsTest]
+    obstacles: dict[str, str]
+    units: frozenset[str] = frozenset()  # what was drawn in paired tests
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """How systems are tested; see `compare_systems`. ValueError: unknown method, impossible numbers."""
+
+    method: str = "bootstrap"
+    samples: int = 1000
+    seed: int = 1
+    level: float = 0.05  # p-value below which a difference is significant
+
+    def __post_init__(self):
+        check_known(self.method, METHODS, "method", "known are")
+        if self.samples < 1:
+            raise ValueError(f"samples is {self.samples}, expected a positive number such as 1000")
+        if not 0 < self.level < 1:
+            raise ValueError(
+                f"level is {self.level}, expected the p-value below which a difference is marked, such as 0.05"
+            )
 
 
 def compare_systems(
-    results: Mapping[str, Result],
-    baseline: str,
-    method: str = "bootstrap",
-    samples: int = 1000,
-    seed: int = 1,
-    may_differ: Sequence[str] = (),
+    results: Mapping[str, Result], baseline: str, test: PairedTest = PairedTest(), may_differ: Sequence[str] = ()
 ) -> dict[str, Outcome]:
     """How every other system differs from the baseline, from the statistics in {system: result}.
 
@@ -50,40 +85,110 @@ def compare_systems(
 
     With few documents the bootstrap raises more false alarms than it says; randomisation does not. sacrebleu counts >
     where here and in the papers it is >=: p is the same unless differences are equal, as between systems that do not
-    differ, for which p is 1 here. Draws are those of sacrebleu with SACREBLEU_SEED=`seed`. The interval of the
+    differ, for which p is 1 here. Draws are those of sacrebleu with SACREBLEU_SEED=`test.seed`. The interval of the
     difference is the bootstrap percentile one for every method. Signatures must be the same but for what
-    a system is (see `system_settings`) and the keys that `may_differ` names. ValueError: unknown baseline or method,
-    systems measured on different data or in different ways, no statistics, statistics that do not give the value, fewer
-    than 2 documents.
+    a system is (see `system_settings`) and the keys that `may_differ` names. ValueError: unknown baseline, systems
+    measured on different data or in different ways, no statistics, statistics that do not give the value, fewer than 2
+    documents.
     """
-    if method not in METHODS:
-        raise ValueError(f"unknown method {method!r}: expected one of {', '.join(METHODS)}")
-    if samples < 1:
-        raise ValueError(f"samples is {samples}, expected a positive number such as 1000")
-    if baseline not in results:
-        raise ValueError(f"unknown baseline {baseline!r}: the systems are {', '.join(results)}")
+    check_known(baseline, list(results), "baseline", "the systems are")
     rows, score = _comparable(results, baseline, may_differ)
-    base, outcomes = rows.pop(baseline), {}
-    base_scores = bootstrap_scores(base, score, samples, seed)
+    base, outcomes, draws = rows.pop(baseline), {}, (score, test.samples, test.seed)
+    base_scores = bootstrap_scores(base, *draws)
     for system, other in rows.items():
         delta = results[system].value - results[baseline].value
-        differences = bootstrap_scores(other, score, samples, seed) - base_scores
-        if method == "randomisation":
-            extremes = np.abs(exchange_differences(base, other, score, samples, seed))
-        elif method == "bootstrap":
+        differences = bootstrap_scores(other, *draws) - base_scores
+        if test.method == "randomisation":
+            extremes = np.abs(exchange_differences(base, other, *draws))
+        elif test.method == "bootstrap":
             extremes = np.abs(differences - differences.mean())
         else:
             extremes = np.abs(differences) - np.abs(differences).mean()
-        count = int(np.sum(extremes >= abs(delta) - _TOLERANCE))
-        outcomes[system] = Outcome(delta, percentile_interval(differences), (count + 1) / (samples + 1), len(base))
+        p_value = (int(np.sum(extremes >= abs(delta) - _TOLERANCE)) + 1) / (test.samples + 1)
+        interval = percentile_interval(differences)
+        outcomes[system] = Outcome(delta, interval, p_value, len(base), p_value < test.level)
     return outcomes
+
+
+def welch_test(base: Sequence[float], other: Sequence[float], level: float = 0.05) -> RunsTest:
+    """Welch's t-test (1947), two-sided, between the scores of runs: would runs with other seeds differ, too?
+
+    The data stay the same, so it says nothing about other documents. ValueError: fewer than 2 runs of one, or all runs
+    of each system have the same score.
+    """
+    if min(len(base), len(other)) < 2:
+        raise ValueError("a single run stands against several; a test over runs needs two of each system")
+    errors = [stdev(values) ** 2 / len(values) for values in (base, other)]
+    if not sum(errors):
+        raise ValueError("the runs of each system have the same score, so a test over runs has no deviation to go by")
+    freedom = sum(errors) ** 2 / sum(
+        error**2 / (len(values) - 1) for error, values in zip(errors, (base, other), strict=True)
+    )
+    delta = mean(other) - mean(base)
+    t = stats.t(freedom, scale=sum(errors) ** 0.5)
+    p_value, half = float(2 * t.sf(abs(delta))), float(t.ppf(0.975))
+    return RunsTest(delta, (delta - half, delta + half), p_value, (len(base), len(other)), p_value < level)
+
+
+def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
+    """The mean, and the standard deviation with n - 1 below; None for a single value."""
+    return mean(values), stdev(values) if len(values) > 1 else None
+
+
+def compare_with_baseline(
+    baseline: str, systems: Mapping[str, Sequence[Result]], test: PairedTest, may_differ: Sequence[str] = ()
+) -> GroupTests:
+    """Tests of each other system against the baseline, from {system: results of its runs} for one score.
+
+    Single runs are tested over documents, several of each system over the runs. Systems are tested pair by pair, so
+    that a result does not depend on which others stand beside it.
+    """
+    tests: dict[str, Outcome | RunsTest] = {}
+    obstacles: dict[str, str] = {}
+    units: set[str] = set()
+    for system in (name for name in systems if name != baseline):
+        try:
+            if baseline not in systems:
+                raise ValueError(f"no figure of {baseline} in the row")
+            base, other = systems[baseline], systems[system]
+            if len(base) == len(other) == 1:
+                pair = {baseline: base[0], system: other[0]}
+                tests |= compare_systems(pair, baseline, test, may_differ)
+                units.add(f"{other[0].statistics.unit or 'document'}s")
+            else:
+                for run in (*base, *other):
+                    check_comparable(run, base[0], system, baseline, may_differ)
+                tests[system] = welch_test([run.value for run in base], [run.value for run in other], test.level)
+        except ValueError as error:  # statistics that cannot be used: the other figures still stand
+            obstacles[system] = str(error)
+    return GroupTests(tests, obstacles, frozenset(units))
+
+
+def significance_notes(
+    baseline: str, scores: Sequence[str], outcomes: Sequence[GroupTests], test: PairedTest
+) -> list[str]:
+    """What the marker means, and which figures could not have one; `scores` are the names of the groups' scores."""
+    tests = [one for outcome in outcomes for one in outcome.tests.values()]
+    units = dict.fromkeys(unit for outcome in outcomes for unit in sorted(outcome.units))
+    how = [f"{test.method} over {', '.join(units)}, {test.samples} samples, seed {test.seed}"] if units else []
+    how += ["Welch's t-test over runs"] if any(isinstance(one, RunsTest) for one in tests) else []
+    marker = (
+        f"* differs from {baseline} with p < {test.level:g} ({'; '.join(how)}); {counted(len(tests), 'test')}, p not "
+        "corrected for their number."
+    )
+    untested: dict[str, list[str]] = {}
+    for score, outcome in zip(scores, outcomes):
+        for system, reason in outcome.obstacles.items():
+            untested.setdefault(reason, []).append(f"{score} of {system}")
+    reasons = [f"Not tested, {reason}: {first_names(names)}." for reason, names in untested.items()]
+    return [marker, *reasons] if tests else reasons
 
 
 def check_comparable(result: Result, base: Result, system: str, baseline: str, may_differ: Sequence[str] = ()) -> None:
     """ValueError, naming what differs, where two results are not of one score on one data set, measured in one way."""
-    differing = [key for key in _SAME if getattr(result, key) != getattr(base, key)]
-    found, expected = (dict(measurement(one, may_differ)) for one in (result, base))
-    differing += [key for key in {**found, **expected} if found.get(key) != expected.get(key)]
+    differing = [key for key in SCORE if getattr(result, key) != getattr(base, key)]
+    measured, expected = (dict(measurement(one, may_differ)) for one in (result, base))
+    differing += [key for key in {**measured, **expected} if measured.get(key) != expected.get(key)]
     if differing:
         raise ValueError(f"{system} and {baseline} cannot be compared: different {', '.join(differing)}")
 
@@ -94,41 +199,42 @@ def _comparable(
     """{system: rows of the documents that count}, and the function from their sums to scores."""
     for system, result in results.items():
         check_comparable(result, results[baseline], system, baseline, may_differ)
+    if not all(result.statistics for result in results.values()):
+        raise ValueError("no statistics in the reports")
+    base = results[baseline].statistics
+    for statistics in (result.statistics for result in results.values()):
+        if statistics.unit != base.unit:
+            raise ValueError(
+                f"statistics of each {base.unit} and of each {statistics.unit}; evaluate both with one --unit, by one "
+                "version"
+            )
+        if statistics.ids != base.ids:
+            pairs = zip(statistics.ids, base.ids)
+            number = next((n for n, pair in enumerate(pairs, 1) if pair[0] != pair[1]), None)
+            raise ValueError(
+                "scored on other documents than the baseline, or in another order"
+                + (f", from document {number} on" if number else f", {len(statistics.ids)} and {len(base.ids)}")
+            )
     rows = {system: _rows(system, result) for system, result in results.items()}
-    for system in results:
-        ids = [results[name].statistics.ids for name in (system, baseline)]
-        if ids[0] != ids[1]:
-            number = next((n for n, pair in enumerate(zip(*ids)) if pair[0] != pair[1]), min(map(len, ids)))
-            raise ValueError(
-                f"{system} and {baseline} were scored on different documents, from document {number + 1} on "
-                f"({len(ids[0])} and {len(ids[1])} documents); score the same ones in the same order"
-            )
-        if rows[system].shape != rows[baseline].shape:
-            shapes = [rows[name].shape[1] for name in (system, baseline)]
-            raise ValueError(
-                f"{system} and {baseline}: {shapes[0]} and {shapes[1]} columns of statistics; evaluate again"
-            )
+    if len({matrix.shape for matrix in rows.values()}) > 1:
+        shapes = ", ".join(f"{system} {matrix.shape[1]}" for system, matrix in rows.items())
+        raise ValueError(f"different numbers of columns of statistics: {shapes}; evaluate again")
     score = _score_function(results, rows)
-    scored = np.any([np.any(found != 0, axis=1) for found in rows.values()], axis=0)
+    scored = np.any([np.any(matrix != 0, axis=1) for matrix in rows.values()], axis=0)
     if scored.sum() < 2:
-        raise ValueError(
-            f"{baseline}: {counted(scored.sum(), 'document')} with something to score; a test needs at least 2"
-        )
-    return {system: found[scored] for system, found in rows.items()}, score
+        raise ValueError("fewer than two documents with something to score")
+    return {system: matrix[scored] for system, matrix in rows.items()}, score
 
 
 def _rows(system: str, result: Result) -> np.ndarray:
     """The statistics of a result, (documents, columns)."""
-    held = result.statistics
-    if not held:
-        raise ValueError(f"{system}: no statistics in its result for {result.metric}; evaluate it again to get them")
-    rows = np.array(held.rows, float, ndmin=2) if len({len(row) for row in held.rows}) == 1 else None
-    if rows is None or len(rows) != len(held.ids):
+    ids, rows = result.statistics.ids, result.statistics.rows
+    if len(rows) != len(ids) or len({len(row) for row in rows}) != 1:
         raise ValueError(
-            f"{system}: {len(held.rows)} rows of statistics for {len(held.ids)} documents; expected one row of "
-            "equally many numbers for each"
+            f"{system}: {len(rows)} rows of statistics for {len(ids)} documents; expected one row of equally many "
+            "numbers for each"
         )
-    return rows
+    return np.array(rows, float, ndmin=2)
 
 
 def _score_function(results: Mapping[str, Result], rows: Mapping[str, np.ndarray]) -> Score:
@@ -136,15 +242,15 @@ def _score_function(results: Mapping[str, Result], rows: Mapping[str, np.ndarray
 
     A ratio is in percent, unless only the plain ratio gives the values.
     """
-    faults = []
+    wrong = []
     for scale in (100.0, 1.0):
         scores = {name: score_function(result.metric, rows[name].shape[1], scale) for name, result in results.items()}
         values = {name: float(score(rows[name].sum(0, keepdims=True))[0]) for name, score in scores.items()}
-        faults.append([name for name, value in values.items() if not np.isclose(value, results[name].value, atol=1e-6)])
-        if not faults[-1]:
+        wrong.append([name for name, value in values.items() if not np.isclose(value, results[name].value, atol=1e-6)])
+        if not wrong[-1]:
             return next(iter(scores.values()))
-    wrong = min(faults, key=len)[0]
+    system = min(wrong, key=len)[0]
     raise ValueError(
-        f"{wrong}: the value of {results[wrong].metric} is {results[wrong].value:.4f}, which its statistics do "
+        f"{system}: the value of {results[system].metric} is {results[system].value:.4f}, which its statistics do "
         "not give; evaluate it again"
     )

@@ -22,11 +22,11 @@ class Statistics:
     unit: str | None = "document"
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Statistics:
+    def from_dict(cls, entry: Mapping[str, Any]) -> Statistics:
         """The entry `statistics` in the details of a result. ValueError: no ids or rows."""
-        if missing := [key for key in ("ids", "rows") if key not in found]:
+        if missing := [key for key in ("ids", "rows") if key not in entry]:
             raise ValueError(f"statistics without {' and '.join(missing)}; evaluate again")
-        return cls(found["ids"], found["rows"], found.get("unit"))
+        return cls(entry["ids"], entry["rows"], entry.get("unit"))
 
     def to_dict(self) -> dict[str, Any]:
         return {"unit": self.unit, "ids": list(self.ids), "rows": [list(row) for row in self.rows]}

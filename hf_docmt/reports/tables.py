@@ -1,40 +1,65 @@
-"""Results as plain text, and aligned columns and letters for all tables."""
+"""The one writer of tables: a DataFrame of cells as text for a terminal, Markdown, LaTeX or HTML."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping, Sequence
 from string import ascii_lowercase
+from typing import TYPE_CHECKING
 
-from hf_docmt.reports.result import Part, Result
+if TYPE_CHECKING:
+    import pandas
 
+STYLES = ("text", "markdown", "latex", "html")
+COMMAND_STYLES = STYLES[:3]  # what commands offer
+ABSENT = "-"
 
-def result_table(results: Sequence[Result]) -> str:
-    """Results as plain text: one line for each and each part of it, signatures, other counts than published."""
-    header = ["dataset", "split", "strategy", "beams", "metric", "value", "n"]
-    different = dict.fromkeys(result.signature for result in results)
-    letters = {signature: letter_of(number) for number, signature in enumerate(different)}
-    rows = []
-    for result in results:
-        cells = ["-" if getattr(result, name) is None else str(getattr(result, name)) for name in header[:5]]
-        cells[-1] += f" ({letters[result.signature]})"
-        digits = 2 + extra_digits(str(result.signature))
-        parts: dict[str, Result | Part] = {"": result, **result.breakdown}
-        numbers = {label: [f"{part.value:.{digits}f}", str(part.n)] for label, part in parts.items()}
-        rows.append(cells + numbers.pop(""))
-        rows += [["", "", "", "", f"  {label}", *found] for label, found in numbers.items()]
-    signatures = [f"({letter}) {signature}" for signature, letter in letters.items()]
-    notes = dict.fromkeys(result.details["counts"] for result in results if "counts" in result.details)
-    return "\n".join([align_columns([header, *rows]), "", *signatures, *notes])
+Lines = list[list[str]]
 
 
-def align_columns(rows: Sequence[Sequence[str]], header: int = 1) -> str:
-    """Rows of cells, the first ones a header, as lines with columns of equal width; numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    right = [all(_is_number(cell) for cell in column[header:] if cell.strip("- ")) for column in zip(*rows)]
-    lines = [
-        "  ".join(cell.rjust(width) if flush else cell.ljust(width) for cell, width, flush in zip(row, widths, right))
-        for row in rows
-    ]
-    lines.insert(header, "  ".join("-" * width for width in widths))
-    return "\n".join(line.rstrip() for line in lines)
+class Markup(str):
+    """A cell or a note in the language of the style already, which is not escaped again."""
+
+
+def write_table(
+    frame: pandas.DataFrame,
+    style: str = "text",
+    notes: Sequence[str] = (),
+    signatures: Mapping[str, str] | None = None,
+    labels: int = 1,
+) -> str:
+    """The cells of a frame under the names of its columns, signatures and notes below, in one of STYLES.
+
+    Columns of several levels (`pandas.MultiIndex`) give a header of as many lines; the index is not written. Missing
+    cells are `-`. Signs that a style takes for commands are escaped, except in `Markup`. `labels`: how many columns
+    name a row and are flush left; others are flush right, in text only where all cells are numbers. An empty first
+    cell continues the row above. `signatures`: {letter: how scores were measured}. LaTeX needs the package booktabs.
+    ValueError: unknown style.
+    """
+    check_style(style)
+    header = [list(map(str, frame.columns.get_level_values(level))) for level in range(frame.columns.nlevels)]
+    rows = frame.astype(object).where(frame.notna(), ABSENT).to_numpy().tolist()
+    escape = ESCAPES[style]
+    header, rows = (
+        [[cell if isinstance(cell, Markup) else escape(cell) for cell in line] for line in part]
+        for part in (header, rows)
+    )
+    below = [note if isinstance(note, Markup) else escape(note) for note in notes]
+    return _WRITERS[style](header, rows, signatures or {}, below, labels)
+
+
+def cells_frame(cells: Sequence[Sequence[object]]) -> pandas.DataFrame:
+    """A frame of rows of cells, the first of which has the names of the columns."""
+    import pandas
+
+    return pandas.DataFrame(list(cells[1:]), columns=list(cells[0]), dtype=object)
+
+
+def check_style(style: str, styles: Sequence[str] = STYLES) -> None:
+    """ValueError: a style that is not one of these."""
+    if style not in styles:
+        raise ValueError(f"style is {style!r}, expected {', '.join(styles[:-1])} or {styles[-1]}")
 
 
 def letter_of(number: int) -> str:
@@ -43,10 +68,103 @@ def letter_of(number: int) -> str:
     return (letter_of(first - 1) if first else "") + ascii_lowercase[last]
 
 
-def extra_digits(signature: str) -> int:
-    """How many digits behind the point a score has more than others: two in nats, of which a thousandth matters."""
-    return 2 if "unit:nats" in signature.split("|") else 0
+def escape_text(text: object) -> str:
+    """On one line."""
+    return " ".join(str(text).splitlines())
+
+
+def escape_markdown(text: object) -> str:
+    """Text on one line in which no character is Markdown or HTML, and no address becomes a link."""
+    return re.sub(r"(?i)([\\`*_{}\[\]<>|#~$&]|:(?=//)|(?<=www)\.)", r"\\\1", " ".join(str(text).split()))
+
+
+def code_span(text: str) -> str:
+    """As code in Markdown, between more backticks than follow each other in it."""
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    room = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{room}{' '.join(text.split())}{room}{fence}"
+
+
+def escape_latex(text: object) -> str:
+    """Text in which no character is a LaTeX command."""
+    return "".join(_LATEX.get(sign, sign) for sign in " ".join(str(text).split()))
+
+
+def escape_html(text: object) -> str:
+    """Text in which no character is HTML."""
+    return html.escape(" ".join(str(text).split()))
+
+
+def _text(header: Lines, rows: Lines, signatures: Mapping[str, str], notes: Sequence[str], labels: int) -> str:
+    """Columns of equal width, those of numbers to the right."""
+    columns = list(zip(*header, *rows))
+    widths = [max(map(len, column)) for column in columns]
+    right = [all(_is_number(cell) for cell in column[len(header) :] if cell.strip("- ")) for column in columns]
+    lines = [
+        "  ".join(cell.rjust(width) if flush else cell.ljust(width) for cell, width, flush in zip(line, widths, right))
+        for line in (*header, *rows)
+    ]
+    lines.insert(len(header), "  ".join("-" * width for width in widths))
+    measured = [f"({letter}) {text}" for letter, text in signatures.items()]
+    blocks = ["\n".join(line.rstrip() for line in lines), "\n".join(measured), "\n".join(notes)]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _markdown(header: Lines, rows: Lines, signatures: Mapping[str, str], notes: Sequence[str], labels: int) -> str:
+    rule = [*["---"] * labels, *["---:"] * (len(header[0]) - labels)]
+    table = [f"| {' | '.join(line)} |" for line in (header[0], rule, *header[1:], *rows)]
+    below = [f"- ({letter}) {code_span(text)}" for letter, text in signatures.items()]
+    below += [f"- {note}" for note in notes]
+    return "\n".join([*table, *([""] if below else []), *below])
+
+
+def _latex(header: Lines, rows: Lines, signatures: Mapping[str, str], notes: Sequence[str], labels: int) -> str:
+    """A table with room between rows that others continue, and what is below in small print."""
+    grouped = any(not line[0] for line in rows)
+    starts = [grouped and bool(line[0]) for line in rows[1:]] + [False]
+    body = [rf"{' & '.join(line)} \\" + r" \addlinespace" * last for line, last in zip(rows, starts)]
+    head = [rf"{' & '.join(line)} \\" for line in header]
+    columns = "l" * labels + "r" * (len(header[0]) - labels)
+    table = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", *head, r"\midrule", *body, r"\bottomrule"]
+    below = [
+        rf"\textsuperscript{{{letter}}}\,\texttt{{{escape_latex(text).replace(_BAR, _BREAKABLE_BAR)}}}\par"
+        for letter, text in signatures.items()
+    ]
+    below += [rf"{note}\par" for note in notes]
+    small = [r"\par\smallskip\raggedright\footnotesize"] if below else []
+    return "\n".join([r"\begin{table}", r"\centering\small", *table, r"\end{tabular}", *small, *below, r"\end{table}"])
+
+
+def _html(header: Lines, rows: Lines, signatures: Mapping[str, str], notes: Sequence[str], labels: int) -> str:
+    def row(line: Sequence[str], tag: str) -> str:
+        right = [' style="text-align: right"' if number >= labels else "" for number in range(len(line))]
+        return "<tr>" + "".join(f"<{tag}{style}>{cell}</{tag}>" for cell, style in zip(line, right)) + "</tr>"
+
+    head, body = ["<thead>", *(row(line, "th") for line in header), "</thead>"], [row(line, "td") for line in rows]
+    below = [f"<li>({letter}) <code>{escape_html(text)}</code></li>" for letter, text in signatures.items()]
+    below += [f"<li>{note}</li>" for note in notes]
+    lists = ["<ul>", *below, "</ul>"] if below else []
+    return "\n".join(["<table>", *head, "<tbody>", *body, "</tbody>", "</table>", *lists])
 
 
 def _is_number(cell: str) -> bool:
     return cell.strip().replace(".", "", 1).lstrip("-").isdigit()
+
+
+_BAR, _BREAKABLE_BAR = r"\textbar{}", r"\textbar\allowbreak{}"
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": _BAR,
+    '"': r"\char34{}",
+    "`": r"\textasciigrave{}",
+    "[": "{[}",  # these two would be read as options of the line end before them
+    "*": "{*}",
+    "±": r"$\pm$",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
+ESCAPES = {"text": escape_text, "markdown": escape_markdown, "latex": escape_latex, "html": escape_html}
+_WRITERS = {"text": _text, "markdown": _markdown, "latex": _latex, "html": _html}

@@ -4,14 +4,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pandas
+
 from hf_docmt.analysis.pictures.comparison import draw_accuracy_by_distance, draw_scores
 from hf_docmt.reports.comparison import compare_reports
-from hf_docmt.reports.plain_tables import plain_table
+from hf_docmt.reports.measurement import SYSTEM_KEYS
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Part, Result
-from hf_docmt.reports.runs import mean_and_deviation
-from hf_docmt.reports.significance_markers import GroupTests, PairedTest, compare_with_baseline, significance_notes
-from hf_docmt.reports.system_settings import SYSTEM_KEYS
+from hf_docmt.reports.significance import (
+    GroupTests,
+    PairedTest,
+    compare_with_baseline,
+    mean_and_deviation,
+    significance_notes,
+)
+from hf_docmt.reports.tables import write_table
 from hf_docmt.studies.study import ColumnSection, FigureSection, TableSection
 
 TEST = PairedTest("randomisation")
@@ -72,7 +79,7 @@ class RunTable:
         if self.tests:
             notes += significance_notes(self.section.baseline, list(self.tests), list(self.tests.values()), TEST)
         notes += [*self.notes, *(f"{', '.join(names)}: {signature}" for signature, names in self.signatures.items())]
-        return plain_table([["system", *shown], *zip(self.systems, *shown.values())], notes, style)
+        return write_table(pandas.DataFrame({"system": self.systems} | shown), style, notes)
 
     def _scores(self, name: str, column: ColumnSection) -> dict[str, Cell]:
         """The cells of a column, by system."""

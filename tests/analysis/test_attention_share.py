@@ -8,9 +8,9 @@ import torch
 from support.tiny_models import SEP, build, documents_of, random_text, word_tokenizer
 
 from hf_docmt import registry
-from hf_docmt.analysis.attention_share import ShareCounter, attention_share, count_shares
-from hf_docmt.analysis.model_hooks import forward_hooks
-from hf_docmt.analysis.pictures.heat_maps import draw_attention_share
+from hf_docmt.analysis.attention_share import attention_share, count_shares
+from hf_docmt.analysis.model_runs import attention_weights
+from hf_docmt.analysis.pictures.maps import draw_attention_share
 from hf_docmt.reports.result import Part
 
 CASES = {
@@ -83,43 +83,24 @@ def test_sentence_level_pays_all_to_its_sentence():
     assert found.shares.tolist() == [[pytest.approx(100, abs=1e-3)]]
 
 
-def test_no_map_is_kept():
-    """What a cross-attention module returns to its layer has no weights any more."""
-    model = build("concat", past_context=1)
-    model.set_attn_implementation("eager")
-    counter, batch = ShareCounter(model.config), {"input_ids": torch.tensor([[7, SEP, 8, 3]])}
-    batch["labels"] = batch["input_ids"]
-    states = torch.randn(1, 4, 16)
-    attention = model.get_decoder().layers[0].encoder_attn
-    assert attention(states, states)[1].shape == (1, 4, 4, 4)
-    with forward_hooks(counter.hooks(model)), torch.no_grad():
-        counter.start_batch(batch)
-        assert attention(states, states)[1] is None
-    assert counter.sums[0].shape == (4, 2, 2) and attention(states, states)[1] is not None
-
-
 def test_chosen_keys_by_their_positions():
     """Weights of some keys, in any order, with their positions, are those of a map that is zero elsewhere."""
-    counter = ShareCounter(build("concat", past_context=1).config)
-    ids = torch.tensor([[7, SEP, 8, 9, SEP, 10, 11, 3], [7, 8, SEP, 9, 3, 0, 0, 0]])
-    counter.start_batch({"input_ids": ids, "labels": ids.masked_fill(ids == 0, -100)})
     positions = torch.stack([torch.randperm(8)[:3] for _ in range(16)]).view(2, 8, 3)
     chosen = torch.rand(2, 4, 8, 3)
     whole = torch.zeros(2, 4, 8, 8).scatter(3, positions[:, None].expand(2, 4, 8, 3), chosen)
-    torch.testing.assert_close(counter.reduced(chosen, positions), counter.reduced(whole))
+    torch.testing.assert_close(attention_weights((None, chosen, positions), 8), whole)
     outside = torch.cat([positions, torch.full((2, 8, 1), -1)], dim=2)  # a key that is not there
     none = torch.cat([chosen, torch.zeros(2, 4, 8, 1)], dim=3)
-    torch.testing.assert_close(counter.reduced(none, outside), counter.reduced(whole))
+    torch.testing.assert_close(attention_weights((None, none, outside), 8), whole)
+    assert attention_weights((None, whole, None), 8) is whole
 
 
 def test_what_gives_no_weights():
-    model = build("concat", past_context=1)
-    counter, ids = ShareCounter(model.config), torch.tensor([[7, SEP, 8, 3]])
-    counter.start_batch({"input_ids": ids, "labels": ids})
     with pytest.raises(ValueError, match="for all 4 source tokens, .*; got none"):
-        counter.reduced(None)
+        attention_weights((None, None), 4)
     with pytest.raises(ValueError, match="got those of 3 keys"):
-        counter.reduced(torch.rand(1, 4, 4, 3))
+        attention_weights((None, torch.rand(1, 4, 4, 3)), 4)
+    model = build("concat", past_context=1)
     for layer in model.get_decoder().layers:
         del layer.encoder_attn
     with pytest.raises(ValueError, match="has no cross-attention"):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hf_docmt.analysis.connective_counts import by_name, connective_files
+from hf_docmt.analysis.connective_counts import by_name, connective_files, count_rows
 from hf_docmt.reports.comparison import compare_reports
 
 REFERENCE = {"a": ["And so, and so on.", "He came, but late."], "b": ["Yet she sang, because he did."]}
@@ -35,9 +35,8 @@ def files(write):
 
 def test_counts_by_hand(files):
     counts, reports = connective_files(files[0], files[1:], **LANGUAGES)
-    columns = [counts.reference, counts.systems["ours"], counts.systems["others"]]
-    assert {word: tuple(column[word] for column in columns) for word in counts.reference} == COUNTS
-    assert counts.differences == {"ours": 1 + 1 + 1 + 1, "others": 7} and list(reports) == ["ours", "others"]
+    assert {word: tuple(row) for word, *row in counts.itertuples()} == COUNTS
+    assert count_rows(counts)[-1] == ["(differences)", "-", "4", "7"] and list(reports) == ["ours", "others"]
     (result,) = reports["ours"].results
     assert result.value == pytest.approx(100 * 5 / 7) and result.details["difference"] == 4
     assert result.details["table"]["yet"] == {"reference": 1, "hypothesis": 0}
@@ -47,7 +46,7 @@ def test_counts_by_hand(files):
 
 def test_words_of_another_language(files):
     counts, _ = connective_files(files[0], files[1:2], source_lang="en", target_lang="zh", words=["X"])
-    assert counts.reference == {"x": 3} and counts.systems["ours"] == {"x": 0}
+    assert counts.to_dict() == {"reference": {"x": 3}, "ours": {"x": 0}}
 
 
 def test_reports_are_compared(files):

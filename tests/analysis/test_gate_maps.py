@@ -1,9 +1,5 @@
 """Shares of context sentences: against gates computed word by word; pictures, the command, bad input."""
 
-import itertools
-import json
-import re
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +9,7 @@ from support.tiny_models import BOD, EOS, build, random_text, word_tokenizer
 from torch.nn import functional as F
 
 from hf_docmt.analysis.gate_maps import GateMap, gate_map
-from hf_docmt.analysis.pictures.bars import draw_gates
+from hf_docmt.analysis.pictures.maps import draw_gates
 
 TEXTS = random_text([3, 5, 1, 4], seed=1)
 ROUTED = [
@@ -144,10 +140,7 @@ def test_result_by_hand(found):
 # Pictures
 
 
-def test_what_is_drawn(found, tmp_path, monkeypatch):
-    matplotlib = pytest.importorskip("matplotlib.figure")
-    drawn = []
-    monkeypatch.setattr(matplotlib.Figure, "savefig", lambda figure, path, **_: drawn.append(figure))
+def test_what_is_drawn(found, tmp_path, drawn):
     draw_gates(found, tmp_path / "a.png", title="$5 {")
     (figure,) = drawn
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["mean of the layers", "layer 1", "layer 2"]
@@ -164,74 +157,10 @@ def test_what_is_drawn(found, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("words", "fields"), [(1, {}), (40, {"encoder_layers": 6}), (6, {"past_context": 5})])
-def test_nothing_covers_anything(tmp_path, monkeypatch, words, fields):
-    Figure = pytest.importorskip("matplotlib.figure").Figure
-    measured, savefig = [], Figure.savefig
-
-    def catch(figure, *args, **options):
-        savefig(figure, *args, **options)
-        boxes = [axes.get_tightbbox() for axes in figure.axes]
-        boxes += [part.get_window_extent() for part in (figure._suptitle, figure.legends[0])]
-        labels = [label.get_window_extent() for label in figure.axes[-1].get_xticklabels()]
-        measured.append((figure.bbox, boxes, labels))
-
-    monkeypatch.setattr(Figure, "savefig", catch)
+def test_no_part_covers_another(tmp_path, drawn, nothing_covers_anything, words, fields):
     found = gate_map(build("routing", **fields), random_text([2] * 5 + [words, 2]), word_tokenizer(), 6)
-    path = draw_gates(found, tmp_path / "a.png", title="routing-en-de-" * 3, dpi=100)
-    ((outside, boxes, labels),) = measured
-    for group in (boxes, labels):
-        assert not [pair for pair in itertools.combinations(group, 2) if pair[0].overlaps(pair[1])]
-    assert all(outside.padded(1).contains(*corner) for box in boxes for corner in box.corners())
-    assert path.read_bytes().startswith(b"\x89PNG")
-
-
-# The command
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    build("routing").save_pretrained(folder)
-    word_tokenizer().save_pretrained(folder)
-    return folder
-
-
-def test_command(run, capsys, folder, tmp_path):
-    pytest.importorskip("matplotlib")
-    capsys.readouterr()  # progress of saving
-    picture, output = tmp_path / "gates.svg", tmp_path / "gates.json"
-    code, out, err = run("analyze", "gates", folder, *TEXTS, "--picture", picture, "-o", output)
-    assert (code, err) == (0, "")
-    found = gate_map(build("routing"), TEXTS, word_tokenizer())
-    header, _, *rows = out.splitlines()
-    assert header.split() == ["layer", "token", "-1", "+1"]
-    shown = [[f"{share:.3f}" for share in row] for shares in (found.mean, *found.shares) for row in shares]
-    assert [row.split()[2:] for row in rows] == shown
-    names = [[layer, token] for layer in ("mean", "1", "2") for token in (TEXTS[2], "</s>")]
-    assert [row.split()[:2] for row in rows] == names
-    words = " ".join(re.findall(r"<!-- (.*?) -->", picture.read_text()))
-    assert "tiny, sentence 3" in words and "layer 2" in words and TEXTS[2] in words
-    code, out, _ = run("analyze", "gates", folder, *TEXTS, "--json")
-    assert json.loads(out) == json.loads(output.read_text())
-    (result,) = json.loads(out)["results"]
-    assert json.loads(out)["data"] == {"sentences": TEXTS} and result["details"]["sentence"] == 3
-    assert result["value"] == pytest.approx(100 * found.mean[:, 0].mean())
-    code, out, _ = run("analyze", "gates", folder, *TEXTS, "--sentence", 1)
-    assert (code, out.split()[:4]) == (0, ["layer", "token", "+1", "nothing"])
-
-
-def test_command_with_bad_input(run, capsys, folder, tmp_path):
-    capsys.readouterr()
-    for ending, message in (
-        (("w7", "w8", "--picture", tmp_path / "a.pdf"), "ends in .png or .svg"),
-        (("w7", "w8", "-o", tmp_path / "nowhere" / "a.json"), "nowhere"),
-        (("w7", "w8", "--picture", tmp_path / "a.png", "-o", tmp_path / "a.png"), "both picture and report"),
-        (("w7", " "), "sentence 2 is empty"),
-        (("w7", "w8", "--sentence", 3), "sentence 3 of 2: expected a number from 1 to 2"),
-    ):
-        code, out, err = run("analyze", "gates", folder, *ending)
-        assert (code, out) == (1, "") and err.startswith("docmt: ") and message in err
-    assert list(tmp_path.iterdir()) == []
+    draw_gates(found, tmp_path / "a.png", title="routing-en-de-" * 3)
+    nothing_covers_anything(*drawn)
 
 
 # Bad input

@@ -1,14 +1,11 @@
 """Gradients by distance: against a document read by hand with one graph; what is unique; the command."""
 
-import json
-
 import pytest
 import torch
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 
 from hf_docmt.analysis.gradient_attribution import Attribution, gradient_attribution
-from hf_docmt.analysis.memory_steps import document_batches, empty_memory, forward_step
-from hf_docmt.reports.report import Report
+from hf_docmt.analysis.memory_maps import document_batches, empty_memory, forward_step
 from hf_docmt.reports.result import Part
 
 LENGTHS = [[3, 1, 4, 2, 3], [2, 1], [1, 0, 2]]
@@ -122,22 +119,3 @@ def test_bad_input():
         gradient_attribution(model, documents_of((["w7"], ["w8"])), word_tokenizer())
     with pytest.raises(ValueError, match="'lst' has no memory"):
         gradient_attribution(build("lst"), documents(), word_tokenizer())
-
-
-def test_command(run, capsys, tmp_path):
-    pytest.importorskip("matplotlib")
-    folder, data, picture = tmp_path / "model", tmp_path / "talks.jsonl", tmp_path / "far.svg"
-    build("memory", memory_size=3).save_pretrained(folder)
-    word_tokenizer().save_pretrained(folder)
-    data.write_text("".join(json.dumps(row) + "\n" for row in documents()))
-    capsys.readouterr()  # progress of saving
-    command = ("analyze", "attribution", folder, data, "--reach", 3, "--step", 1)
-    code, out, err = run(*command, "--picture", picture, "-o", tmp_path / "far.json")
-    assert (code, err) == (0, "") and [line.split()[0] for line in out.splitlines()[2:]] == ["0", "1", "2", "3"]
-    assert "distance in sentences" in picture.read_text() and "target words" in picture.read_text()
-    code, out, _ = run(*command, "--json")
-    (result,) = Report.from_dict(json.loads(out)).results
-    assert list(Report.read(tmp_path / "far.json").results) == [result]
-    assert list(result.breakdown) == ["distance=0", "distance=1", "distance=2", "distance=3"]
-    code, _, err = run("analyze", "attribution", folder, data, "--reach", 0)
-    assert code == 1 and err.startswith("docmt: reach")

@@ -1,9 +1,5 @@
 """Which tokens go into which groups: against weights computed token by token; use, pictures, the command, bad input."""
 
-import itertools
-import json
-import re
-
 import numpy as np
 import pytest
 import torch
@@ -11,12 +7,10 @@ from support.context_reference import LATENT, normalized
 from support.reference import feed_forward, reference_stack, weights_of
 from support.tiny_models import EOS, build, random_text, word_tokenizer
 
-from hf_docmt.analysis.group_maps import GroupMap, GroupMaps, GroupUse, group_maps, token_weights
-from hf_docmt.analysis.pictures.heat_maps import draw_group_maps
-from hf_docmt.analysis.sentence_tokens import token_texts
+from hf_docmt.analysis.group_maps import GroupMap, GroupMaps, group_maps, token_weights
+from hf_docmt.analysis.model_runs import token_texts
+from hf_docmt.analysis.pictures.maps import draw_group_maps
 from hf_docmt.data.tokenizers import train_tokenizer
-from hf_docmt.reports.report import Report
-from hf_docmt.reports.result import Part
 
 TEXTS = random_text([5, 1, 3, 8], seed=1)
 GROUPED = [(shortening, kind) for shortening in ("grouping", "selecting") for kind in ("softmax", "sparsemax")]
@@ -87,11 +81,11 @@ def test_names_of_special_tokens_are_text():
 
 
 def test_use_of_groups(found):
-    assert found.groups == [
-        GroupUse(1, 0.0, 0, 0),
-        GroupUse(2, pytest.approx(43.75), 3, 2),
-        GroupUse(3, 0.0, 0, 0),
-        GroupUse(4, pytest.approx(56.25), 3, 2),
+    assert found.groups.values.tolist() == [
+        [1, 0.0, 0, 0],
+        [2, pytest.approx(43.75), 3, 2],
+        [3, 0.0, 0, 0],
+        [4, pytest.approx(56.25), 3, 2],
     ]
     assert (found.used, found.ungrouped) == (2, 1)
     assert [one.used for one in found.sentences] == [2, 2]
@@ -105,10 +99,7 @@ def test_zeros_are_distinct_from_small_weights():
 # Pictures
 
 
-def test_what_is_drawn(found, tmp_path, monkeypatch):
-    matplotlib = pytest.importorskip("matplotlib.figure")
-    drawn = []
-    monkeypatch.setattr(matplotlib.Figure, "savefig", lambda figure, path, **_: drawn.append(figure))
+def test_what_is_drawn(found, tmp_path, drawn):
     draw_group_maps(found, tmp_path / "a.png", title="$5 {")
     one, two, bar = drawn[0].axes
     for axes, expected in zip((one, two), found.sentences):
@@ -123,77 +114,11 @@ def test_what_is_drawn(found, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("lengths", "size"), [([1], 2), ([30], 9), ([12, 1, 25], 3), ([3, 9, 1, 20, 2], 11)])
-def test_nothing_covers_anything(tmp_path, monkeypatch, lengths, size):
-    Figure = pytest.importorskip("matplotlib.figure").Figure
-    measured, savefig = [], Figure.savefig
-
-    def catch(figure, *args, **options):
-        savefig(figure, *args, **options)
-        labels = [one for axes in figure.axes[:-1] for one in (axes.get_yticklabels(), axes.get_xticklabels())]
-        boxes = [*(axes.get_tightbbox() for axes in figure.axes), figure._suptitle.get_window_extent()]
-        measured.append((figure.bbox, boxes, [[label.get_window_extent() for label in side] for side in labels]))
-
-    monkeypatch.setattr(Figure, "savefig", catch)
+def test_no_part_covers_another(tmp_path, drawn, nothing_covers_anything, lengths, size):
     found = group_maps(model_of(shortening_size=size), random_text(lengths), word_tokenizer())
-    path = draw_group_maps(found, tmp_path / "a.png", title="caching-en-de-" * 4, dpi=100)
-    ((outside, boxes, labels),) = measured
-    assert len(boxes) == len(lengths) + 2
-    for group in (boxes, *labels):
-        assert not [pair for pair in itertools.combinations(group, 2) if pair[0].overlaps(pair[1])]
-    assert all(outside.padded(1).contains(*corner) for box in boxes for corner in box.corners())
-    assert path.read_bytes().startswith(b"\x89PNG")
-
-
-# The command
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    model_of().save_pretrained(folder)
-    word_tokenizer().save_pretrained(folder)
-    return folder
-
-
-def test_command(run, capsys, folder, tmp_path):
-    pytest.importorskip("matplotlib")
-    capsys.readouterr()  # progress of saving
-    picture, output = tmp_path / "groups.svg", tmp_path / "groups.json"
-    code, out, err = run("analyze", "groups", folder, *TEXTS, "--picture", picture, "-o", output)
-    assert (code, err) == (0, "")
-    found = group_maps(model_of(), TEXTS, word_tokenizer())
-    table, use, summary = out.strip().split("\n\n")
-    header, _, *rows = table.splitlines()
-    assert header.split() == ["sentence", "token", "1", "2", "3"]
-    shown = [["." if weight == 0 else f"{weight:.2f}" for weight in weights] for weights in found.weights]
-    assert any("." in row for row in shown) and [row.split()[2:] for row in rows] == shown
-    assert [row.split()[:2] for row in rows[-2:]] == [["4", TEXTS[3].split()[-1]], ["4", "</s>"]]
-    assert [int(row.split()[2]) for row in use.splitlines()[2:]] == [group.tokens for group in found.groups]
-    assert summary == f"{found.used} of 3 groups used, 0 of {5 + 1 + 3 + 8 + 4} tokens in none"
-    words = " ".join(re.findall(r"<!-- (.*?) -->", picture.read_text()))
-    assert "tiny, grouping" in words and "sentence 4:" in words and "&lt;/s" in words
-    code, out, _ = run("analyze", "groups", folder, *TEXTS, "--json")
-    assert json.loads(out) == json.loads(output.read_text())
-    report = Report.from_dict(json.loads(out))
-    (result,) = report.results
-    assert report.data == {"sentences": TEXTS} and (result.value, result.n) == (found.used, 21)
-    assert str(result.signature).startswith("shortening:grouping|categorizer:sparsemax|groups:3|")
-    assert result.breakdown["sentence=2"] == Part(found.sentences[1].used, 2)
-    assert [len(one["weights"]) for one in result.details["maps"]] == [6, 2, 4, 9]
-    assert sum(group["share"] for group in result.details["groups"]) == pytest.approx(100, abs=1e-3)
-
-
-def test_command_with_bad_input(run, capsys, folder, tmp_path):
-    capsys.readouterr()
-    for ending, message in (
-        (("w7", "--picture", tmp_path / "a.pdf"), "ends in .png or .svg"),
-        (("w7", "--picture", tmp_path / "nowhere" / "a.png"), "make it first"),
-        (("w7", "-o", tmp_path / "nowhere" / "a.json"), "nowhere"),
-        (("w7", " "), "sentence 2 is empty"),
-    ):
-        code, out, err = run("analyze", "groups", folder, *ending)
-        assert (code, out) == (1, "") and err.startswith("docmt: ") and message in err
-    assert list(tmp_path.iterdir()) == []
+    draw_group_maps(found, tmp_path / "a.png", title="caching-en-de-" * 4)
+    assert len(drawn[0].boxes) == len(lengths) + 2
+    nothing_covers_anything(*drawn)
 
 
 # Bad input

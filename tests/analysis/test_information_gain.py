@@ -1,16 +1,14 @@
 """Information gain of a memory's attention: against a document read by hand with hooks on both models; the command."""
 
 import copy
-import json
 
 import pytest
 import torch
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 
 from hf_docmt.analysis.information_gain import information_gain, information_gain_over, new_model
-from hf_docmt.analysis.memory_steps import attention_maps, document_batches, empty_memory, forward_step, memory_stacks
+from hf_docmt.analysis.memory_maps import attention_maps, document_batches, empty_memory, forward_step, memory_stacks
 from hf_docmt.modeling.segments import sinusoid
-from hf_docmt.reports.report import Report
 
 CASES = {
     "both sides, last layer": {},
@@ -132,24 +130,3 @@ def test_without_memory():
         information_gain(build("concat"), documents(), word_tokenizer())
     with pytest.raises(ValueError, match="at least 1; got 0"):
         information_gain(build("memory", memory_size=3), documents(), word_tokenizer(), rows=0)
-
-
-def test_command(run, capsys, tmp_path):
-    pytest.importorskip("matplotlib")
-    for size in (2, 5):
-        build("memory", memory_size=size).save_pretrained(tmp_path / f"m{size}")
-        word_tokenizer().save_pretrained(tmp_path / f"m{size}")
-    data, picture = tmp_path / "talks.jsonl", tmp_path / "gain.png"
-    data.write_text("".join(json.dumps(row) + "\n" for row in documents()))
-    capsys.readouterr()  # progress of saving
-    command = ("analyze", "information-gain", tmp_path / "m5", tmp_path / "m2", data)
-    code, out, err = run(*command, "--picture", picture, "-o", tmp_path / "reports")
-    assert (code, err) == (0, "") and "gain (nats)" in out and picture.read_bytes().startswith(b"\x89PNG")
-    assert [line.split()[:3] for line in out.splitlines()[2:]] == [
-        [name, size, kind] for name, size in (("m5", "5"), ("m2", "2")) for kind in ("update", "output")
-    ]
-    code, out, _ = run(*command, "--json")
-    reports = [Report.from_dict(report) for report in json.loads(out)]
-    assert Report.read(tmp_path / "reports" / "m5.json").results == reports[0].results
-    code, _, err = run("analyze", "information-gain", tmp_path / "m2", tmp_path / "m2", data)
-    assert code == 1 and "two models are called 'm2'" in err

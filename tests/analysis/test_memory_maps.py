@@ -1,7 +1,5 @@
 """Attention maps of a memory: against weights computed from the model's own states; pictures; the command."""
 
-import json
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,9 +7,8 @@ import pytest
 import torch
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
 
-from hf_docmt.analysis.memory_maps import memory_maps, write_and_read_maps
-from hf_docmt.analysis.memory_steps import document_batches, empty_memory, forward_step
-from hf_docmt.analysis.pictures.heat_maps import draw_memory_maps
+from hf_docmt.analysis.memory_maps import document_batches, empty_memory, forward_step, memory_maps, write_and_read_maps
+from hf_docmt.analysis.pictures.maps import draw_memory_maps
 from hf_docmt.modeling.segments import sinusoid
 
 
@@ -81,29 +78,9 @@ def test_bad_input():
             write_and_read_maps(found, sentence)
 
 
-def test_command(run, capsys, tmp_path):
-    pytest.importorskip("matplotlib")
-    folder, data = tmp_path / "model", tmp_path / "talks.jsonl"
-    build("memory", memory_size=3).save_pretrained(folder)
-    word_tokenizer().save_pretrained(folder)
-    data.write_text("".join(json.dumps(row) + "\n" for row in documents()))
-    capsys.readouterr()  # progress of saving
-    command = ("analyze", "memory-maps", folder, data, "--document", "d1")
-    code, out, err = run(*command, "--sentence", 2, "--picture", tmp_path / "maps.svg")
-    assert (code, err) == (0, "") and len(out.splitlines()) == 2 + (1 + 1) + (4 + 1) + (5 + 1) + (1 + 1)
-    text = " ".join(re.findall(r"<!-- (.*?) -->", (tmp_path / "maps.svg").read_text()))
-    assert "source: update by sentence 2" in text and "target: output to sentence 3" in text and "&lt;/s" in text
-    code, out, _ = run(*command, "--json")
-    maps = json.loads(out)["maps"]
-    assert len(maps) == 3 * 4
-    assert np.array(maps[0]["weights"]).shape == (len(maps[0]["tokens"]), 3)
-    code, _, err = run("analyze", "memory-maps", folder, data, "--document", "d9")
-    assert code == 1 and "document 'd9' is not in the data" in err
-
-
 def test_signs_in_tokens_are_no_formula(tmp_path):
     pytest.importorskip("matplotlib")
     found = write_and_read_maps(memory_maps(build("memory", memory_size=3), documents(), word_tokenizer(), "d1"), 1)
     found[0] = replace(found[0], tokens=("$x_", *found[0].tokens[1:-1], "^$"))
-    picture = draw_memory_maps(found, tmp_path / "maps.png", title="$5 {", dpi=50)
+    picture = draw_memory_maps(found, tmp_path / "maps.png", title="$5 {")
     assert picture.read_bytes().startswith(b"\x89PNG")

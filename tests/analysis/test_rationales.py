@@ -10,10 +10,8 @@ from support.tiny_models import build
 from transformers import MarianConfig, MarianMTModel
 
 from hf_docmt import registry
-from hf_docmt.analysis.rationale_report import rationale_results
-from hf_docmt.analysis.rationales import rationale_agreement
+from hf_docmt.analysis.rationales import Word, attention_on_marked_words, rationale_agreement
 from hf_docmt.analysis.scat import parse_marked_text, read_scat
-from hf_docmt.analysis.word_attention import Word, attention_on_marked_words
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.evaluation.systems import DocMTSystem, Seq2SeqSystem
 from hf_docmt.files import DataError
@@ -293,7 +291,7 @@ def test_models_without_context_on_a_side(tokenizer, scat):
 
 def test_results(tokenizer, scat):
     found = rationale_agreement(DocMTSystem(concat(tokenizer), tokenizer), scat.examples, at=(1, 3))
-    results = rationale_results(found, samples=50)
+    results = found.results(samples=50)
     assert [result.metric for result in results] == ["attention on marked words", "precision@1", "precision@3"]
     share = results[0]
     assert share.task == "context use" and share.n == 2

@@ -456,7 +456,8 @@ def test_what_cannot_be_tested_is_reported():
     assert notes[1:] == [
         "Not tested, fewer than two documents with something to score: deixis accuracy of b.",
         "Not tested, no statistics in the reports: pronoun accuracy of e.",
-        "Not tested, scored on other documents than the baseline, or in another order: pronoun accuracy of c.",
+        "Not tested, scored on other documents than the baseline, or in another order, from document 1 on: pronoun "
+        "accuracy of c.",
     ]
     only = compare_reports([report("a", result()), report("b", result())], baseline="a")
     assert only.notes == ("Not tested, no statistics in the reports: pronoun accuracy of b.",)

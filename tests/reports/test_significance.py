@@ -1,19 +1,21 @@
-"""Significance over documents: equal to sacrebleu's paired tests, to slow loops and to hand-computed cases."""
+"""Significance over documents and over runs: equal to sacrebleu's paired tests, slow loops and cases by hand."""
 
 import random
+import statistics
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from sacrebleu import significance as sacrebleu_significance
 from sacrebleu.metrics import BLEU, CHRF, TER
-from sacrebleu.significance import PairedTest
+from scipy import stats
 
 from hf_docmt.evaluation.translation_scores import score_translations
 from hf_docmt.reports import resampling, significance
 from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
-from hf_docmt.reports.significance import METHODS, compare_systems
+from hf_docmt.reports.significance import METHODS, PairedTest, compare_systems, mean_and_deviation, welch_test
 from hf_docmt.reports.statistics import Statistics, score_function
 
 WORDS = "der die das ein Hund Katze schläft sitzt sieht auf unter Matte Baum alt neu nie oft gern".split()
@@ -86,16 +88,18 @@ def test_equals_sacrebleu(kind, method, monkeypatch):
     """Documents of one sentence are what sacrebleu tests; TER has equal differences, which it does not count."""
     monkeypatch.setenv("SACREBLEU_SEED", "7")
     metrics = {"BLEU": BLEU(), "chrF2": CHRF(), "TER": TER()}
-    _, expected = PairedTest(list(SYSTEMS.items()), metrics, [REFERENCES], test_type=kind, n_samples=300)()
+    _, expected = sacrebleu_significance.PairedTest(
+        list(SYSTEMS.items()), metrics, [REFERENCES], test_type=kind, n_samples=300
+    )()
     for metric, outcomes in zip(("s-BLEU", "chrF", "TER"), (expected[name] for name in metrics)):
         results = {}
         for name, sentences in SYSTEMS.items():
             documents = [[[s] for s in side] for side in (sentences, REFERENCES)]
             (results[name],) = score_translations(*documents, dataset="d", split="s", metrics=[metric])
-        found = compare_systems(results, "a", method, samples=300, seed=7)
+        found = compare_systems(results, "a", PairedTest(method, 300, 7))
         with monkeypatch.context() as strict:
             strict.setattr(significance, "_TOLERANCE", -1e-9)
-            counted = compare_systems(results, "a", method, samples=300, seed=7)
+            counted = compare_systems(results, "a", PairedTest(method, 300, 7))
         expected_p = [outcome.p_value for outcome in outcomes[1:]]
         assert [outcome.p_value for outcome in counted.values()] == expected_p
         if metric != "TER":
@@ -112,7 +116,7 @@ def test_equals_loops(method, columns):
         [[min(row[:columns]), *row[1:columns]] for row in rng.integers(1, 9, size=(20, 3)).tolist()] for _ in range(2)
     ]
     score = (lambda s: 100 * s[0] / s[1]) if columns == 2 else (lambda s: 200 * s[0] / (s[1] + s[2]))
-    (found,) = compare_systems({"x": result(base), "y": result(other)}, "x", method, samples=150, seed=3).values()
+    (found,) = compare_systems({"x": result(base), "y": result(other)}, "x", PairedTest(method, 150, 3)).values()
     p_value, interval = loop(base, other, score, method, 150, 3)
     assert found.p_value == pytest.approx(p_value) and found.interval == pytest.approx(interval)
     assert found.delta == pytest.approx(result(other).value - result(base).value) and found.documents == 20
@@ -130,7 +134,7 @@ def test_documents_of_several_sentences():
     def bleu(sums):
         return BLEU()._compute_score_from_stats(sums).score
 
-    found = compare_systems(results, "a", "bootstrap", samples=100, seed=5)
+    found = compare_systems(results, "a", PairedTest("bootstrap", 100, 5))
     p_value, interval = loop(rows[0], rows[1], bleu, "bootstrap", 100, 5)
     assert found["b"].p_value == p_value and found["b"].interval == pytest.approx(interval)
     drawn = np.random.default_rng(5).choice(15, size=(100, 15), replace=True)
@@ -144,21 +148,21 @@ def test_documents_of_several_sentences():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_equal_systems_do_not_differ(method):
-    found = compare_systems({"x": accuracies(1), "y": accuracies(1)}, "x", method, samples=100)["y"]
+    found = compare_systems({"x": accuracies(1), "y": accuracies(1)}, "x", PairedTest(method, 100))["y"]
     assert (found.delta, found.interval, found.p_value) == (0, (0, 0), 1)
 
 
 def test_two_documents_cannot_tell():
     """Both of two documents are better: half of the exchanges give the same difference, which sacrebleu leaves out."""
     results = {"x": result([[1, 4], [2, 4]]), "y": result([[3, 4], [4, 4]])}
-    assert compare_systems(results, "x", "randomisation", samples=400)["y"].p_value == pytest.approx(0.5, abs=0.08)
+    assert compare_systems(results, "x", PairedTest("randomisation", 400))["y"].p_value == pytest.approx(0.5, abs=0.08)
 
 
 def test_large_differences_are_tested_on_two_sides():
     gained = [1.3] * 9 + [0.9] * 9 + [0.1] * 2 + [-0.7] * 4 + [-1.2] * 6
     results = {"x": result([[4.0, 8]] * 30), "y": result([[4 + more, 8] for more in gained])}
     two, one, exchanged = (
-        compare_systems(results, "x", method, samples=20_000)["y"].p_value
+        compare_systems(results, "x", PairedTest(method, 20_000))["y"].p_value
         for method in ("bootstrap", "sacrebleu-bootstrap", "randomisation")
     )
     assert 0.01 < one < 0.1 and two == pytest.approx(2 * one, rel=0.25) and two == pytest.approx(exchanged, rel=0.35)
@@ -171,9 +175,7 @@ def test_false_alarms():
         share = rng.beta(4, 2, size=40)
         x, y = (result([[int(k), 12] for k in rng.binomial(12, share)]) for _ in range(2))
         for method in METHODS:
-            alarms[method] += (
-                compare_systems({"x": x, "y": y}, "x", method, samples=200, seed=trial)["y"].p_value < 0.05
-            )
+            alarms[method] += compare_systems({"x": x, "y": y}, "x", PairedTest(method, 200, trial))["y"].p_value < 0.05
     assert 6 <= alarms["randomisation"] <= 24 and 6 <= alarms["bootstrap"] <= 27
     assert alarms["sacrebleu-bootstrap"] > 1.5 * alarms["bootstrap"]
 
@@ -188,16 +190,16 @@ def test_sentences_of_a_document_are_not_independent():
 
 def test_seed_decides():
     results = {"x": accuracies(1), "y": accuracies(2, share=0.7)}
-    first, again, other = (compare_systems(results, "x", samples=200, seed=seed)["y"] for seed in (1, 1, 2))
+    first, again, other = (compare_systems(results, "x", PairedTest(samples=200, seed=seed))["y"] for seed in (1, 1, 2))
     assert first == again != other
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_blocks_make_no_difference(method, monkeypatch):
     results = {"x": accuracies(1), "y": accuracies(2, share=0.7)}
-    whole = compare_systems(results, "x", method, samples=200)
+    whole = compare_systems(results, "x", PairedTest(method, 200))
     monkeypatch.setattr(resampling, "_CELLS", 25 * 70)
-    assert compare_systems(results, "x", method, samples=200) == whole
+    assert compare_systems(results, "x", PairedTest(method, 200)) == whole
 
 
 def test_documents_with_nothing_to_score_are_left_out():
@@ -253,19 +255,21 @@ BASE = result([[1, 4], [2, 4], [3, 4]])
 @pytest.mark.parametrize(
     ("other", "options", "message"),
     [
-        (BASE, {"method": "t-test"}, "unknown method 't-test': expected one of bootstrap, randomisation"),
         (BASE, {"baseline": "z"}, "unknown baseline 'z': the systems are x, y"),
-        (BASE, {"samples": 0}, "samples is 0, expected a positive number"),
         (replace(BASE, dataset="other"), {}, "y and x cannot be compared: different dataset"),
         (replace(BASE, signature=Signature.parse("logprob:mean|past:1|ties:wrong")), {}, "different logprob, ties"),
-        (replace(BASE, details={}), {}, "y: no statistics in its result for accuracy; evaluate it again"),
-        (with_statistics(BASE, ids=["0", "b", "2"]), {}, r"different documents, from document 2 on \(3 and 3"),
-        (result([[1, 4], [2, 4]]), {}, r"different documents, from document 3 on \(2 and 3 documents\)"),
+        (replace(BASE, details={}), {}, "no statistics in the reports"),
+        (
+            with_statistics(BASE, ids=["0", "b", "2"]),
+            {},
+            "other documents than the baseline, or in another order, from document 2 on",
+        ),
+        (result([[1, 4], [2, 4]]), {}, "other documents than the baseline, or in another order, 2 and 3"),
         (with_statistics(BASE, rows=[[1, 4], [2, 4]]), {}, "y: 2 rows of statistics for 3 documents"),
         (with_statistics(BASE, rows=[[1, 4], [2, 4], [3]]), {}, "y: 3 rows of statistics for 3 documents"),
         (with_statistics(BASE, rows=[]), {}, "y: 0 rows of statistics for 3 documents"),
         (replace(BASE, value=51.0), {}, "y: the value of accuracy is 51.0000, which its statistics do not give"),
-        (result([[1, 2, 3]] * 3), {}, "y and x: 3 and 2 columns of statistics"),
+        (result([[1, 2, 3]] * 3), {}, "different numbers of columns of statistics: x 2, y 3; evaluate again"),
     ],
 )
 def test_bad_input(other, options, message):
@@ -275,5 +279,50 @@ def test_bad_input(other, options, message):
 
 def test_one_document_is_not_enough():
     for rows in ([[1, 4]], [[1, 4], [0, 0]]):
-        with pytest.raises(ValueError, match="1 document with something to score; a test needs at least 2"):
+        with pytest.raises(ValueError, match="fewer than two documents with something to score"):
             compare_systems({"x": result(rows), "y": result(rows)}, "x")
+
+
+# Runs
+
+
+def test_mean_and_deviation():
+    values = [36.13, 36.59, 35.95, 36.20]
+    assert mean_and_deviation(values) == pytest.approx((np.mean(values), np.std(values, ddof=1)))
+    assert mean_and_deviation([36.13]) == (36.13, None)
+    assert mean_and_deviation([0.1] * 3)[0] == pytest.approx(0.1)
+    assert mean_and_deviation([0.05] * 3) == (0.05, 0.0)
+
+
+def test_welch_with_a_worked_example():
+    """Means 4 and 8, variances 4 and 16 of 4 runs: t = 4 / sqrt(5), freedom = 25 / ((1 + 16) / 3)."""
+    low, high = [2.0, 3.0, 5.0, 6.0], [4.0, 6.0, 10.0, 12.0]
+    scale = statistics.variance(low) / 4
+    low, high = ([mean + (value - mean) / scale**0.5 for value in values] for values, mean in ((low, 4.0), (high, 8.0)))
+    found = welch_test(low, high)
+    assert (found.delta, found.runs) == (pytest.approx(4.0), (4, 4))
+    freedom, error = 25 / (17 / 3), 5**0.5
+    assert found.p_value == pytest.approx(2 * stats.t.sf(4 / error, freedom))
+    half = stats.t.ppf(0.975, freedom) * error
+    assert found.interval == (pytest.approx(4 - half), pytest.approx(4 + half))
+    assert found.significant == (found.p_value < 0.05) and welch_test(low, high, level=0.9).significant
+
+
+def test_false_alarms_of_welch():
+    """Without a difference about one test in twenty is significant, with other deviations and few runs, too."""
+    rng = np.random.default_rng(0)
+    drawn = [welch_test(rng.normal(30, 1, 4), rng.normal(30, 2, 3)).significant for _ in range(1000)]
+    assert 0.02 < np.mean(drawn) < 0.08
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "message"),
+    [
+        ([1.0], [1.0, 2.0], "a single run stands against several"),
+        ([50.0] * 3, [60.0] * 2, "have the same score"),
+        ([1700 / 450] * 3, [2500 / 450] * 3, "have the same score"),  # whose means are rounded
+    ],
+)
+def test_what_has_no_test(base, other, message):
+    with pytest.raises(ValueError, match=message):
+        welch_test(base, other)

@@ -1,6 +1,7 @@
-"""A comparison as text, Markdown, LaTeX and JSON: what is shown, columns that line up, escapes."""
+"""Tables as text, Markdown, LaTeX, HTML, CSV and JSON: what is shown, columns that line up, escapes."""
 
 import csv
+import html
 import io
 import json
 import re
@@ -10,12 +11,13 @@ import pytest
 
 from hf_docmt.reports.comparison import Comparison, Figure, Row
 from hf_docmt.reports.comparison_tables import FORMATS, format_comparison
+from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
-from hf_docmt.reports.significance_markers import SignificanceTest
-from hf_docmt.reports.tables import result_table
+from hf_docmt.reports.significance import Outcome
+from hf_docmt.reports.tables import cells_frame, write_table
 
-SIGNIFICANT = SignificanceTest(20.0, (10.0, 30.0), 0.001, documents=8, significant=True)
+SIGNIFICANT = Outcome(20.0, (10.0, 30.0), 0.001, documents=8, significant=True)
 NASTY = 'a|b_c & 50% $x$ #1 {y} \\z ~ ^ <i> *[n]* `q` "r" ±'
 
 
@@ -63,16 +65,6 @@ def test_text(comparison):
         "difference: from small, p-value in brackets.",
         "* differs significantly from small.",
     ]
-
-
-def test_intervals_and_digits(comparison):
-    lines = format_comparison(comparison, intervals="plus-minus", digits=1).splitlines()
-    assert lines[4].split()[3:] == ["450", "9.5", "100.0*", "±1.9"]
-    assert lines[6].split()[1:] == ["90", "33.3", "±10.2", "99.0"]
-    assert "±: longer side of the 95 % interval." in lines
-    plain = format_comparison(comparison, intervals="none", digits=0)
-    assert "interval" not in plain and "±" not in plain and "[" not in plain
-    assert plain.splitlines()[4].split()[3:] == ["450", "10", "100*"]
 
 
 @pytest.mark.parametrize(("p_value", "text"), [(0.2388, "(0.239)"), (0.001, "(0.001)"), (0.00009999, "(0.0001)")])
@@ -137,9 +129,6 @@ def split_cells(line):
 def test_markdown(comparison):
     lines = format_comparison(comparison, "markdown").splitlines()
     table, below = lines[: lines.index("")], lines[lines.index("") + 1 :]
-    assert len({len(line) for line in table}) == 1
-    columns = [[column for column, sign in enumerate(line) if sign == "|"] for line in table]
-    assert all(found == columns[0] for found in columns)
     assert [cell.endswith(":") for cell in split_cells(table[1])] == [False, False, False, True, True, True]
     assert split_cells(table[2]) == ["", "strategy", "", "", "sentence", "-"]
     assert split_cells(table[4]) == ["pronoun", "accuracy (a)", "", "450", "9.50", "100.00* [98.13, 100.00]"]
@@ -214,7 +203,6 @@ def test_latex(comparison):
     assert lines[14:17] == [r"\bottomrule", r"\end{tabular}", r"\par\smallskip\raggedright\footnotesize"]
     assert lines[17] == r"\textsuperscript{a}\,\texttt{logprob:sum\textbar\allowbreak{}ties:wrong}\par"
     assert lines[-2:] == [r"{*} differs significantly from small.\par", r"\end{table}"]
-    assert r"33.33\phantom{$^{*}$}\,$\pm$\,10.17" in format_comparison(comparison, "latex", "plus-minus")
 
 
 LATEX_HEADER = r"dataset & metric & part & n & small & big \\"
@@ -261,22 +249,19 @@ def test_latex_lines_do_not_start_with_options(comparison, start):
 
 
 def test_json(comparison):
-    found = json.loads(format_comparison(comparison, "json", digits=0))
+    found = json.loads(format_comparison(comparison, "json"))
     assert found["systems"] == ["small", "big"] and found["baseline"] == "small"
     assert found["signatures"] == comparison.signatures and found["notes"] == list(comparison.notes)
     assert [one["part"] for one in found["rows"]] == ["", "distance=0", "distance=>3", ""]
     big = found["rows"][0]["figures"]["big"]
-    assert (
-        big["interval"] == [98.126, 100.0]
-        and SignificanceTest(**big["test"] | {"interval": (10.0, 30.0)}) == SIGNIFICANT
-    )
+    assert big["interval"] == [98.126, 100.0] and Outcome(**big["test"] | {"interval": (10.0, 30.0)}) == SIGNIFICANT
     assert list(found["rows"][1])[-4:] == ["part", "axis", "place", "figures"] and found["rows"][1]["place"] == "0"
     assert big["signature"] == "logprob:sum|ties:wrong"
 
 
 def test_csv(comparison):
     """A line for each figure, numbers in full, texts quoted as the csv module reads them."""
-    lines = list(csv.DictReader(io.StringIO(format_comparison(comparison, "csv", digits=0))))
+    lines = list(csv.DictReader(io.StringIO(format_comparison(comparison, "csv"))))
     assert [line["system"] for line in lines] == ["small", "big", "small", "big", "big", "small", "big"]
     assert lines[1] == {
         **dict.fromkeys(("strategy", "beams", "deviation"), ""),
@@ -300,22 +285,10 @@ def test_without_markers_nothing_is_kept_free_for_them(comparison):
     assert "33.33 [24.00, 43.50]" in format_comparison(bare)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"format": "html"}, "unknown format 'html': expected text, markdown, latex, csv or json"),
-        ({"intervals": "std"}, "unknown intervals 'std': expected range, plus-minus or none"),
-        ({"digits": -1}, "digits is -1, expected 0 to 10"),
-        ({"digits": 1.5}, "digits is 1.5"),
-    ],
-)
-def test_unknown_options_are_refused(comparison, options, message):
-    with pytest.raises(ValueError, match=message):
-        format_comparison(comparison, **options)
-
-
 def test_formats(comparison):
     assert len({format_comparison(comparison, name) for name in FORMATS}) == len(FORMATS) == 5
+    with pytest.raises(ValueError, match="unknown format 'html': expected text, markdown, latex, csv or json"):
+        format_comparison(comparison, "html")
 
 
 def test_nats_have_two_more_digits(comparison):
@@ -331,4 +304,41 @@ def test_nats_have_two_more_digits(comparison):
         task="context use", dataset="test", split="all", metric="CXMI", value=0.0025, n=3,
         signature=Signature.parse("unit:nats|past:3"), breakdown={"x=1": Part(0.00049, 2)},
     )  # fmt: skip
-    assert {"0.0025", "0.0005"} <= set(result_table([one]).split())
+    assert {"0.0025", "0.0005"} <= set(str(Report(model={"name": "m"}, data={}, results=[one])).split())
+
+
+# Tables of any cells
+
+CELLS = [["", "a_b", "c"], ["x|y", 1, "50 %"], ["<z>", None, "2"]]
+
+
+def test_styles_of_cells():
+    frame = cells_frame(CELLS)
+    text = write_table(frame, notes=["A note."])
+    assert text.splitlines() == ["     a_b  c", "---  ---  ----", "x|y    1  50 %", "<z>    -  2", "", "A note."]
+    assert write_table(frame, "markdown", ["A *."]).splitlines() == [
+        "|  | a\\_b | c |",
+        "| --- | ---: | ---: |",
+        "| x\\|y | 1 | 50 % |",
+        "| \\<z\\> | - | 2 |",
+        "",
+        "- A \\*.",
+    ]
+    latex = write_table(frame, "latex", ["A %."]).splitlines()
+    assert latex[2:6] == [r"\begin{tabular}{lrr}", r"\toprule", r" & a\_b & c \\", r"\midrule"]
+    assert latex[6:8] == [r"x\textbar{}y & 1 & 50 \% \\", r"\textless{}z\textgreater{} & - & 2 \\"]
+    assert latex[-2:] == [r"A \%.\par", r"\end{table}"]
+
+
+def test_html():
+    """Cells and notes are read as they were."""
+    page = write_table(cells_frame([["", NASTY], [NASTY, "1"]]), "html", [NASTY], {"a": NASTY})
+    cells = [html.unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", page)]
+    assert cells == ["", NASTY, NASTY, "1"]
+    notes = [html.unescape(re.sub("<[^>]+>", "", note)) for note in re.findall("<li>(.*)</li>", page)]
+    assert notes == [f"(a) {NASTY}", NASTY]
+
+
+def test_unknown_style():
+    with pytest.raises(ValueError, match="style is 'pdf', expected text, markdown, latex or html"):
+        write_table(cells_frame(CELLS), "pdf")

@@ -1,55 +1,38 @@
 """Pictures of a comparison of systems: accuracy by distance, score by sentence index or document length."""
 
+import re
 from collections.abc import Callable, Sequence
 from math import ceil
 from pathlib import Path
 from textwrap import wrap
 
-from hf_docmt.analysis.pictures.figures import (
-    COLOURS,
-    MARKERS,
-    SINGLE,
-    check_picture_path,
-    load_matplotlib,
-    save_figure,
-)
-from hf_docmt.analysis.pictures.subplots import footnotes, subplot_rows, subplot_titles
+from hf_docmt.analysis.pictures.figures import COLOURS, MARKERS, SINGLE, picture
 
 AXES = {"index": "index of the sentence in its document", "length": "sentences in the document"}
 SUBPLOT = (3.1, 2.2)  # inches, one of several
 
 
 def draw_accuracy_by_distance(
-    comparison,
-    path: str | Path,
-    *,
-    axis: str = "distance",
-    datasets: Sequence[str] = (),
-    chance: float | dict[str, float] | None = None,
-    dpi: int = 200,
+    comparison, path: str | Path, *, axis: str = "distance", datasets: Sequence[str] = ()
 ) -> Path:
     """Accuracy in percent at each distance, a line for each system, bars for 95 % intervals, a subplot for each suite.
 
     `comparison` is made by compare_reports with breakdown=`axis` or "all"; results that may not be compared are in
-    different subplots. `axis`: `distance`, or another breakdown by distance. `datasets`: only these suites. `chance`:
-    accuracy of guessing in percent, of all suites or by dataset, as a dashed line; by default what the reports say. The
-    file's ending says PNG (`dpi` dots per inch) or SVG. A subplot has SUBPLOT inches, a single one SINGLE; legend and
-    signatures add to the height. ValueError: nothing to draw, another ending, no such folder, more systems than twice
-    the COLOURS, matplotlib missing.
+    different subplots. `axis`: `distance`, or another breakdown by distance. `datasets`: only these suites. The
+    accuracy of guessing, where the reports say it, is a dashed line. The file's ending says PNG or SVG. A subplot has
+    SUBPLOT inches, a single one SINGLE; legend and signatures add to the height. ValueError: nothing to draw, another
+    ending, no such folder, more systems than twice the COLOURS, matplotlib missing.
     """
-    reported = {row.group: row.chance for row in comparison.rows if not row.part}
+    chances = {row.group: row.chance for row in comparison.rows if not row.part}
 
     def draw(axes, rows: list, styles: dict[str, dict]) -> None:
         _draw_points(axes, rows, styles)
         axes.set(ylim=(-4, 104), yticks=range(0, 101, 25))
-        level = chance.get(rows[0].dataset) if isinstance(chance, dict) else chance
-        if chance is None:
-            level = reported.get(rows[0].group)
-        if level is not None:
-            axes.axhline(level, color="#777777", linestyle="--", linewidth=1, zorder=1, label="chance")
+        if (chance := chances.get(rows[0].group)) is not None:
+            axes.axhline(chance, color="#777777", linestyle="--", linewidth=1, zorder=1, label="chance")
 
     subplots = subplot_rows(comparison, axis, datasets, "accuracy")
-    return _draw_subplots(comparison, subplots, path, dpi, draw, "distance in sentences", "accuracy (%)")
+    return _draw_subplots(comparison, subplots, path, draw, "distance in sentences", "accuracy (%)")
 
 
 def draw_scores(
@@ -59,7 +42,6 @@ def draw_scores(
     axis: str = "index",
     datasets: Sequence[str] = (),
     metric: str | None = None,
-    dpi: int = 200,
 ) -> Path:
     """Score by the index of the sentence in its document, or along another of AXES.
 
@@ -71,21 +53,19 @@ def draw_scores(
     subplots = subplot_rows(comparison, axis, datasets, metric)
     metrics = {rows[0].metric for rows in subplots}
     ylabel = metrics.pop() if len(metrics) == 1 else "score"
-    return _draw_subplots(comparison, subplots, path, dpi, _draw_points, AXES[axis], ylabel)
+    return _draw_subplots(comparison, subplots, path, _draw_points, AXES[axis], ylabel)
 
 
 def _draw_subplots(
-    comparison, subplots: list[list], path: str | Path, dpi: int, draw: Callable, xlabel: str, ylabel: str
+    comparison, subplots: list[list], path: str | Path, draw: Callable, xlabel: str, ylabel: str
 ) -> Path:
     """One figure: `draw(axes, rows, styles)` for the rows of each subplot, a common legend, signatures as footnotes."""
-    path, styles = check_picture_path(path), _system_styles(comparison.systems)
-    style, Figure = load_matplotlib()
+    styles = _system_styles(comparison.systems)
     columns = {1: 1, 2: 2, 4: 2}.get(len(subplots), 3)
     rows_of_subplots = ceil(len(subplots) / columns)
     width, height = SINGLE if len(subplots) == 1 else (SUBPLOT[0] * columns, SUBPLOT[1] * rows_of_subplots)
     notes = [line for text in footnotes(comparison, subplots) for line in wrap(text, int(width * 25))]
-    with style({"text.parse_math": False}):  # names of systems may have dollar signs
-        figure = Figure(figsize=(width, height), dpi=dpi, layout="constrained")
+    with picture(path, (width, height), style={"text.parse_math": False}) as figure:  # names may have dollar signs
         grid = figure.subplots(rows_of_subplots, columns, squeeze=False, sharey=ylabel != "score").flat
         for axes in grid[len(subplots) :]:
             axes.remove()
@@ -97,7 +77,60 @@ def _draw_subplots(
         legend_lines = _draw_legend(figure)
         figure.supxlabel("\n".join(notes), x=0.01, ha="left", fontsize=5.5, color="#555555")
         figure.set_figheight(height + 0.2 * legend_lines + 0.1 * len(notes))
-        return save_figure(figure, path)
+    return Path(path)
+
+
+def subplot_rows(comparison, axis: str, datasets: Sequence[str] = (), metric: str | None = None) -> list[list]:
+    """Rows of each score that is broken down by `axis`, in order; results that may not be compared are separate.
+
+    `datasets`, `metric`: only these. ValueError: nothing is left, or an unknown dataset.
+    """
+    wanted = [row for row in comparison.rows if row.axis == axis and metric in (None, row.metric)]
+    broken_down = dict.fromkeys(row.dataset for row in wanted)
+    if not wanted:
+        raise ValueError(
+            f"nothing to draw: no {metric or 'score'} is broken down by {axis} in this comparison; make it with "
+            f"breakdown={axis!r} from reports that have it"
+        )
+    for name in datasets:
+        if name not in broken_down:
+            raise ValueError(f"unknown dataset {name!r}: by {axis} there are {', '.join(broken_down)}")
+    groups: dict[int, list] = {}
+    for row in wanted:
+        if not datasets or row.dataset in datasets:
+            groups.setdefault(row.group, []).append(row)
+    return [sorted(rows, key=lambda row: _order(row.axis_value)) for rows in groups.values()]
+
+
+def subplot_titles(subplots: Sequence[Sequence]) -> list[str]:
+    """A title for each: dataset, then the facts that differ between subplots, then the letter of the signature."""
+    first = [rows[0] for rows in subplots]
+    facts = [
+        name for name in ("split", "strategy", "beams", "metric") if len({getattr(row, name) for row in first}) > 1
+    ]
+    lettered = len({row.letter for row in first}) > 1
+    titles = []
+    for row in first:
+        parts = [row.dataset, *(str(getattr(row, name)) for name in facts if getattr(row, name) is not None)]
+        titles.append(", ".join(parts) + (f" ({row.letter})" if lettered else ""))
+    return titles
+
+
+def footnotes(comparison, subplots: Sequence[Sequence]) -> list[str]:
+    """The signatures of the subplots, with letters where there are several, and the meaning of the bars."""
+    letters = list(dict.fromkeys(rows[0].letter for rows in subplots))
+    texts = [comparison.signatures[letter].replace("|", " | ") for letter in letters]
+    lines = texts if len(texts) == 1 else [f"({letter}) {text}" for letter, text in zip(letters, texts)]
+    figures = [figure for rows in subplots for row in rows for figure in row.figures.values()]
+    bars = ["95 % intervals"] if any(figure.interval for figure in figures) else []
+    bars += ["standard deviations over runs"] if any(figure.deviation is not None for figure in figures) else []
+    return [*lines, *([f"bars: {', '.join(bars)}"] if bars else [])]
+
+
+def _order(label: str) -> tuple:
+    """Sort key of an axis label: by its first number, `3` before `>3`, labels without a number last."""
+    number = re.search(r"\d+", label)
+    return (number is None, int(number[0]) if number else 0, not label[:1].isdigit(), label)
 
 
 def _draw_points(axes, rows: list, styles: dict[str, dict]) -> None:

@@ -1,5 +1,7 @@
 """Style, fonts and files of all pictures."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from hf_docmt.messages import install_command
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito (2008)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 ENDINGS = (".png", ".svg")
+DPI = 200  # dots per inch of PNG
 SINGLE = (5.2, 2.7)  # inches, the only panel
 
 STYLE = {
@@ -48,21 +51,24 @@ def check_picture_path(path: str | Path) -> Path:
     return check_writable_file(path)
 
 
-def load_matplotlib() -> tuple:
-    """The style, a context manager `style(changes)`, and matplotlib's class of figures, which need no display.
+@contextmanager
+def picture(path: str | Path, size: tuple[float, float], *, title: str = "", style: dict | None = None) -> Iterator:
+    """A figure of `size` inches that is drawn within the context, and then written to a file.
 
-    Characters that DejaVu Sans lacks come from the installed fonts of `CJK`.
+    The ending says PNG or SVG. There is neither date nor version in it, so that the same picture
+    gives the same file. Characters that DejaVu Sans lacks come from the installed fonts of `CJK`; signs in the title
+    are no formula. ValueError: see `check_picture_path`.
     """
+    path = check_picture_path(path)
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.font_manager import get_font_names
 
     installed = get_font_names()
     families = ["DejaVu Sans", *(name for name in CJK if name in installed)]
-    return lambda changes={}: rc_context(STYLE | {"font.family": families} | changes), Figure
-
-
-def save_figure(figure, path: Path) -> Path:
-    """Write a figure without date and version, so that the same picture gives the same file."""
-    figure.savefig(path, metadata=METADATA[path.suffix.lower()])
-    return path
+    with rc_context(STYLE | {"font.family": families} | (style or {})):
+        figure = Figure(figsize=size, dpi=DPI, layout="constrained")
+        yield figure
+        if title:
+            figure.suptitle(title, fontsize=9, parse_math=False)
+        figure.savefig(path, metadata=METADATA[path.suffix.lower()])

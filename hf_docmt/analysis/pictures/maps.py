@@ -1,4 +1,4 @@
-"""Heat maps: shares of cross-attention, attention to and from a memory, weights of tokens in groups."""
+"""Pictures of shares and weights: of sentences in attention, of memory slots, of groups, of gates."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,53 +6,54 @@ from pathlib import Path
 import numpy as np
 
 from hf_docmt.analysis.attention_share import AttentionShare
+from hf_docmt.analysis.gate_maps import NOTHING, GateMap
 from hf_docmt.analysis.group_maps import GroupMap, GroupMaps
 from hf_docmt.analysis.memory_maps import MemoryMap
-from hf_docmt.analysis.pictures.figures import check_picture_path, load_matplotlib, save_figure
+from hf_docmt.analysis.pictures.figures import picture
 
+NO_GRID = {"axes.grid": False}
+NO_FRAME = {"axes.spines.left": False, "axes.spines.bottom": False}
 COLOURS = "viridis"
 NUMBERED = 10  # rows and columns up to which cells show their numbers, and ticks of an axis
 SUBPLOT = (3.3, 2.9)  # inches
 CELL = 0.16  # inches per token and per group
 PER_ROW, LEAST = 3, 6  # subplots of group maps per row, and the tokens they have room for at least
 ZERO = "#EEEEEE"  # colour of weights that are exactly zero
+TONES = {"-": "Blues", "+": "Oranges"}  # colour maps of past and future sentences, nearer ones darker
+NEAREST, FARTHEST = 0.75, 0.3  # positions in the colour map, of its range 0 to 1
+NO_CONTEXT = "#E4E4E4"
+BAR = 0.2  # inches per token
+MEAN, LAYER = 1.2, 0.75  # inches per subplot of gates, height
 
 
-def draw_attention_share(found: AttentionShare, path: str | Path, *, title: str = "", dpi: int = 200) -> Path:
+def draw_attention_share(shares: AttentionShare, path: str | Path, *, title: str = "") -> Path:
     """Share of each source sentence for each target sentence, and of the same sentence by layer and head.
 
-    The file's ending says PNG (`dpi` dots per inch) or SVG. ValueError: another ending, no such folder, matplotlib
+    The file's ending says PNG or SVG. ValueError: another ending, no such folder, matplotlib
     missing.
     """
-    path = check_picture_path(path)
-    style, Figure = load_matplotlib()
-    with style({"axes.grid": False}):
-        figure = Figure(figsize=(2 * SUBPLOT[0], SUBPLOT[1]), dpi=dpi, layout="constrained")
+    with picture(path, (2 * SUBPLOT[0], SUBPLOT[1]), title=title, style=NO_GRID) as figure:
         left, right = figure.subplots(1, 2)
-        shown = _draw_matrix(left, found.shares, "source sentence", "target sentence")
+        shown = _draw_matrix(left, shares.shares, "source sentence", "target sentence")
         left.set_title("all layers and heads")
-        _draw_matrix(right, found.heads, "head", "layer")
-        right.set_title(f"same sentence: {found.value:.1f} %")
+        _draw_matrix(right, shares.heads, "head", "layer")
+        right.set_title(f"same sentence: {shares.value:.1f} %")
         figure.colorbar(shown, ax=[left, right], label="share of attention (%)", fraction=0.05)
-        if title:
-            figure.suptitle(title, fontsize=9)
-        return save_figure(figure, path)
+    return Path(path)
 
 
-def draw_memory_maps(found: Sequence[MemoryMap], path: str | Path, *, title: str = "", dpi: int = 200) -> Path:
+def draw_memory_maps(maps: Sequence[MemoryMap], path: str | Path, *, title: str = "") -> Path:
     """Maps of `write_and_read_maps`: tokens by slots of the update, slots by tokens of the output (figures 6, 7).
 
     Feng et al. (2022). A row of subplots for each side, one colour scale for all, up to the largest weight. File and
     ValueError as in `draw_attention_share`.
     """
-    path, sides = check_picture_path(path), list(dict.fromkeys(one.side for one in found))
-    style, Figure = load_matplotlib()
-    longest, largest = max(len(one.tokens) for one in found), max(float(one.weights.max()) for one in found)
+    sides = list(dict.fromkeys(one.side for one in maps))
+    longest, largest = max(len(one.tokens) for one in maps), max(float(one.weights.max()) for one in maps)
     size = (max(SUBPLOT[0], 0.16 * longest + 1), max(SUBPLOT[1], 0.16 * longest + 1))
-    with style({"axes.grid": False}):
-        figure = Figure(figsize=(2 * size[0], len(sides) * size[1]), dpi=dpi, layout="constrained")
+    with picture(path, (2 * size[0], len(sides) * size[1]), title=title, style=NO_GRID) as figure:
         grid = figure.subplots(len(sides), 2, squeeze=False)
-        for one in found:
+        for one in maps:
             update = one.attention == "update"
             axes = grid[sides.index(one.side), 0 if update else 1]
             matrix = one.weights if update else one.weights.T
@@ -65,28 +66,28 @@ def draw_memory_maps(found: Sequence[MemoryMap], path: str | Path, *, title: str
             slots.set_label_text("memory slot")
             axes.set_title(f"{one.side}: {one.attention} {'by' if update else 'to'} sentence {one.sentence}")
         figure.colorbar(shown, ax=grid, label="attention, mean of heads", fraction=0.03)
-        if title:
-            figure.suptitle(title, fontsize=9, parse_math=False)
-        return save_figure(figure, path)
+    return Path(path)
 
 
-def draw_group_maps(found: GroupMaps, path: str | Path, *, title: str = "", dpi: int = 200) -> Path:
+def draw_group_maps(groups: GroupMaps, path: str | Path, *, title: str = "") -> Path:
     """Tokens by groups, a subplot for each sentence, darker for more weight; grey is exactly zero.
 
     Maka et al. (2024), figures 4, 6 and 7. One colour scale for all, up to the largest weight. File and ValueError
     as in `draw_attention_share`.
     """
-    path = check_picture_path(path)
-    style, Figure = load_matplotlib()
-    maps, (_, size), largest = found.sentences, found.weights.shape, found.weights.max()
+    maps, (_, size), largest = groups.sentences, groups.weights.shape, groups.weights.max()
     rows = [maps[start : start + PER_ROW] for start in range(0, len(maps), PER_ROW)]
     lines = [max(LEAST, *(len(one.tokens) for one in row)) for row in rows]
     words = 0.06 * max(len(token) for one in maps for token in one.tokens)  # inches
-    title = f"{title}{', ' if title else ''}{found.shortening}"
+    title = f"{title}{', ' if title else ''}{groups.shortening}"
     width = max(max(CELL * size + words + 0.2, 1.9) * len(rows[0]) + 1, 0.09 * len(title))
     height = CELL * sum(lines) + 0.7 * len(rows) + 0.3
-    with style({"axes.grid": False, "axes.spines.left": False, "axes.spines.bottom": False}):
-        figure = Figure(figsize=(width, height), dpi=dpi, layout="constrained")
+    with picture(
+        path,
+        (width, height),
+        title=title,
+        style=NO_GRID | NO_FRAME,
+    ) as figure:
         grid = figure.subplots(len(rows), len(rows[0]), squeeze=False, height_ratios=lines)
         for axes in grid.flat[len(maps) :]:
             axes.remove()
@@ -95,8 +96,31 @@ def draw_group_maps(found: GroupMaps, path: str | Path, *, title: str = "", dpi:
         for axes in grid[:, 0]:
             axes.set_ylabel("token", fontsize=7, loc="top")
         figure.colorbar(shown, ax=figure.axes, label="weight", fraction=0.05, aspect=30)
-        figure.suptitle(title, fontsize=9, parse_math=False)
-        return save_figure(figure, path)
+    return Path(path)
+
+
+def draw_gates(gates: GateMap, path: str | Path, *, title: str = "") -> Path:
+    """Stacked bars for the words of a sentence, a part for each context sentence; the mean and every layer.
+
+    The file's ending says PNG or SVG. ValueError: another ending, no such folder, matplotlib
+    missing.
+    """
+    layers, colours = gates.by_layer, [colour_of(name, gates.columns) for name in gates.columns]
+    title = f"{title}{', ' if title else ''}sentence {gates.sentence}"
+    words = 0.065 * max(len(token) for token in gates.tokens)  # inches
+    width = max(BAR * len(gates.tokens) + 0.8, 0.65 * len(gates.columns) + 0.4, 0.09 * len(title), 2.4)
+    height = MEAN + LAYER * (len(layers) - 1) + words + 0.8
+    with picture(path, (width, height), title=title, style=NO_FRAME) as figure:
+        ratios = [MEAN, *[LAYER] * (len(layers) - 1)]
+        column = figure.subplots(len(layers), 1, sharex=True, height_ratios=ratios)
+        for axes, (name, shares) in zip(column, layers):
+            _draw_bars(axes, shares, gates.columns, colours)
+            axes.set_title("mean of the layers" if name == "mean" else f"layer {name}", fontsize=8, loc="left", pad=3)
+        column[-1].set_xticks(range(len(gates.tokens)), gates.tokens, fontsize=7, rotation=90, parse_math=False)
+        figure.supylabel("share", fontsize=8)
+        handles, labels = column[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8, handlelength=1)
+    return Path(path)
 
 
 def _draw_group_map(axes, one: GroupMap, lines: int, largest: float):
@@ -127,3 +151,23 @@ def _draw_matrix(axes, matrix: np.ndarray, xlabel: str, ylabel: str):
             colour = "black" if value > 60 else "white"
             axes.text(column, row, f"{value:.0f}", ha="center", va="center", color=colour, fontsize=7)
     return shown
+
+
+def colour_of(name: str, columns: tuple[str, ...]):
+    """Blue for past and orange for future sentences, paler the farther they are."""
+    from matplotlib import colormaps
+
+    if name == NOTHING:
+        return NO_CONTEXT
+    farthest = max(abs(int(other)) for other in columns if other[0] == name[0])
+    tone = NEAREST - (NEAREST - FARTHEST) * (abs(int(name)) - 1) / max(farthest - 1, 1)
+    return colormaps[TONES[name[0]]](tone)
+
+
+def _draw_bars(axes, shares, columns: tuple[str, ...], colours: list) -> None:
+    """Stacked bars of shares (tokens, columns), the first column lowest."""
+    positions, below = range(len(shares)), shares.cumsum(axis=1) - shares
+    for number, name in enumerate(columns):
+        axes.bar(positions, shares[:, number], bottom=below[:, number], width=0.85, color=colours[number], label=name)
+    axes.set(xlim=(-0.6, len(shares) - 0.4), ylim=(0, 1), yticks=(0, 0.5, 1))
+    axes.tick_params(length=0, labelsize=7)

@@ -1,0 +1,189 @@
+"""One way of looking into a model: passes with forced references and hooks, sentences as tokens, results as reports."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import torch
+from datasets import Dataset
+from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from hf_docmt import __version__, registry
+from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.data.tokenized_documents import tokenize_sentences
+from hf_docmt.evaluation.systems.model_system import evaluation_mode
+from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.signature import Signature
+
+CROSS_ATTENTION = "encoder_attn"  # name of the module in every decoder layer
+NOT_OF_THE_MODEL = ("labels", "label_weights", "is_counted")  # what a batch has beside the inputs of forward
+UNREADABLE = "\ufffd"  # what a tokenizer makes of a part of a character
+CONTINUED = "…"  # text of a token that continues a character
+
+
+# Passes
+
+
+def training_batches(
+    model: PreTrainedModel, documents: Dataset, tokenizer: PreTrainedTokenizerBase, max_tokens: int
+) -> Iterator[tuple[list[dict], dict[str, torch.Tensor]]]:
+    """Examples as in training and their batches, of up to `max_tokens` source and target tokens, in order."""
+    architecture = registry.for_config(model.config)
+    examples = architecture.examples(documents, tokenizer, model.config)
+    collate = architecture.collator(model.config, tokenizer)
+    for numbers in TokenBudgetBatchSampler(examples.side_lengths, max_tokens, shuffle=False):
+        rows = [examples[number] for number in numbers]
+        yield rows, collate(rows)
+
+
+def forward(model: PreTrainedModel, batch: Mapping[str, torch.Tensor], **options):
+    """The outputs for a batch with forced references, which is on the model's device."""
+    return model(**{name: value for name, value in batch.items() if name not in NOT_OF_THE_MODEL}, **options)
+
+
+def on_device(model: PreTrainedModel, batch: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The batch on the model's device."""
+    return {name: value.to(model.device) for name, value in batch.items()}
+
+
+@contextmanager
+def forward_hooks(hooks: Iterable[tuple[nn.Module, Callable]]) -> Iterator[None]:
+    """Register forward hooks, (module, hook) pairs, and remove them at the end."""
+    handles = [module.register_forward_hook(hook) for module, hook in hooks]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def kept_outputs(modules: Iterable[nn.Module], part: Callable = lambda output: output) -> Iterator[list]:
+    """A list that is filled within the context: a part of what the modules gave, in the order in which they ran."""
+    kept: list = []
+
+    def keep(module, inputs, output):
+        kept.append(part(output))
+
+    with forward_hooks((module, keep) for module in modules):
+        yield kept
+
+
+@contextmanager
+def eager_attention(model: PreTrainedModel) -> Iterator[None]:
+    """The model in evaluation mode with eager attention, which returns its weights; afterwards as it was."""
+    implementation = model.config._attn_implementation
+    with evaluation_mode(model):
+        model.set_attn_implementation("eager")
+        try:
+            yield
+        finally:
+            model.set_attn_implementation(implementation)
+
+
+def attention_weights(output: Sequence, keys: int) -> torch.Tensor:
+    """The weights (B, H, T, S) of an attention module for `keys` source tokens, from what it gives.
+
+    An architecture that attends to K chosen tokens gives weights (B, H, T, K), and as a third value their positions
+    (B, T, K), any position where there is none and the weight is 0. ValueError: no weights, or those of other keys.
+    """
+    _, weights, *positions = output
+    positions = positions[0] if positions else None
+    if weights is None or positions is None and weights.shape[-1] != keys:
+        got = "none" if weights is None else f"those of {weights.shape[-1]} keys"
+        raise ValueError(
+            f"cross-attention must give its weights for all {keys} source tokens, or weights and positions of the keys "
+            f"it has chosen; got {got}"
+        )
+    if positions is None:
+        return weights
+    index = positions.clamp(0, keys - 1)[:, None].expand(weights.shape)
+    return weights.new_zeros(*weights.shape[:3], keys).scatter_add_(3, index, weights)
+
+
+def modules_named(model: nn.Module, name: str) -> list[nn.Module]:
+    """The modules whose path ends in `name`, in the order of the layers."""
+    return [module for path, module in model.named_modules() if path.split(".")[-1] == name]
+
+
+# Sentences and tokens
+
+
+def sentence_ids(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
+    """Token ids of each sentence as in training, without special tokens. ValueError: no sentence, or an empty one."""
+    if isinstance(texts, str) or not texts:
+        raise ValueError(f"texts: got {texts!r}, expected a list of sentences; give at least one, as [text]")
+    ids = tokenize_sentences([list(texts)], tokenizer, is_target=False).lists(0, len(texts))
+    for number, (text, row) in enumerate(zip(texts, ids), 1):
+        if not (text.strip() and row):
+            raise ValueError(f"sentence {number} is empty: got {text!r}, expected text; leave it out")
+    return ids
+
+
+def token_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> list[str]:
+    """The text of each token. Where several tokens make one character, the first has it, the others CONTINUED."""
+    texts, start = [], 0
+    for end in range(1, len(ids) + 1):
+        text = tokenizer.decode(ids[start:end])
+        if UNREADABLE in text and end < len(ids) and ids[end] not in tokenizer.all_special_ids:
+            continue
+        texts += [text.strip() or tokenizer.convert_ids_to_tokens(ids[start]), *[CONTINUED] * (end - start - 1)]
+        start = end
+    return texts
+
+
+# Languages of models whose family has codes of many
+
+
+def set_languages(model: PreTrainedModel, source_lang: str | None = None, target_lang: str | None = None) -> None:
+    """Make the languages that are given those of the model's configuration; analyses read and write these.
+
+    A model without codes takes what its configuration leaves open. ValueError: a code that the model does not have or
+    that is missing, another language than that of a model without codes.
+    """
+    config, languages = model.config, {"source_lang": source_lang, "target_lang": target_lang}
+    codes = config.language_codes(**languages)
+    unknown = [name for name in languages if name not in codes and getattr(config, name) is None]
+    config.sequence_format(**{name: None if name in unknown else language for name, language in languages.items()})
+    for name, language in (codes | {name: languages[name] for name in unknown}).items():
+        setattr(config, name, language)
+
+
+@contextmanager
+def chosen_languages(model: PreTrainedModel, source_lang: str | None, target_lang: str | None) -> Iterator[None]:
+    """The model with these languages; afterwards it has its own again. ValueError: see `set_languages`."""
+    own = {name: getattr(model.config, name) for name in ("source_lang", "target_lang")}
+    try:
+        set_languages(model, source_lang, target_lang)
+        yield
+    finally:
+        for name, language in own.items():
+            setattr(model.config, name, language)
+
+
+# Results
+
+
+def context_result(
+    metric: str,
+    value: float,
+    n: int,
+    dataset: str,
+    signature: Mapping[str, object],
+    parts: Mapping[str, tuple[float, int]],
+    details: Mapping[str, object] | None = None,
+    **search,
+) -> Result:
+    """What an analysis found as a result of a report; `parts` are {label: (value, n)}; `search`: strategy, beams."""
+    return Result(
+        task="context use",
+        dataset=dataset,
+        split="all",
+        metric=metric,
+        value=value,
+        signature=Signature.of({**signature, "version": __version__}),
+        n=n,
+        breakdown={label: Part(*part) for label, part in parts.items()},
+        details=dict(details or {}),
+        **search,
+    )
