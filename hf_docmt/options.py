@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import MISSING, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from math import inf
 from typing import Any
 
 BLEU, CHRF, TER, COMET = "BLEU", "chrF", "TER", "COMET"  # panels of the help
@@ -14,8 +15,8 @@ def option(default: Any, help: str, *flags: str, **settings) -> Any:
     """An option with its default, its help and, where they are not `--name-of-the-field`, its flags.
 
     It is the default of a parameter of a command (see `hf_docmt.cli.options.command`), or a field of a dataclass.
-    `settings`: `panel` of the help; `least`, the smallest value; `read`, which makes the value of the text of the
-    command line, or of the texts of a flag that is `repeated`.
+    `settings`: bounds, which are `least`, `most`, `above` and `below`; `panel` of the help; `read`, which makes the
+    value of the text of the command line, or of the texts of a flag that is `repeated`.
     """
     return field(default=default, metadata={"help": help, "flags": flags, **settings})
 
@@ -23,6 +24,25 @@ def option(default: Any, help: str, *flags: str, **settings) -> Any:
 def argument(help: str, default: Any = REQUIRED, metavar: str | None = None) -> Any:
     """The same for what the command line holds by its position; without a default it is needed."""
     return field(default=default, metadata={"help": help, "is_argument": True, "metavar": metavar})
+
+
+def out_of_bounds(options: Any) -> Iterator[tuple[str, str, Any]]:
+    """Name, bounds in words and value of every number in a dataclass of options that is out of its bounds."""
+    for item in fields(options):
+        bounds, value = item.metadata, getattr(options, item.name)
+        if isinstance(value, int | float) and not (
+            bounds.get("least", value) <= value <= bounds.get("most", value)
+            and bounds.get("above", -inf) < value < bounds.get("below", inf)
+        ):
+            yield item.name, _in_words(bounds), value
+
+
+def _in_words(bounds: Mapping[str, Any]) -> str:
+    if "below" in bounds:
+        return f"in [{bounds['least']}, {bounds['below']})"
+    if "most" in bounds:
+        return f"in [{bounds['least']}, {bounds['most']}]"
+    return f"at least {bounds['least']}" if "least" in bounds else f"more than {bounds['above']}"
 
 
 def item_range(text: str) -> tuple[int, int]:

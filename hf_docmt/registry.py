@@ -51,8 +51,8 @@ class Architecture:
         config_class = self._imported("configuration", "Config")
         if config_class.model_type != self.model_type:
             raise ValueError(
-                f"{config_class.__module__}:{config_class.__name__}: model_type is {config_class.model_type!r}, expected {self.model_type!r} "
-                f"for the architecture {self.name!r}; correct it in the class"
+                f"{config_class.__module__}:{config_class.__name__}: model_type is {config_class.model_type!r}, "
+                f"expected {self.model_type!r} for the architecture {self.name!r}; correct it in the class"
             )
         return config_class
 
