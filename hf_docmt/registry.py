@@ -87,8 +87,7 @@ class Architecture:
 
         `view` replaces the configuration's own: `sentence`, `window` or `chunk`.
         """
-        from hf_docmt.data.context_examples import ContextExamples
-        from hf_docmt.data.examples import Examples
+        from hf_docmt.data.examples import ContextExamples, Examples
 
         view = view or self.view(config)
         options = {

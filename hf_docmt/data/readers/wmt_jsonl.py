@@ -6,8 +6,7 @@ from pathlib import Path
 
 from hf_docmt.data.documents import check_unicode, make_row
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.data.readers.evidence import Evidence, Sample
-from hf_docmt.data.readers.reader import Reader
+from hf_docmt.data.readers.reader import Evidence, Reader, Sample
 from hf_docmt.data.readers.row_layouts import TEXT_LINES
 from hf_docmt.data.readers.running_text import sentence_splitter, split_lines
 from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines
