@@ -103,8 +103,8 @@ def count_parameters(model: PreTrainedModel) -> dict[str, int]:
 
 def quantization_facts(config: PreTrainedConfig) -> dict[str, str]:
     """`quantization`: how the weights are quantized (`docmt-int8`); nothing where they are not."""
-    found = getattr(config, "quantization_config", None)
-    return {"quantization": found["quant_method"]} if found else {}
+    quantization = getattr(config, "quantization_config", None)
+    return {"quantization": quantization["quant_method"]} if quantization else {}
 
 
 def mechanism_fields(config: PreTrainedConfig) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hf_docmt.messages import closest_hint, first_line
 
@@ -60,7 +60,7 @@ class Architecture:
     def model_class(self) -> type[PreTrainedModel]:
         return self._imported("modeling", "ForConditionalGeneration")
 
-    def _imported(self, module_prefix: str, class_suffix: str) -> type:
+    def _imported(self, module_prefix: str, class_suffix: str) -> Any:
         module = import_module(f"{self.package}.{module_prefix}_{self.name}".lstrip("."))
         return getattr(module, f"{self.class_prefix or self.name.capitalize()}{class_suffix}")
 
