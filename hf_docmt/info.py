@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.files import check_hub_name
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 from hf_docmt.remote_code import load_tokenizer
@@ -104,8 +103,8 @@ def count_parameters(model: PreTrainedModel) -> dict[str, int]:
 
 def quantization_facts(config: PreTrainedConfig) -> dict[str, str]:
     """`quantization`: how the weights are quantized (`docmt-int8`); nothing where they are not."""
-    found = getattr(config, "quantization_config", None)
-    return {"quantization": found["quant_method"]} if found else {}
+    quantization = getattr(config, "quantization_config", None)
+    return {"quantization": quantization["quant_method"]} if quantization else {}
 
 
 def mechanism_fields(config: PreTrainedConfig) -> dict[str, Any]:
@@ -119,12 +118,8 @@ def _model_facts(target: str | Path) -> tuple[PreTrainedConfig, dict[str, Any]]:
     folder = Path(target)
     if folder.exists() and not (folder / "config.json").is_file():
         raise ValueError(f"{target} holds no model: config.json is missing; give a model folder or a recipe (.yaml)")
-    registry.register_all()
     try:
-        check_hub_name(target, "model")
-        config = AutoConfig.from_pretrained(target, trust_remote_code=False)
-        registry.for_config(config)
-        return config, _tokenizer_facts(load_tokenizer(target))
+        return registry.load_config(target), _tokenizer_facts(load_tokenizer(target))
     except (OSError, ValueError, *registry.WRONG_JSON) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise ValueError(

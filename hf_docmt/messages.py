@@ -42,12 +42,12 @@ def install_command(extra: str) -> str:
     checkout that is not installed, or was installed before it had the extra, it is that of the extra there.
     """
     try:
-        found = list(dict.fromkeys(extra_requirements(extra, requires(PACKAGE) or [])))
+        packages = list(dict.fromkeys(extra_requirements(extra, requires(PACKAGE) or [])))
     except PackageNotFoundError:
-        found = []
-    if not found:
+        packages = []
+    if not packages:
         return f"pip install '.[{extra}]' in the checkout of {PACKAGE}"
-    return _pip_install(found)
+    return _pip_install(packages)
 
 
 def extra_requirements(extra: str, requirements: list[str]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hf_docmt.messages import closest_hint, first_line
 
@@ -42,37 +42,34 @@ class Architecture:
     separate_context: bool = False
 
     @property
-    def config_path(self) -> str:
-        """`module:class` of the configuration."""
-        return self._path("configuration", "Config")
-
-    @property
-    def model_path(self) -> str:
-        """`module:class` of the model."""
-        return self._path("modeling", "ForConditionalGeneration")
-
-    @property
     def model_type(self) -> str:
         """What `config.json` calls the architecture."""
         return MODEL_TYPE_PREFIX + self.name
 
     @cached_property
     def config_class(self) -> type[PreTrainedConfig]:
-        config_class = load(self.config_path)
+        config_class = self._imported("configuration", "Config")
         if config_class.model_type != self.model_type:
             raise ValueError(
-                f"{self.config_path}: model_type is {config_class.model_type!r}, expected {self.model_type!r} for the "
-                f"architecture {self.name!r}; correct it in the class"
+                f"{config_class.__module__}:{config_class.__name__}: model_type is {config_class.model_type!r}, "
+                f"expected {self.model_type!r} for the architecture {self.name!r}; correct it in the class"
             )
         return config_class
 
     @cached_property
     def model_class(self) -> type[PreTrainedModel]:
-        return load(self.model_path)
+        return self._imported("modeling", "ForConditionalGeneration")
 
-    def _path(self, module_prefix: str, class_suffix: str) -> str:
-        package = f"{self.package}." if self.package else ""
-        return f"{package}{module_prefix}_{self.name}:{self.class_prefix or self.name.capitalize()}{class_suffix}"
+    def _imported(self, module_prefix: str, class_suffix: str) -> Any:
+        module = import_module(f"{self.package}.{module_prefix}_{self.name}".lstrip("."))
+        return getattr(module, f"{self.class_prefix or self.name.capitalize()}{class_suffix}")
+
+    def register(self) -> None:
+        """Make the transformers Auto classes know it, so that its folders need no code of their own."""
+        from transformers import AutoConfig, AutoModelForSeq2SeqLM
+
+        AutoConfig.register(self.model_type, self.config_class, exist_ok=True)
+        AutoModelForSeq2SeqLM.register(self.config_class, self.model_class, exist_ok=True)
 
     def view(self, config: PreTrainedConfig) -> str:
         """How documents are cut for a model of this configuration: `sentence`, `window` or `chunk`."""
@@ -90,8 +87,7 @@ class Architecture:
 
         `view` replaces the configuration's own: `sentence`, `window` or `chunk`.
         """
-        from hf_docmt.data.context_examples import ContextExamples
-        from hf_docmt.data.examples import Examples
+        from hf_docmt.data.examples import ContextExamples, Examples
 
         view = view or self.view(config)
         options = {
@@ -155,10 +151,11 @@ def register_architecture(architecture: Architecture) -> None:
     >>> register_architecture(Architecture("toy", package="my_package"))  # my_package.modeling_toy, configuration_toy
     >>> del ARCHITECTURES["toy"]
     """
-    known = ARCHITECTURES.setdefault(architecture.name, architecture)
-    if known != architecture:
+    registered = ARCHITECTURES.setdefault(architecture.name, architecture)
+    if registered != architecture:
         raise ValueError(
-            f"architecture {architecture.name!r} is there already, in {known.package}; give the new one another name"
+            f"architecture {architecture.name!r} is there already, in {registered.package}; give the new one another "
+            "name"
         )
 
 
@@ -179,12 +176,17 @@ def for_config(config: PreTrainedConfig) -> Architecture:
 
     Raises `ValueError` for a model of another package.
     """
-    if not config.model_type.startswith(MODEL_TYPE_PREFIX):
+    return for_model_type(config.model_type)
+
+
+def for_model_type(model_type: str) -> Architecture:
+    """The architecture with this `model_type` in its `config.json`; `ValueError` for one of another package."""
+    if not model_type.startswith(MODEL_TYPE_PREFIX):
         raise ValueError(
-            f"unknown architecture {config.model_type!r}: expected one of {', '.join(ARCHITECTURES)}; `docmt "
+            f"unknown architecture {model_type!r}: expected one of {', '.join(ARCHITECTURES)}; `docmt "
             "convert MODEL NEW_FOLDER --architecture NAME` makes one of a Marian, BART, mBART or M2M-100 (NLLB) model"
         )
-    return get(config.model_type.removeprefix(MODEL_TYPE_PREFIX))
+    return get(model_type.removeprefix(MODEL_TYPE_PREFIX))
 
 
 def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -209,11 +211,11 @@ def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTraine
     source, options = (path, _revision(revision)) if base is None else (base, {})
     with _loading(path):
         architecture = for_config(config)
-        model, found = architecture.model_class.from_pretrained(
+        model, loading = architecture.model_class.from_pretrained(
             source, config=config, output_loading_info=True, **options
         )
         tokenizer = load_tokenizer(path, revision)
-    wrong = sorted([*found["missing_keys"], *found["unexpected_keys"]])
+    wrong = sorted([*loading["missing_keys"], *loading["unexpected_keys"]])
     if wrong:
         raise ValueError(
             f"cannot load a model from {source}: {len(wrong)} weights are missing or do not belong to a model of its "
@@ -232,13 +234,12 @@ def load_config(path: str | Path, revision: str | None = None) -> PreTrainedConf
 
     That of an adapter which has none is that of the model which it adapts.
     """
-    from transformers import AutoConfig
+    from transformers import PreTrainedConfig
     from transformers.utils import cached_file
 
     from hf_docmt.adapters import adapted_model
     from hf_docmt.files import check_hub_name
 
-    register_all()
     check_hub_name(path, "model")
     if revision is not None and Path(path).exists():
         raise ValueError(
@@ -252,9 +253,13 @@ def load_config(path: str | Path, revision: str | None = None) -> PreTrainedConf
         raise ValueError(f"{path} holds no model: config.json is missing. Give the folder that training wrote.")
     with _loading(path):
         try:
-            config = AutoConfig.from_pretrained(path, trust_remote_code=False, **_revision(revision))
-            for_config(config)
-            return config
+            values, _ = PreTrainedConfig.get_config_dict(path, **_revision(revision))
+            model_type = values.get("model_type") if isinstance(values, dict) else None
+            if not isinstance(model_type, str):
+                raise ValueError(f"Unrecognized model: expected a JSON object with a model_type, got {values!r:.60}")
+            architecture = for_model_type(model_type)
+            architecture.register()
+            return architecture.config_class.from_dict(values)
         except ValueError as error:
             raise ValueError(f"{path}, config.json: {error}") from error
 
@@ -301,23 +306,14 @@ def check_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, 
     for name, config in (("config.json", model.config), ("generation_config.json", model.generation_config)):
         for field in [field for field in vars(config) if field.endswith("_token_id")]:
             ids = getattr(config, field)
-            for one in ids if isinstance(ids, list) else [ids]:
-                if one is not None and (not isinstance(one, int) or not 0 <= one < size):
+            for token in ids if isinstance(ids, list) else [ids]:
+                if token is not None and (not isinstance(token, int) or not 0 <= token < size):
                     raise ValueError(f"{path}: {field} of {name} is {ids!r}, expected ids from 0 to {size - 1}")
     if model.generation_config.eos_token_id is None:
         raise ValueError(f"{path}: generation_config.json has no eos_token_id, at which a translation ends; add it")
 
 
 def register_all() -> None:
-    """Make the transformers Auto classes know all architectures, so that their folders need no code of their own."""
-    from transformers import AutoConfig, AutoModelForSeq2SeqLM
-
+    """Make the transformers Auto classes know all architectures."""
     for architecture in ARCHITECTURES.values():
-        AutoConfig.register(architecture.model_type, architecture.config_class, exist_ok=True)
-        AutoModelForSeq2SeqLM.register(architecture.config_class, architecture.model_class, exist_ok=True)
-
-
-def load(path: str):
-    """The object at `module:name`, imported now."""
-    module, name = path.split(":")
-    return getattr(import_module(module), name)
+        architecture.register()

@@ -50,9 +50,14 @@ def join_text(sentences: list[str], gaps: list[str]) -> str:
     text = ""
     for number, (gap, sentence) in enumerate(zip_longest(gaps, sentences, fillvalue="")):
         if 0 < number < len(sentences) and gap in ("", " "):
-            gap = "" if text.endswith(tuple(FULL_WIDTH_ENDS)) else " "
+            gap = blank_behind(text)
         text += gap + sentence
     return text
+
+
+def blank_behind(text: str) -> str:
+    """What stands between a text and the next sentence of its line: a blank, but behind full-width punctuation none."""
+    return "" if text.endswith(tuple(FULL_WIDTH_ENDS)) else " "
 
 
 def sentence_ends(line: str) -> list[int]:

@@ -14,12 +14,13 @@ ROOT = Path(__file__).resolve().parent.parent
 MODELING = sorted((ROOT / "modeling").glob("*.py"))
 PACKAGE = sorted((ROOT / "hf_docmt").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-BASE = {"modeling", "files", "store"}  # what every other room may import
+BASE = {"modeling", "files", "options", "store"}  # what every other room may import
 ROOMS = {  # room -> rooms that it may import, besides itself
     "trained_tokens": set(),
     "adapters": {"trained_tokens"},
     "files": set(),
     "messages": set(),
+    "options": set(),
     "plugins": set(),
     "remote_code": set(),
     "reports": BASE,
@@ -43,7 +44,10 @@ ROOMS["__init__"] = {"modeling", *ROOMS} - {
     "__main__",
 }  # the Python API, lazily; nobody imports it but for __version__
 CLI = sorted((ROOT / "hf_docmt" / "cli").glob("*.py"))
-LIGHT = [*(ROOT / "hf_docmt" / f"{name}.py" for name in ("__init__", "__main__", "registry")), *CLI]  # import late
+LIGHT = [
+    *(ROOT / "hf_docmt" / f"{name}.py" for name in ("__init__", "__main__", "options", "registry")),
+    *CLI,
+]  # import late
 HEAVY = {"torch", "transformers", "datasets", "evaluate", "accelerate", "sacrebleu", "tokenizers", "numpy", "pyarrow"}
 HEAVY |= {"pandas", "scipy", "matplotlib", "jinja2", "huggingface_hub", "yaml"}
 
@@ -216,7 +220,7 @@ def late_faults(module: str, text: str, is_package: bool = False) -> list[str]:
     tree.body = [node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef)]
     tree.body = [node for node in tree.body if not ast.unparse(node).startswith("if TYPE_CHECKING:")]
     names = sorted(imported_names(tree, module, is_package))
-    rooms = {"hf_docmt.cli", "hf_docmt.messages", "hf_docmt.__version__"}
+    rooms = {"hf_docmt.cli", "hf_docmt.messages", "hf_docmt.options", "hf_docmt.__version__"}
     heavy = [name for name in names if name.split(".")[0] in HEAVY]
     return heavy + [name for name in names if name[:9] == "hf_docmt." and ".".join(name.split(".")[:2]) not in rooms]
 

@@ -13,7 +13,7 @@ from hf_docmt.data.documents import make_row
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.data.readers import get_reader, iterate_documents
 from hf_docmt.data.readers.row_layouts import TEXT_LINES
-from hf_docmt.data.readers.running_text import join_sentences, sentence_splitter, split_text
+from hf_docmt.data.readers.running_text import join_sentences, sentence_splitter, split_lines
 from hf_docmt.files import DataError
 from hf_docmt.translation.outputs import document_text, renderer
 
@@ -106,7 +106,7 @@ def _text_row(upload: Upload, lang: str) -> dict:
         except UnicodeDecodeError as error:
             raise DataError(f"{upload.name} is not UTF-8, byte {error.start}; save it as UTF-8") from error
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    sentences, lines = split_text(text, sentence_splitter(primary_language(lang)))
+    sentences, lines = split_lines(text, sentence_splitter(primary_language(lang)))
     return make_row(upload.name, PurePath(upload.name).stem, sentences, None, [lang], **{TEXT_LINES: lines})
 
 

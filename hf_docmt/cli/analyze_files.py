@@ -2,81 +2,82 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated
+from collections.abc import Sequence
 
-import typer
-
-from hf_docmt.cli.options import AsJson, DocumentLang, Output, OutputFolder, Picture, ReferenceFormat
+from hf_docmt.cli.options import command
 from hf_docmt.cli.output import check_files, check_folder, print_table, write_reports
+from hf_docmt.options import AS_JSON, OUTPUT, OUTPUT_FOLDER, PICTURE, ReferenceReading, argument, option
 
 
+@command
 def losses(
-    runs: Annotated[list[str], typer.Argument(help="Folders of finished training runs.")],
-    picture: Picture = None,
-    as_json: AsJson = False,
+    *,
+    runs: list[str] = argument("Folders of finished training runs."),
+    picture: str | None = PICTURE,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Training losses of several runs, for example with different optimisation windows (Feng et al. 2022)."""
     from hf_docmt.analysis.losses import read_losses
     from hf_docmt.analysis.pictures.curves import draw_losses
-    from hf_docmt.reports.tables import cells_frame, write_table
 
     check_files(picture, None)
-    found = read_losses(runs)
-    rows = [run.summary() for run in found]
-    if as_json:
-        print(json.dumps([row | {"losses": run.training} for row, run in zip(rows, found)], ensure_ascii=False))
-    else:
-        print(write_table(cells_frame([list(rows[0]), *([str(value) for value in row.values()] for row in rows)])))
+    runs = read_losses(runs)
+    rows = [run.summary() for run in runs]
+    cells = [list(rows[0]), *([str(value) for value in row.values()] for row in rows)]
+    print_table(cells, [row | {"losses": run.training} for row, run in zip(rows, runs)], as_json)
     if picture:
-        draw_losses(found, picture)
+        draw_losses(runs, picture)
 
 
+@command
 def by_index(
-    system: Annotated[str, typer.Argument(help="Translations of a system, JSON lines of docmt translate.")],
-    baseline: Annotated[str, typer.Argument(help="Translations of the baseline.")],
-    reference: Annotated[str, typer.Argument(help="Reference documents.")],
-    format: ReferenceFormat = "auto",
-    source_lang: DocumentLang = None,
-    target_lang: DocumentLang = None,
-    every: Annotated[int, typer.Option(min=1, help="Sentence indices in a range.")] = 10,
-    samples: Annotated[int, typer.Option(min=0, help="Bootstrap samples for the intervals; 0 = none.")] = 1000,
-    picture: Picture = None,
-    output: Output = None,
-    as_json: AsJson = False,
+    *,
+    system: str = argument("Translations of a system, JSON lines of docmt translate."),
+    baseline: str = argument("Translations of the baseline."),
+    reference: str = argument("Reference documents."),
+    every: int = option(10, "Sentence indices in a range.", least=1),
+    samples: int = option(1000, "Bootstrap samples for the intervals; 0 = none.", least=0),
+    reading: ReferenceReading,
+    picture: str | None = PICTURE,
+    output: str | None = OUTPUT,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Difference of s-BLEU by sentence index in the document (Feng et al. 2022, figure 3)."""
     from hf_docmt.analysis.pictures.curves import draw_by_index
     from hf_docmt.analysis.scores_by_position import by_index_files
 
-    check_files(picture, output, [system, baseline, reference])
-    options = {"every": every, "samples": samples}
-    ranges, report = by_index_files(system, baseline, reference, format, source_lang, target_lang, **options)
+    files = [system, baseline, reference]
+    check_files(picture, output, files)
+    ranges, report = by_index_files(*files, every=every, samples=samples, **vars(reading))
     names = [report.name, report.data["baseline"]]
-    if output:
-        report.write(output)
     cells = [["index", *names, "difference", "95 % interval", "sentences"]]
-    for one in ranges:
-        interval = "{:.2f} to {:.2f}".format(*one.interval) if one.interval else "-"
-        values = [f"{value:.2f}" for value in (one.system, one.baseline, one.difference)]
-        cells.append([one.label, *values, interval, str(one.n)])
-    print_table(cells, report.to_dict(), as_json)
+    for scores in ranges:
+        interval = "{:.2f} to {:.2f}".format(*scores.interval) if scores.interval else "-"
+        values = [f"{value:.2f}" for value in (scores.system, scores.baseline, scores.difference)]
+        cells.append([scores.label, *values, interval, str(scores.n)])
+    print_table(cells, report, as_json, output)
     if picture:
         draw_by_index(ranges, picture, title=f"{names[0]} less {names[1]}")
 
 
+def listed_words(text: str) -> list[str]:
+    """Words or phrases separated by commas."""
+    return [word.strip() for word in text.split(",")]
+
+
+@command
 def connectives(
-    reference: Annotated[str, typer.Argument(help="Reference documents.")],
-    systems: Annotated[list[str], typer.Argument(help="Translations of systems, JSON lines of docmt translate.")],
-    format: ReferenceFormat = "auto",
-    source_lang: DocumentLang = None,
-    target_lang: DocumentLang = None,
-    words: Annotated[
-        str | None,
-        typer.Option(help="Words or phrases to count, separated by commas; default: those of the paper, for English."),
-    ] = None,
-    output: OutputFolder = None,
-    as_json: AsJson = False,
+    *,
+    reference: str = argument("Reference documents."),
+    systems: list[str] = argument("Translations of systems, JSON lines of docmt translate."),
+    words: Sequence[str] | None = option(
+        None,
+        "Words or phrases to count, separated by commas; default: those of the paper, for English.",
+        read=listed_words,
+    ),
+    reading: ReferenceReading,
+    output: str | None = OUTPUT_FOLDER,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Counts of connectives in the reference and in systems side by side (Fei et al. 2022, Table 4).
 
@@ -86,8 +87,6 @@ def connectives(
     from hf_docmt.analysis.connective_counts import by_name, connective_files, count_rows
 
     check_folder(output, by_name(systems), [reference, *systems])
-    listed = None if words is None else [word.strip() for word in words.split(",")]
-    counts, reports = connective_files(reference, systems, format, source_lang, target_lang, words=listed)
-    if output:
-        write_reports(reports, output)
-    print_table(count_rows(counts), [report.to_dict() for report in reports.values()], as_json)
+    counts, reports = connective_files(reference, systems, words=words, **vars(reading))
+    write_reports(reports, output)
+    print_table(count_rows(counts), list(reports.values()), as_json)

@@ -2,85 +2,94 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import typer
 
-from hf_docmt.cli.options import Picture, names, refuse
+from hf_docmt.cli.options import command, refuse
+from hf_docmt.options import OUTPUT_TEXT, PICTURE, argument, names, option
 
-TABLE_OPTIONS = ("runs", "breakdown", "may_differ", "method", "samples", "seed", "picture", "picture_of")
-SHOW_OPTIONS = ("reference", "translator", "source_lang", "target_lang", "sentences", "order", "context")
 SHOW = "Translations side by side (--show)"
 
 
+@dataclass(kw_only=True)
+class Tests:
+    """Which results are tested against which, and how."""
+
+    runs: str | None = option(
+        None, "Regular expression of what differs in the names of runs of one system, such as -seed\\d+."
+    )
+    may_differ: list[str] | None = option(None, "Key of the signature that may differ within a row, too; repeatable.")
+    method: str = option("randomisation", "randomisation, bootstrap or sacrebleu-bootstrap.")
+    samples: int = option(1000, "Random samples of a test.", least=1)
+    seed: int = option(1, "Seed of a test.")
+
+
+@dataclass(kw_only=True)
+class Tables:
+    """What is shown of results."""
+
+    picture: str | None = PICTURE
+    breakdown: str = option("none", "none, all, or an axis such as distance.")
+    picture_of: str = option("distance", "distance (accuracies), index or length (scores).")
+
+
+@dataclass(kw_only=True)
+class SideBySide:
+    """Which translations are shown beside each other."""
+
+    reference: str | None = option(None, "Documents with references; default: those that the reports name.", panel=SHOW)
+    translators: Sequence[str] = option(
+        (), "Translators of the references to show of a WMT set; commas.", "--translator", read=names, panel=SHOW
+    )
+    source_lang: str | None = option(None, "Language code of the source.", panel=SHOW)
+    target_lang: str | None = option(None, "Language code of the references.", panel=SHOW)
+    context: int = option(2, "Source sentences shown before each.", least=0, panel=SHOW)
+
+
+@dataclass(kw_only=True)
+class Selection:
+    """Which sentences are shown, in which order."""
+
+    sentences: str = option("changed", "changed (from the baseline) or all.", panel=SHOW)
+    order: str = option("document", "document, or change: the largest differences of scores first.", panel=SHOW)
+
+
+@command
 def compare(
+    *,
     call: typer.Context,
-    reports: Annotated[
-        list[str], typer.Argument(help="Report files of several systems; with --show files of translations, too.")
-    ],
-    name: Annotated[
-        list[str] | None, typer.Option(help="Name of a system, in the order of the reports; repeatable.")
-    ] = None,
-    baseline: Annotated[str | None, typer.Option(help="System to test the others against; default: the first.")] = None,
-    runs: Annotated[
-        str | None,
-        typer.Option(help="Regular expression of what differs in the names of runs of one system, such as -seed\\d+."),
-    ] = None,
-    breakdown: Annotated[str, typer.Option(help="none, all, or an axis such as distance.")] = "none",
-    may_differ: Annotated[
-        list[str] | None,
-        typer.Option(help="Key of the signature that may differ within a row, too; repeatable."),
-    ] = None,
-    method: Annotated[str, typer.Option(help="randomisation, bootstrap or sacrebleu-bootstrap.")] = "randomisation",
-    samples: Annotated[int, typer.Option(min=1, help="Random samples of a test.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of a test.")] = 1,
-    format: Annotated[str, typer.Option(help="text, markdown, latex, csv or json; with --show text or html.")] = "text",
-    picture: Picture = None,
-    picture_of: Annotated[str, typer.Option(help="distance (accuracies), index or length (scores).")] = "distance",
-    show: Annotated[
-        bool, typer.Option("--show", help="Show translations sentence by sentence.", rich_help_panel=SHOW)
-    ] = False,
-    reference: Annotated[
-        str | None,
-        typer.Option(help="Documents with references; default: those that the reports name.", rich_help_panel=SHOW),
-    ] = None,
-    translator: Annotated[
-        str,
-        typer.Option(help="Translators of the references to show of a WMT set; commas.", rich_help_panel=SHOW),
-    ] = "",
-    source_lang: Annotated[str | None, typer.Option(help="Language code of the source.", rich_help_panel=SHOW)] = None,
-    target_lang: Annotated[
-        str | None, typer.Option(help="Language code of the references.", rich_help_panel=SHOW)
-    ] = None,
-    sentences: Annotated[
-        str, typer.Option(help="changed (from the baseline) or all.", rich_help_panel=SHOW)
-    ] = "changed",
-    order: Annotated[
-        str, typer.Option(help="document, or change: the largest differences of scores first.", rich_help_panel=SHOW)
-    ] = "document",
-    context: Annotated[int, typer.Option(min=0, help="Source sentences shown before each.", rich_help_panel=SHOW)] = 2,
-    output: Annotated[str, typer.Option("-o", "--output", help="File to write, or - for standard output.")] = "-",
+    reports: list[str] = argument("Report files of several systems; with --show files of translations, too."),
+    name: list[str] | None = option(None, "Name of a system, in the order of the reports; repeatable."),
+    baseline: str | None = option(None, "System to test the others against; default: the first."),
+    format: str = option("text", "text, markdown, latex, csv or json; with --show text or html."),
+    show: bool = option(False, "Show translations sentence by sentence.", panel=SHOW),
+    output: str = OUTPUT_TEXT,
+    tables: Tables,
+    tests: Tests,
+    side_by_side: SideBySide,
+    selection: Selection,
 ) -> None:
     """Compare several systems: scores, intervals, differences from a baseline and p-values, or their translations."""
     from hf_docmt.files import check_writable_file, write_text
 
-    check_writable_file(output, [*reports, reference])
+    check_writable_file(output, [*reports, side_by_side.reference])
+    systems = {"names": name, "baseline": baseline}
     if show:
-        refuse(call, TABLE_OPTIONS, "is for tables of scores, but --show is given")
-        options = {"names": name, "baseline": baseline, "context": context, "translators": names(translator)}
-        text = _shown(reports, reference, output, source_lang, target_lang, sentences, order, format, options)
+        refuse(call, (*vars(tables), *vars(tests)), "is for tables of scores, but --show is given")
+        text = _shown(reports, format, output, selection, **systems, **vars(side_by_side))
     else:
-        refuse(call, SHOW_OPTIONS, "is for translations side by side, but --show is not given")
-        options = {"names": name, "may_differ": tuple(may_differ or ()), "runs": runs, "baseline": baseline}
-        options |= {"method": method, "samples": samples, "seed": seed}
-        text = _table(reports, breakdown, format, picture, picture_of, options)
+        reason = "is for translations side by side, but --show is not given"
+        refuse(call, (*vars(side_by_side), *vars(selection)), reason)
+        text = _table(reports, format, tables, **systems, **vars(tests))
     if output == "-":
         print(text)
     else:
         write_text(f"{text}\n", output)
 
 
-def _table(reports: list[str], breakdown: str, format: str, picture: str | None, picture_of: str, options: dict) -> str:
+def _table(reports: list[str], format: str, tables: Tables, **options) -> str:
     """The comparison of reports; the picture is drawn."""
     from shutil import get_terminal_size
 
@@ -89,25 +98,17 @@ def _table(reports: list[str], breakdown: str, format: str, picture: str | None,
     from hf_docmt.reports.comparison import select_breakdown
     from hf_docmt.reports.comparison_tables import format_comparison
 
-    found = compare_reports(reports, breakdown="all" if picture else breakdown, **options)
-    if picture and picture_of == "distance":
-        draw_accuracy_by_distance(found, picture)
-    elif picture:
-        draw_scores(found, picture, axis=picture_of)
-    return format_comparison(select_breakdown(found, breakdown), format, width=get_terminal_size((100, 24)).columns)
+    options["may_differ"] = tuple(options["may_differ"] or ())
+    comparison = compare_reports(reports, breakdown="all" if tables.picture else tables.breakdown, **options)
+    if tables.picture and tables.picture_of == "distance":
+        draw_accuracy_by_distance(comparison, tables.picture)
+    elif tables.picture:
+        draw_scores(comparison, tables.picture, axis=tables.picture_of)
+    width = get_terminal_size((100, 24)).columns
+    return format_comparison(select_breakdown(comparison, tables.breakdown), format, width=width)
 
 
-def _shown(
-    paths: list[str],
-    reference: str | None,
-    output: str,
-    source_lang: str | None,
-    target_lang: str | None,
-    sentences: str,
-    order: str,
-    format: str,
-    options: dict,
-) -> str:
+def _shown(reports: list[str], format: str, output: str, selection: Selection, **options) -> str:
     """Translations side by side; ValueError where the output is a file that they are read from."""
     from hf_docmt.evaluation.side_by_side import side_by_side
     from hf_docmt.files import check_writable_file
@@ -116,7 +117,7 @@ def _shown(
     from hf_docmt.reports.side_by_side_page import side_by_side_page
 
     check_known(format, ("text", "html"), "format", "translations are shown as")
-    found = side_by_side(paths, reference, source_lang, target_lang, **options)
-    check_writable_file(output, found.files)
+    translations = side_by_side(reports, **options)
+    check_writable_file(output, translations.files)
     write = side_by_side_text if format == "text" else side_by_side_page
-    return write(found.select(sentences, order), found.summary())
+    return write(translations.select(**vars(selection)), translations.summary())

@@ -3,56 +3,55 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from dataclasses import dataclass
 
 import typer
 
-from hf_docmt.cli.options import AsJson, OutputText
+from hf_docmt.cli.options import command
+from hf_docmt.options import AS_JSON, OUTPUT_TEXT, REQUIRED, argument, option
 
 data_app = typer.Typer(help="Documents of any format.", no_args_is_help=True)
 
 
+@dataclass(kw_only=True)
+class CorpusSizes:
+    """What the built-in corpus is made of."""
+
+    seed: int = option(0, "Seed of the random generator.")
+    train: int = option(2000, "Number of training documents.")
+    validation: int = option(200, "Number of validation documents.")
+    test: int = option(200, "Number of test documents.")
+    suite_items: int = option(30, "Suite items for each distance and answer.")
+    cataphora: float = option(0.0, "Share of pronouns *it* that precede their noun; above 0 adds a suite of them.")
+    far: int = option(
+        0,
+        "Most sentences between a clue and what depends on it, before and after it; adds competing antecedents and "
+        "suites by distance, and needs --longest 2 above it. 0: clues are near.",
+    )
+
+
+@command
 def corpus(
-    folder: Annotated[str, typer.Argument(help="New folder for documents and contrastive suites.")],
-    seed: Annotated[int, typer.Option(help="Seed of the random generator.")] = 0,
-    train: Annotated[int, typer.Option(help="Number of training documents.")] = 2000,
-    validation: Annotated[int, typer.Option(help="Number of validation documents.")] = 200,
-    test: Annotated[int, typer.Option(help="Number of test documents.")] = 200,
-    shortest: Annotated[int, typer.Option(help="Sentences of the shortest document.")] = 6,
-    longest: Annotated[int, typer.Option(help="Sentences of the longest document.")] = 10,
-    suite_items: Annotated[int, typer.Option(help="Suite items for each distance and answer.")] = 30,
-    cataphora: Annotated[
-        float, typer.Option(help="Share of pronouns *it* that precede their noun; above 0 adds a suite of them.")
-    ] = 0.0,
-    far: Annotated[
-        int,
-        typer.Option(
-            help="Most sentences between a clue and what depends on it, before and after it; adds competing "
-            "antecedents and suites by distance, and needs --longest 2 above it. 0: clues are near."
-        ),
-    ] = 0,
+    *,
+    folder: str = argument("New folder for documents and contrastive suites."),
+    shortest: int = option(6, "Sentences of the shortest document."),
+    longest: int = option(10, "Sentences of the longest document."),
+    sizes: CorpusSizes,
 ) -> None:
     """Write the built-in English-German discourse corpus: documents and contrastive suites."""
     from hf_docmt.data.synthetic.corpus import write_corpus
 
-    written = write_corpus(
-        folder,
-        seed=seed,
-        train=train,
-        validation=validation,
-        test=test,
-        sentences=(shortest, longest),
-        suite_items=suite_items,
-        cataphora=cataphora,
-        far=far,
-    )
+    sentences = (shortest, longest)
+    written = write_corpus(folder, sentences=sentences, **vars(sizes))
     for file in sorted(written.iterdir()):
         print(file)
 
 
+@command
 def segment(
-    input: Annotated[str, typer.Argument(help="Chinese text, plain or with tags, or - for standard input.")] = "-",
-    output: OutputText = "-",
+    *,
+    input: str = argument("Chinese text, plain or with tags, or - for standard input.", default="-"),
+    output: str = OUTPUT_TEXT,
 ) -> None:
     """Separate the words of Chinese text by blanks, line by line, for models trained on segmented text."""
     from hf_docmt.data.word_segmentation import chinese_segmenter, segment_line
@@ -69,19 +68,18 @@ def segment(
 
 
 @data_app.command("stats")
+@command
 def stats(
-    inputs: Annotated[
-        list[str],
-        typer.Argument(help="Files of documents; files that belong together as source=FILE,target=FILE."),
-    ],
-    source_lang: Annotated[str, typer.Option(help="Language code of the source, for example en.")],
-    target_lang: Annotated[str | None, typer.Option(help="Language code of the target; default: source only.")] = None,
-    format: Annotated[str, typer.Option(help="Format of the inputs: auto, jsonl, tsv, dtag, ...")] = "auto",
-    context: Annotated[
-        int | None, typer.Option(min=0, help="Also count what needs a sentence that is further away, where annotated.")
-    ] = None,
-    style: Annotated[str, typer.Option(help="text, markdown or latex.")] = "text",
-    as_json: AsJson = False,
+    *,
+    inputs: list[str] = argument("Files of documents; files that belong together as source=FILE,target=FILE."),
+    source_lang: str = option(REQUIRED, "Language code of the source, for example en."),
+    target_lang: str | None = option(None, "Language code of the target; default: source only."),
+    format: str = option("auto", "Format of the inputs: auto, jsonl, tsv, dtag, ..."),
+    context: int | None = option(
+        None, "Also count what needs a sentence that is further away, where annotated.", least=0
+    ),
+    style: str = option("text", "text, markdown or latex."),
+    as_json: bool = AS_JSON,
 ) -> None:
     """Count documents, sentences and words, with lengths, and annotated phenomena by distance; files side by side."""
     from hf_docmt.data.readers import input_files, read_documents
@@ -89,19 +87,20 @@ def stats(
     from hf_docmt.reports.tables import COMMAND_STYLES, cells_frame, check_style, write_table
 
     check_style(style, COMMAND_STYLES)
-    found = {}
+    languages = {"source_lang": source_lang, "target_lang": target_lang}
+    counts = {}
     for text in inputs:
-        files = input_files(text, format)
-        documents = read_documents(format, source_lang=source_lang, target_lang=target_lang, **files)
-        found[text] = document_statistics(documents)
-    notes = reading_notes([lang for lang in (source_lang, target_lang) if lang])
+        documents = read_documents(format, **languages, **input_files(text, format))
+        counts[text] = document_statistics(documents)
+    notes = reading_notes([lang for lang in languages.values() if lang])
     if as_json:
-        facts = [{"input": text, **one.to_dict(context)} for text, one in found.items()]
+        facts = [{"input": text, **counted.to_dict(context)} for text, counted in counts.items()]
         print(json.dumps({"notes": notes, "statistics": facts}, ensure_ascii=False))
         return
-    columns = [one.rows(context) for one in found.values()]
+    columns = [counted.rows(context) for counted in counts.values()]
     labels = dict.fromkeys(label for column in columns for label in column)
-    cells = [["", *_short_names(inputs)], *([label, *(one.get(label, "-") for one in columns)] for label in labels)]
+    header = ["", *_short_names(inputs)]
+    cells = [header, *([label, *(column.get(label, "-") for column in columns)] for label in labels)]
     print(write_table(cells_frame(cells), style, notes))
 
 

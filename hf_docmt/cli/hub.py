@@ -4,45 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from hf_docmt.cli.loading import hide_progress_bars, load_model
-from hf_docmt.cli.options import Lang, refuse
+from hf_docmt.cli.options import command, refuse
+from hf_docmt.options import ModelLanguages, argument, option
 
 
+@command
 def export(
-    model: Annotated[str, typer.Argument(help="Model folder.")],
-    folder: Annotated[str, typer.Argument(help="New folder to write: code, weights, tokenizer and card.")],
-    report: Annotated[list[str] | None, typer.Option(help="Report for the card; repeatable.")] = None,
-    dataset: Annotated[list[str] | None, typer.Option(help="Training data on the Hub; repeatable.")] = None,
-    repo_id: Annotated[str | None, typer.Option(help="Name on the Hub, for the card's example.")] = None,
-    license: Annotated[str | None, typer.Option(help="Licence of the weights.")] = None,
-    stock: Annotated[
-        bool,
-        typer.Option(
-            "--stock",
-            help="As transformers' own Marian, Pegasus, BART, mBART or M2M-100, which need no code of ours: concat "
-            "without sentence encodings.",
-        ),
-    ] = False,
-    ctranslate2: Annotated[
-        str | None,
-        typer.Option(help="The same for --engine ctranslate2, with weights of this type: int8, float32, float16, ..."),
-    ] = None,
-    onnx: Annotated[
-        bool, typer.Option("--onnx", help="As ONNX files: encoder, first step, later steps; every architecture.")
-    ] = False,
-    openvino: Annotated[bool, typer.Option("--openvino", help="The same as OpenVINO IR files.")] = False,
+    *,
+    model: str = argument("Model folder."),
+    folder: str = argument("New folder to write: code, weights, tokenizer and card."),
+    report: list[str] | None = option(None, "Report for the card; repeatable."),
+    dataset: list[str] | None = option(None, "Training data on the Hub; repeatable."),
+    repo_id: str | None = option(None, "Name on the Hub, for the card's example."),
+    license: str | None = option(None, "Licence of the weights."),
+    stock: bool = option(
+        False,
+        "As transformers' own Marian, Pegasus, BART, mBART or M2M-100, which need no code of ours: concat without "
+        "sentence encodings.",
+    ),
+    ctranslate2: str | None = option(
+        None, "The same for --engine ctranslate2, with weights of this type: int8, float32, float16, ..."
+    ),
+    onnx: bool = option(False, "As ONNX files: encoder, first step, later steps; every architecture."),
+    openvino: bool = option(False, "The same as OpenVINO IR files."),
 ) -> None:
     """Write a folder for the Hub, with a model card made from reports."""
     from hf_docmt.hub.export import collect_reports, export_model
 
     forms = {"--stock": stock, "--ctranslate2": ctranslate2 is not None, "--onnx": onnx, "--openvino": openvino}
-    given = [name for name, is_given in forms.items() if is_given]
-    if len(given) > 1:
-        raise ValueError(f"{' and '.join(given)} write different folders; give one of them at a time")
+    asked = [flag for flag, is_asked in forms.items() if is_asked]
+    if len(asked) > 1:
+        raise ValueError(f"{' and '.join(asked)} write different folders; give one of them at a time")
 
     loaded, tokenizer = load_model(model, device="cpu")
     facts = collect_reports(report or (), model, repo_id)
@@ -50,7 +47,8 @@ def export(
     if stock or ctranslate2 is not None:
         from hf_docmt.hub.stock_export import export_ctranslate2_model, export_stock_model
 
-        write = export_stock_model if stock else partial(export_ctranslate2_model, quantization=ctranslate2)
+        as_ctranslate2 = partial(export_ctranslate2_model, quantization=ctranslate2)
+        write = export_stock_model if stock else as_ctranslate2
     elif onnx or openvino:
         from hf_docmt.hub.exporters import export_parts
 
@@ -60,13 +58,15 @@ def export(
     print(write(loaded, tokenizer, folder, report=facts, **card))
 
 
+@command
 def push(
-    folder: Annotated[str, typer.Argument(help="Folder that docmt export wrote, or an adapter's.")],
-    repo_id: Annotated[str, typer.Argument(metavar="REPO", help="Name on the Hub: owner/name.")],
-    private: Annotated[bool, typer.Option("--private", help="A new repository is private.")] = False,
-    revision: Annotated[str | None, typer.Option(help="Branch, created if it is not there; default: main.")] = None,
-    create_pr: Annotated[bool, typer.Option("--pr", help="Open a pull request.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would go up, and send nothing.")] = False,
+    *,
+    folder: str = argument("Folder that docmt export wrote, or an adapter's."),
+    repo_id: str = argument("Name on the Hub: owner/name.", metavar="REPO"),
+    private: bool = option(False, "A new repository is private."),
+    revision: str | None = option(None, "Branch, created if it is not there; default: main."),
+    create_pr: bool = option(False, "Open a pull request.", "--pr"),
+    dry_run: bool = option(False, "List what would go up, and send nothing."),
 ) -> None:
     """Upload a folder to the Hub in one commit. No secrets, pickles or states of training go up.
 
@@ -74,38 +74,34 @@ def push(
     """
     from hf_docmt.hub.publishing import planned_upload, push_model
 
+    place = {"revision": revision, "create_pr": create_pr}
     if dry_run:
-        files = planned_upload(folder, repo_id, revision=revision, create_pr=create_pr)
+        files = planned_upload(folder, repo_id, **place)
         for file in files:
             print(f"{file.size:>12,}  {file.path_in_repo}")
-        print(f"{sum(file.size for file in files):>12,}  bytes in {len(files)} files, to {repo_id}; nothing was sent")
+        size = sum(file.size for file in files)
+        print(f"{size:>12,}  bytes in {len(files)} files, to {repo_id}; nothing was sent")
         return
     hide_progress_bars()
-    print(push_model(folder, repo_id, private=private or None, revision=revision, create_pr=create_pr))
+    print(push_model(folder, repo_id, private=private or None, **place))
 
 
+@command
 def convert(
+    *,
     call: typer.Context,
-    source: Annotated[
-        str, typer.Argument(help="Marian, BART, mBART or M2M-100 (NLLB): folder or Hub name; or a .pt file of fairseq.")
-    ],
-    folder: Annotated[str, typer.Argument(help="New folder to write: code, weights, tokenizer and card.")],
-    fields: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Fields of the configuration, such as past_context=2."),
-    ] = None,
-    architecture: Annotated[str, typer.Option(help="Architecture of the document model.")] = "concat",
-    interpolate_positions: Annotated[
-        bool,
-        typer.Option("--interpolate-positions", help="Stretch learned positions to max_position_embeddings=NUMBER."),
-    ] = False,
-    data: Annotated[str | None, typer.Option(help="fairseq: folder with dict.SOURCE.txt and dict.TARGET.txt.")] = None,
-    subwords: Annotated[
-        list[str] | None,
-        typer.Option(help="fairseq: SentencePiece model (.model) or BPE codes; twice for two: source, target."),
-    ] = None,
-    source_lang: Lang = None,
-    target_lang: Lang = None,
+    source: str = argument("Marian, BART, mBART or M2M-100 (NLLB): folder or Hub name; or a .pt file of fairseq."),
+    folder: str = argument("New folder to write: code, weights, tokenizer and card."),
+    fields: list[str] | None = argument(
+        "Fields of the configuration, such as past_context=2.", default=None, metavar="[KEY=VALUE]..."
+    ),
+    architecture: str = option("concat", "Architecture of the document model."),
+    interpolate_positions: bool = option(False, "Stretch learned positions to max_position_embeddings=NUMBER."),
+    data: str | None = option(None, "fairseq: folder with dict.SOURCE.txt and dict.TARGET.txt."),
+    subwords: list[str] | None = option(
+        None, "fairseq: SentencePiece model (.model) or BPE codes; twice for two: source, target."
+    ),
+    languages: ModelLanguages,
 ) -> None:
     """Make a document model of a pretrained sentence-level one, with the same logits for single sentences.
 
@@ -114,18 +110,17 @@ def convert(
     from hf_docmt.hub.conversion import convert_fairseq_checkpoint, convert_sentence_model
 
     hide_progress_bars()
-    languages = {"source_lang": source_lang, "target_lang": target_lang}
     if data or subwords or source.endswith(".pt"):
         if not (data and subwords):
             raise ValueError(f"{source}: a checkpoint of fairseq needs --data and --subwords; give both")
         refuse(call, ("architecture", "interpolate_positions"), "is not for checkpoints of fairseq")
         if fields:
             raise ValueError(f"{fields[0]!r}: fields are not for checkpoints of fairseq; leave them out")
-        convert_fairseq_checkpoint(source, folder, data=data, subwords=subwords, **languages)
+        convert_fairseq_checkpoint(source, folder, data=data, subwords=subwords, **vars(languages))
     else:
-        options = {"architecture": architecture, "interpolate_positions": interpolate_positions}
-        given = {name: code for name, code in languages.items() if code is not None}
-        convert_sentence_model(source, folder, **options, **_config_fields(fields or ()), **given)
+        form = {"architecture": architecture, "interpolate_positions": interpolate_positions}
+        codes = {name: code for name, code in vars(languages).items() if code is not None}
+        convert_sentence_model(source, folder, **form, **_config_fields(fields or ()), **codes)
     print(folder)
 
 

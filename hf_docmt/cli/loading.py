@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hf_docmt.options import ModelLanguages
     from hf_docmt.reports.report import Report
     from hf_docmt.reports.result import Result
 
@@ -29,8 +31,8 @@ def load_system(
     future_context: int | None = None,
     option_pairs: list[str] | None = None,
     excluded: tuple[str, ...] = NOT_FOR_SCORING,
-    prompt_languages: tuple[str | None, str | None] = (None, None),
-    model_languages: tuple[str | None, str | None] = (None, None),
+    prompt_languages: Iterable[str | None] = (None, None),
+    model_languages: Iterable[str | None] = (None, None),
     **options,
 ):
     """The system of a folder or Hub name, named by its folder, reading `context` sentences of past context.
@@ -48,58 +50,57 @@ def load_system(
 
     hide_progress_bars()
     kind = kind_of(name)
-    known = system_classes()[kind].options()
-    if "strategy" in options and "strategy" not in known:
+    allowed = system_classes()[kind].options()
+    if "strategy" in options and "strategy" not in allowed:
         raise ValueError(f"{name} is not a model of this package, and only these have strategies; leave --strategy out")
-    if "batch_size" not in known:  # always given by commands that translate
+    if "batch_size" not in allowed:  # always given by commands that translate
         options.pop("batch_size", None)
-    given = read_options(option_pairs or (), kind, excluded)
-    if "source_lang" in known:
+    pairs = read_options(option_pairs or (), kind, excluded)
+    if "source_lang" in allowed:
         names = ("source_lang", "target_lang") * 2
         options |= {key: lang for key, lang in zip(names, (*prompt_languages, *model_languages)) if lang}
-    if future_context is not None and "future_context" not in known:
+    if future_context is not None and "future_context" not in allowed:
         raise ValueError(f"{name}: a system of kind {kind} reads no future context; leave --future-context out")
     reach = {"past_context": context, "future_context": future_context}
     options |= {key: value for key, value in reach.items() if value is not None}
-    system = load_system(name, device=default_device(), **options | given)
-    if "past_context" not in options | given and system.reads_chunks:
+    system = load_system(name, device=default_device(), **options | pairs)
+    if "past_context" not in options | pairs and system.reads_chunks:
         system.past_context = CHUNK_CONTEXT
     check_model_languages(system, model_languages)
     for key in ("separator", "context_sides"):
-        if key in given and not system.context.past and not system.context.future:
+        if key in pairs and not system.context.past and not system.context.future:
             raise ValueError(f"--option {key} is for context, but the system reads none; give it some, or leave it out")
     system.name = os.path.basename(os.path.abspath(name))
     return system
 
 
-def check_model_languages(system, languages: tuple[str | None, str | None]) -> None:
-    """ValueError where the languages that were given are not those that the system translates between."""
+def check_model_languages(system, languages: Iterable[str | None]) -> None:
+    """ValueError where the languages asked for are not those that the system translates between."""
     if any(languages) and system.kind == "seq2seq":
         raise ValueError(
             "--source-lang and --target-lang are for models of this package and language models; give the codes of "
             "this one as --option src_lang=CODE --option tgt_lang=CODE"
         )
     own = system.document_languages if system.kind == "docmt" else languages
-    for name, given, known in zip(("source", "target"), languages, own):
-        if given not in (None, known):
-            raise ValueError(f"--{name}-lang is {given!r}, but {system.name} is of {known!r}; leave it out")
+    for name, asked, language in zip(("source", "target"), languages, own):
+        if asked not in (None, language):
+            raise ValueError(f"--{name}-lang is {asked!r}, but {system.name} is of {language!r}; leave it out")
 
 
-def languages_of(system, source_lang: str | None, target_lang: str | None) -> dict[str, str]:
-    """The languages that were given, else those of the model."""
-    known = system.document_languages
-    languages = {"source_lang": source_lang or known[0], "target_lang": target_lang or known[1]}
-    if not all(languages.values()):
+def languages_of(system, asked: Iterable[str | None]) -> dict[str, str]:
+    """The languages asked for, else those of the model."""
+    languages = [code or own for code, own in zip(asked, system.document_languages)]
+    if not all(languages):
         raise ValueError("the languages of the documents are needed: give --source-lang and --target-lang")
-    return languages
+    return dict(zip(("source_lang", "target_lang"), languages))
 
 
 def default_device() -> str:
     """The accelerator that torch sees, else the CPU."""
     import torch
 
-    found = torch.accelerator.current_accelerator(check_available=True)
-    return "cpu" if found is None else found.type
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    return "cpu" if accelerator is None else accelerator.type
 
 
 def hide_progress_bars() -> None:
@@ -129,9 +130,9 @@ def analysis_report(model, tokenizer, name: str, data: dict, *results: Result) -
 
 
 class AnalysisInput:
-    """A model and the documents it is analysed on, read in the languages that are given, or else the model's."""
+    """A model and the documents it is analysed on, read in the languages asked for, or else the model's."""
 
-    def __init__(self, model: str, documents: str, source_lang: str | None, target_lang: str | None):
+    def __init__(self, model: str, documents: str, languages: ModelLanguages):
         from pathlib import Path
 
         from hf_docmt.analysis.model_runs import set_languages
@@ -139,7 +140,7 @@ class AnalysisInput:
         from hf_docmt.files import data_name
 
         self.model, self.tokenizer = load_model(model)
-        set_languages(self.model, source_lang, target_lang)
+        set_languages(self.model, *languages)
         config = self.model.config
         self.languages = {"source_lang": config.source_lang, "target_lang": config.target_lang}
         if not all(self.languages.values()):

@@ -1,65 +1,76 @@
-"""Options and arguments that several commands share, and the values that are read from their text."""
+"""Commands of functions whose parameters `hf_docmt.options` declares, one by one or in dataclasses."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print all results as JSON.")]
-BatchSize = Annotated[int, typer.Option(min=1, help="Segments translated at once.")]
-Beams = Annotated[int | None, typer.Option(min=1, help="Beam size; default: the model's.")]
-Conditions = Annotated[
-    str, typer.Option(help="Contexts to score with: true, empty, random, wrong-document; separated by commas.")
-]
-Context = Annotated[
-    int | None,
-    typer.Option(
-        help="Sentences of past context. Default: the model's own; 3 for a model of chunks; all for a recurrent memory."
-    ),
-]
-FutureContext = Annotated[
-    int | None,
-    typer.Option(min=0, help="Sentences of future context, for a model of chunks; default: none."),
-]
-Details = Annotated[
-    str | None,
-    typer.Option(help="JSON lines with texts, scores and verdict of every item; what is there is not scored again."),
-]
-Limit = Annotated[int | None, typer.Option(min=1, help="At most so many items of each suite, the first ones.")]
-Lang = Annotated[str | None, typer.Option(help="Language code, for example en; default: that of the model.")]
-DocumentLang = Annotated[
-    str | None, typer.Option(help="Language of the documents, as they name it, for example en; plain lines need none.")
-]
-Model = Annotated[str, typer.Argument(help="Model folder or Hub name.")]
-Options = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--option",
-        help="KEY=VALUE, an option of Seq2SeqSystem or CausalSystem, such as tgt_lang=deu_Latn; repeatable.",
-    ),
-]
-OutputText = Annotated[str, typer.Option("-o", "--output", help="File to write, or - for standard output.")]
-Output = Annotated[str | None, typer.Option("-o", "--output", help="Report file to write.")]
-OutputFolder = Annotated[str | None, typer.Option("-o", "--output", help="Folder to write a report of each system to.")]
-Picture = Annotated[str | None, typer.Option(help="Also draw a picture: a file ending in .png or .svg.")]
-ReferenceFormat = Annotated[str, typer.Option(help="Format of the reference.")]
-ReferencedDocuments = Annotated[str, typer.Argument(help="Documents with references, JSON lines or TSV.")]
-Rows = Annotated[int, typer.Option(min=1, help="Documents processed in parallel, one per row of a batch.")]
-Strategy = Annotated[
-    str | None,
-    typer.Option(help="sentence, sliding, sequential, chunk_sequential, full or stream; default: the model's."),
-]
 
 
-def item_range(text: str | None) -> tuple[int, int] | None:
-    """`FIRST-LAST` as two numbers; None stays None."""
-    if text is None:
-        return None
-    first, dash, last = text.partition("-")
-    if not (dash and first.isdecimal() and last.isdecimal()):
-        raise ValueError(f"--items is {text!r}, expected FIRST-LAST, two numbers such as 1-100")
-    return int(first), int(last)
+def command(run: Callable[..., None]) -> Callable[..., None]:
+    """The function that typer makes a command of: it reads the options and calls `run`.
+
+    A parameter of `run` is an option or argument, whose declaration is its default; a dataclass, all of whose fields
+    are options; or the `typer.Context` of the call.
+    """
+    types = get_type_hints(run)
+    groups = {name: kind for name, kind in types.items() if is_dataclass(kind)}
+    declared = list(_declared(run, types))
+    readers = {parameter.name: item.metadata["read"] for parameter, item in declared if item.metadata.get("read")}
+
+    @wraps(run)
+    def read_and_run(**values: Any) -> None:
+        values |= {name: read(values[name]) for name, read in readers.items() if values[name] is not None}
+        filled = {
+            name: kind(**{item.name: values.pop(item.name) for item in fields(kind)}) for name, kind in groups.items()
+        }
+        run(**values, **filled)
+
+    parameters = [parameter for parameter, _ in declared]
+    if "call" in types:
+        parameters.insert(0, Parameter("call", Parameter.KEYWORD_ONLY, annotation=typer.Context))
+    read_and_run.__signature__ = Signature(parameters)
+    read_and_run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return read_and_run
+
+
+def _declared(run: Callable[..., None], types: dict[str, Any]) -> Iterator[tuple[Parameter, Field]]:
+    """Every option of a function, those of dataclasses included, as a parameter for typer and as it was declared."""
+    for name, parameter in signature(run).parameters.items():
+        if is_dataclass(types[name]):
+            inner = get_type_hints(types[name])
+            yield from ((_parameter(item.name, item, inner[item.name]), item) for item in fields(types[name]))
+        elif types[name] is not typer.Context:
+            yield _parameter(name, parameter.default, types[name]), parameter.default
+
+
+def _parameter(name: str, item: Field, annotation: Any) -> Parameter:
+    settings, default = item.metadata, item.default
+    if settings.get("read"):
+        annotation = list[str] if settings.get("repeated") else str
+        annotation, default = (annotation | None, None) if default is None else (annotation, ",".join(default))
+    default = ... if default is MISSING else default
+    if settings.get("is_argument"):
+        shown = typer.Argument(default, help=settings["help"], metavar=settings["metavar"])
+    else:
+        flags = settings["flags"] or (f"--{name.replace('_', '-')}",)
+        least, panel = settings.get("least"), settings.get("panel")
+        shown = typer.Option(default, *flags, help=settings["help"], min=least, rich_help_panel=panel)
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=shown, annotation=annotation)
+
+
+def refuse(call: typer.Context, options: Iterable[str], reason: str) -> None:
+    """Raise `ValueError` where one of these options was given on the command line."""
+    flags = {parameter.name: parameter.opts[-1] for parameter in call.command.params}
+    for name in options:
+        if call.get_parameter_source(name).name != "DEFAULT":
+            raise ValueError(f"{flags[name]} {reason}; leave it out")
 
 
 def whole_numbers(option: str, text: str) -> tuple[int, ...]:
@@ -68,20 +79,3 @@ def whole_numbers(option: str, text: str) -> tuple[int, ...]:
     if not all(part.isdecimal() for part in parts):
         raise ValueError(f"--{option} is {text!r}, expected whole numbers with commas between them")
     return tuple(map(int, parts))
-
-
-def distinct_names(text: str) -> list[str]:
-    """Names separated by commas, without blanks around them, each once."""
-    return list(dict.fromkeys(name.strip() for name in text.split(",")))
-
-
-def names(text: str) -> tuple[str, ...]:
-    """Names separated by commas; empty ones are dropped."""
-    return tuple(filter(None, text.split(",")))
-
-
-def refuse(call: typer.Context, options: tuple[str, ...], reason: str) -> None:
-    """Raise `ValueError` where one of these options was given on the command line."""
-    for name in options:
-        if call.get_parameter_source(name).name != "DEFAULT":
-            raise ValueError(f"--{name.replace('_', '-')} {reason}; leave it out")

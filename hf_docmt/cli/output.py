@@ -3,34 +3,46 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hf_docmt.reports.report import Report
 
 
-def print_report(report: Report, as_json: bool, output: str | None) -> None:
-    """Print the report as a table or as JSON; write it to a file where one is given."""
+def print_report(report: Report, as_json: bool, output: str | None, text: Callable[[], str] | None = None) -> None:
+    """Print the report as its table, or as this text, or as JSON; write it to a file where one is named."""
     if output:
         report.write(output)
-    print(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else str(report))
+    if as_json:
+        print(json.dumps(report.to_dict(), ensure_ascii=False))
+    else:
+        print(text() if text else str(report))
 
 
-def print_table(cells: list[list[str]], facts: dict | list, as_json: bool) -> None:
-    """Print rows of cells, the first row being the header, or all facts as JSON."""
+def print_table(cells: list[list[str]], facts: Report | dict | list, as_json: bool, output: str | None = None) -> None:
+    """Print rows of cells, the first row being the header, or all facts as JSON; write a report where a file is named.
+
+    `facts` are a report, reports or values that JSON can hold.
+    """
     from hf_docmt.reports.tables import cells_frame, write_table
 
-    print(json.dumps(facts, ensure_ascii=False) if as_json else write_table(cells_frame(cells)))
+    if output:
+        facts.write(output)
+    if as_json:
+        print(json.dumps(facts, ensure_ascii=False, default=lambda report: report.to_dict()))
+    else:
+        print(write_table(cells_frame(cells)))
 
 
-def write_reports(reports: dict[str, Report], folder: str) -> None:
-    """Write every report to NAME.json in a folder, which is made if need be."""
+def write_reports(reports: dict[str, Report], folder: str | None) -> None:
+    """Write every report to NAME.json in a folder, where one is named; it is made if need be."""
     from pathlib import Path
 
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    for name, report in reports.items():
-        report.write(Path(folder) / f"{name}.json")
+    if folder:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for name, report in reports.items():
+            report.write(Path(folder) / f"{name}.json")
 
 
 def check_different(**outputs: str | None) -> None:
@@ -39,11 +51,11 @@ def check_different(**outputs: str | None) -> None:
 
     from hf_docmt.files import STDOUT
 
-    known: dict[Path, str] = {}
-    for what, path in outputs.items():
-        what = what.replace("_", " ")
-        if path and path != STDOUT and (other := known.setdefault(Path(path).resolve(), what)) != what:
-            raise ValueError(f"{path} is to be both {other} and {what}; give two files")
+    uses: dict[Path, str] = {}
+    for use, path in outputs.items():
+        use = use.replace("_", " ")
+        if path and path != STDOUT and (other := uses.setdefault(Path(path).resolve(), use)) != use:
+            raise ValueError(f"{path} is to be both {other} and {use}; give two files")
 
 
 def check_files(picture: str | None, output: str | None, inputs: Iterable[str] = ()) -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
-
-import typer
 
 from hf_docmt.cli.loading import hide_progress_bars
-from hf_docmt.cli.options import AsJson
+from hf_docmt.cli.options import command
+from hf_docmt.options import AS_JSON, argument, option
 
 
+@command
 def demo(
-    folder: Annotated[str, typer.Argument(help="New folder for corpus, models, report and card.")] = "runs/demo",
-    seed: Annotated[int, typer.Option(help="Seed of corpus and training.")] = 1,
-    as_json: AsJson = False,
+    *,
+    folder: str = argument("New folder for corpus, models, report and card.", default="runs/demo"),
+    seed: int = option(1, "Seed of corpus and training."),
+    as_json: bool = AS_JSON,
 ) -> None:
     """Train a sentence-level and a document-level model on the built-in corpus and compare them."""
     from hf_docmt.demo import run_demo
@@ -25,10 +25,12 @@ def demo(
     print(json.dumps(facts) if as_json else table)
 
 
+@command
 def train(
-    recipe: Annotated[str, typer.Argument(help="YAML file, or name of a packaged recipe; see examples/recipes.")],
-    overrides: Annotated[list[str] | None, typer.Argument(help="key=value, such as training.max_steps=100.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run of this recipe.")] = False,
+    *,
+    recipe: str = argument("YAML file, or name of a packaged recipe; see examples/recipes."),
+    overrides: list[str] | None = argument("key=value, such as training.max_steps=100.", default=None),
+    resume: bool = option(False, "Continue an interrupted run of this recipe."),
 ) -> None:
     """Train the model of a recipe; prints the folder of the trained model."""
     from accelerate import PartialState
@@ -42,9 +44,11 @@ def train(
         print(folder)
 
 
+@command
 def info(
-    target: Annotated[str, typer.Argument(help="Model folder, Hub name, recipe file or name of a packaged recipe.")],
-    as_json: AsJson = False,
+    *,
+    target: str = argument("Model folder, Hub name, recipe file or name of a packaged recipe."),
+    as_json: bool = AS_JSON,
 ) -> None:
     """Show architecture, parameters and context reach of a model or a recipe."""
     from hf_docmt.info import describe, render

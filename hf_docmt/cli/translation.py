@@ -3,96 +3,66 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import typer
+
+from hf_docmt.cli.options import command
+from hf_docmt.options import (
+    BATCH_SIZE,
+    MODEL,
+    OUTPUT_TEXT,
+    STRATEGY,
+    DocumentSearch,
+    ModelLanguages,
+    argument,
+    option,
+)
 
 if TYPE_CHECKING:
     from hf_docmt.translation.group_translation import TranslationSettings
     from hf_docmt.translation.job import TranslationJob
     from hf_docmt.translation.shards import ShardedJob
 
-from hf_docmt.cli.options import BatchSize, Beams, Lang, Model, OutputText, Strategy
+
+@dataclass(kw_only=True)
+class JobOptions:
+    """What a job reads, where and how it computes, and what it writes."""
+
+    format: str = option("auto", "Format of the input: auto, jsonl, lines, text, tsv, dtag, ...")
+    strategy: str | None = STRATEGY
+    batch_size: int = BATCH_SIZE
+
+    device: str | None = option(None, "cpu, cuda, cuda:1, ...; default: a GPU where there is one.")
+    dtype: str | None = option(None, "fp32, bf16 or fp16, to compute in, or int8 weights on a CPU; default: as saved.")
+    revision: str | None = option(None, "Branch, tag or commit of a model on the Hub.")
+    processes: int | None = option(
+        None, "Processes that translate, each with its share of the cores, or with a GPU.", least=1
+    )
+    engine: str = option(
+        "local",
+        "local: this machine; ctranslate2: this machine, a folder of docmt export --ctranslate2; ray: a Ray cluster, "
+        "from a folder or URL of parts to shards.",
+    )
+    address: str | None = option(None, "Of the Ray cluster; default: RAY_ADDRESS, else this machine alone.")
+    estimate: bool = option(False, "Print how long it takes, from a sample of a minute; write nothing.")
+    resume: bool = option(
+        False, "Go on with the job of this output that was stopped or killed, from what is done, if anything is."
+    )
 
 
+@command
 def translate(
-    model: Model,
-    input: Annotated[
-        str,
-        typer.Argument(
-            help="File of documents, - for standard input, or arguments of the format: path=owner/name,split=test."
-        ),
-    ] = "-",
-    output: OutputText = "-",
-    format: Annotated[str, typer.Option(help="Format of the input: auto, jsonl, lines, text, tsv, dtag, ...")] = "auto",
-    strategy: Strategy = None,
-    past_context: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Sentences before the current one that sliding and sequential read; default: what the model's "
-            "config says, else as many as in training, and for sequential of chunks what fits into one.",
-        ),
-    ] = None,
-    repairs: Annotated[
-        str | None,
-        typer.Option(
-            help="none: leave segments of full and windows of sliding as they were written. Documents may then have "
-            "more or fewer lines than sentences."
-        ),
-    ] = None,
-    alignment: Annotated[
-        str | None,
-        typer.Option(help="Of window models: one_to_one, linear or sentence; default: the configuration's."),
-    ] = None,
-    beams: Beams = None,
-    length_penalty: Annotated[float | None, typer.Option(help="Exponent of the length in beam scores.")] = None,
-    max_new_tokens: Annotated[
-        int | None,
-        typer.Option(min=1, help="Most tokens of a translated segment; default: twice its source tokens and 32."),
-    ] = None,
-    batch_size: BatchSize = 16,
-    batch_tokens: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Source tokens of a batch, padding included, in place of --batch-size; sequential and stream, whose "
-            "rows are documents, keep that.",
-        ),
-    ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, cuda:1, ...; default: a GPU where there is one.")
-    ] = None,
-    dtype: Annotated[
-        str | None, typer.Option(help="fp32, bf16 or fp16, to compute in, or int8 weights on a CPU; default: as saved.")
-    ] = None,
-    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a model on the Hub.")] = None,
-    source_lang: Lang = None,
-    target_lang: Lang = None,
-    processes: Annotated[
-        int | None,
-        typer.Option(min=1, help="Processes that translate, each with its share of the cores, or with a GPU."),
-    ] = None,
-    engine: Annotated[
-        str,
-        typer.Option(
-            help="local: this machine; ctranslate2: this machine, a folder of docmt export --ctranslate2; ray: a Ray "
-            "cluster, from a folder or URL of parts to shards."
-        ),
-    ] = "local",
-    address: Annotated[
-        str | None, typer.Option(help="Of the Ray cluster; default: RAY_ADDRESS, else this machine alone.")
-    ] = None,
-    estimate: Annotated[
-        bool, typer.Option("--estimate", help="Print how long it takes, from a sample of a minute; write nothing.")
-    ] = False,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Go on with the job of this output that was stopped or killed, from what is done, if anything is.",
-        ),
-    ] = False,
+    *,
+    model: str = MODEL,
+    input: str = argument(
+        "File of documents, - for standard input, or arguments of the format: path=owner/name,split=test.", default="-"
+    ),
+    output: str = OUTPUT_TEXT,
+    search: DocumentSearch,
+    languages: ModelLanguages,
+    options: JobOptions,
 ) -> None:
     """Translate documents, N sentences in, N out: JSON lines, or plain lines where the input is plain text.
 
@@ -108,22 +78,18 @@ def translate(
     """
     from hf_docmt.translation.interruption import Interrupted, interruption
 
-    search = {"num_beams": beams, "length_penalty": length_penalty}
-    search |= {"past_context": past_context, "repairs": repairs, "alignment": alignment}
-    search |= {"max_new_tokens": max_new_tokens, "batch_tokens": batch_tokens}
     try:
         with interruption() as signals:
             from hf_docmt.translation.processes import is_first_rank, serve_rank
 
             if not is_first_rank():
-                return None if estimate else serve_rank()
-            languages = (source_lang, target_lang)
-            settings = _settings(model, languages, strategy, batch_size, search, device, dtype, revision, engine)
-            job = _job(settings, input, output, format, resume, engine, address, processes)
-            if estimate:
+                return None if options.estimate else serve_rank()
+            settings = translation_settings(model, languages, search, options)
+            job = translation_job(settings, input, output, options)
+            if options.estimate:
                 from hf_docmt.translation.estimate import estimate_job
 
-                return print(estimate_job(settings, job.input.rows(), processes or 1).text())
+                return print(estimate_job(settings, job.input.rows(), options.processes or 1).text())
             summary = job.run(signals)
     except Interrupted as stopped:
         print(f"docmt: {stopped}", file=sys.stderr)
@@ -133,55 +99,65 @@ def translate(
         raise typer.Exit(summary.exit_code)
 
 
-def _settings(model, languages, strategy, batch_size, search, device, dtype, revision, engine) -> TranslationSettings:
+def translation_settings(
+    model: str, languages: ModelLanguages, search: DocumentSearch, options: JobOptions
+) -> TranslationSettings:
+    """How the job translates. ValueError: a device, number type or language that is not the model's."""
     from hf_docmt.cli.loading import default_device
     from hf_docmt.registry import load_config
     from hf_docmt.translation.devices import check_device, checked_dtype
     from hf_docmt.translation.group_translation import TranslationSettings
 
-    device = check_device(device or default_device())
-    library = "ctranslate2" if engine == "ctranslate2" else "transformers"
+    device = check_device(options.device or default_device())
+    library = "ctranslate2" if options.engine == "ctranslate2" else "transformers"
     if library == "transformers":
-        checked_dtype(dtype, device)
-    config = load_config(model, revision)
+        checked_dtype(options.dtype, device)
+    config = load_config(model, options.revision)
     codes = config.language_codes(*languages)
-    config.sequence_format(codes.get("source_lang"), languages[1])  # refuses a target that the model does not write
+    config.sequence_format(codes.get("source_lang"), languages.target_lang)  # refuses a target that is not written
     if "source_lang" not in codes:
-        _check_source(model, languages[0], config.source_lang)
-    search = {name: value for name, value in (search | codes).items() if value is not None}
-    source_lang = languages[0] or config.source_lang or "source"
-    return TranslationSettings(model, source_lang, device, strategy, batch_size, search, dtype, revision, library)
+        _check_source(model, languages.source_lang, config.source_lang)
+    return TranslationSettings(
+        model,
+        languages.source_lang or config.source_lang or "source",
+        device,
+        search={name: value for name, value in (vars(search) | codes).items() if value is not None},
+        engine=library,
+        **{name: getattr(options, name) for name in ("strategy", "batch_size", "dtype", "revision")},
+    )
 
 
-def _check_source(model: str, given: str | None, own: str | None) -> None:
+def _check_source(model: str, asked: str | None, own: str | None) -> None:
     """ValueError for another source language than that of a model without language codes, where both are known.
 
     Codes of different length, such as those of documents with sides `src` and `tgt`, are not compared.
     """
     from hf_docmt.data.language_codes import primary_language
 
-    codes = {primary_language(code) for code in (given, own) if code}
+    codes = {primary_language(code) for code in (asked, own) if code}
     if len(codes) == 2 and len(set(map(len, codes))) == 1:
         raise ValueError(
-            f"--source-lang is {given!r}, but {model} translates from {own!r}; leave it out, or give a model of this "
-            "language"
+            f"--source-lang is {asked!r}, but {model} translates from {own!r}; leave it out, or "
+            "give a model of this language"
         )
 
 
-def _job(settings, input, output, format, resume, engine, address, processes) -> TranslationJob | ShardedJob:
+def translation_job(
+    settings: TranslationSettings, input: str, output: str, options: JobOptions
+) -> TranslationJob | ShardedJob:
+    """The job on this machine or on a Ray cluster. ValueError: options that do not fit the engine."""
     from hf_docmt.cli.loading import hide_progress_bars
 
-    if engine not in ("local", "ctranslate2", "ray"):
-        raise ValueError(f"--engine is {engine!r}, expected local, ctranslate2 or ray")
-    if engine != "ray" and address is not None:
+    if options.engine not in ("local", "ctranslate2", "ray"):
+        raise ValueError(f"--engine is {options.engine!r}, expected local, ctranslate2 or ray")
+    if options.engine != "ray" and options.address is not None:
         raise ValueError("--address is that of a Ray cluster; give --engine ray, too, or leave it out")
     hide_progress_bars()
-    if engine == "ray":
-        return _sharded_job(settings, input, output, format, resume, address, processes)
-    return _local_job(settings, input, output, format, resume, processes or 1)
+    make_job = _sharded_job if options.engine == "ray" else _local_job
+    return make_job(settings, input, output, options)
 
 
-def _local_job(settings, input, output, format, resume, processes) -> TranslationJob:
+def _local_job(settings: TranslationSettings, input: str, output: str, options: JobOptions) -> TranslationJob:
     from hf_docmt.registry import load_config
     from hf_docmt.translation.group_translation import translates_without_context
     from hf_docmt.translation.job import TranslationJob
@@ -190,33 +166,34 @@ def _local_job(settings, input, output, format, resume, processes) -> Translatio
     from hf_docmt.translation.outputs import check_repairs, renderer
     from hf_docmt.translation.processes import job_engine
 
-    check_output(output, resume)
+    check_output(output, options.resume)
     config = load_config(settings.model, settings.revision)
     is_line_by_line = translates_without_context(config, settings.strategy)
-    documents = JobInput(
-        input, format, settings.source_lang, is_line_by_line, settings.search.get("target_lang") or config.target_lang
-    )
+    target_lang = settings.search.get("target_lang") or config.target_lang
+    documents = JobInput(input, options.format, settings.source_lang, is_line_by_line, target_lang)
     check_repairs(documents.reader, settings.search.get("repairs"))
     return TranslationJob(
         settings,
         documents,
         output,
-        make_engine=lambda settings: job_engine(settings, processes),
+        make_engine=lambda settings: job_engine(settings, options.processes or 1),
         render=renderer(documents.reader),
-        resume=resume,
+        resume=options.resume,
     )
 
 
-def _sharded_job(settings, input, output, format, resume, address, actors) -> ShardedJob:
+def _sharded_job(settings: TranslationSettings, input: str, output: str, options: JobOptions) -> ShardedJob:
     from hf_docmt.files import STDIN, STDOUT
     from hf_docmt.translation.parts import PartitionedInput
     from hf_docmt.translation.ray_actors import ray_engine
     from hf_docmt.translation.shards import ShardedJob
 
-    if format != "auto":
-        raise ValueError(f"--engine ray reads JSON lines and Parquet, by the files' names; leave --format {format} out")
+    if options.format != "auto":
+        raise ValueError(
+            f"--engine ray reads JSON lines and Parquet, by the files' names; leave --format {options.format} out"
+        )
     if input == STDIN or output == STDOUT:
         raise ValueError("--engine ray reads files and writes shards; give a folder, pattern or URL, and -o FOLDER")
     documents = PartitionedInput(input, settings.source_lang)
-    engine = ray_engine(settings, address, actors)
-    return ShardedJob(settings, documents, output, make_engine=lambda settings: engine, resume=resume)
+    engine = ray_engine(settings, options.address, options.processes)
+    return ShardedJob(settings, documents, output, make_engine=lambda settings: engine, resume=options.resume)

@@ -19,8 +19,7 @@ class SegmentCollator:
     longest row: `input_ids`, `attention_mask` (B, S), `decoder_input_ids`, `decoder_attention_mask`, `labels` (B, T).
     Masks have 1 for tokens, 0 for padding; padding of labels is -100. The decoder input is the labels shifted right
     behind `decoder_start_token_id`. `context_sides="source"` keeps only the current sentence on the target side. With
-    `use_bod`, `<bod>` opens a side that begins at the document's first sentence. `pad_to_multiple_of` rounds S and T
-    up, such as to 8 for tensor cores.
+    `use_bod`, `<bod>` opens a side that begins at the document's first sentence.
 
     `sequence_format`, the one of `config.sequence_format()`, has the tokens around the sentences of a family of models
     with language codes; then the start token is its own. What the decoder is given before the sentences has label -100.
@@ -47,7 +46,6 @@ class SegmentCollator:
         context_sides: str = "both",
         context_discount: float = 1.0,
         use_bod: bool = False,
-        pad_to_multiple_of: int | None = None,
     ):
         check_choices(context_sides=(context_sides, CONTEXT_SIDES))
         if not 0 <= context_discount <= 1:
@@ -69,7 +67,6 @@ class SegmentCollator:
             self.around_target, self.decoder_start = (sequence_format.target_before, eos), sequence_format.start
         self.context_sides = context_sides
         self.context_discount = context_discount
-        self.pad_to_multiple_of = pad_to_multiple_of
 
     def __call__(self, examples: Sequence[dict]) -> dict[str, torch.Tensor]:
         _check_examples(examples)
@@ -79,18 +76,18 @@ class SegmentCollator:
         if self.context_discount != 1 and self.context_sides == "both":
             if any(row["current"] is not None and len(row["target"]) > 1 for row in examples):
                 weights = [self._weights(row, len(target)) for row, target in zip(examples, targets)]
-                batch["label_weights"] = self._pad(weights, 0.0)
+                batch["label_weights"] = pad_rows(weights, 0.0)
         return batch
 
     def _batch(self, sources: list[list[int]], targets: list[list[int]]) -> dict[str, torch.Tensor]:
         starts = [[self.decoder_start, *target[:-1]] for target in targets]
         given = len(self.around_target[0])
         return {
-            "input_ids": self._pad(sources, self.pad),
-            "attention_mask": self._pad([[1] * len(source) for source in sources], 0),
-            "decoder_input_ids": self._pad(starts, self.pad),
-            "decoder_attention_mask": self._pad([[1] * len(target) for target in targets], 0),
-            "labels": self._pad([[IGNORE_INDEX] * given + target[given:] for target in targets], IGNORE_INDEX),
+            "input_ids": pad_rows(sources, self.pad),
+            "attention_mask": pad_rows([[1] * len(source) for source in sources], 0),
+            "decoder_input_ids": pad_rows(starts, self.pad),
+            "decoder_attention_mask": pad_rows([[1] * len(target) for target in targets], 0),
+            "labels": pad_rows([[IGNORE_INDEX] * given + target[given:] for target in targets], IGNORE_INDEX),
         }
 
     def _target(self, row: dict) -> list[int]:
@@ -116,9 +113,6 @@ class SegmentCollator:
         stop = opening + sum(len(sentence) + 1 for sentence in target[: current + 1])
         discount = self.context_discount
         return [discount] * start + [1.0] * (stop - start) + [discount] * (length - stop)
-
-    def _pad(self, rows: list[list], value: float) -> torch.Tensor:
-        return pad_rows(rows, value, multiple_of=self.pad_to_multiple_of)
 
 
 class ContextCollator(SegmentCollator):
@@ -152,10 +146,10 @@ class ContextCollator(SegmentCollator):
         ]
         shape = (len(examples), count, -1)  # (B, C, L)
         return self._batch(sources, targets) | {
-            "context_input_ids": self._pad(ids if any(ids) else [[self.pad]] * len(ids), self.pad).view(shape),
-            "context_attention_mask": self._pad([[1] * len(row) if row else [0] for row in ids], 0).view(shape),
-            "context_offsets": self._pad([[offset for offset, _ in found] for found in context], 0).view(shape[:2]),
-            "context_is_target": self._pad([[side == "target" for _, side in found] for found in context], False),
+            "context_input_ids": pad_rows(ids if any(ids) else [[self.pad]] * len(ids), self.pad).view(shape),
+            "context_attention_mask": pad_rows([[1] * len(row) if row else [0] for row in ids], 0).view(shape),
+            "context_offsets": pad_rows([[offset for offset, _ in found] for found in context], 0).view(shape[:2]),
+            "context_is_target": pad_rows([[side == "target" for _, side in found] for found in context], False),
         }
 
     def _context(self, row: dict) -> list[tuple[int, str]]:
@@ -172,16 +166,13 @@ class ContextCollator(SegmentCollator):
         return self._segment([row[side][index]], row["document_start"] and index == 0, around)
 
 
-def pad_rows(
-    rows: Sequence[list], value: float, *, side: str = "right", multiple_of: int | None = None
-) -> torch.Tensor:
+def pad_rows(rows: Sequence[list], value: float, *, side: str = "right") -> torch.Tensor:
     """Lists of numbers as one tensor (rows, longest row), filled up with `value` on its `side`, `right` or `left`.
 
-    The type is that of the value: int64, float32 or bool. `multiple_of` rounds the width up.
+    The type is that of the value: int64, float32 or bool.
     """
     check_choices(side=(side, ("right", "left")))
     width = max(len(row) for row in rows)
-    width += -width % (multiple_of or 1)
     padded = np.full((len(rows), width), value, dtype={bool: bool, int: np.int64, float: np.float32}[type(value)])
     for target, row in zip(padded, rows):
         start = width - len(row) if side == "left" else 0

@@ -49,47 +49,16 @@ class TokenBudgetBatchSampler:
         self.epoch = 0
         self._rank = self._ranks()
         self._bounds = self._batch_bounds(self.lengths[np.argsort(self._rank, kind="stable")])
-        self._taken = self._begin = 0  # batches given out in this epoch; where the next iteration begins
 
     def __len__(self) -> int:
         """Batches of this process in an epoch, the same in every epoch."""
         return -(-(len(self._bounds) - 1) // self.world_size)
 
     def __iter__(self) -> Iterator[list[int]]:
-        batches = self._epoch_batches()
-        begin, self._begin = self._begin, 0
-        for number in range(begin, len(batches)):
-            self._taken = number + 1
-            yield batches[number].tolist()
+        return (batch.tolist() for batch in self._epoch_batches())
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch; a position loaded by `load_state_dict` stays if it is in the same epoch."""
-        if epoch != self.epoch:
-            self.epoch = epoch
-            self._taken = self._begin = 0
-
-    def state_dict(self, taken: int | None = None) -> dict:
-        """Where the epoch stands.
-
-        `taken`: batches of this epoch that the loop has used, needed with loader workers, which ask for batches ahead
-        of the loop; by default all that were given out.
-        """
-        return {"epoch": self.epoch, "taken": self._taken if taken is None else taken, **self._identity()}
-
-    def load_state_dict(self, state: dict) -> None:
-        """Go on where `state_dict` stood. ValueError if data, budget, seed or processes are not the same."""
-        for name, value in self._identity().items():
-            if state.get(name) != value:
-                raise ValueError(
-                    f"the saved state has {name}={state.get(name)!r}, this sampler {value!r}; resume with the same "
-                    "data and settings, or start the epoch anew"
-                )
-        self.epoch = state["epoch"]
-        self._taken = self._begin = state["taken"]
-
-    def _identity(self) -> dict:
-        names = ("max_tokens", "seed", "shuffle", "world_size")
-        return {"examples": len(self.lengths), "tokens": int(self.lengths.sum())} | {n: getattr(self, n) for n in names}
+        self.epoch = epoch
 
     def _ranks(self) -> np.ndarray:
         """Ranks (N,) of the examples, longest first: by the longer side, all tokens, source tokens.

@@ -15,6 +15,11 @@ from hf_docmt.training.recipe_sections import StreamRecipe
 _logger = logging.getLogger(__name__)
 BF16 = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()  # by the processor itself
 
+OF_THE_RECIPE = (  # arguments with the name and the value that they have in a recipe
+    "max_tokens", "learning_rate", "new_learning_rate", "warmup_steps", "adam_epsilon", "weight_decay", "bf16",
+    "eval_steps", "average", "stop_on", "report_to",
+)  # fmt: skip
+
 
 @dataclass
 class DocMTTrainingArguments(Seq2SeqTrainingArguments):
@@ -73,28 +78,18 @@ def training_arguments(recipe: Recipe) -> DocMTTrainingArguments:
         output_dir=str(Path(recipe.output_dir) / "checkpoints"),
         run_name=Path(recipe.output_dir).name,
         seed=recipe.seed,
-        max_tokens=training.max_tokens,
         gradient_accumulation_steps=training.accumulation,
         max_steps=training.max_steps or -1,
         num_train_epochs=training.epochs or 1,
-        learning_rate=training.learning_rate,
-        new_learning_rate=training.new_learning_rate,
         lr_scheduler_type=training.scheduler,
-        warmup_steps=training.warmup_steps,
         adam_beta1=training.adam_betas[0],
         adam_beta2=training.adam_betas[1],
-        adam_epsilon=training.adam_epsilon,
-        weight_decay=training.weight_decay,
         max_grad_norm=training.clip or 0.0,
-        bf16=training.bf16,
         activation_checkpointing=training.gradient_checkpointing,
         activation_checkpointing_kwargs={"use_reentrant": False},
         eval_strategy=interval,
-        eval_steps=training.eval_steps,
         save_strategy=interval,
         save_steps=training.eval_steps or 500,
-        average=training.average,
-        stop_on=training.stop_on,
         stream_documents=stream.documents,
         stream_window=None if stream.window == "full" else stream.window,
         memory_gradient=stream.memory_gradient,
@@ -102,9 +97,9 @@ def training_arguments(recipe: Recipe) -> DocMTTrainingArguments:
         metric_for_best_model="eval_loss",
         greater_is_better=False,
         logging_steps=training.log_steps,
-        report_to=training.report_to,
         project="docmt",
         dataloader_num_workers=training.workers,
+        **{name: getattr(training, name) for name in OF_THE_RECIPE},
         dataloader_pin_memory=torch.cuda.is_available(),
         ddp_find_unused_parameters=False,
     )

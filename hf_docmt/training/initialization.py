@@ -187,10 +187,10 @@ def _differences(before: PreTrainedConfig, now: PreTrainedConfig) -> str:
     fields = {"architecture": architectures} if architectures[0] != architectures[1] else {}
     for name in config_fields(architectures[0]).keys() & config_fields(architectures[1]).keys() - SET_ELSEWHERE.keys():
         fields[name] = [getattr(config, name) for config in (before, now)]
-    found = [
+    differences = [
         f"{name} {there!r} there, {here!r} here" for name, (there, here) in sorted(fields.items()) if there != here
     ]
-    return "; ".join(found) or "its settings are the same"
+    return "; ".join(differences) or "its settings are the same"
 
 
 def _size(shape: torch.Size) -> str:

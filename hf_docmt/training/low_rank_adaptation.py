@@ -57,15 +57,15 @@ def mechanism_modules(model: PreTrainedModel) -> list[str]:
 
     Raises `ValueError` for parameters of a module that has others inside, which cannot be trained without them.
     """
-    known = dict(backbone(model.config).named_parameters(remove_duplicate=False))
-    found = []
+    common = dict(backbone(model.config).named_parameters(remove_duplicate=False))
+    mechanism = []
     for name, module in model.named_modules():
         own = [f"{name}.{key}" for key, _ in module.named_parameters(recurse=False)]
-        new = [key for key in own if key not in known]
+        new = [key for key in own if key not in common]
         if new and next(module.children(), None) is not None:
             raise ValueError(f"peft: {new[0]} is beside other modules; put it into a module of its own")
-        found += [name] * bool(new)
-    return found
+        mechanism += [name] * bool(new)
+    return mechanism
 
 
 def adapted_layers(model: PreTrainedModel, endings: list[str], mechanism: list[str]) -> list[str]:
@@ -75,17 +75,17 @@ def adapted_layers(model: PreTrainedModel, endings: list[str], mechanism: list[s
         for name, module in model.model.named_modules(prefix="model")
         if isinstance(module, nn.Linear) and name not in mechanism
     ]
-    found = []
+    layers = []
     for ending in endings:
         matching = [name for name in linear if f".{name}".endswith(f".{ending}")]
         if not matching:
-            known = sorted({name.rpartition(".")[2] for name in linear})
+            endings_there = sorted({name.rpartition(".")[2] for name in linear})
             raise ValueError(
-                f"peft.target_modules: no linear layer {ending!r}{closest_hint(ending, known)}; expected "
-                f"{', '.join(known)}, or longer ends of names such as encoder_attn.q_proj"
+                f"peft.target_modules: no linear layer {ending!r}{closest_hint(ending, endings_there)}; expected "
+                f"{', '.join(endings_there)}, or longer ends of names such as encoder_attn.q_proj"
             )
-        found += matching
-    return list(dict.fromkeys(found))
+        layers += matching
+    return list(dict.fromkeys(layers))
 
 
 def trained_tokens(model: PreTrainedModel) -> list[int]:

@@ -119,9 +119,9 @@ def config_fields(architecture: str) -> dict[str, Any]:
     return {item.name: item.type for item in dataclasses.fields(kind) if item.name in own}
 
 
-def _related(one: str, other: str) -> bool:
+def _related(key: str, other: str) -> bool:
     """Whether one dotted key is the other or inside it."""
-    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+    return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")
 
 
 def _model_fields(architecture: str, values: dict[str, Any]) -> dict[str, Any]:

@@ -17,8 +17,8 @@ BASE = "base"
 
 def packaged_recipes() -> dict[str, Path]:
     """Name and file of the recipes that come with the package (`examples/recipes`); bases alone are not listed."""
-    found = [Path(str(entry)) for entry in files("hf_docmt.recipes").iterdir() if entry.name.endswith(".yaml")]
-    return {path.stem: path for path in sorted(found)}
+    paths = [Path(str(entry)) for entry in files("hf_docmt.recipes").iterdir() if entry.name.endswith(".yaml")]
+    return {path.stem: path for path in sorted(paths)}
 
 
 def find_recipe(target: str | PathLike) -> Path:
@@ -91,11 +91,11 @@ def _base_path(base: Any, path: Path) -> Path:
 
 def merged(base: Mapping, values: Mapping) -> dict[str, Any]:
     """Values over those of a base, key by key; a mapping that names a `format` replaces the one of the base."""
-    found = dict(base)
+    result = dict(base)
     for key, value in values.items():
         inherits = isinstance(value, Mapping) and isinstance(base.get(key), Mapping) and "format" not in value
-        found[key] = merged(base[key], value) if inherits else value
-    return found
+        result[key] = merged(base[key], value) if inherits else value
+    return result
 
 
 def _dotted_keys(values: Any, key: str = "") -> Iterator[str]:

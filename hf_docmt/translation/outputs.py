@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from hf_docmt.data.readers import Reader
 from hf_docmt.data.readers.row_layouts import TEXT_LINES
-from hf_docmt.data.readers.running_text import join_text
+from hf_docmt.data.readers.running_text import join_lines
 from hf_docmt.data.readers.wmt_jsonl import KEPT
 from hf_docmt.translation.corpus import json_line, plain_lines
 from hf_docmt.translation.subtitle_output import subtitle_text
@@ -47,8 +47,8 @@ def plain_row(document: dict, result: dict) -> str:
 def document_text(document: dict, result: dict) -> str:
     """The translation of running text, with the lines of the text; of other lengths than the text's, as one line."""
     if len(result["translation"]) != len(result["source"]):
-        return join_text(result["translation"], [len(result["translation"])])
-    return join_text(result["translation"], document[TEXT_LINES])
+        return join_lines(result["translation"], [len(result["translation"])])
+    return join_lines(result["translation"], document[TEXT_LINES])
 
 
 def hypothesis_row(document: dict, result: dict) -> str:

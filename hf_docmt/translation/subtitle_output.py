@@ -4,7 +4,8 @@ import re
 from html import escape
 from itertools import accumulate
 
-from hf_docmt.data.readers.running_text import FULL_WIDTH_ENDS, join_sentences
+from hf_docmt.data.readers.running_text import join_sentences
+from hf_docmt.modeling.text_splitting import FULL_WIDTH_ENDS
 
 LINE_LENGTH = 42  # characters of a line, as subtitles are commonly set
 TIMES = re.compile(r"^\S+ --> \S+$", re.MULTILINE)
@@ -59,7 +60,7 @@ def distribute(text: str, sizes: list[int]) -> list[str]:
 
 def _characters(text: str) -> list[str]:
     """The characters, punctuation together with what stands before it."""
-    return re.findall(rf".[{re.escape(FULL_WIDTH_ENDS)},.!?;:\s]*", text, re.DOTALL)
+    return re.findall(rf".[{re.escape(FULL_WIDTH_ENDS)},.!?…;:\s]*", text, re.DOTALL)
 
 
 def _part_texts(cues: list[dict], translation: list[str]) -> list[list[str]]:

@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 from support.command_documents import DOCUMENTS
+from transformers.utils.logging import disable_progress_bar
 
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.modeling.configuration_concat import ConcatConfig
@@ -35,3 +36,9 @@ def documents(tmp_path):
     path = tmp_path / "documents.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in DOCUMENTS), encoding="utf-8")
     return path
+
+
+@pytest.fixture(autouse=True)
+def no_progress_bars_of_tests():
+    """What a test saves writes no bars, so that standard error is the command's."""
+    disable_progress_bar()

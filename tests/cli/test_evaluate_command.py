@@ -7,14 +7,28 @@ import sys
 import pytest
 from support.command_documents import DOCUMENTS
 
+LANGUAGES = ("--source-lang", "en", "--target-lang", "de")
 
-def test_evaluate_writes_a_report(run, documents, tmp_path):
-    rows = [{"doc_id": row["doc_id"], "translation": [pair["de"] for pair in row["translation"]]} for row in DOCUMENTS]
-    (tmp_path / "out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)))
-    languages = ("--source-lang", "en", "--target-lang", "de")
-    code, out, _ = run(
-        "evaluate", tmp_path / "out.jsonl", documents, *languages, "-o", tmp_path / "report.json", "--json"
-    )
+
+@pytest.fixture
+def translations(tmp_path):
+    """Writes the references as translations, in another order; `sources` stand beside them, `joined` as one text."""
+
+    def write(sources=False, joined=False):
+        rows = []
+        for document in reversed(DOCUMENTS):
+            source, target = ([pair[lang] for pair in document["translation"]] for lang in ("en", "de"))
+            row = {"doc_id": document["doc_id"], "translation": [" ".join(target)] if joined else target}
+            rows.append(row | ({"source": source} if sources else {}))
+        path = tmp_path / "out.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return path
+
+    return write
+
+
+def test_evaluate_writes_a_report(run, documents, translations, tmp_path):
+    code, out, _ = run("evaluate", translations(), documents, *LANGUAGES, "-o", tmp_path / "report.json", "--json")
     assert code == 0
     report = json.loads(out)
     assert report == json.loads((tmp_path / "report.json").read_text())
@@ -24,8 +38,7 @@ def test_evaluate_writes_a_report(run, documents, tmp_path):
 
 def test_evaluate_names_documents_that_are_missing(run, documents, tmp_path):
     (tmp_path / "out.jsonl").write_text(json.dumps({"doc_id": "a", "translation": ["x", ""]}) + "\n")
-    languages = ("--source-lang", "en", "--target-lang", "de")
-    code, _, err = run("evaluate", tmp_path / "out.jsonl", documents, *languages)
+    code, _, err = run("evaluate", tmp_path / "out.jsonl", documents, *LANGUAGES)
     assert code == 1 and "1 document," in err and "not translated: b" in err
     code, _, err = run("evaluate", tmp_path / "out.jsonl", documents)
     assert code == 1 and "--target-lang" in err
@@ -77,15 +90,12 @@ def test_a_picture_is_no_input(run, documents, tmp_path):
     assert code == 1 and f"the output {picture} is the input {picture}" in err
 
 
-def test_a_packed_reference_has_the_name_of_its_data(run, documents, tmp_path):
-    rows = [{"doc_id": row["doc_id"], "translation": [pair["de"] for pair in row["translation"]]} for row in DOCUMENTS]
-    (tmp_path / "out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+def test_a_packed_reference_has_the_name_of_its_data(run, documents, translations, tmp_path):
     packed = tmp_path / "documents.jsonl.gz"
     packed.write_bytes(gzip.compress(documents.read_bytes()))
     found = []
     for reference in (documents, packed):
-        options = ("--source-lang", "en", "--target-lang", "de", "--json")
-        code, out, err = run("evaluate", tmp_path / "out.jsonl", reference, *options)
+        code, out, err = run("evaluate", translations(), reference, *LANGUAGES, "--json")
         found.append([result["dataset"] for result in json.loads(out)["results"]])
     assert found[0] == found[1] == ["documents"] * len(found[0])
 
@@ -141,25 +151,20 @@ def test_compare_two_systems(run, model, documents, tmp_path):
     assert code == 1 and "documents.jsonl" in err
 
 
-def test_evaluate_parts_alignment_and_discourse(run, documents, tmp_path):
-    rows = [{"doc_id": row["doc_id"], "translation": [pair["de"] for pair in row["translation"]]} for row in DOCUMENTS]
-    for row, document in zip(rows, DOCUMENTS):
-        row["source"] = [pair["en"] for pair in document["translation"]]
-        row["translation"] = [" ".join(row["translation"])]  # free text, not a sentence for each
-    (tmp_path / "out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    languages = ("--source-lang", "en", "--target-lang", "de", "--json")
-    code, _, err = run("evaluate", tmp_path / "out.jsonl", documents, *languages)
+def test_evaluate_parts_alignment_and_discourse(run, documents, translations):
+    files, languages = (translations(sources=True, joined=True), documents), (*LANGUAGES, "--json")
+    code, _, err = run("evaluate", *files, *languages)
     assert code == 1 and "document 'a': 1 translated sentence for 2" in err
     options = ("--align", "--by", "index,domain", "--domains", "[ab]")
-    code, out, _ = run("evaluate", tmp_path / "out.jsonl", documents, *languages, *options)
+    code, out, _ = run("evaluate", *files, *languages, *options)
     found = {result["metric"]: result for result in json.loads(out)["results"]}
     assert code == 0 and found["under-translation"]["value"] == 0 and found["chrF"]["value"] == pytest.approx(100)
     assert {"index=1", "domain=a", "domain=b"} <= set(found["chrF"]["breakdown"])
     for measure, words in (("connectives", "counted in English, got 'de'"), ("pronouns", "from English to German")):
         other = ("--source-lang", "de", "--target-lang", "de") if measure == "pronouns" else languages
-        code, _, err = run("evaluate", tmp_path / "out.jsonl", documents, *other, "--discourse", measure)
+        code, _, err = run("evaluate", *files, *other, "--discourse", measure)
         assert code == 1 and words in err
-    code, _, err = run("evaluate", tmp_path / "out.jsonl", documents, *languages, "--discourse", "metaphors")
+    code, _, err = run("evaluate", *files, *languages, "--discourse", "metaphors")
     assert code == 1 and "unknown discourse measure 'metaphors'" in err
 
 
@@ -177,17 +182,12 @@ def comet_python(tmp_path):
     return path
 
 
-def test_evaluate_with_comet(run, documents, comet_python, tmp_path):
+def test_evaluate_with_comet(run, documents, translations, comet_python):
     """Sources beside the translations are scored, alone and in context, into the same report."""
-    rows = [{"doc_id": row["doc_id"], "translation": [pair["de"] for pair in row["translation"]]} for row in DOCUMENTS]
-    output = tmp_path / "out.jsonl"
-    output.write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)))
-    arguments = ("evaluate", output, documents, "--source-lang", "en", "--target-lang", "de", "--comet", comet_python)
+    arguments = ("evaluate", translations(), documents, *LANGUAGES, "--comet", comet_python)
     code, _, err = run(*arguments)
     assert code == 1 and "'a' has no 'source' beside its translation, needed for COMET; give the JSON lines" in err
-    for row, document in zip(rows, DOCUMENTS):
-        row["source"] = [pair["en"] for pair in document["translation"]]
-    output.write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)))
+    translations(sources=True)
     code, out, _ = run(*arguments, "--json")
     found = {result["metric"]: result for result in json.loads(out)["results"]}
     assert code == 0 and {"s-BLEU", "COMET"} <= set(found) and "doc-COMET" not in found

@@ -2,11 +2,20 @@
 
 import json
 
+import pytest
 
-def test_contrast_scores_go_out_and_come_back(run, model, tmp_path):
+from hf_docmt.data.synthetic.corpus import write_corpus
+
+
+@pytest.fixture(scope="module")
+def suites(tmp_path_factory):
+    """Folder of the built-in suites, two items a cell."""
+    return write_corpus(tmp_path_factory.mktemp("corpus") / "c", train=2, validation=1, test=1, suite_items=2)
+
+
+def test_contrast_scores_go_out_and_come_back(run, model, suites, tmp_path):
     """Scores written in the published order are evaluated to the same accuracy; conditions of context side by side."""
-    run("corpus", tmp_path / "c", "--train", 2, "--validation", 1, "--test", 1, "--suite-items", 2)
-    suite = tmp_path / "c" / "ellipsis.json"
+    suite = suites / "ellipsis.json"
     options = ("--conditions", "true,empty", "--write-scores", tmp_path / "scores", "--json")
     code, out, _ = run("contrast", model, suite, *options)
     results = json.loads(out)["results"]
@@ -31,10 +40,9 @@ def test_contrast_scores_go_out_and_come_back(run, model, tmp_path):
     assert code == 1 and "ellipsis.true.scores" in err
 
 
-def test_contrast_of_some_items(run, model, tmp_path):
+def test_contrast_of_some_items(run, model, suites, tmp_path):
     """What is left out by --items is neither scored nor evaluated."""
-    run("corpus", tmp_path / "c", "--train", 2, "--validation", 1, "--test", 1, "--suite-items", 2)
-    suite, scores = tmp_path / "c" / "ellipsis.json", tmp_path / "scores"
+    suite, scores = suites / "ellipsis.json", tmp_path / "scores"
     code, out, _ = run("contrast", model, suite, "--items", "3-5", "--write-scores", scores, "--json")
     (part,) = json.loads(out)["results"]
     assert code == 0 and (part["n"], part["split"]) == (3, "items 3-5")
@@ -47,21 +55,20 @@ def test_contrast_of_some_items(run, model, tmp_path):
     folder = tmp_path / "unused"
     code, _, err = run("contrast", model, suite, tmp_path / "nowhere.json", "--write-scores", folder)
     assert code == 1 and "nowhere.json" in err and not folder.exists()  # the first suite was not scored
-    published = suite.rename(suite.with_name("ellipsis_vp.json"))  # what is counted is the whole file, not the part
+    published = tmp_path / "ellipsis_vp.json"  # what is counted is the whole file, not the part
+    published.write_text(suite.read_text())
     note = f"ellipsis_vp: other counts than published: items {len(json.loads(published.read_text()))} (published 500)"
     for arguments in ((model, published), ("theirs", published, "--scores", scores / "ellipsis.true.scores")):
         code, out, _ = run("contrast", *arguments, "--items", "3-5")
         assert code == 0 and out.splitlines()[-1].startswith(note)
-    suite = published.rename(suite)
     for items, words in (("0-2", "items 0-2 of ellipsis"), ("3-900", "give a part of 1-"), ("3", "FIRST-LAST")):
         code, _, err = run("contrast", model, suite, "--items", items)
         assert code == 1 and words in err and len(err.splitlines()) == 1
 
 
-def test_contrast_with_details(run, model, tmp_path):
+def test_contrast_with_details(run, model, suites, tmp_path):
     """A second run reads what the first one wrote; another model's is refused."""
-    run("corpus", tmp_path / "c", "--train", 2, "--validation", 1, "--test", 1, "--suite-items", 2)
-    suite, details = tmp_path / "c" / "ellipsis.json", tmp_path / "details.jsonl"
+    suite, details = suites / "ellipsis.json", tmp_path / "details.jsonl"
     options = ("--limit", 4, "--normalization", "window-mean", "--details", details, "--json")
     code, out, _ = run("contrast", model, suite, *options)
     (result,) = json.loads(out)["results"]
@@ -76,9 +83,8 @@ def test_contrast_with_details(run, model, tmp_path):
     assert code == 1 and "give a limit of 1 or more, or a part of the items, not both" in err
 
 
-def test_translation_of_a_suite(run, model, tmp_path):
-    run("corpus", tmp_path / "c", "--train", 2, "--validation", 1, "--test", 1, "--suite-items", 2)
-    suite, details = tmp_path / "c" / "pronoun.json", tmp_path / "details.jsonl"
+def test_translation_of_a_suite(run, model, suites, tmp_path):
+    suite, details = suites / "pronoun.json", tmp_path / "details.jsonl"
     options = ("--limit", 3, "--beams", 2, "--strategy", "sequential", "--details", details, "--json")
     code, out, _ = run("translate-suite", model, suite, *options)
     results = json.loads(out)["results"]
@@ -125,15 +131,8 @@ def test_cxmi_of_a_model(run, model, documents, tmp_path):
     code, out, _ = run("cxmi", model, documents, "--json")
     (result,) = json.loads(out)["results"]
     assert code == 0 and (result["metric"], result["n"]) == ("CXMI", 2) and "past:1" in result["signature"]
-    options = (
-        "--normalization",
-        "mean",
-        "--conditions",
-        "true, random,true",
-        "--details",
-        tmp_path / "words.jsonl",
-        "--json",
-    )
+    options = ("--normalization", "mean", "--conditions", "true, random,true", "--json")
+    options += ("--details", tmp_path / "words.jsonl")
     code, out, _ = run("cxmi", model, documents, *options)
     true, random = json.loads(out)["results"]
     assert code == 0 and "sentence:mean" in true["signature"] and "context:random, seed 0" in random["signature"]

@@ -127,7 +127,7 @@ def test_revision_of_a_model_on_the_hub(monkeypatch):
         seen.append(options.get("revision"))
         raise FoundError
 
-    monkeypatch.setattr("transformers.AutoConfig.from_pretrained", load)
+    monkeypatch.setattr("transformers.PreTrainedConfig.get_config_dict", load)
     with pytest.raises(FoundError):
         registry.load_model("owner/name", "v1")
     config = type("Config", (), {"model_type": "docmt-concat"})()

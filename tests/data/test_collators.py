@@ -48,7 +48,7 @@ ROWS = [
 ]
 
 
-def reference(rows, context_sides, discount, use_bod, multiple=1, decoder_start=BOS):
+def reference(rows, context_sides, discount, use_bod, decoder_start=BOS):
     """One row at a time, one token at a time."""
     built = []
     for item in rows:
@@ -71,8 +71,6 @@ def reference(rows, context_sides, discount, use_bod, multiple=1, decoder_start=
 
     def padded(rows, value):
         width = max(map(len, rows))
-        while width % multiple:
-            width += 1
         return torch.tensor([row + [value] * (width - len(row)) for row in rows])
 
     batch = {
@@ -91,13 +89,12 @@ def reference(rows, context_sides, discount, use_bod, multiple=1, decoder_start=
 @pytest.mark.parametrize("context_sides", ["both", "source"])
 @pytest.mark.parametrize("discount", [1.0, 0.5, 0.0])
 @pytest.mark.parametrize("use_bod", [False, True])
-@pytest.mark.parametrize("multiple", [None, 8])
-def test_batch_is_the_definition(tokenizer, context_sides, discount, use_bod, multiple):
+def test_batch_is_the_definition(tokenizer, context_sides, discount, use_bod):
     settings = {"context_sides": context_sides, "context_discount": discount, "use_bod": use_bod}
-    collator = SegmentCollator(tokenizer, decoder_start_token_id=BOS, pad_to_multiple_of=multiple, **settings)
+    collator = SegmentCollator(tokenizer, decoder_start_token_id=BOS, **settings)
     chunks = [row([A, B], [B, C], None, True, 0), row([C], [C], None)]
     for rows in (ROWS, ROWS[::-1], ROWS[2:3], chunks, ROWS + chunks):
-        expected = reference(rows, context_sides, discount, use_bod, multiple or 1)
+        expected = reference(rows, context_sides, discount, use_bod)
         batch = collator(rows)
         assert batch.keys() == expected.keys()
         for name, tensor in expected.items():

@@ -8,7 +8,7 @@ from support.reader_checks import fails, jsonl, pairs, read
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.language_codes import other_spellings
 from hf_docmt.data.readers import read_documents
-from hf_docmt.data.readers.running_text import join_text, sentence_splitter, split_text
+from hf_docmt.data.readers.running_text import join_lines, sentence_splitter, split_lines
 
 TEXT = "Mr. Smith came. He  sat down.\n\nNobody spoke.\n"
 DOCHPLT = {
@@ -48,12 +48,12 @@ def test_sentences_with_lines_of_their_own(write):
 
 def test_text_comes_back():
     assert sentence_splitter("deu_Latn")("Am 3. Mai kam er.") == sentence_splitter("de")("Am 3. Mai kam er.")
-    found, lines = split_text(TEXT, sentence_splitter("en"))
-    assert join_text(found, lines) == TEXT.replace("  ", " ")
-    assert join_text(["A\nb.", "", "C."], [3]) == "A b. C."
-    assert join_text(["你好。", "世界。", "(x)"], [3]) == "你好。世界。(x)"
+    found, lines = split_lines(TEXT, sentence_splitter("en"))
+    assert join_lines(found, lines) == TEXT.replace("  ", " ")
+    assert join_lines(["A\nb.", "", "C."], [3]) == "A b. C."
+    assert join_lines(["你好。", "世界。", "(x)"], [3]) == "你好。世界。(x)"
     with pytest.raises(ValueError, match="1 sentences for a text of 2"):
-        join_text(["A."], [2])
+        join_lines(["A."], [2])
 
 
 @pytest.mark.parametrize(

@@ -143,23 +143,18 @@ def marian(corpus, tmp_path):
     return tmp_path / "marian"
 
 
-def test_start_from_marian(corpus, tmp_path, marian):
-    folder = train(second_stage(corpus, tmp_path / "run", marian, "training.new_learning_rate=0.1"))
-    model, _ = registry.load_model(folder)
-    assert model.config.decoder_start_token_id == 0 and model.config.segment_encoding == "learned"
-    assert facts(folder)["steps"] == 3
-
-
 @pytest.mark.parametrize("beams", [1, 2])
 def test_search_of_the_origin(corpus, tmp_path, marian, beams):
-    """What is for several beams alone does not stand beside one, where transformers does not save it."""
+    """A run starts from Marian; what is for several beams alone does not stand beside one, where it is not saved."""
     settings = GenerationConfig.from_pretrained(marian)
     settings.update(num_beams=4, length_penalty=0.6, early_stopping=True)
     settings.save_pretrained(marian)
     decoding = ("decoding.num_beams=2", "decoding.length_penalty=0.8") if beams == 2 else ("decoding.num_beams=1",)
-    folder = train(second_stage(corpus, tmp_path / "run", marian, *decoding))
-    found = GenerationConfig.from_pretrained(folder)
-    values = (found.num_beams, found.length_penalty, found.early_stopping)
+    folder = train(second_stage(corpus, tmp_path / "run", marian, "training.new_learning_rate=0.1", *decoding))
+    config = registry.load_model(folder)[0].config
+    assert config.decoder_start_token_id == 0 and config.segment_encoding == "learned" and facts(folder)["steps"] == 3
+    search = GenerationConfig.from_pretrained(folder)
+    values = (search.num_beams, search.length_penalty, search.early_stopping)
     assert values == ((2, 0.8, True) if beams == 2 else (1, None, None))
 
 
@@ -193,12 +188,6 @@ def test_mechanism_added_to_marian(corpus, tmp_path, marian):
         train(second_stage(corpus, tmp_path / "other", marian, "model.d_model=8"))
 
 
-def test_bad_field_of_the_model(corpus, tmp_path, sentence_model):
-    recipe = second_stage(corpus, tmp_path / "run", sentence_model[0], "model.dropout=1.5")
-    with pytest.raises(ValueError, match=r"^model: dropout must be in \[0, 1\), got 1.5"):
-        train(recipe)
-
-
 def test_unusable_checkpoints(corpus, tmp_path, sentence_model):
     def start(folder, *overrides):
         train(second_stage(corpus, tmp_path / "run", folder, *overrides))
@@ -211,6 +200,9 @@ def test_unusable_checkpoints(corpus, tmp_path, sentence_model):
         start(tmp_path / "bert")
     with pytest.raises(ValueError, match="weights of other sizes .*d_model 16 there, 8 here.*: leave sizes out"):
         start(sentence_model[0], "model.d_model=8")
+
+    with pytest.raises(ValueError, match=r"^model: dropout must be in \[0, 1\), got 1.5"):
+        start(sentence_model[0], "model.dropout=1.5")
 
     broken = shutil.copytree(sentence_model[0], tmp_path / "broken")
     weights = broken / "model.safetensors"

@@ -10,10 +10,11 @@ from pathlib import Path
 from datasets import Dataset
 
 from hf_docmt.data.documents import checked_languages, checked_rows, collect_documents
-from hf_docmt.data.readers.detection import detect_format
-from hf_docmt.data.readers.evidence import Evidence, Sample
 from hf_docmt.data.readers.reader import (
+    Evidence,
     Reader,
+    Sample,
+    detect_format,
     get_reader,
     input_argument,
     input_files,

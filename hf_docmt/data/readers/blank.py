@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from hf_docmt.data.readers.evidence import Sample
 from hf_docmt.data.readers.parallel_files import ParallelFilesReader, SideDocument
+from hf_docmt.data.readers.reader import Sample
 from hf_docmt.files import DataError, location_of, read_lines
 
 

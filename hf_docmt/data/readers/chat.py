@@ -5,8 +5,7 @@ from pathlib import Path
 
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.data.readers.evidence import Evidence, Sample
-from hf_docmt.data.readers.reader import Reader
+from hf_docmt.data.readers.reader import Evidence, Reader, Sample
 from hf_docmt.files import DataError, display_path, parse_json, read_lines
 from hf_docmt.messages import closest_hint
 

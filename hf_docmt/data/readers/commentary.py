@@ -6,9 +6,8 @@ from pathlib import Path
 
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.language_codes import other_spellings
-from hf_docmt.data.readers.evidence import Evidence, Sample
 from hf_docmt.data.readers.parallel_files import numbered_id
-from hf_docmt.data.readers.reader import Reader
+from hf_docmt.data.readers.reader import Evidence, Reader, Sample
 from hf_docmt.files import DataError, display_path, location_of, read_lines
 
 PAIR = re.compile(r"\.([a-z]{2,3})-([a-z]{2,3})\.")

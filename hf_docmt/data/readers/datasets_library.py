@@ -6,8 +6,7 @@ from pathlib import Path
 import datasets
 import pyarrow as pa
 
-from hf_docmt.data.readers.evidence import Evidence, Sample
-from hf_docmt.data.readers.reader import Reader
+from hf_docmt.data.readers.reader import Evidence, Reader, Sample
 from hf_docmt.data.readers.row_layouts import RowReader
 from hf_docmt.files import DataError, check_hub_name
 from hf_docmt.messages import first_line

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
-from hf_docmt.data.readers.evidence import Evidence, Sample
 from hf_docmt.data.readers.parallel_files import check_target, numbered_id
-from hf_docmt.data.readers.reader import Reader
+from hf_docmt.data.readers.reader import Evidence, Reader, Sample
 from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines
 
 

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import unescape
 from pathlib import Path
 
-from hf_docmt.data.readers.evidence import Evidence, Sample
-from hf_docmt.data.readers.reader import Reader
+from hf_docmt.data.readers.reader import Evidence, Reader, Sample
 from hf_docmt.data.readers.tag_events import BARE_AMPERSAND, xml_events
 from hf_docmt.data.readers.tagged_documents import (
     METADATA,

@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from hf_docmt.data.readers.evidence import Evidence, Sample
 from hf_docmt.data.readers.parallel_files import numbered_id
-from hf_docmt.data.readers.reader import Reader
+from hf_docmt.data.readers.reader import Evidence, Reader, Sample
 from hf_docmt.data.readers.row_layouts import DOCHPLT_KEYS, KEYS, RowReader
 from hf_docmt.files import DataError, location_of, parse_json, read_lines
 

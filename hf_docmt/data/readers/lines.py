@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
-from hf_docmt.data.readers.evidence import Sample
-from hf_docmt.data.readers.reader import Reader
+from hf_docmt.data.readers.reader import Reader, Sample
 from hf_docmt.files import DataError, data_name, display_path, file_stem, read_lines
 
 Paths = str | Path | Sequence[str | Path]

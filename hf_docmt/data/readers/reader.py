@@ -1,22 +1,83 @@
-"""The base class of readers, and the readers by the name of their format."""
+"""The base class of readers, the readers by the name of their format, and which format files have."""
 
 import inspect
 import pkgutil
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from enum import IntEnum
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import ClassVar
 
-from hf_docmt.data.readers.evidence import Evidence, Sample
-from hf_docmt.files import DataError
+from hf_docmt.files import BOM, STDIN, DataError, display_path, open_bytes
 from hf_docmt.messages import closest_hint
 
 # arguments of readers that are no files, though a file or folder may have their value as its name
 NO_FILES = ("split", "config", "system", "tgt_lang", "translator")
 
+HEAD_BYTES = 4096
+
 _READERS: dict[str, type["Reader"]] = {}
+
+
+class Evidence(IntEnum):
+    """How sure a reader is that input files are of its format; the surest reader is chosen."""
+
+    NONE = 0
+    GUESS = 1  # first characters that are common in the format
+    FIRST_BYTES = 2  # a tag or mark of the format
+    NAME = 3  # the file's ending
+    NAME_AND_BYTES = 4
+    ARGUMENTS = 5  # a file that only this format takes
+
+
+class Sample:
+    """Input files as a reader sees them to recognize its format.
+
+    `arguments` are the names of the files given, `argument` that of the first one (`source` or `path`, None without
+    these), `path` the first one itself, None where there are several.
+    """
+
+    def __init__(self, files: dict):
+        self.arguments = set(files)
+        self.argument = next((name for name in ("source", "path") if name in files), None)
+        path = files.get(self.argument)
+        self.path: str | Path | None = path if isinstance(path, str | Path) else None
+
+    @property
+    def is_stdin(self) -> bool:
+        return str(self.path) == STDIN
+
+    @property
+    def ending(self) -> str:
+        """The ending of the file's name without `.gz`, such as `.tsv`."""
+        return "" if self.path is None else Path(str(self.path).removesuffix(".gz")).suffix
+
+    @property
+    def file_name(self) -> str:
+        return "" if self.path is None else Path(self.path).name
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first bytes, unpacked, without a byte order mark; they stay readable on standard input."""
+        if self.path is None or Path(self.path).is_dir():
+            return b""
+        if self.is_stdin:
+            head = sys.stdin.buffer.peek(HEAD_BYTES)  # type: ignore[union-attr]  # a BufferedReader
+            return head[:HEAD_BYTES].removeprefix(BOM)
+        with open_bytes(self.path) as file:
+            return file.read(HEAD_BYTES).removeprefix(BOM)
+
+    @cached_property
+    def first_line(self) -> str:
+        """The first line without its end; of standard input only what stands in `head`."""
+        line = self.head.split(b"\n")[0]
+        if len(line) == len(self.head) > 0 and self.path is not None and not self.is_stdin:
+            with open_bytes(self.path) as file:
+                line = file.readline().removeprefix(BOM)
+        return line.decode("utf-8", errors="replace").rstrip("\r\n")
 
 
 class Reader(ABC):
@@ -126,3 +187,44 @@ def input_files(text: str, format: str = "auto") -> dict[str, str]:
 def input_argument(format: str) -> str:
     """The argument of `read_documents` that the file of the side to read is given as: `source` or `path`."""
     return "source" if format != "auto" and get_reader(format).has_one_file_a_side() else "path"
+
+
+def detect_format(files: dict) -> str:
+    """The name of the format; DataError where nothing tells it. `files` are the arguments of `read_documents`.
+
+    Every reader says what it recognizes (`Reader.recognize`), and the surest one is chosen; a file that no reader is
+    sure of goes to the first one that takes its lines. Raw text must be named (`format="text"`), and so must one side
+    of a pair that is given as `path`.
+    """
+    sample = Sample(files)
+    known = [reader() for reader in readers().values()]
+    evidence = {reader: reader.recognize(sample) for reader in known}
+    best = max(evidence, key=evidence.get)  # of equals the first
+    if evidence[best] is Evidence.ARGUMENTS:
+        return best.name
+    if sample.argument is None:
+        raise DataError(f"no input file, got {sorted(files)}; give path=, or source= and target=")
+    if sample.argument == "source" and sample.is_stdin:
+        names = [reader.name for reader in known if reader.has_one_file_a_side()]
+        raise DataError(
+            f"the format of standard input as source cannot be detected; name it ({', '.join(names[:-1])} or "
+            f"{names[-1]})"
+        )
+    if evidence[best] is Evidence.NONE:
+        return _format_of_lines(sample, known)
+    if sample.argument == "path" and best.has_one_file_a_side():
+        raise DataError(
+            f"{display_path(sample.path)}: the first line has {best.first_line_mark}; name the format {best.name!r}, "
+            "with the file as source, or 'lines' if every line is a sentence"
+        )
+    return best.name
+
+
+def _format_of_lines(sample: Sample, known: list[Reader]) -> str:
+    for reader in known:
+        if reader.recognize_lines(sample):
+            return reader.name
+    raise DataError(
+        f"{display_path(sample.path)}: the format cannot be detected (no <d>, no _eos, no blank line between "
+        "documents); name it, format='blank' if each file is one document"
+    )

@@ -6,7 +6,7 @@ from typing import Any
 
 from hf_docmt.data.documents import check_unicode, make_row
 from hf_docmt.data.language_codes import other_spellings
-from hf_docmt.data.readers.running_text import sentence_splitter, split_text
+from hf_docmt.data.readers.running_text import sentence_splitter, split_lines
 from hf_docmt.files import DataError
 
 SIDES = ("source", "target")
@@ -87,7 +87,7 @@ class RowReader:
             raise DataError(f"{location}: 'text' must be a string, got {type(text).__name__}")
         check_unicode(location, f"document {doc_id!r}", text)
         self._split = self._split or sentence_splitter(self.languages[0])
-        sentences, lines = split_text(text, self._split)
+        sentences, lines = split_lines(text, self._split)
         columns = {key: value for key, value in columns.items() if key not in ("text", TEXT_LINES)}
         for name, value in columns.items():  # which are written with the translation
             check_unicode(

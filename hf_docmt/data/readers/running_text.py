@@ -1,4 +1,9 @@
-"""Running text as sentences and back: where its lines end is kept, beside the sentences."""
+"""Running text as sentences and back: where its lines end is kept, beside the sentences.
+
+sentencex cuts what is read from files: it knows the abbreviations of many languages. The pipeline that travels with a
+model does without it, see `hf_docmt.modeling.text_splitting`, which cuts less often where it is in doubt. Sentences are
+joined by the same rule in both.
+"""
 
 from collections.abc import Callable, Iterable
 from itertools import islice
@@ -6,8 +11,7 @@ from itertools import islice
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.files import DataError
 from hf_docmt.messages import install_command
-
-FULL_WIDTH_ENDS = "。！？…」』）】》，、"  # no blank follows these
+from hf_docmt.modeling.text_splitting import blank_behind
 
 
 def sentence_splitter(lang: str) -> Callable[[str], Iterable[str]]:
@@ -32,7 +36,7 @@ def clean_sentences(parts: Iterable[str]) -> list[str]:
     return [" ".join(part.split()) for part in parts if part.strip()]
 
 
-def split_text(text: str, split: Callable[[str], Iterable[str]]) -> tuple[list[str], list[int]]:
+def split_lines(text: str, split: Callable[[str], Iterable[str]]) -> tuple[list[str], list[int]]:
     """The sentences of a text, and how many of them stand on each of its lines; a text of blanks is one empty sentence.
 
     Every line is split by itself, so that no sentence goes over a line end.
@@ -42,8 +46,8 @@ def split_text(text: str, split: Callable[[str], Iterable[str]]) -> tuple[list[s
     return (found, [len(line) for line in lines]) if found else ([""], [1])
 
 
-def join_text(sentences: list[str], text_lines: list[int]) -> str:
-    """The text of which `split_text` gave so many sentences a line; ValueError where there are not as many."""
+def join_lines(sentences: list[str], text_lines: list[int]) -> str:
+    """The text of which `split_lines` gave so many sentences a line; ValueError where there are not as many."""
     if sum(text_lines) != len(sentences):
         raise ValueError(f"{len(sentences)} sentences for a text of {sum(text_lines)}; leave out repairs='none'")
     rest = iter(sentences)
@@ -53,8 +57,6 @@ def join_text(sentences: list[str], text_lines: list[int]) -> str:
 def join_sentences(sentences: Iterable[str]) -> str:
     """Sentences as one line, with blanks between them, but none behind full-width punctuation."""
     line = ""
-    for sentence in sentences:
-        sentence = " ".join(sentence.split())
-        blank = " " if line and sentence and line[-1] not in FULL_WIDTH_ENDS else ""
-        line += blank + sentence
+    for sentence in filter(None, (" ".join(sentence.split()) for sentence in sentences)):
+        line += (blank_behind(line) if line else "") + sentence
     return line

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from hf_docmt.data.readers.evidence import Evidence, Sample
-from hf_docmt.data.readers.reader import Reader
+from hf_docmt.data.readers.reader import Evidence, Reader, Sample
 from hf_docmt.data.readers.tag_events import sgm_events
 from hf_docmt.data.readers.tagged_documents import SET_TAG, matched_rows, tagged_documents
 

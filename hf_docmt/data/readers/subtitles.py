@@ -6,9 +6,8 @@ from html import unescape
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
-from hf_docmt.data.readers.evidence import Evidence, Sample
 from hf_docmt.data.readers.lines import source_files
-from hf_docmt.data.readers.reader import Reader
+from hf_docmt.data.readers.reader import Evidence, Reader, Sample
 from hf_docmt.data.readers.running_text import sentence_splitter
 from hf_docmt.data.readers.subtitle_sentences import Part, cue_parts, cue_sentences
 from hf_docmt.files import DataError, display_path, location_of, read_lines

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from hf_docmt.data.readers.evidence import Evidence, Sample
 from hf_docmt.data.readers.parallel_files import ParallelFilesReader, SideDocument
+from hf_docmt.data.readers.reader import Evidence, Sample
 from hf_docmt.files import DataError, location_of, read_lines
 
 MARK = "_eos"

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.language_codes import other_spellings
-from hf_docmt.data.readers.evidence import Evidence, Sample
-from hf_docmt.data.readers.reader import Reader
+from hf_docmt.data.readers.reader import Evidence, Reader, Sample
 from hf_docmt.data.readers.tag_events import PROLOGUE, xml_events
 from hf_docmt.data.readers.tagged_documents import Side, TaggedDocument, matched_side, tagged_documents
 from hf_docmt.files import DataError

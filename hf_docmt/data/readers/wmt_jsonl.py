@@ -6,10 +6,9 @@ from pathlib import Path
 
 from hf_docmt.data.documents import check_unicode, make_row
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.data.readers.evidence import Evidence, Sample
-from hf_docmt.data.readers.reader import Reader
+from hf_docmt.data.readers.reader import Evidence, Reader, Sample
 from hf_docmt.data.readers.row_layouts import TEXT_LINES
-from hf_docmt.data.readers.running_text import sentence_splitter, split_text
+from hf_docmt.data.readers.running_text import sentence_splitter, split_lines
 from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines
 
 TEXT_KEYS = ("src_text", "source_doc")  # of the sets, and of the blind set of 2026
@@ -93,7 +92,7 @@ def _text_row(location: str, row: dict, split, languages: list[str], translator:
     for value in (text, *columns.values()):
         check_unicode(location, f"document {doc_id!r}", value)
     if len(languages) == 1:
-        sentences, lines = split_text(text, split)
+        sentences, lines = split_lines(text, split)
         return make_row(location, doc_id, sentences, None, languages, **columns, **{TEXT_LINES: lines})
     reference = _reference(location, doc_id, row.get("refs"), translator)
     return make_row(location, doc_id, lines_of(text), lines_of(reference), languages, **columns)

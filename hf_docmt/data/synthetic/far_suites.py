@@ -21,7 +21,7 @@ from hf_docmt.data.synthetic.far_plan import DISTANCES, extend
 from hf_docmt.data.synthetic.far_scene import FarScene
 from hf_docmt.data.synthetic.suite_items import contrapro_item, pronoun_item
 from hf_docmt.data.synthetic.suites import cell_rng, make_suites
-from hf_docmt.data.synthetic.word_forms import GENDERS, LEXICON, REGISTERS
+from hf_docmt.data.synthetic.word_forms import GENDERS, LEXICON, REGISTERS, Noun
 
 FAR_CHANCE = {"pronoun": 1 / 3, "cataphora": 1 / 3, "competing_antecedents": 1 / 3, "lex_cohesion": 1 / 2}
 FAR_CHANCE |= {"register": 1 / 2, "deixis": 1 / 2, "ellipsis": 1 / 4}
@@ -90,26 +90,29 @@ def _end(scene: FarScene, far: int) -> tuple[FarScene, int]:
     return scene, index
 
 
-def _pronoun_scene(rng: random.Random, distance: int, far: int, answer: int, _: int) -> tuple[FarScene, int]:
+def _start_with_noun(rng: random.Random, far: int, answer: int) -> tuple[FarScene, Noun]:
+    """A document before its item, and the noun of the gender `answer` that is held back for it."""
     scene = FarScene(rng)
     kind = scene.expected.pop()
     scene.nouns[kind] = scene.noun_of(kind, GENDERS[answer])
     _start(scene, kind, far)
-    scene.mention(scene.nouns[kind])
+    return scene, scene.nouns[kind]
+
+
+def _pronoun_scene(rng: random.Random, distance: int, far: int, answer: int, _: int) -> tuple[FarScene, int]:
+    scene, noun = _start_with_noun(rng, far, answer)
+    scene.mention(noun)
     _between(scene, distance, far)
-    scene.pronoun(scene.nouns[kind], only_subject=True)
+    scene.pronoun(noun, only_subject=True)
     return _end(scene, far)
 
 
 def _cataphora_scene(rng: random.Random, distance: int, far: int, answer: int, _: int) -> tuple[FarScene, int]:
-    scene = FarScene(rng)
-    kind = scene.expected.pop()
-    scene.nouns[kind] = scene.noun_of(kind, GENDERS[answer])
-    _start(scene, kind, far)
+    scene, noun = _start_with_noun(rng, far, answer)
     index = len(scene.sentences)
-    scene.cataphora(scene.nouns[kind], only_subject=True, ahead=distance)
+    scene.cataphora(noun, only_subject=True, ahead=distance)
     _between(scene, distance, far)
-    scene.mention(scene.nouns[kind])
+    scene.mention(noun)
     _end(scene, far)
     return scene, index
 

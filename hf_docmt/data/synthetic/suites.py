@@ -20,6 +20,8 @@ nearest clue:
 """
 
 import random
+from collections.abc import Callable
+from functools import partial
 
 from hf_docmt.data.synthetic.document_plan import draw_document
 from hf_docmt.data.synthetic.scene import Scene
@@ -44,26 +46,26 @@ def make_suites(
         raise ValueError(f"items_per_cell: got {items_per_cell!r}, expected an integer of 0 or more")
     names = ("pronoun", "register", "documents", "deixis", "lex_cohesion", "ellipsis")
     suites: dict[str, list[dict]] = {name: [] for name in (*names, *["cataphora"] * cataphora)}
+
+    def add_in_document(name: str, cell: str, answer: str, scene: Scene, item_of: Callable[[str, Scene], dict]) -> None:
+        doc_id = f"{name}-{cell}-{answer}"
+        suites["documents"].append(scene.row(doc_id))
+        suites[name].append(item_of(doc_id, scene) | {"group": f"{name}-{cell}"})
+
     for number in range(items_per_cell):
         for distance in PRONOUN_DISTANCES:
             for gender in GENDERS:
                 scene = _pronoun_scene(cell_rng(seed, "pronoun", distance, number), distance, gender)
-                doc_id = f"pronoun-{distance}-{number + 1}-{PRONOUNS[gender]}"
-                suites["documents"].append(scene.row(doc_id))
-                suites["pronoun"].append(pronoun_item(doc_id, scene) | {"group": f"pronoun-{distance}-{number + 1}"})
+                add_in_document("pronoun", f"{distance}-{number + 1}", PRONOUNS[gender], scene, pronoun_item)
         for gender in GENDERS if cataphora else ():
             scene = _cataphora_scene(cell_rng(seed, "cataphora", 1, number), gender)
-            doc_id = f"cataphora-{number + 1}-{PRONOUNS[gender]}"
-            suites["documents"].append(scene.row(doc_id))
-            item = pronoun_item(doc_id, scene, index=len(scene.sentences) - 2)
-            suites["cataphora"].append(item | {"group": f"cataphora-{number + 1}"})
+            last_but_one = partial(pronoun_item, index=len(scene.sentences) - 2)
+            add_in_document("cataphora", f"{number + 1}", PRONOUNS[gender], scene, last_but_one)
         for distance in range(1, longest):
+            of_distance = partial(contrapro_item, pronoun="you", distance=distance, kind="register")
             for register in REGISTERS:
                 scene = _register_scene(cell_rng(seed, "register", distance, number), distance, register)
-                doc_id = f"register-{distance}-{number + 1}-{register}"
-                suites["documents"].append(scene.row(doc_id))
-                item = contrapro_item(doc_id, scene, "you", distance, "register")
-                suites["register"].append(item | {"group": f"register-{distance}-{number + 1}"})
+                add_in_document("register", f"{distance}-{number + 1}", register, scene, of_distance)
         for distance in VOITA_DISTANCES:
             for answer in (0, 1):
                 group = f"{distance}-{number + 1}"
