@@ -3,6 +3,7 @@
 import json
 import time
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from multiprocessing import get_context
@@ -12,13 +13,11 @@ import torch
 from transformers.utils.logging import disable_progress_bar
 
 from hf_docmt import registry
-from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import read_documents
 from hf_docmt.data.synthetic.corpus import CHANCE, write_corpus
 from hf_docmt.evaluation.contrast import contrast
 from hf_docmt.evaluation.systems import DocMTSystem
-from hf_docmt.evaluation.translation_files import count_repairs
-from hf_docmt.evaluation.translation_scores import score_translations
+from hf_docmt.evaluation.translation_scores import evaluate
 from hf_docmt.files import check_new_folder
 from hf_docmt.hub.export import export_model
 from hf_docmt.reports.report import Report
@@ -85,16 +84,8 @@ def report_on(name: str, model_folder: Path, corpus: Path, folder: Path) -> Repo
     rows = translate_corpus(model, tokenizer, documents, batch_size=64, num_beams=1)
     (folder / "reports").mkdir(parents=True, exist_ok=True)
     write_translations(rows, folder / "reports" / f"{name}.jsonl")
-    results = score_translations(
-        [row["translation"] for row in rows],
-        [sentences(row, "de") for row in documents],
-        dataset="built-in discourse corpus",
-        split="test",
-        target_lang="de",
-        strategy=strategy,
-        beams=1,
-        details={"repairs": count_repairs(rows)},
-    )
+    scores = evaluate(rows, documents, dataset="built-in discourse corpus", strategy=strategy, beams=1).results
+    results = [replace(result, split="test") for result in scores]
     system = DocMTSystem(model, tokenizer, name)
     accuracies = contrast(system, [corpus / f"{suite}.json" for suite in CHANCE])
     results += [result for result in accuracies if result.metric == "accuracy"]

@@ -8,10 +8,8 @@ import torch
 
 from hf_docmt.analysis.scat import MarkedText, ScatExample
 from hf_docmt.analysis.word_attention import Word, attention_on_marked_words, segment_words
-from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
-from hf_docmt.evaluation.systems.log_probabilities import check_lengths
-from hf_docmt.evaluation.systems.model_system import evaluation_mode
-from hf_docmt.evaluation.systems.token_texts import piece_ids
+from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding, check_lengths
+from hf_docmt.evaluation.systems.model_system import evaluation_mode, piece_ids
 
 ATTENTIONS = {"encoder": "encoder_attentions", "cross": "cross_attentions", "decoder": "decoder_attentions"}
 STEPS = ("writes", "reads")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from hf_docmt.evaluation.systems.token_texts import piece_ids, piece_spans, word_spans
+from hf_docmt.evaluation.systems.model_system import piece_ids, piece_spans, word_spans
 
 Words = tuple[tuple[str, float], ...]
 

@@ -7,7 +7,7 @@ import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from hf_docmt.analysis.scat import MarkedText, Span
-from hf_docmt.evaluation.systems.token_texts import UNBROKEN, WORD, piece_ids, piece_spans, word_spans
+from hf_docmt.evaluation.systems.model_system import UNBROKEN, WORD, piece_ids, piece_spans, word_spans
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def _table(reports: list[str], breakdown: str, format: str, picture: str | None,
     from shutil import get_terminal_size
 
     from hf_docmt.analysis.pictures.comparison import draw_accuracy_by_distance, draw_scores
-    from hf_docmt.evaluation.report_comparison import compare as compare_reports
+    from hf_docmt.evaluation.comparison import compare as compare_reports
     from hf_docmt.reports.comparison import select_breakdown
     from hf_docmt.reports.comparison_tables import format_comparison
 
@@ -109,7 +109,7 @@ def _shown(
     options: dict,
 ) -> str:
     """Translations side by side; ValueError where the output is a file that they are read from."""
-    from hf_docmt.evaluation.side_by_side import side_by_side
+    from hf_docmt.evaluation.comparison import side_by_side
     from hf_docmt.files import check_writable_file
     from hf_docmt.reports.result_groups import check_known
     from hf_docmt.reports.side_by_side import side_by_side_text

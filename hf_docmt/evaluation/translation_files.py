@@ -10,7 +10,6 @@ from hf_docmt.data.readers import Evidence, Sample, get_reader, read_documents
 from hf_docmt.data.readers.wmt_jsonl import is_pair, lines_of
 from hf_docmt.evaluation.references import PLAIN, References, plain_sentences
 from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines
-from hf_docmt.reports.result import Result
 
 HYPOTHESIS = "hypothesis"  # of a system's output as WMT collects it: the text of a document
 
@@ -135,15 +134,6 @@ def read_translated(path: str | Path, known: References) -> list[list[str]]:
     rows = read_translations(path, known)
     count_untranslated(rows, display_path(path))
     return [row["translation"] for row in rows]
-
-
-def mark_untranslated(results: list[Result], rows: Iterable[Mapping[str, Any]], name: str) -> list[Result]:
-    """The results, with the number of documents that have an `error` as `untranslated` in their details.
-
-    Without them the results stay as they are; see `count_untranslated`.
-    """
-    failed = count_untranslated(rows, name)
-    return [result.with_details({"untranslated": failed}) for result in results] if failed else results
 
 
 def count_untranslated(rows: Iterable[Mapping[str, Any]], name: str) -> int:

@@ -15,7 +15,7 @@ from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.systems import DocMTSystem
-from hf_docmt.evaluation.systems.log_probabilities import normalized, token_log_probabilities
+from hf_docmt.evaluation.systems.forced_decoding import token_log_probabilities
 
 WORDS = "der die das Hund Katze Haus schläft sitzt ist rot groß hier dort heute nie immer und oder aber Sie".split()
 
@@ -123,7 +123,7 @@ def one_at_a_time(model, tokenizer, item, past, future, normalization, use_bod=F
 def score_suite(*arguments, normalization="sum", **settings):
     """[item][candidate]: the score of all its tokens."""
     found = token_log_probabilities(*arguments, **settings)
-    return [[normalized(tokens, normalization) for tokens in row] for row in found]
+    return [[sum(tokens) / (1 if normalization == "sum" else len(tokens)) for tokens in row] for row in found]
 
 
 def assert_equal_scores(found, expected):

@@ -9,8 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hf_docmt.evaluation.metrics.pronoun_counts import count_words
-from hf_docmt.evaluation.metrics.pronoun_f1 import FormalityF1, PronounF1
+from hf_docmt.evaluation.metrics.pronoun_f1 import FormalityF1, PronounF1, count_words
 from hf_docmt.evaluation.metrics.tagging import MODELS, SpacyTagger, load_tagger
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.messages import install_command

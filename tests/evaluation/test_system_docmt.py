@@ -9,9 +9,9 @@ from support.systems import DOCUMENTS, ITEMS, assert_close, item, log_probabilit
 from support.tiny_models import build, word_tokenizer
 
 from hf_docmt import registry
-from hf_docmt.evaluation.context_ablation import candidate_scores, context_results
+from hf_docmt.evaluation.contrast import candidate_scores, context_results
 from hf_docmt.evaluation.systems import DocMTSystem, Seq2SeqSystem
-from hf_docmt.evaluation.systems.log_probabilities import token_log_probabilities
+from hf_docmt.evaluation.systems.forced_decoding import token_log_probabilities
 from hf_docmt.hub.conversion import convert_sentence_model
 
 

@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from hf_docmt.evaluation.systems import Seq2SeqSystem
-from hf_docmt.evaluation.systems.token_texts import piece_spans
+from hf_docmt.evaluation.systems.model_system import piece_spans
 
 
 @pytest.mark.filterwarnings("ignore:.*did not end before")

@@ -6,7 +6,7 @@ from support.systems import (
     pieces,
 )
 
-from hf_docmt.evaluation.systems.token_texts import piece_spans, piece_texts, word_spans
+from hf_docmt.evaluation.systems.model_system import piece_spans, piece_texts, word_spans
 
 
 def test_pieces(tokenizer):

@@ -4,21 +4,20 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from hf_docmt.evaluation.suites.contrapro_json import json_items
-from hf_docmt.evaluation.suites.items import SuiteItem, same_text
-from hf_docmt.evaluation.suites.json_fields import field_of
-from hf_docmt.evaluation.suites.parallel_text import (
+from hf_docmt.evaluation.suites.contrapro import json_items
+from hf_docmt.evaluation.suites.items import SuiteItem
+from hf_docmt.evaluation.suites.suite import Suite, read_json
+from hf_docmt.evaluation.suites.suite_files import (
     Block,
     ParallelText,
     Sides,
+    check_texts,
     context_of,
-    find_records,
-    nearest,
+    field_of,
     read_contexts,
     read_parallel_text,
+    replaced_pronouns,
 )
-from hf_docmt.evaluation.suites.replaced_pronouns import replaced_pronouns
-from hf_docmt.evaluation.suites.suite import Suite, read_json
 from hf_docmt.files import DataError
 
 PRONOUNS = ("il", "elle", "ils", "elles")
@@ -101,9 +100,8 @@ class Lopes(Suite):
         groups = _groups(path, name, current, size, contexts)
         records = self._recorded_items(path, name, len(current.source) // 2)
         for number, block in enumerate(blocks, 1):
-            before = context_of(block, contexts, files[0])
-            _check_sides(before, block.where, files)
-            source, target = nearest(before, self.context)
+            source, target = context_of(block, contexts, files[0])
+            _check_sides((source, target), block.where, files)
             yield self.item(
                 number,
                 item_id=f"{name}:{number}",
@@ -112,7 +110,7 @@ class Lopes(Suite):
                 candidates=tuple(block.candidates),
                 phenomenon=replaced_pronouns(block.candidates[0], block.candidates[1:], PRONOUNS, block.where),
                 **_recorded(records[number - 1], block),
-                index=len(before[0]) + (len(before[0]) == size),
+                index=len(source) + (len(source) == size),
                 group=groups[number - 1],
                 languages=LANGUAGES,
                 location=block.where,
@@ -120,7 +118,7 @@ class Lopes(Suite):
 
     def _recorded_items(self, path: Path, name: str, items: int) -> list[SuiteItem | None]:
         """The items of the JSON in the order of the text files; None for each where there is no JSON."""
-        records = find_records(path, name) if self.records is None else Path(self.records)
+        records = self.records_path(name)
         if records is None:
             return [None] * items
         documents: dict[str, list[SuiteItem]] = {}
@@ -146,11 +144,8 @@ def _recorded(record: SuiteItem | None, block: Block) -> dict:
     """What a record knows about an item of the text files; DataError where its texts are not those of the item."""
     if record is None:
         return {"distance": None}
-    for text, other in zip((block.source, *block.candidates), (record.source[-1], *record.candidates), strict=True):
-        if not same_text(text, other):
-            raise DataError(
-                f"{block.where}: {text!r} is not {other!r}, {record.location}; the files are not of one set"
-            )
+    texts = (block.source, *block.candidates)
+    check_texts(block.where, texts, (record.source[-1], *record.candidates), record.location)
     return {name: getattr(record, name) for name in ("distance", "labels", "document")}
 
 

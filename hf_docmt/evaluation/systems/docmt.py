@@ -8,16 +8,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt import registry
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.suites.items import ALL_CONTEXT
-from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
+from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding, stream_log_probabilities
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
-from hf_docmt.evaluation.systems.stream_log_probabilities import stream_log_probabilities
 from hf_docmt.messages import counted
-
-REPORTED_FIELDS = (
-    *("d_model", "encoder_layers", "decoder_layers", "view", "context_sides", "segment_encoding"),
-    *("memory_size", "memory_layers", "memory_sides", "integration", "shortening", "shortening_size"),
-    *("context_gate", "include_current", "context_layers", "selection"),
-)
 
 
 class DocMTSystem(ForcedDecoding):
@@ -101,12 +94,7 @@ class DocMTSystem(ForcedDecoding):
             return super().token_log_probabilities(items)
         with evaluation_mode(self.model):
             return stream_log_probabilities(
-                self.model,
-                self.tokenizer,
-                items,
-                collate=self.collate,
-                past_context=self.past_context,
-                batch_tokens=self.batch_tokens,
+                self.model, self.tokenizer, items, self.collate, self.past_context, self.batch_tokens
             )
 
     def window_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
@@ -151,6 +139,6 @@ class DocMTSystem(ForcedDecoding):
     def describe(self) -> dict:
         """The `model` section of a report."""
         config = self.model.config
-        return self.model_facts(
-            self.architecture, **self.codes, **{field: getattr(config, field, None) for field in REPORTED_FIELDS}
-        )
+        names = registry.get(self.architecture).config_class.reported_fields
+        settings = {name: getattr(config, name, None) for name in names}
+        return self.model_facts(self.architecture, **self.codes, **settings)

@@ -1,18 +1,34 @@
-"""Translations of several systems beside each other, from files of translations or reports that name them."""
+"""Comparison of systems: reports with the scores of every metric, and translations beside each other."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import sacrebleu.metrics
 
+from hf_docmt.evaluation.metrics import metric_classes
 from hf_docmt.evaluation.references import References, read_references
 from hf_docmt.evaluation.translation_files import count_untranslated, pair_lines, read_translations, search_of
 from hf_docmt.files import DataError, data_name, display_path
 from hf_docmt.messages import counted
 from hf_docmt.reports.columns import system_names
+from hf_docmt.reports.comparison import Comparison, compare_reports
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result_groups import check_known
 from hf_docmt.reports.side_by_side import ComparedSentence, SideBySide
+
+
+def compare(reports: Sequence[str | Path | Report], **options) -> Comparison:
+    """The results of several reports side by side; `options` are those of `reports.comparison.compare_reports`.
+
+    The metrics of the package are imported first: they know how their scores follow from the statistics in reports,
+    which tests against a `baseline` need. ValueError: see `compare_reports`.
+
+    >>> report = evaluate(translate_corpus(model, tokenizer, documents), documents, name="concat")
+    >>> compare([report, replace(report, model={"name": "same"})]).systems
+    ('concat', 'same')
+    """
+    metric_classes()
+    return compare_reports(reports, **options)
 
 
 def side_by_side(
