@@ -67,6 +67,7 @@ class DocMTSystem(ForcedDecoding):
             past_context=past_context,
             future_context=future_context,
             batch_tokens=batch_tokens,
+            missing_future="left out" if chunks else "empty",
             generate_kwargs=generate_kwargs,
         )
         self.window_collate = architecture.collator(config, tokenizer, 1.0, codes)
@@ -101,7 +102,7 @@ class DocMTSystem(ForcedDecoding):
         """As `token_log_probabilities`, of the whole target window. ValueError: a model that carries a state."""
         if self.carries_state:
             return super().window_log_probabilities(items)
-        return self._forced(items, self.window_collate)
+        return self.forced(items, self.window_collate)
 
     @property
     def document_languages(self) -> tuple[str | None, str | None]:
@@ -132,9 +133,6 @@ class DocMTSystem(ForcedDecoding):
             **self.codes,
             **self.generate_kwargs,
         )
-
-    def _context(self) -> dict:
-        return super()._context() | {"missing_future": "left out" if self.reads_chunks else "empty"}
 
     def describe(self) -> dict:
         """The `model` section of a report."""

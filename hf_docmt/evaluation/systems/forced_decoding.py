@@ -21,8 +21,11 @@ Collate = Callable[[list[dict]], dict[str, torch.Tensor]]  # examples -> batch
 class ForcedDecoding(ModelSystem):
     """An encoder-decoder model with its tokenizer, and the collator that makes its batches.
 
-    `collate` gives `label_weights` 1 to the tokens of the current sentence and its end token. `batch_tokens` limits the
-    padded source and target tokens of a batch. `options` are those of `ModelSystem`.
+    `collate` gives `label_weights` 1 to the tokens of the current sentence and its end token, 0 to context, as the
+    collators of architectures do with `context_discount=0`; `<bod>`, which translation is given, is not scored. Future
+    sentences that an item does not have are `missing_future`: `empty`, as in windows, or `left out`, as at the end of
+    chunks. `batch_tokens` limits the padded source and target tokens of a batch; each source is encoded once where
+    `scored_model` can share it between rows (`per_source_inputs`). `options` are those of `ModelSystem`.
     """
 
     def __init__(
@@ -32,23 +35,25 @@ class ForcedDecoding(ModelSystem):
         name: str,
         *,
         collate: Collate,
-        batch_tokens: int,
+        batch_tokens: int = 4096,
+        missing_future: str = "empty",
         **options,
     ):
         super().__init__(model, tokenizer, name, **options)
-        self.collate, self.batch_tokens = collate, batch_tokens
+        self.collate, self.batch_tokens, self.missing_future = collate, batch_tokens, missing_future
 
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
         """[item][candidate][token of the current sentence, its end token last], natural logarithm, in fp32.
 
-        Given are the source, the context that the system takes, and the reference translation of the context.
+        Given are the source, the context that the system takes, and the reference translation of the context. Equal
+        candidates have equal scores. ValueError: no items, an item (named) of more tokens than learned positions.
         """
-        return self._forced(items, self.collate)
+        return self.forced(items, self.collate)
 
     def token_texts(self, items: Sequence[SuiteItem]) -> list[list[list[str]]]:
         """The tokens that `token_log_probabilities` scores, as text, in the same order."""
         texts = []
-        for choice in suite_choices(items, self.tokenizer, **self._context()):
+        for choice in self._choices(items):
             batch = scored_batch(self.collate, choice.examples)
             scored = scored_labels(batch["labels"], batch.get("label_weights"))
             rows = [piece_texts(self.tokenizer, row[chosen].tolist()) for row, chosen in zip(batch["labels"], scored)]
@@ -61,51 +66,27 @@ class ForcedDecoding(ModelSystem):
         reads = self.past_context or self.future_context
         return "none" if reads and self.collate.context_sides == "source" else "reference"
 
+    @property
     def scored_model(self) -> nn.Module:
-        """The model as `token_log_probabilities` calls it."""
+        """The model as `forced` calls it."""
         return self.model
 
-    def _forced(self, items: Sequence[SuiteItem], collate: Collate) -> list[list[list[float]]]:
+    def forced(self, items: Sequence[SuiteItem], collate: Collate) -> list[list[list[float]]]:
         """Log-probabilities of the labels that have a weight in the batches of `collate`."""
-        options = {"batch_tokens": self.batch_tokens, **self._context()}
-        return token_log_probabilities(self.scored_model(), self.tokenizer, items, collate=collate, **options)
+        model, choices = self.scored_model, self._choices(items)
+        check_lengths(model, collate, [choice.examples for choice in choices])
+        scores: list[list[list[float]]] = [[] for _ in items]
+        with evaluation_mode(model), unchanged_weights(model):
+            for batch in _batches(choices, self.batch_tokens):
+                rows = len(choices[batch[0]].examples)
+                examples = [example for index in batch for example in choices[index].examples]
+                groups = log_probabilities(model, scored_batch(collate, examples), rows)  # items x rows x tokens
+                for index, values in zip(batch, groups):
+                    scores[index] = [values[row] for row in choices[index].rows]
+        return scores
 
-    def _context(self) -> dict:
-        return {"past_context": self.past_context, "future_context": self.future_context}
-
-
-def token_log_probabilities(
-    model: nn.Module,
-    tokenizer: PreTrainedTokenizerBase,
-    items: Sequence[SuiteItem],
-    *,
-    collate: Collate,
-    past_context: int = 0,
-    future_context: int = 0,
-    missing_future: str = "empty",
-    batch_tokens: int = 4096,
-) -> list[list[list[float]]]:
-    """Log-probability (natural, fp32) of [item][candidate][token of the current sentence], by forced decoding.
-
-    Scored are the tokens of the current sentence and its end token, given the reference as target context. `collate` is
-    the architecture's collator with `context_discount=0`, whose `label_weights` are 1 on these tokens and 0 on context;
-    `<bod>`, which translation is given, is not scored. An item has as much of its past context as the model reads;
-    future sentences that it does not have are `empty`, as in windows, or `left out`, as at the end of chunks. Equal
-    candidates have equal scores. `batch_tokens` limits the padded source and target tokens of a batch; the items are
-    sorted by length, and each source is encoded once where the model can share it between rows (`per_source_inputs`).
-    ValueError: no items, an item (named) of more tokens than the model has learned positions for.
-    """
-    choices = suite_choices(items, tokenizer, past_context, future_context, missing_future)
-    check_lengths(model, collate, [choice.examples for choice in choices])
-    scores: list[list[list[float]]] = [[] for _ in items]
-    with evaluation_mode(model), unchanged_weights(model):
-        for batch in _batches(choices, batch_tokens):
-            rows = len(choices[batch[0]].examples)
-            examples = [example for index in batch for example in choices[index].examples]
-            groups = log_probabilities(model, scored_batch(collate, examples), rows)  # items in batch x rows x tokens
-            for index, values in zip(batch, groups):
-                scores[index] = [values[row] for row in choices[index].rows]
-    return scores
+    def _choices(self, items: Sequence[SuiteItem]) -> list["Choice"]:
+        return suite_choices(items, self.tokenizer, self.past_context, self.future_context, self.missing_future)
 
 
 def stream_log_probabilities(
@@ -116,13 +97,13 @@ def stream_log_probabilities(
     past_context: int,
     batch_tokens: int = 4096,
 ) -> list[list[list[float]]]:
-    """The same of models that carry a state: they read the context sentence by sentence before the candidates.
+    """Log-probabilities of a model that carries a state: it reads the context sentence by sentence, then candidates.
 
     The state before an item is that of a document which starts `past_context` sentences before it, or where the item's
     document does, its translations being the references; blank sentences are left out, as in translation.
     `collate` makes a batch of single sentences. Items are batched by the length of their context, which is encoded
     again for each item, so that long contexts cost time: a smaller `past_context` makes them cheaper. `batch_tokens`
-    limits the tokens of one sentence of all items. ValueError: as `token_log_probabilities`.
+    limits the tokens of one sentence of all items. ValueError: as `ForcedDecoding.token_log_probabilities`.
     """
     choices = [_without_blanks(choice) for choice in suite_choices(items, tokenizer, past_context, 0)]
     for choice in choices:

@@ -115,6 +115,7 @@ class Seq2SeqSystem(ForcedDecoding):
         """The `model` section of a report."""
         return self.model_facts(self.model.config.model_type, **self.settings)
 
+    @property
     def scored_model(self) -> nn.Module:
         return _SharedSources(self.model)
 
