@@ -220,14 +220,6 @@ def test_cxmi_by_hand():
         cxmi_result(FakeSystem(), [], dataset="d")
 
 
-def test_interval_holds_the_documents_that_could_be_drawn():
-    """Two documents: their own means, and the mean of both, weighted by sentences, are all that can come out."""
-    found = [pointwise(1, "a", 1.0), pointwise(2, "a", 3.0), pointwise(3, "b", 10.0)]
-    result = cxmi_result(FakeSystem(), found, dataset="d", samples=2000)
-    assert result.details["interval"] == [2.0, 10.0]
-    assert result.value == pytest.approx(14.0 / 3)
-
-
 def test_scores_that_are_not_finite():
     class Broken(FakeSystem):
         def scores(self, one, candidate):
@@ -340,9 +332,6 @@ class ReportedSystem(FakeSystem):
     """Tokens are words with a blank before each; context helps the more, the more different words it has."""
 
     languages = (None, None)
-
-    def token_log_probabilities(self, items):
-        return [[self.scores(one, candidate) for candidate in one.candidates] for one in items]
 
     def scores(self, one, candidate):
         helpful = 0.1 * len(set(" ".join(one.source[:-1]).split()))
