@@ -62,8 +62,8 @@ class References:
         language = origlang.removeprefix("non-")
         kept = [(self.origlangs[doc_id] == language) == (language == origlang) for doc_id in self.ids]
         if not any(kept):
-            known = ", ".join(sorted(set(self.origlangs.values())))
-            raise DataError(f"no document of {self.path} with origlang {origlang!r}; there are {known}")
+            languages = ", ".join(sorted(set(self.origlangs.values())))
+            raise DataError(f"no document of {self.path} with origlang {origlang!r}; there are {languages}")
         ids, sources, *sides = (list(compress(part, kept)) for part in (self.ids, self.sources, *self.sides))
         split = f"{self.split}, origlang {origlang}"
         return replace(self, ids=ids, sources=sources, sides=sides, split=split), list(compress(rows, kept))
@@ -191,11 +191,11 @@ def _other_file(
     format = format if format != "auto" else detect_format({"path": path})
     if get_reader(format).plain:
         return references.cut(plain_sentences(path), path)
-    found = {
+    rows = {
         row["doc_id"]: {"translation": sentences(row, target_lang)}
         for row in _documents(path, format, source_lang, target_lang)
     }
-    side = [row["translation"] for row in references.in_order(found, path)]
+    side = [row["translation"] for row in references.in_order(rows, path)]
     for doc_id, own, first in zip(references.ids, side, references.sides[0]):
         if len(own) != len(first):
             raise DataError(
@@ -269,8 +269,8 @@ def _lines(path: str | Path) -> list[str]:
 
 def _distinct(ids: list[str]) -> list[str]:
     """The ids, with a number at those that were there before: `a`, `b`, `a-2`."""
-    times, found = Counter[str](), []
+    times, distinct = Counter[str](), []
     for doc_id in ids:
         times[doc_id] += 1
-        found.append(doc_id if times[doc_id] == 1 else f"{doc_id}-{times[doc_id]}")
-    return found
+        distinct.append(doc_id if times[doc_id] == 1 else f"{doc_id}-{times[doc_id]}")
+    return distinct

@@ -91,9 +91,9 @@ def _translations(system: System, items: Sequence[SuiteItem], file: DetailsFile)
             for item, output, translation in zip(part, outputs, current_sentences(part, outputs))
         ]
 
-    found = file.records(items, find, lambda: {"model": system.fingerprint(), **system.decoding})
+    records = file.records(items, find, lambda: {"model": system.fingerprint(), **system.decoding})
     file.finish()
-    return [record["translation"] for record in found]
+    return [record["translation"] for record in records]
 
 
 def _results(

@@ -108,20 +108,20 @@ class PronounF1(Metric):
         counts = _document_counts(self.phenomenon, source, hypothesis, reference, lengths)
         totals = {name: [sum(part[name][i] for part in counts) for i in range(3)] for name in rule.classes}
         rows = [[sum(weight[name] * part[name][i] for name in rule.classes) for i in range(3)] for part in counts]
-        match, found, expected = (sum(column) for column in zip(*rows))
-        if not found + expected:
+        match, hypothesised, expected = (sum(column) for column in zip(*rows))
+        if not hypothesised + expected:
             raise ValueError(
                 f"{self.name} is undefined: not one word that counts in {sum(lengths)} translations and references; "
                 "check that the text is English to German and the taggers' tags are those of spaCy's pipelines"
             )
         result = self.result(
             documents,
-            value=_f1(match, found, expected),
+            value=_f1(match, hypothesised, expected),
             signature=_signature(rule, taggers, self.weights, self.lowercase, sources is None),
             n=sum(total[2] for name, total in totals.items() if weight[name]),
             breakdown={f"class={name}": _part(*total) for name, total in totals.items() if any(total)},
             details={
-                **_precision_recall(match, found, expected),
+                **_precision_recall(match, hypothesised, expected),
                 "undefined": [name for name, total in totals.items() if not any(total)],
                 "statistics": Statistics(ids, rows).to_dict(),
             },
@@ -167,8 +167,8 @@ def _document_counts(phenomenon: str, source, hypothesis, reference, lengths) ->
             words, *sides = next(sentences)
             pair = [count_words(phenomenon, words, side) for side in sides]
             for name, sums in counts.items():
-                found, expected = (side[name] for side in pair)
-                counts[name] = [a + b for a, b in zip(sums, (min(found, expected), found, expected))]
+                hypothesised, expected = (side[name] for side in pair)
+                counts[name] = [a + b for a, b in zip(sums, (min(hypothesised, expected), hypothesised, expected))]
         documents.append(counts)
     return documents
 
@@ -179,18 +179,18 @@ def _tagged(tagger: Tagger, side: Documents | None, lowercase: bool) -> list[lis
     return tag(tagger, [sentence.lower() if lowercase else sentence for document in side for sentence in document])
 
 
-def _part(match: int, found: int, expected: int) -> Part:
-    details = {**_precision_recall(match, found, expected), "hypothesis": found, "match": match}
-    return Part(_f1(match, found, expected), expected, details)
+def _part(match: int, hypothesised: int, expected: int) -> Part:
+    details = {**_precision_recall(match, hypothesised, expected), "hypothesis": hypothesised, "match": match}
+    return Part(_f1(match, hypothesised, expected), expected, details)
 
 
-def _f1(match: float, found: float, expected: float) -> float:
-    return 200 * match / (found + expected)
+def _f1(match: float, hypothesised: float, expected: float) -> float:
+    return 200 * match / (hypothesised + expected)
 
 
-def _precision_recall(match: float, found: float, expected: float) -> dict[str, float | None]:
+def _precision_recall(match: float, hypothesised: float, expected: float) -> dict[str, float | None]:
     return {
-        "precision": 100 * match / found if found else None,
+        "precision": 100 * match / hypothesised if hypothesised else None,
         "recall": 100 * match / expected if expected else None,
     }
 

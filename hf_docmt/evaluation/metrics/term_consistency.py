@@ -73,10 +73,12 @@ class TermConsistency(Metric):
         )
         glossary, prefix, max_share = self.glossary, self.prefix, self.max_share
         listed = list(glossary) if glossary is not None else self.terms
-        found = find_terms(sources, max_share, prefix) if listed is None else listed_terms(sources, listed)
+        source_terms = find_terms(sources, max_share, prefix) if listed is None else listed_terms(sources, listed)
 
         def uses_of(side: Documents) -> list[list[_Use]]:
-            return _uses(found, _look_up(found, side, glossary) if glossary else _associate(found, side, prefix))
+            if glossary:
+                return _uses(source_terms, _look_up(source_terms, side, glossary))
+            return _uses(source_terms, _associate(source_terms, side, prefix))
 
         uses = uses_of(hypotheses)
         rows = [[sum(use.kept for use in document), len(document)] for document in uses]
@@ -87,7 +89,8 @@ class TermConsistency(Metric):
                 f"fit the source, or, for terms found by rule, a larger max_share than {max_share:g}"
             )
         kinds = {
-            kind: [use for use in flat if (use.term in found.names) == (kind == "name")] for kind in ("name", "word")
+            kind: [use for use in flat if (use.term in source_terms.names) == (kind == "name")]
+            for kind in ("name", "word")
         }
         result = self.result(
             documents,
@@ -127,14 +130,17 @@ class _Use:
         return self.most == len(self.translations)
 
 
-def _uses(found: Terms, translations: Translations) -> list[list[_Use]]:
+def _uses(source_terms: Terms, translations: Translations) -> list[list[_Use]]:
     return [
-        [_Use(term, [document[index][term] for index in indices]) for term, indices in found.repeated(number).items()]
+        [
+            _Use(term, [document[index][term] for index in indices])
+            for term, indices in source_terms.repeated(number).items()
+        ]
         for number, document in enumerate(translations)
     ]
 
 
-def _look_up(found: Terms, documents: Documents, glossary: Mapping[str, Sequence[str]]) -> Translations:
+def _look_up(source_terms: Terms, documents: Documents, glossary: Mapping[str, Sequence[str]]) -> Translations:
     """The glossary's translations that stand in the sentence."""
     patterns = {
         folded(term): phrase_pattern(checked_phrases(translations, f"glossary, translations of {term!r}"))
@@ -142,14 +148,14 @@ def _look_up(found: Terms, documents: Documents, glossary: Mapping[str, Sequence
     }
     return [
         [{term: set(patterns[term].findall(folded(text))) for term in terms} for terms, text in zip(*sides)]
-        for sides in zip(found.sentences, documents)
+        for sides in zip(source_terms.sentences, documents)
     ]
 
 
-def _associate(found: Terms, documents: Documents, prefix: int | None) -> Translations:
+def _associate(source_terms: Terms, documents: Documents, prefix: int | None) -> Translations:
     """The word of the sentence that is associated best with the term."""
     targets = [[{stem(word, prefix) for word in words(folded(text))} for text in document] for document in documents]
-    pairs = list(zip(chain(*found.sentences), chain(*targets)))
+    pairs = list(zip(chain(*source_terms.sentences), chain(*targets)))
     of_term = Counter(term for terms, _ in pairs for term in terms)
     of_word = Counter(word for _, some in pairs for word in some)
     joint = Counter((term, word) for terms, some in pairs for term in terms for word in some)
@@ -160,7 +166,7 @@ def _associate(found: Terms, documents: Documents, prefix: int | None) -> Transl
 
     return [
         [{term: best(term, some) for term in terms} for terms, some in zip(*sides)]
-        for sides in zip(found.sentences, targets)
+        for sides in zip(source_terms.sentences, targets)
     ]
 
 
@@ -198,7 +204,7 @@ class Terms:
         for number, terms in enumerate(self.sentences[document]):
             for term in sorted(terms):
                 indices.setdefault(term, []).append(number)
-        return {term: found for term, found in indices.items() if len(found) > 1}
+        return {term: sentences for term, sentences in indices.items() if len(sentences) > 1}
 
 
 def find_terms(sources: Documents, max_share: float, prefix: int | None) -> Terms:
@@ -230,8 +236,8 @@ def listed_terms(sources: Documents, listed: Sequence[str]) -> Terms:
     """
     terms = checked_phrases(listed, "terms")
     pattern = phrase_pattern(terms)
-    found = [[set(pattern.findall(folded(sentence))) for sentence in document] for document in sources]
-    return Terms(found, {term for term, written in zip(terms, listed) if written[:1].isupper()})
+    sentences = [[set(pattern.findall(folded(sentence))) for sentence in document] for document in sources]
+    return Terms(sentences, {term for term, written in zip(terms, listed) if written[:1].isupper()})
 
 
 def stem(word: str, prefix: int | None) -> str:

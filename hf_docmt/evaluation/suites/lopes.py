@@ -124,18 +124,18 @@ class Lopes(Suite):
         documents: dict[str, list[SuiteItem]] = {}
         for item in Lopes(records, context=0, content=read_json(records)).items():
             documents.setdefault(item.document, []).append(item)
-        found = [item for group in documents.values() for item in group]
-        if len(found) != items:
-            raise DataError(f"{path}: {items} items, {len(found)} in {records}; the files are not of one set")
-        return found
+        ordered = [item for group in documents.values() for item in group]
+        if len(ordered) != items:
+            raise DataError(f"{path}: {items} items, {len(ordered)} in {records}; the files are not of one set")
+        return ordered
 
     def _context_size(self, path: Path, name: str) -> int:
         sizes, asked = _sizes(path, name), self.context_file
         if asked is not None and asked not in sizes or not sizes:
             wanted = f"{name}.c{asked or self.context}.context.src"
-            found = ", ".join(f"c{size}" for size in sizes) or "no context files"
+            there = ", ".join(f"c{size}" for size in sizes) or "no context files"
             raise DataError(
-                f"{path}: {wanted} and .trg are needed beside it, found {found}; add them, or take context=0"
+                f"{path}: {wanted} and .trg are needed beside it, found {there}; add them, or take context=0"
             )
         return asked or next((size for size in sizes if size >= self.context), sizes[-1])
 
@@ -152,11 +152,11 @@ def _recorded(record: SuiteItem | None, block: Block) -> dict:
 def _current_file(path: Path) -> Path:
     """The file of the source lines, given it, its other side, or the folder."""
     if path.is_dir():
-        found = sorted(path.glob(f"*{CURRENT}"))
-        if len(found) != 1:
-            names = ", ".join(file.name for file in found) or "none"
+        files = sorted(path.glob(f"*{CURRENT}"))
+        if len(files) != 1:
+            names = ", ".join(file.name for file in files) or "none"
             raise DataError(f"{path}: expected one file *{CURRENT} in the folder, found {names}; give the file itself")
-        return found[0]
+        return files[0]
     if path.name.endswith(".current.trg"):
         return path.with_name(path.name.removesuffix("trg") + "src")
     if not path.name.endswith(CURRENT):

@@ -135,14 +135,14 @@ def read_contexts(source_path: Path, target_path: Path, current: ParallelText, s
 
 def context_of(block: Block, contexts: list[Sides], path: Path) -> Sides:
     """The context that all lines of an item have; DataError where it differs."""
-    found = contexts[block.line]
+    context = contexts[block.line]
     for number in range(block.line, block.line + len(block.candidates)):
-        if contexts[number] != found:
+        if contexts[number] != context:
             raise DataError(
                 f"{path}: the context of line {number + 1} is not that of line {block.line + 1}, {block.where}; the "
                 "candidates of an item share it, so lines are lost or out of order"
             )
-    return found
+    return context
 
 
 def same_text(one: str, other: str) -> bool:
@@ -163,13 +163,13 @@ def replaced_pronouns(right: str, wrong: Sequence[str], pronouns: Collection[str
     Words are runs of letters and digits, compared without case (`qu'elles`, `a-t-il`). Several pronouns are joined by
     `+`. DataError, beginning with `where`, if there is none.
     """
-    found = dict.fromkeys(word for text in wrong for word in _replaced(right, text) if word in pronouns)
-    if not found:
+    replaced = dict.fromkeys(word for text in wrong for word in _replaced(right, text) if word in pronouns)
+    if not replaced:
         raise DataError(
             f"{where}: {right!r} and {wrong[0]!r} do not differ in {', '.join(pronouns)}; expected the right "
             "translation, then the wrong ones, so lines are lost, or it is another kind of suite"
         )
-    return "+".join(found)
+    return "+".join(replaced)
 
 
 def _replaced(right: str, wrong: str) -> list[str]:

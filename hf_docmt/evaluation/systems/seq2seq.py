@@ -123,16 +123,16 @@ class Seq2SeqSystem(ForcedDecoding):
         rows = [self._example(window) for window in windows]
         jobs = [(self.collate.source(row), self.collate.decoder_prefix(row)) for row in rows]
         order = sorted(range(len(jobs)), key=lambda job: (len(jobs[job][1]), len(jobs[job][0])))
-        found, cut = [""] * len(jobs), 0
+        translations, cut = [""] * len(jobs), 0
         while order:
             same = [job for job in order[: self.batch_size] if len(jobs[job][1]) == len(jobs[order[0]][1])]
             order = order[len(same) :]
             for job, (ids, ended) in zip(same, self._generate([jobs[job] for job in same])):
                 cut += not ended
-                found[job] = self.tokenizer.decode(ids, skip_special_tokens=True)
+                translations[job] = self.tokenizer.decode(ids, skip_special_tokens=True)
         if cut:
             warnings.warn(f"{self.name}: {cut} translations did not end before max_new_tokens", stacklevel=2)
-        return found
+        return translations
 
     def _example(self, window: Window) -> dict:
         """As a training view has it; the current sentence is still empty on the target side."""
@@ -161,8 +161,8 @@ class Seq2SeqSystem(ForcedDecoding):
             decoder_start_token_id=self.collate.start,  # another one would be put before the prefix
             **settings,
         )
-        found = [_until(row, ends, separator) for row in output[:, len(prefixes[0]) :].tolist()]
-        return [(ids, len(ids) + 1 < settings["max_new_tokens"]) for ids in found]
+        new_tokens = [_until(row, ends, separator) for row in output[:, len(prefixes[0]) :].tolist()]
+        return [(ids, len(ids) + 1 < settings["max_new_tokens"]) for ids in new_tokens]
 
 
 class _SharedSources(nn.Module):
