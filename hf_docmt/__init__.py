@@ -35,7 +35,7 @@ _LOCATIONS = {  # name -> module and, where it differs, the name there
     "Suite": "evaluation.suites",
     "System": "evaluation.systems",
     "adapt_tokenizer": "data.tokenizers",
-    "compare": "evaluation.report_comparison",
+    "compare": "evaluation.comparison",
     "contrast": "evaluation.contrast:contrast_report",
     "convert_sentence_model": "hub.conversion",
     "cxmi": "evaluation.cxmi:cxmi_report",
@@ -103,10 +103,10 @@ if TYPE_CHECKING:
     from hf_docmt.data.readers import Reader, read_documents
     from hf_docmt.data.synthetic.corpus import write_corpus
     from hf_docmt.data.tokenizers import adapt_tokenizer, train_tokenizer
+    from hf_docmt.evaluation.comparison import compare
     from hf_docmt.evaluation.contrast import contrast_report as contrast
     from hf_docmt.evaluation.cxmi import cxmi_report as cxmi
     from hf_docmt.evaluation.metrics import Metric
-    from hf_docmt.evaluation.report_comparison import compare
     from hf_docmt.evaluation.suites import Suite, read_suite
     from hf_docmt.evaluation.systems import System, load_system
     from hf_docmt.evaluation.translation_scores import evaluate

@@ -38,6 +38,14 @@ class CachingConfig(IntegratedContextConfig):
     """
 
     model_type = "docmt-caching"
+    reported_fields = (
+        *IntegratedContextConfig.reported_fields,
+        "integration",
+        "shortening",
+        "shortening_size",
+        "context_gate",
+        "include_current",
+    )
 
     shortening: str = "none"
     shortening_size: int | None = None

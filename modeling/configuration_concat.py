@@ -18,6 +18,7 @@ class ConcatConfig(SegmentConfig):
     """
 
     model_type = "docmt-concat"
+    reported_fields = (*SegmentConfig.reported_fields, "segment_encoding")
 
     segment_encoding: str = "none"
     segment_shift: int | None = None

@@ -50,6 +50,8 @@ class DocMTConfig(PreTrainedConfig):
         "hidden_size": "d_model",
         "num_hidden_layers": "encoder_layers",
     }
+    # what reports say of a model, as far as its configuration has it
+    reported_fields = ("d_model", "encoder_layers", "decoder_layers", "view", "context_sides")
 
     vocab_size: int = 32000
     d_model: int = 512

@@ -15,6 +15,7 @@ class DocTConfig(ContextConfig):
     """
 
     model_type = "docmt-doct"
+    reported_fields = (*ContextConfig.reported_fields, "context_layers", "selection")
 
     past_context: int = 2
     context_layers: int = 1

@@ -14,6 +14,7 @@ class MemoryConfig(SegmentConfig):
     """
 
     model_type = "docmt-memory"
+    reported_fields = (*SegmentConfig.reported_fields, "memory_size", "memory_layers", "memory_sides")
 
     memory_size: int = 16
     memory_layers: list[int] | None = None

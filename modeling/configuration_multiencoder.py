@@ -11,6 +11,7 @@ class MultiEncoderConfig(IntegratedContextConfig):
     """
 
     model_type = "docmt-multiencoder"
+    reported_fields = (*IntegratedContextConfig.reported_fields, "integration", "context_gate", "context_layers")
 
     integration: str = "concatenate"
     context_layers: int | None = None

@@ -18,7 +18,7 @@ from hf_docmt.analysis.model_runs import (
     on_device,
 )
 from hf_docmt.data.documents import make_documents
-from hf_docmt.evaluation.systems.token_texts import piece_ids, piece_spans, word_spans
+from hf_docmt.evaluation.systems.model_system import piece_ids, piece_spans, word_spans
 
 Words = tuple[tuple[str, float], ...]
 

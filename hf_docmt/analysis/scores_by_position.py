@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hf_docmt.evaluation.metrics.corpus_scores import SentenceBleu
-from hf_docmt.evaluation.metrics.segments import bleu, segment_statistics
+from hf_docmt.evaluation.metrics.corpus_scores import SentenceBleu, bleu, segment_statistics
 from hf_docmt.evaluation.metrics.translated_documents import check_aligned
 from hf_docmt.evaluation.references import read_references
 from hf_docmt.evaluation.translation_files import read_translated

@@ -94,7 +94,7 @@ def _table(reports: list[str], format: str, tables: Tables, **options) -> str:
     from shutil import get_terminal_size
 
     from hf_docmt.analysis.pictures.comparison import draw_accuracy_by_distance, draw_scores
-    from hf_docmt.evaluation.report_comparison import compare as compare_reports
+    from hf_docmt.evaluation.comparison import compare as compare_reports
     from hf_docmt.reports.comparison import select_breakdown
     from hf_docmt.reports.comparison_tables import format_comparison
 
@@ -110,7 +110,7 @@ def _table(reports: list[str], format: str, tables: Tables, **options) -> str:
 
 def _shown(reports: list[str], format: str, output: str, selection: Selection, **options) -> str:
     """Translations side by side; ValueError where the output is a file that they are read from."""
-    from hf_docmt.evaluation.side_by_side import side_by_side
+    from hf_docmt.evaluation.comparison import side_by_side
     from hf_docmt.files import check_writable_file
     from hf_docmt.messages import check_known
     from hf_docmt.reports.side_by_side import side_by_side_text

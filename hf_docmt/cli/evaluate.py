@@ -82,7 +82,7 @@ def print_difference(baseline: Report, report: Report, as_json: bool) -> None:
     """Print the scores of two systems with their differences and p-values, as `docmt compare` does."""
     from shutil import get_terminal_size
 
-    from hf_docmt.evaluation.report_comparison import compare
+    from hf_docmt.evaluation.comparison import compare
     from hf_docmt.reports.comparison_tables import format_comparison
 
     systems = [baseline.name if baseline.name != report.name else f"{baseline.name} (baseline)", report.name]

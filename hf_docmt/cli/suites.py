@@ -131,7 +131,7 @@ def ctxpro(
     as_json: bool = AS_JSON,
 ) -> None:
     """Generative accuracy on ctxpro's sets: does the translation have the word that the context requires?"""
-    from hf_docmt.evaluation.generative_accuracy import generative_report, translation_file_report
+    from hf_docmt.evaluation.ctxpro import generative_report, translation_file_report
     from hf_docmt.files import check_writable_file
 
     check_writable_file(output or "-", [*sets, inputs, translations])

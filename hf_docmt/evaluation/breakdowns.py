@@ -36,14 +36,14 @@ def break_down(
         raise ValueError(f"{len(rows)} rows of statistics, {len(labels)} of labels, {len(groups)} groups; give as many")
     score, parts = score_function(metric, len(rows[0]) if rows else 2), {}
     numbers: dict[str, list[int]] = {}
-    for number, found in enumerate(labels):
-        for label in found:
+    for number, of_row in enumerate(labels):
+        for label in of_row:
             numbers.setdefault(label, []).append(number)
     for label in sorted(numbers, key=_order):
         by_group: dict[str, list] = {}
         for number in numbers[label]:
             by_group.setdefault(groups[number], []).append(rows[number])
-        sums = np.array([column_sums(found) for found in by_group.values()], float)
+        sums = np.array([column_sums(of_group) for of_group in by_group.values()], float)
         interval = bootstrap_interval(sums, score, samples, seed) if samples else None
         value = float(score(sums.sum(0, keepdims=True))[0])
         parts[label] = Part(value, len(numbers[label]), {"interval": list(interval)} if interval else {})
@@ -61,8 +61,8 @@ def document_labels(
     check_axes(by, domains)
     labels = [[f"length={bucket(length, LENGTH_BOUNDS)}"] if "length" in by else [] for length in lengths]
     if "domain" in by:
-        for found, doc_id in zip(labels, doc_ids):
-            found.append(f"domain={domain_of(doc_id, domains)}")
+        for of_document, doc_id in zip(labels, doc_ids):
+            of_document.append(f"domain={domain_of(doc_id, domains)}")
     return labels
 
 
@@ -71,9 +71,9 @@ def sentence_labels(
 ) -> list[list[str]]:
     """Labels of every sentence of all documents: those of its document, and its index in it, `index=4-5`."""
     labels = []
-    for found, length in zip(document_labels(doc_ids, lengths, by, domains), lengths):
+    for of_document, length in zip(document_labels(doc_ids, lengths, by, domains), lengths):
         for index in range(1, length + 1):
-            labels.append(([f"index={bucket(index, INDEX_BOUNDS)}"] if "index" in by else []) + found)
+            labels.append(([f"index={bucket(index, INDEX_BOUNDS)}"] if "index" in by else []) + of_document)
     return labels
 
 
@@ -100,8 +100,8 @@ def domain_of(doc_id: str, domains: Domains) -> str:
         if doc_id not in domains:
             raise ValueError(f"document {doc_id!r} has no domain: give one for every document, got {len(domains)}")
         return domains[doc_id]
-    found = re.match(domains, doc_id)
-    domain = found and (found.group(1) if found.re.groups else found.group())
+    match = re.match(domains, doc_id)
+    domain = match and (match.group(1) if match.re.groups else match.group())
     if not domain:
         raise ValueError(f"document {doc_id!r}: {domains!r} finds no domain at its beginning; change the expression")
     return domain

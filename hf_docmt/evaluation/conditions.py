@@ -41,15 +41,15 @@ def _random(items: Sequence[SuiteItem], draw: random.Random) -> list[SuiteItem]:
         pools[_document(item)] += [*_before(item), *_after(item)]
     pool = [(document, pair) for document, pairs in pools.items() for pair in dict.fromkeys(pairs)]
     documents = {document for document, _ in pool}
-    found = []
+    replaced = []
     for item in items:
         own = _document(item)
         if (_before(item) or _after(item)) and not documents - {own}:
             raise ValueError(f"{item.where}: no other document has context to draw from; give items of several")
         foreign = (pair for document, pair in _endless(pool, draw) if document != own)
         before, after = ([next(foreign) for _ in side] for side in (_before(item), _after(item)))
-        found.append(_with(item, before, after))
-    return found
+        replaced.append(_with(item, before, after))
+    return replaced
 
 
 def _endless(pool: list, draw: random.Random) -> Iterator:
@@ -66,7 +66,7 @@ def _wrong(items: Sequence[SuiteItem], draw: random.Random) -> list[SuiteItem]:
     sizes: dict[tuple[int, int], dict[Hashable, list[int]]] = defaultdict(lambda: defaultdict(list))
     for index, item in enumerate(items):
         sizes[len(_before(item)), len(_after(item))][_document(item)].append(index)
-    found = list(items)
+    replaced = list(items)
     for size, documents in sizes.items():
         if size == (0, 0):
             continue
@@ -77,13 +77,13 @@ def _wrong(items: Sequence[SuiteItem], draw: random.Random) -> list[SuiteItem]:
         order, largest = [index for group in groups for index in group], max(map(len, groups))
         if 2 * largest > len(order):  # one document has most of them
             for index in order:
-                found[index] = _of_a_longer(items, index, size, draw)
+                replaced[index] = _of_a_longer(items, index, size, draw)
             continue
         step = draw.randint(largest, len(order) - largest)
         for number, index in enumerate(order):
             other = items[order[(number + step) % len(order)]]
-            found[index] = _with(items[index], _before(other), _after(other))
-    return found
+            replaced[index] = _with(items[index], _before(other), _after(other))
+    return replaced
 
 
 def _of_a_longer(items: Sequence[SuiteItem], index: int, size: tuple[int, int], draw: random.Random) -> SuiteItem:
@@ -103,8 +103,8 @@ def _of_a_longer(items: Sequence[SuiteItem], index: int, size: tuple[int, int], 
 
 
 def _document(item: SuiteItem) -> Hashable:
-    found = item.group if item.document is None else item.document
-    return (item.source[:-1], item.source_after) if found is None else found
+    name = item.group if item.document is None else item.document
+    return (item.source[:-1], item.source_after) if name is None else name
 
 
 def _before(item: SuiteItem) -> list[tuple[str, str]]:

@@ -1,20 +1,29 @@
-"""From a system, or a file of its scores, and the files of suites to a report of contrastive accuracy."""
+"""From a system, or a file of its scores, and the files of suites to a report of contrastive accuracy.
 
+Files of scores have one a line, in the order in which the published evaluations of the suites read them: that of the
+items, and of the candidates within an item, ContraPro's reference and then its errors, every candidate of Voita's,
+Lopes' and Bawden's lines as they stand. The evaluations of ContraPro, Lopes and Voita take costs, such as negative
+log-probabilities, of which the lowest wins; `better="higher"` is for files of log-probabilities.
+"""
+
+import math
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
-from hf_docmt.evaluation.conditions import with_context
-from hf_docmt.evaluation.context_ablation import context_results
-from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy, file_result, item_records
+from hf_docmt.evaluation.conditions import CONDITIONS, condition_label, with_context
+from hf_docmt.evaluation.contrastive_accuracy import accuracy_result, check_row, contrastive_accuracy, item_records
 from hf_docmt.evaluation.details import DetailsFile, hash_of
-from hf_docmt.evaluation.score_files import read_scores, write_scores
-from hf_docmt.evaluation.suites import average_results, check_language, counts_note, read_suite
+from hf_docmt.evaluation.suites import SuiteItem, average_results, check_language, counts_note, read_suite
+from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.systems import System
+from hf_docmt.files import DataError, display_path, location_of, read_lines
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
+from hf_docmt.reports.significance import PairedTest, compare_systems
 
+BETTER = ("lower", "higher")
 CHUNK_CONTEXT = 3  # past sentences that models of chunks get, as in ContraPro
+NORMALIZATIONS = ("sum", "mean", "window-mean")
 
 
 def contrast_report(system: System, suites: Sequence[str | Path], **options) -> Report:
@@ -52,66 +61,24 @@ def contrast(
     `DetailsFile` of every item, an interrupted run can go on. ValueError: a suite of other languages than the system's,
     two suites of one name.
     """
-    file = DetailsFile(details)
-    reading = {"documents": documents, "records": records}
-    reading |= {"context": system.context.past, "future_context": system.context.future}
+    file, reach = DetailsFile(details), system.context
+    reading = {"documents": documents, "records": records, "context": reach.past, "future_context": reach.future}
     read = [read_suite(suite, format, **reading) for suite in suites]
     check_names([items[0].suite for items in read], suites)
-    results, parts = [], []
-    for items in read:  # conditions are tried, too, before the first suite is scored
-        name, note = items[0].suite, counts_note(items)
-        items, split = items_between(items, only, limit)
+    parts = [(counts_note(items), *items_between(items, only, limit)) for items in read]
+    for _, items, _ in parts:  # conditions are tried, too, before the first suite is scored
         check_language(items, *system.languages)
         for condition in conditions:
             with_context(items, condition)
-        parts.append((name, split, items, note))
     if scores_folder is not None:
         Path(scores_folder).mkdir(parents=True, exist_ok=True)
-    for name, split, items, note in parts:
-        keep = partial(_write_scores, Path(scores_folder), name) if scores_folder is not None else None
-        options = {"conditions": conditions, "normalization": normalization, "keep": keep, "details": file}
-        found = context_results(system, items, dataset=name, split=split, **options)
-        results += [_with_counts(result, note) for result in found]
+    results = []
+    options = {"conditions": conditions, "normalization": normalization, "scores_folder": scores_folder}
+    for note, items, split in parts:
+        of_suite = context_results(system, items, dataset=items[0].suite, split=split, details=file, **options)
+        results += [result.with_details({"counts": note}) if note else result for result in of_suite]
     file.finish()
     return results + average_results(results)
-
-
-def check_names(names: Sequence[str], paths: Sequence[str | Path]) -> None:
-    """ValueError where two files have the same name in results, in which nothing else would distinguish them."""
-    for number, name in enumerate(names):
-        if (first := names.index(name)) < number:
-            raise ValueError(
-                f"{paths[first]} and {paths[number]} are both called {name!r} in results; give them one by one, or "
-                "rename one of them"
-            )
-
-
-def _with_counts(result: Result, note: str | None) -> Result:
-    """The result with a note on what differs from the published counts of the whole suite."""
-    return result.with_details({"counts": note}) if note else result
-
-
-def items_between(items: list, only: tuple[int, int] | None, limit: int | None = None) -> tuple[list, str]:
-    """Items from (first, last), from 1, or at most the first `limit`, and the name of that part.
-
-    ValueError: there are no such items, a limit below 1, both.
-    """
-    if limit is not None and (limit < 1 or only is not None):
-        raise ValueError(f"limit is {limit}, items {only}: give a limit of 1 or more, or a part of the items, not both")
-    if limit is not None and limit < len(items):
-        only = (1, limit)
-    if only is None:
-        return items, "all"
-    first, last = only
-    if not 1 <= first <= last <= len(items):
-        raise ValueError(
-            f"items {first}-{last} of {items[0].suite}, which has {len(items)}: give a part of 1-{len(items)}"
-        )
-    return items[first - 1 : last], f"items {first}-{last}"
-
-
-def _write_scores(folder: Path, name: str, condition: str, items, scores) -> None:
-    write_scores(folder / f"{name}.{condition}.scores", items, scores)
 
 
 def score_file_report(
@@ -136,20 +103,173 @@ def score_file_report(
     items = read_suite(suite, format, documents=documents, records=records, context=context)
     note = counts_note(items)
     items, split = items_between(items, only, limit)
-    found, file = read_scores(scores, items, better), DetailsFile(details)
+    rows, file = read_scores(scores, items, better), DetailsFile(details)
     file.records(
         items,
-        lambda part: item_records(part, found, "file"),
-        lambda: {"scores": "file", "better": better, "numbers": hash_of(found)},
+        lambda part: item_records(part, rows, "file"),
+        lambda: {"scores": "file", "better": better, "numbers": hash_of(rows)},
         chunk=len(items),
     )
     file.finish()
-    result = file_result(
-        contrastive_accuracy(items, found),
-        dataset=items[0].suite,
-        split=split,
-        better=better,
-    )
-    result = _with_counts(result, note)
+    result = accuracy_result(contrastive_accuracy(items, rows), items[0].suite, split, {"scores": "file"})
+    result = result.with_details({"better": better} | ({"counts": note} if note else {}))
     data = {"suites": [Path(suite).name], "scores": Path(scores).name}
     return Report(model={"name": name}, data=data, results=[result, *average_results([result])])
+
+
+def context_results(
+    system: System,
+    items: Sequence[SuiteItem],
+    *,
+    dataset: str,
+    split: str = "all",
+    conditions: Sequence[str] = CONDITIONS,
+    normalization: str = "sum",
+    ties: str | None = None,
+    seed: int = 0,
+    samples: int = 1000,
+    scores_folder: str | Path | None = None,
+    details: DetailsFile | None = None,
+) -> list[Result]:
+    """Contrastive accuracy under each condition of `with_context`, as report results that differ in `context`.
+
+    Intervals of accuracies are those of `contrastive_accuracy`. With `true` among the conditions,
+    `details["difference"]` of the others is how far they are above `true` (in points), its 95 % interval and p-value
+    (paired bootstrap over the groups of their statistics, such as documents), where there are two groups or more.
+    `details` gets texts, scores and verdict of every item.
+    """
+    if normalization not in NORMALIZATIONS:
+        raise ValueError(f"unknown normalization {normalization!r}: expected {' or '.join(NORMALIZATIONS)}")
+    reach, results, details = system.context, {}, details or DetailsFile()
+    for condition in conditions:
+        label = condition_label(condition, seed)
+        changed = with_context(items, condition, seed)
+        settings = {"past": reach.past, "future": reach.future, "logprob": normalization, "context": label}
+        records = details.records(
+            changed,
+            lambda part, label=label: item_records(part, candidate_scores(system, part, normalization), label, ties),
+            lambda settings=settings: {"model": system.fingerprint(), **settings},
+        )
+        scores = [record["scores"] for record in records]
+        if scores_folder is not None:
+            write_scores(Path(scores_folder) / f"{dataset}.{condition}.scores", changed, scores)
+        how_scored = {
+            "logprob": normalization.removeprefix("window-"),
+            "tokens": "window" if normalization == "window-mean" else "current",
+            "target-context": reach.target,
+            "past": context_name(reach.past),
+            "future": reach.future,
+            "context": label,
+        }
+        results[condition] = accuracy_result(contrastive_accuracy(changed, scores, ties), dataset, split, how_scored)
+    return add_differences(results, samples)
+
+
+def candidate_scores(system: System, items: Sequence[SuiteItem], normalization: str = "sum") -> list[list[float]]:
+    """One number for each candidate of each item: the `sum` or `mean` of its log-probabilities, higher ones better.
+
+    The released code of Maka et al. takes the `mean` over the current sentence with its end token, that of Lupo et al.
+    the mean over all tokens of the target window, context and separators included: `window-mean`.
+    """
+    window = normalization == "window-mean"
+    rows = system.window_log_probabilities(items) if window else system.token_log_probabilities(items)
+    return [[math.fsum(tokens) / (1 if normalization == "sum" else len(tokens)) for tokens in row] for row in rows]
+
+
+def add_differences(results: dict[str, Result], samples: int = 1000) -> list[Result]:
+    """The results by condition; those other than `true` get their difference from it in `details["difference"]`."""
+    true = results.get("true")
+    if true and len(results) > 1 and len(true.statistics.ids) > 1:
+        outcomes = compare_systems(results, "true", PairedTest(samples=samples), may_differ=("context",))
+        for condition, outcome in outcomes.items():
+            difference = {"value": outcome.delta, "interval": list(outcome.interval), "p_value": outcome.p_value}
+            results = {**results, condition: results[condition].with_details({"difference": difference})}
+    return list(results.values())
+
+
+def check_names(names: Sequence[str], paths: Sequence[str | Path]) -> None:
+    """ValueError where two files have the same name in results, in which nothing else would distinguish them."""
+    for number, name in enumerate(names):
+        if (first := names.index(name)) < number:
+            raise ValueError(
+                f"{paths[first]} and {paths[number]} are both called {name!r} in results; give them one by one, or "
+                "rename one of them"
+            )
+
+
+def items_between(items: list, only: tuple[int, int] | None, limit: int | None = None) -> tuple[list, str]:
+    """Items from (first, last), from 1, or at most the first `limit`, and the name of that part.
+
+    ValueError: there are no such items, a limit below 1, both.
+    """
+    if limit is not None and (limit < 1 or only is not None):
+        raise ValueError(f"limit is {limit}, items {only}: give a limit of 1 or more, or a part of the items, not both")
+    if limit is not None and limit < len(items):
+        only = (1, limit)
+    if only is None:
+        return items, "all"
+    first, last = only
+    if not 1 <= first <= last <= len(items):
+        raise ValueError(
+            f"items {first}-{last} of {items[0].suite}, which has {len(items)}: give a part of 1-{len(items)}"
+        )
+    return items[first - 1 : last], f"items {first}-{last}"
+
+
+def write_scores(
+    path: str | Path, items: Sequence[SuiteItem], scores: Sequence[Sequence[float]], better: str = "lower"
+) -> None:
+    """Scores, of which higher ones are better, as a file in which `better` ones are lower or higher.
+
+    Numbers are written in full, so that what ties is the same when they are read. ValueError: scores that do not fit
+    the items, NaN.
+    """
+    sign = _sign(better)
+    if len(scores) != len(items):
+        raise ValueError(f"{len(scores)} rows of scores for {len(items)} items; one row for each item is needed")
+    for item, row in zip(items, scores):
+        check_row(item, row)
+    lines = (f"{sign * float(score)!r}\n" for row in scores for score in row)
+    Path(path).write_text("".join(lines), encoding="utf-8", newline="\n")
+
+
+def read_scores(path: str | Path, items: Sequence[SuiteItem], better: str = "lower") -> list[list[float]]:
+    """Scores of every candidate of every item, turned so that higher ones are better.
+
+    DataError names file and line: what is no number, NaN, too few or too many lines for the suite.
+    """
+    sign = _sign(better)
+    numbers = [_number(line, location_of(path, number)) for number, line in read_lines(path)]
+    needed = sum(len(item.candidates) for item in items)
+    if len(numbers) > needed:
+        raise DataError(
+            f"{location_of(path, needed + 1)}: one score more than the {needed} candidates of the {len(items)} items; "
+            "the file is of another suite"
+        )
+    scores, line = [], 0
+    for item in items:
+        row = numbers[line : line + len(item.candidates)]
+        if len(row) < len(item.candidates):
+            raise DataError(
+                f"{display_path(path)}: ends after line {len(numbers)}, expected {needed} lines, one for each "
+                f"candidate; scores are missing from {item.where} on, so the file is cut or of another suite"
+            )
+        scores.append([sign * score for score in row])
+        line += len(row)
+    return scores
+
+
+def _number(line: str, where: str) -> float:
+    try:
+        number = float(line) if "_" not in line else math.nan
+    except ValueError:
+        raise DataError(f"{where}: {line!r} is not a number; expected one score a line and nothing else") from None
+    if math.isnan(number):
+        raise DataError(f"{where}: {line.strip()!r} is not a score; check what the other system wrote for it")
+    return number
+
+
+def _sign(better: str) -> int:
+    if better not in BETTER:
+        raise ValueError(f"better is {better!r}, expected lower or higher, whichever scores are the better ones")
+    return 1 if better == "higher" else -1

@@ -1,81 +1,32 @@
 """Conditional cross-mutual information: what context adds to the log-probability of reference translations."""
 
+from __future__ import annotations
+
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from datasets import Dataset
 
 from hf_docmt import __version__
+from hf_docmt.data.documents import sentences
 from hf_docmt.evaluation.conditions import condition_label, with_context
 from hf_docmt.evaluation.details import DetailsFile
-from hf_docmt.evaluation.document_items import document_items
-from hf_docmt.evaluation.pointwise_cxmi import PointwiseCXMI, pointwise_cxmi, word_gains
-from hf_docmt.evaluation.suites import check_language
+from hf_docmt.evaluation.suites import SuiteItem, check_language, labels_of
 from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.systems import System
-from hf_docmt.evaluation.systems.log_probabilities import NORMALIZATIONS
+from hf_docmt.evaluation.systems.model_system import word_spans
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics, score_function
 
-
-def cxmi_result(
-    system: System,
-    found: Sequence[PointwiseCXMI],
-    *,
-    dataset: str,
-    split: str = "all",
-    normalization: str = "sum",
-    context: str = "true",
-    samples: int = 1000,
-    seed: int = 1,
-) -> Result:
-    """CXMI of a system as a report result: the mean of its sentences' P-CXMI, in nats, with a bootstrap interval.
-
-    Fernandes et al. (2021): a sentence counts by the `sum` over its tokens, N is the number of sentences;
-    their released code takes each sentence's `mean` over tokens instead. `context` names the one that was given where
-    it is not the `true` one. Documents are resampled.
-    """
-    _check_normalization(normalization)
-    if not found:
-        raise ValueError("CXMI of 0 sentences: expected at least one")
-    parts: dict[str, list[PointwiseCXMI]] = defaultdict(list)
-    for one in found:
-        for name, value in one.labels.items():
-            parts[f"{name}={value}"].append(one)
-    whole = _part(found, normalization, samples, seed)
-    reach = system.context
-    signature = {
-        "unit": "nats",
-        "sentence": normalization,
-        "tokens": "current",
-        "target-context": reach.target,
-        **({} if context == "true" else {"context": context}),
-        "without": "empty",
-        "past": context_name(reach.past),
-        "future": reach.future,
-        "version": __version__,
-    }
-    return Result(
-        task="context use",
-        dataset=dataset,
-        split=split,
-        metric="CXMI",
-        value=whole.value,
-        signature=Signature.of(signature),
-        n=whole.n,
-        breakdown={
-            label: _part(some, normalization, samples, seed)
-            for label, some in sorted(parts.items())
-            if len(some) < len(found)
-        },
-        details={"statistics": Statistics(*_rows(found, normalization)).to_dict(), **whole.details},
-    )
+NORMALIZATIONS = ("sum", "mean")
+SCORES = ("tokens", "with_context", "without_context")  # of a record of details
 
 
 def cxmi_report(
@@ -101,43 +52,227 @@ def cxmi_report(
     'CXMI'
     """
     _check_normalization(normalization)
-    items = document_items(
-        documents,
-        source_lang=source_lang,
-        target_lang=target_lang,
-        past_context=system.context.past,
-        future_context=system.context.future,
-    )
+    languages, reach = {"source_lang": source_lang, "target_lang": target_lang}, system.context
+    items = document_items(documents, **languages, past_context=reach.past, future_context=reach.future)
     check_language(items, *system.languages)
     for condition in conditions:  # tried before the first one is scored
         with_context(items, condition, seed)
     results, file = [], DetailsFile(details)
     for condition in conditions:
-        found = pointwise_cxmi(system, items, condition, seed, file)
+        gains = pointwise_cxmi(system, items, condition, seed, file)
         label = condition_label(condition, seed)
-        result = cxmi_result(system, found, dataset=dataset, normalization=normalization, context=label)
-        results.append(result.with_details({"gains": [list(row) for row in word_gains(found)[:20]]}))
+        result = cxmi_result(system, gains, dataset=dataset, normalization=normalization, context=label)
+        results.append(result.with_details({"gains": [list(row) for row in word_gains(gains)[:20]]}))
     file.finish()
-    data = {"documents": len(documents), "source_lang": source_lang, "target_lang": target_lang}
-    return Report(model=system.describe(), data=data, results=results)
+    return Report(model=system.describe(), data={"documents": len(documents), **languages}, results=results)
+
+
+@dataclass(frozen=True)
+class PointwiseCXMI:
+    """What context adds to the log-probability of each token of a reference translation, in nats."""
+
+    item_id: str
+    tokens: tuple[str, ...]  # of the current sentence, its end token last
+    with_context: tuple[float, ...]
+    without_context: tuple[float, ...]
+    group: str | None = None
+    labels: dict = field(default_factory=dict)
+
+    @property
+    def gains(self) -> tuple[float, ...]:
+        """P-CXMI of every token (Fernandes et al. 2023): log q(y_t | x, C) - log q(y_t | x)."""
+        return tuple(full - alone for full, alone in zip(self.with_context, self.without_context))
+
+    def gain(self, normalization: str = "sum") -> float:
+        """P-CXMI of the sentence: the sum of its tokens' (or their `mean`)."""
+        return math.fsum(self.gains) / (1 if normalization == "sum" else len(self.gains))
+
+    def words(self) -> list[tuple[str, float]]:
+        """(word, P-CXMI) of the words of the sentence, of its runs of punctuation and of its end token.
+
+        The gain of a word is the sum over its tokens; a token counts for the word in which it begins, one that adds no
+        text for the word before it.
+        """
+        *tokens, end = (token.replace("\ufffd", "") for token in self.tokens)
+        text = "".join(tokens)
+        words = word_spans(text)
+        sums, position, number = [0.0] * len(words), 0, 0
+        for token, gain in zip(tokens, self.gains):
+            begin = position + len(token) - len(token.lstrip())
+            while token.strip() and number + 1 < len(words) and words[number + 1][0] <= begin:
+                number += 1
+            position += len(token)
+            if words:
+                sums[number] += gain
+        return [*((text[start:stop], gain) for (start, stop), gain in zip(words, sums)), (end, self.gains[-1])]
+
+
+def document_items(
+    documents: Dataset, *, source_lang: str, target_lang: str, past_context: int, future_context: int = 0
+) -> list[SuiteItem]:
+    """Every sentence as an item whose one candidate is its reference, with the context that it has in its document.
+
+    Sentences that are blank on either side are no items, but stay as context.
+    """
+    items = []
+    for row in documents:
+        source, target = (sentences(row, lang) for lang in (source_lang, target_lang))
+        for i, (current, reference) in enumerate(zip(source, target, strict=True)):
+            if current.strip() and reference.strip():
+                start, stop = max(0, i - past_context), i + 1 + future_context
+                items.append(
+                    SuiteItem(
+                        item_id=f"{row['doc_id']}:{i + 1}",
+                        source=tuple(source[start : i + 1]),
+                        target_context=tuple(target[start:i]),
+                        candidates=(reference,),
+                        correct=0,
+                        phenomenon="reference",
+                        distance=None,
+                        index=i,
+                        source_after=tuple(source[i + 1 : stop]),
+                        target_after=tuple(target[i + 1 : stop]),
+                        group=row["doc_id"],
+                        languages=(source_lang, target_lang),
+                    )
+                )
+    return items
+
+
+def pointwise_cxmi(
+    system: System,
+    items: Sequence[SuiteItem],
+    condition: str = "true",
+    seed: int = 0,
+    details: DetailsFile | None = None,
+) -> list[PointwiseCXMI]:
+    """The right candidate of every item, forced with its context (gold target context) and with none.
+
+    `condition` is the context that is given, see `with_context`; the released code of Fernandes et al. (2021) knows the
+    `true` one and a random one, whose source and target sentences it draws independently, from any document, and as
+    many at the start of a document as elsewhere. Meant for one model that was trained with and without context; with
+    others the difference also holds how foreign a missing context is to the model. `details` gets the tokens and words
+    of every sentence. ValueError names an item with scores that are not finite.
+    """
+    items = [replace(item, candidates=(item.candidates[item.correct],), correct=0) for item in items]
+    items, label = with_context(items, condition, seed), condition_label(condition, seed)
+    records = (details or DetailsFile()).records(
+        items,
+        lambda part: _records(system, part, label),
+        lambda: (
+            {"model": system.fingerprint(), "past": system.context.past, "future": system.context.future}
+            | {"context": label, "without": "empty"}
+        ),
+    )
+    return [_gains(item, *(record[key] for key in SCORES)) for item, record in zip(items, records)]
+
+
+def word_gains(gains: Sequence[PointwiseCXMI], least: int = 5) -> list[tuple[str, float, int]]:
+    """(word, mean P-CXMI, how often) of words seen at least so often, those that profit most first."""
+    by_word: dict[str, list[float]] = defaultdict(list)
+    for sentence in gains:
+        for word, gain in sentence.words():
+            by_word[word].append(gain)
+    means = [(word, math.fsum(some) / len(some), len(some)) for word, some in by_word.items() if len(some) >= least]
+    return sorted(means, key=lambda row: (-row[1], row[0]))
+
+
+def cxmi_result(
+    system: System,
+    gains: Sequence[PointwiseCXMI],
+    *,
+    dataset: str,
+    normalization: str = "sum",
+    context: str = "true",
+    samples: int = 1000,
+    seed: int = 1,
+) -> Result:
+    """CXMI of a system as a report result: the mean of its sentences' P-CXMI, in nats, with a bootstrap interval.
+
+    Fernandes et al. (2021): a sentence counts by the `sum` over its tokens, N is the number of sentences;
+    their released code takes each sentence's `mean` over tokens instead. `context` names the one that was given where
+    it is not the `true` one. Documents are resampled.
+    """
+    _check_normalization(normalization)
+    if not gains:
+        raise ValueError("CXMI of 0 sentences: expected at least one")
+    parts: dict[str, list[PointwiseCXMI]] = defaultdict(list)
+    for sentence in gains:
+        for name, value in sentence.labels.items():
+            parts[f"{name}={value}"].append(sentence)
+    whole, reach = _part(gains, normalization, samples, seed), system.context
+    signature = {
+        "unit": "nats",
+        "sentence": normalization,
+        "tokens": "current",
+        "target-context": reach.target,
+        **({} if context == "true" else {"context": context}),
+        "without": "empty",
+        "past": context_name(reach.past),
+        "future": reach.future,
+        "version": __version__,
+    }
+    return Result(
+        task="context use",
+        dataset=dataset,
+        split="all",
+        metric="CXMI",
+        value=whole.value,
+        signature=Signature.of(signature),
+        n=whole.n,
+        breakdown={
+            label: _part(some, normalization, samples, seed)
+            for label, some in sorted(parts.items())
+            if len(some) < len(gains)
+        },
+        details={"statistics": _statistics(gains, normalization).to_dict(), **whole.details},
+    )
 
 
 def _check_normalization(normalization: str) -> None:
-    known = [name for name in NORMALIZATIONS if not name.startswith("window")]  # a sentence has no other tokens
-    if normalization not in known:
-        raise ValueError(f"unknown normalization {normalization!r}: expected {' or '.join(known)}")
+    if normalization not in NORMALIZATIONS:
+        raise ValueError(f"unknown normalization {normalization!r}: expected {' or '.join(NORMALIZATIONS)}")
 
 
-def _rows(found: Sequence[PointwiseCXMI], normalization: str) -> tuple[list[str], list[list[float]]]:
-    """Documents, and [sum of P-CXMI, sentences] of each; an item without a document stands alone."""
+def _records(system: System, items: Sequence[SuiteItem], context: str) -> list[dict]:
+    """What details files have of every sentence: its log-probabilities with and without context by token and word."""
+    with_it = system.token_log_probabilities(items)
+    without, texts = system.token_log_probabilities(with_context(items, "empty")), system.token_texts(items)
+    records = []
+    for item, (full,), (alone,), (tokens,) in zip(items, with_it, without, texts):
+        if len(full) != len(alone) or not all(map(math.isfinite, [*full, *alone])):
+            raise ValueError(
+                f"{item.where}: log-probabilities {full} with context and {alone} without; expected as many, all "
+                "finite: check the model's weights and separator"
+            )
+        records.append(
+            {
+                "context": context,
+                "document": item.group,
+                "source": list(item.source),
+                "target_context": list(item.target_context),
+                "reference": item.candidates[0],
+                **dict(zip(SCORES, map(list, (tokens, full, alone)))),
+                "words": [list(pair) for pair in _gains(item, tokens, full, alone).words()],
+            }
+        )
+    return records
+
+
+def _gains(item: SuiteItem, tokens: Sequence[str], full: Sequence[float], alone: Sequence[float]) -> PointwiseCXMI:
+    return PointwiseCXMI(item.item_id, tuple(tokens), tuple(full), tuple(alone), item.group, labels_of(item))
+
+
+def _statistics(gains: Sequence[PointwiseCXMI], normalization: str) -> Statistics:
+    """[sum of P-CXMI, sentences] of each document; an item without a document stands alone."""
     documents: dict[str, list[float]] = defaultdict(list)
-    for one in found:
-        documents[one.item_id if one.group is None else one.group].append(one.gain(normalization))
-    return list(documents), [[math.fsum(gains), len(gains)] for gains in documents.values()]
+    for sentence in gains:
+        documents[sentence.item_id if sentence.group is None else sentence.group].append(sentence.gain(normalization))
+    return Statistics(list(documents), [[math.fsum(some), len(some)] for some in documents.values()])
 
 
-def _part(found: Sequence[PointwiseCXMI], normalization: str, samples: int, seed: int) -> Part:
-    rows = np.array(_rows(found, normalization)[1])
+def _part(gains: Sequence[PointwiseCXMI], normalization: str, samples: int, seed: int) -> Part:
+    rows = np.array(_statistics(gains, normalization).rows)
     interval = bootstrap_interval(rows, score_function("CXMI", 2, scale=1.0), samples, seed)
     value = float(rows[:, 0].sum() / rows[:, 1].sum())
-    return Part(value, len(found), {} if interval is None else {"interval": list(interval)})
+    return Part(value, len(gains), {} if interval is None else {"interval": list(interval)})

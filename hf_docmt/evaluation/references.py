@@ -1,17 +1,19 @@
-"""Reference documents from files, with one reference or several, and translations matched with them."""
+"""Reference documents, one reference or several, from files or from the test sets that sacrebleu downloads."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
+from itertools import compress, groupby
 from pathlib import Path
 
+import sacrebleu
 from datasets import Dataset
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import Reader, detect_format, get_reader, input_argument, read_documents
 from hf_docmt.evaluation.metrics.translated_documents import Documents
-from hf_docmt.files import DataError, data_name, display_path
-from hf_docmt.messages import counted
+from hf_docmt.files import DataError, data_name, display_path, read_lines
+from hf_docmt.messages import closest_hint, counted
 
 PLAIN = "lines"
 WITH_TRANSLATORS = ("wmt", "wmt_jsonl")  # formats
@@ -60,8 +62,8 @@ class References:
         language = origlang.removeprefix("non-")
         kept = [(self.origlangs[doc_id] == language) == (language == origlang) for doc_id in self.ids]
         if not any(kept):
-            known = ", ".join(sorted(set(self.origlangs.values())))
-            raise DataError(f"no document of {self.path} with origlang {origlang!r}; there are {known}")
+            languages = ", ".join(sorted(set(self.origlangs.values())))
+            raise DataError(f"no document of {self.path} with origlang {origlang!r}; there are {languages}")
         ids, sources, *sides = (list(compress(part, kept)) for part in (self.ids, self.sources, *self.sides))
         split = f"{self.split}, origlang {origlang}"
         return replace(self, ids=ids, sources=sources, sides=sides, split=split), list(compress(rows, kept))
@@ -189,11 +191,11 @@ def _other_file(
     format = format if format != "auto" else detect_format({"path": path})
     if get_reader(format).plain:
         return references.cut(plain_sentences(path), path)
-    found = {
+    rows = {
         row["doc_id"]: {"translation": sentences(row, target_lang)}
         for row in _documents(path, format, source_lang, target_lang)
     }
-    side = [row["translation"] for row in references.in_order(found, path)]
+    side = [row["translation"] for row in references.in_order(rows, path)]
     for doc_id, own, first in zip(references.ids, side, references.sides[0]):
         if len(own) != len(first):
             raise DataError(
@@ -201,3 +203,74 @@ def _other_file(
                 f"{references.path}; references need the same sentences, empty ones included"
             )
     return side
+
+
+def builtin_references(
+    name: str, source_lang: str | None, target_lang: str | None, translators: Sequence[str] = ()
+) -> References:
+    """The test set of this name and language pair, with the references that sacrebleu scores against.
+
+    Documents are those of the set's document ids; a set without them is one document. `translators` names other
+    references of the set. Files come from the folder SACREBLEU (~/.sacrebleu), or from the network the first time.
+    DataError: no such set, pair or translator, or a set that cannot be downloaded.
+    """
+    if not source_lang or not target_lang:
+        raise DataError(f"the test set {name} needs both languages; give them, such as -l en-de")
+    if name not in sacrebleu.DATASETS:
+        known = f"{closest_hint(name, sacrebleu.DATASETS)}; sacrebleu knows {', '.join(sorted(sacrebleu.DATASETS))}"
+        raise DataError(f"unknown test set {name!r}{known}")
+    dataset, pair = sacrebleu.DATASETS[name], f"{source_lang}-{target_lang}"
+    if pair not in dataset.langpairs:
+        raise DataError(f"the test set {name} has no pair {pair}; -l is one of {', '.join(sorted(dataset.langpairs))}")
+    try:
+        fields = dict(zip(dataset.fieldnames(pair), dataset.get_files(pair)))
+        paths = dataset.get_reference_files(pair)
+    except (OSError, SystemExit) as error:
+        reason = error if isinstance(error, OSError) else "sacrebleu says why"
+        raise DataError(
+            f"the test set {name} cannot be downloaded ({reason}); run sacrebleu --download {name} -l {pair} where "
+            "there is a network, and set SACREBLEU to the folder it went to (default: ~/.sacrebleu)"
+        ) from error
+    if translators:
+        paths = [_translator_path(name, fields, translator) for translator in translators]
+    sides = [_lines(path) for path in paths]
+    count = len(sides[0])
+    columns = {field: _lines(fields[field]) for field in ("src", "docid", "origlang", "domain") if field in fields}
+    runs = [list(run) for _, run in groupby(range(count), key=lambda line: columns.get("docid", [name] * count)[line])]
+    ids = _distinct([columns["docid"][run[0]] if "docid" in columns else name for run in runs])
+    cut = [[[side[line] for line in run] for run in runs] for side in (columns["src"], *sides)]
+    labels = {
+        field: {doc_id: columns[field][run[0]] for doc_id, run in zip(ids, runs)}
+        for field in ("origlang", "domain")
+        if field in columns
+    }
+    return References(
+        path=f"the test set {name}",
+        dataset=name,
+        split=pair + (f", references {', '.join(translators)}" if translators else ""),
+        ids=ids,
+        sides=cut[1:],
+        sources=cut[0],
+        domains=labels.get("domain"),
+        origlangs=labels.get("origlang"),
+    )
+
+
+def _translator_path(name: str, fields: dict[str, str], translator: str) -> str:
+    if f"ref:{translator}" not in fields:
+        names = sorted(field.removeprefix("ref:") for field in fields if field.startswith("ref:"))
+        raise DataError(f"the test set {name} has no translator {translator!r}, it has {', '.join(names) or 'none'}")
+    return fields[f"ref:{translator}"]
+
+
+def _lines(path: str | Path) -> list[str]:
+    return [line.rstrip() for _, line in read_lines(path)]
+
+
+def _distinct(ids: list[str]) -> list[str]:
+    """The ids, with a number at those that were there before: `a`, `b`, `a-2`."""
+    times, distinct = Counter[str](), []
+    for doc_id in ids:
+        times[doc_id] += 1
+        distinct.append(doc_id if times[doc_id] == 1 else f"{doc_id}-{times[doc_id]}")
+    return distinct

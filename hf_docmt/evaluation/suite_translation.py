@@ -6,15 +6,14 @@ from pathlib import Path
 
 from hf_docmt.evaluation.contrast import items_between
 from hf_docmt.evaluation.details import DetailsFile
-from hf_docmt.evaluation.evaluation_options import Evaluation
-from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
+from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, default_metrics, metric_class
 from hf_docmt.evaluation.metrics.pronoun_f1 import PronounF1
-from hf_docmt.evaluation.metrics.registry import default_metrics, metric_class
 from hf_docmt.evaluation.metrics.tagging import load_tagger, tag
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.evaluation.suites import SuiteItem, check_language, counts_note, read_suite
 from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.systems import System
+from hf_docmt.evaluation.translation_scores import Evaluation
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
@@ -92,9 +91,9 @@ def _translations(system: System, items: Sequence[SuiteItem], file: DetailsFile)
             for item, output, translation in zip(part, outputs, current_sentences(part, outputs))
         ]
 
-    found = file.records(items, find, lambda: {"model": system.fingerprint(), **system.decoding})
+    records = file.records(items, find, lambda: {"model": system.fingerprint(), **system.decoding})
     file.finish()
-    return [record["translation"] for record in found]
+    return [record["translation"] for record in records]
 
 
 def _results(

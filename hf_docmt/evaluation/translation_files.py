@@ -10,7 +10,6 @@ from hf_docmt.data.readers import Evidence, Sample, get_reader, read_documents
 from hf_docmt.data.readers.wmt_jsonl import is_pair, lines_of
 from hf_docmt.evaluation.references import PLAIN, References, plain_sentences
 from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines
-from hf_docmt.reports.result import Result
 
 HYPOTHESIS = "hypothesis"  # of a system's output as WMT collects it: the text of a document
 
@@ -36,8 +35,9 @@ def read_translations(path: str | Path, references: References, system: str | No
         )
     if format == PLAIN:
         lines = plain_sentences(path)
-        found = [lines] if len(references.ids) == 1 else references.cut(lines, path)  # of one document any number
-        return [{"translation": one, "source": source} for one, source in zip(found, references.sources)]
+        alone = len(references.ids) == 1  # a document of any number of lines
+        documents = [lines] if alone else references.cut(lines, path)
+        return [{"translation": document, "source": source} for document, source in zip(documents, references.sources)]
     if format == "jsonl":
         rows = references.in_order(_json_rows(path, **languages), path)
         return [{"source": source} | row if HYPOTHESIS in row else row for source, row in zip(references.sources, rows)]
@@ -55,13 +55,13 @@ def read_translations(path: str | Path, references: References, system: str | No
 def translation_format(path: str | Path) -> str:
     """`jsonl`, `wmt`, or `lines` where a file of translations is neither."""
     sample = Sample({"path": path})
-    found = (name for name in ("jsonl", "wmt") if get_reader(name).recognize(sample) is not Evidence.NONE)
-    return next(found, PLAIN)
+    formats = (name for name in ("jsonl", "wmt") if get_reader(name).recognize(sample) is not Evidence.NONE)
+    return next(formats, PLAIN)
 
 
 def _json_rows(path: str | Path, source_lang: str | None = None, target_lang: str | None = None) -> dict[str, dict]:
     """Rows by document, from the JSON lines that `docmt translate` writes; of WMT's the ones in these languages."""
-    found: dict[str, dict] = {}
+    rows: dict[str, dict] = {}
     for number, line in read_lines(path):
         location, row = location_of(path, number), parse_json(line, path, number)
         row = row if isinstance(row, dict) else {}
@@ -79,17 +79,19 @@ def _json_rows(path: str | Path, source_lang: str | None = None, target_lang: st
                 f"{location}: expected a document with `doc_id` and a list of sentences `translation`, as "
                 "docmt translate writes it, or a text `hypothesis`, as WMT collects them"
             )
-        if doc_id in found:
+        if doc_id in rows:
             raise DataError(f"{location}: document {doc_id!r} is there twice; remove one")
         search, repairs = row.get("search") or {}, row.get("repairs") or []
-        are_repairs = isinstance(repairs, list) and all(isinstance(one, dict) and "kind" in one for one in repairs)
+        are_repairs = isinstance(repairs, list) and all(
+            isinstance(repair, dict) and "kind" in repair for repair in repairs
+        )
         if not isinstance(search, dict) or not are_repairs:
             raise DataError(
                 f"{location}: `search` must be an object and `repairs` a list of objects with `kind`, as "
                 "docmt translate writes them; correct or remove them"
             )
-        found[doc_id] = row | {"doc_id": doc_id}
-    return found
+        rows[doc_id] = row | {"doc_id": doc_id}
+    return rows
 
 
 def search_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -97,16 +99,16 @@ def search_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
     DataError: rows that were translated in different ways.
     """
-    found: dict[str, Any] | None = None
+    common: dict[str, Any] | None = None
     for row in rows:
         search = row.get("search") or {}
-        if found is not None and search != found:
+        if common is not None and search != common:
             raise DataError(
-                f"document {row['doc_id']!r} was translated by {search}, documents before it by {found}; score "
+                f"document {row['doc_id']!r} was translated by {search}, documents before it by {common}; score "
                 "translations of one search"
             )
-        found = search
-    return found or {}
+        common = search
+    return common or {}
 
 
 def pair_lines(lines: Sequence[str], size: int) -> list[str]:
@@ -130,20 +132,11 @@ def count_repairs(rows: Iterable[dict]) -> dict[str, int]:
     return counts
 
 
-def read_translated(path: str | Path, known: References) -> list[list[str]]:
+def read_translated(path: str | Path, references: References) -> list[list[str]]:
     """The sentences of the documents of a file of translations; see `read_translations` and `count_untranslated`."""
-    rows = read_translations(path, known)
+    rows = read_translations(path, references)
     count_untranslated(rows, display_path(path))
     return [row["translation"] for row in rows]
-
-
-def mark_untranslated(results: list[Result], rows: Iterable[Mapping[str, Any]], name: str) -> list[Result]:
-    """The results, with the number of documents that have an `error` as `untranslated` in their details.
-
-    Without them the results stay as they are; see `count_untranslated`.
-    """
-    failed = count_untranslated(rows, name)
-    return [result.with_details({"untranslated": failed}) for result in results] if failed else results
 
 
 def count_untranslated(rows: Iterable[Mapping[str, Any]], name: str) -> int:

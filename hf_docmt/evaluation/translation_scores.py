@@ -1,7 +1,9 @@
 """From translated documents, in files or in memory, to a report of their scores."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +12,24 @@ from datasets import Dataset
 from hf_docmt.data.documents import check_documents, id_text, sentences
 from hf_docmt.evaluation.alignment import align_documents, alignment_results
 from hf_docmt.evaluation.breakdowns import Domains
-from hf_docmt.evaluation.builtin_test_sets import builtin_references
-from hf_docmt.evaluation.evaluation_options import Evaluation
-from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
-from hf_docmt.evaluation.metrics.registry import default_metrics, metric_class
-from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments
-from hf_docmt.evaluation.references import column_references, label_column, read_references
-from hf_docmt.evaluation.sentence_scores import sentence_metrics, write_sentence_scores
+from hf_docmt.evaluation.metrics.comet import MODEL, Comet, DocumentComet
+from hf_docmt.evaluation.metrics.corpus_scores import CorpusScore, sentence_metrics, write_sentence_scores
+from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, default_metrics, metric_choices, metric_class
+from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
+from hf_docmt.evaluation.references import builtin_references, column_references, label_column, read_references
 from hf_docmt.evaluation.translation_files import (
     count_repairs,
-    mark_untranslated,
+    count_untranslated,
     pair_lines,
     read_translations,
     search_of,
 )
 from hf_docmt.files import DataError, data_name, display_path
+from hf_docmt.messages import closest_hint
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
-from hf_docmt.reports.signature import Signature
+
+UNITS = ("document", "sentence")
 
 
 def evaluate_files(
@@ -69,34 +71,31 @@ def evaluate_files(
     if bool(paths) == (test_set is not None):
         raise ValueError("give either files of references or a test set of sacrebleu (-t), not both or none")
     if test_set is None:
-        known = read_references(paths, format, **languages, translators=translators, columns=reference_columns)
+        references = read_references(paths, format, **languages, translators=translators, columns=reference_columns)
     elif format != "auto" or reference_columns:
         raise ValueError("format and reference columns are for files of references; leave them out with a test set")
     else:
-        known = builtin_references(test_set, source_lang, target_lang, translators)
-    rows = read_translations(translations, known, system, **languages)
+        references = builtin_references(test_set, source_lang, target_lang, translators)
+    rows = read_translations(translations, references, system, **languages)
     if origlang is not None:
-        known, rows = known.written_in(origlang, rows)
-    evaluation = evaluation.with_domains(known.domains)
-    search = search_of(rows)
+        references, rows = references.written_in(origlang, rows)
     documents = TranslatedDocuments(
         [row["translation"] for row in rows],
-        known.sides[0],
+        references.sides[0],
         [row.get("source") for row in rows],
-        known.ids,
-        dataset=known.dataset,
-        split=known.split,
-        strategy=strategy or search.get("strategy"),
-        beams=beams or search.get("beams"),
-        details={} if known.matched_by == "line" else {"repairs": count_repairs(rows)},
-        other_references=known.sides[1:],
+        references.ids,
+        dataset=references.dataset,
+        split=references.split,
+        strategy=strategy,
+        beams=beams,
+        details={} if references.matched_by == "line" else {"repairs": count_repairs(rows)},
+        other_references=references.sides[1:],
         **languages,
     )
-    data = {"translations": Path(translations).name, "documents": len(known.ids)}
+    data = {"translations": Path(translations).name, "documents": len(references.ids)}
     data["reference"] = test_set or ", ".join(Path(path).name for path in paths)
-    model = {"name": name or system or data_name(translations)} | system_settings(search)
-    results = mark_untranslated(evaluation_results(documents, evaluation, search), rows, display_path(translations))
-    return Report(model=model, data=data, results=results)
+    name, label = name or system or data_name(translations), display_path(translations)
+    return _report(name, documents, rows, evaluation.with_domains(references.domains), data, label)
 
 
 def evaluate(
@@ -136,41 +135,148 @@ def evaluate(
         raise ValueError(f"no translation of document {missing[0]!r}; translate all {len(ids)} documents")
     if len(rows) > len(ids):
         raise ValueError(f"{len(rows)} translations for {len(ids)} documents; give those of these documents only")
-    search = search_of(rows.values())
     sources = [rows[doc_id].get("source") for doc_id in ids]
-    sources = [own or sentences(row, source_lang) for own, row in zip(sources, documents)]
     scored = TranslatedDocuments(
         [rows[doc_id]["translation"] for doc_id in ids],
         [sentences(row, target_lang) for row in documents],
-        sources,
+        [own or sentences(row, source_lang) for own, row in zip(sources, documents)],
         ids,
         dataset=dataset,
         source_lang=source_lang,
         target_lang=target_lang,
-        strategy=strategy or search.get("strategy"),
-        beams=beams or search.get("beams"),
+        strategy=strategy,
+        beams=beams,
         details={"repairs": count_repairs(rows.values())},
         other_references=column_references(documents, reference_columns),
     )
     evaluation = Evaluation(**options).with_domains(label_column(documents, "domain"))
-    results = mark_untranslated(evaluation_results(scored, evaluation, search), rows.values(), name)
-    return Report(model={"name": name} | system_settings(search), data={"documents": len(ids)}, results=results)
+    return _report(name, scored, list(rows.values()), evaluation, {"documents": len(ids)}, name)
 
 
-def system_settings(search: Mapping[str, Any]) -> dict[str, dict]:
-    """What the `model` of a report says of the search, beside the strategy and beams of every result."""
-    settings = {name: value for name, value in search.items() if name not in ("strategy", "beams")}
-    return {"config": settings} if settings else {}
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What is scored, and how.
+
+    `metrics` names the metrics to score by their `choice`; by default s-BLEU, d-BLEU, chrF and TER. `discourse` names
+    others besides, those of plugins included. `tokenize` and `lowercase` (of BLEU), `chrf_lowercase` and the options of
+    TER are those of sacrebleu's command line. `by` and `domains` ask for parts of the scores (see `breakdowns`),
+    `align` cuts translations with other sentences than the reference (see `alignment`). `repairs="none"`: documents are
+    lines as a model wrote them, more or fewer than sentences, and are scored line by line (see `pair_lines`) unless
+    they are aligned; None = as their rows say. `unit` is what intervals and significance tests draw, `document`, or
+    `sentence` as sacrebleu does (of BLEU, chrF and TER; a single document, such as plain lines, has no interval else);
+    None = sentences of a single document. `sentence_scores`: a
+    file for the scores of every sentence (see `sentence_scores`). `comet`, the Python of an environment with
+    unbabel-comet, adds COMET by `comet_model`, with `comet_context` sentences of context document-level COMET, too.
+    ValueError: an unknown metric, other `repairs`, options of a metric that is not scored, or of COMET without `comet`.
+    """
+
+    metrics: Sequence[str] | None = None
+    discourse: Sequence[str] = ()
+    tokenize: str | None = None
+    lowercase: bool = False
+    chrf_lowercase: bool = False
+    ter_normalized: bool = False
+    ter_no_punct: bool = False
+    ter_asian_support: bool = False
+    ter_case_sensitive: bool = False
+    by: Sequence[str] = ()
+    domains: Domains | None = None
+    align: bool = False
+    repairs: str | None = None
+    unit: str | None = "document"
+    sentence_scores: str | Path | None = None
+    comet: str | None = None
+    comet_model: str | None = None
+    comet_context: int = 0
+
+    def __post_init__(self):
+        if self.repairs not in (None, "none"):
+            raise ValueError(f"repairs is {self.repairs!r}, expected none, for lines as they were written, or nothing")
+        if self.unit not in (None, *UNITS):
+            raise ValueError(f"unknown unit {self.unit!r}: expected {' or '.join(UNITS)}")
+        if self.comet is None and (self.comet_model is not None or self.comet_context):
+            raise ValueError(
+                "a model or context for COMET, but no COMET: give the Python of an environment with unbabel-comet "
+                "(--comet)"
+            )
+        scored = [*self._chosen(), *self._further()]
+        for option in fields(self):
+            takers = [metric for metric in metric_choices().values() if option.name in metric.evaluation_options]
+            if takers and getattr(self, option.name) != option.default and not set(takers) & set(scored):
+                names = " and ".join(str(metric.choice) for metric in takers)
+                raise ValueError(
+                    f"{option.name} is an option of {names}, which is not scored; add it to the metrics, or leave the "
+                    "option out"
+                )
+
+    def with_domains(self, known: Domains | None) -> Evaluation:
+        """With the domains that the documents are known to have, where no others were given."""
+        return self if self.domains is not None else replace(self, domains=known)
+
+    def corpus_metrics(self) -> list[Metric]:
+        """The metrics of `metrics`, or the default ones."""
+        return [self._made(metric) for metric in self._chosen()]
+
+    def discourse_metrics(self, source_lang: str | None, target_lang: str | None) -> list[Metric]:
+        """The metrics of `discourse`; ValueError for one that is not made for these languages, where they are known."""
+        further = self._further()
+        for metric in (*further, *self._chosen()):
+            metric.check_languages(source_lang, target_lang)
+        return [self._made(metric) for metric in further]
+
+    def comet_metrics(self) -> list[Metric]:
+        if self.comet is None:
+            return []
+        options = {"python": self.comet, "model": self.comet_model or MODEL}
+        return [Comet(**options)] + ([DocumentComet(**options, context=self.comet_context)] * bool(self.comet_context))
+
+    def _chosen(self) -> list[type[Metric]]:
+        if self.metrics is None:
+            return [metric_class(name) for name in default_metrics()]
+        if not self.metrics:
+            raise ValueError(f"no metrics; give some of {', '.join(metric_choices())}, or leave them out")
+        return [_named(choice, metric_choices(), "metric") for choice in dict.fromkeys(self.metrics)]
+
+    def _further(self) -> list[type[Metric]]:
+        chosen = self._chosen()
+        known = {name: metric for name, metric in metric_choices().items() if not issubclass(metric, CorpusScore)}
+        further = [_named(choice, known, "discourse measure") for choice in dict.fromkeys(self.discourse)]
+        return [metric for metric in further if metric not in chosen]
+
+    def _made(self, metric: type[Metric]) -> Metric:
+        return metric(**{name: getattr(self, option) for option, name in metric.evaluation_options.items()})
+
+
+def _report(
+    name: str,
+    documents: TranslatedDocuments,
+    rows: Sequence[Mapping[str, Any]],
+    evaluation: Evaluation,
+    data: dict[str, Any],
+    label: str,
+) -> Report:
+    """The report on rows as `docmt translate` writes them, which say of the search what is not known otherwise.
+
+    Documents with an `error` are counted in the details of the results, and warned of; `label` is of the translations.
+    """
+    search = search_of(rows)
+    strategy, beams = documents.strategy or search.get("strategy"), documents.beams or search.get("beams")
+    documents = replace(documents, strategy=strategy, beams=beams)
+    results = evaluation_results(documents, evaluation, search.get("repairs"))
+    if failed := count_untranslated(rows, label):
+        results = [result.with_details({"untranslated": failed}) for result in results]
+    settings = {key: value for key, value in search.items() if key not in ("strategy", "beams")}
+    return Report(model={"name": name} | ({"config": settings} if settings else {}), data=data, results=results)
 
 
 def evaluation_results(
-    documents: TranslatedDocuments, evaluation: Evaluation, search: Mapping[str, Any] | None = None
+    documents: TranslatedDocuments, evaluation: Evaluation, repairs: str | None = None
 ) -> list[Result]:
     """Results of an alignment, of the metrics chosen, of further ones and of COMET, in this order."""
-    chosen = evaluation.corpus_metrics()
+    chosen, comet = evaluation.corpus_metrics(), evaluation.comet_metrics()
     further = evaluation.discourse_metrics(documents.source_lang, documents.target_lang)
     unit = evaluation.unit or ("document" if len(documents.ids) > 1 else "sentence")
-    comet, settings = evaluation.comet_metrics(), ScoreSettings(evaluation.by, evaluation.domains, unit=unit)
+    settings = ScoreSettings(evaluation.by, evaluation.domains, unit=unit)
     if evaluation.sentence_scores is not None:
         sentence_metrics(chosen)  # none: an error before the work
     _check_references(documents, [*chosen, *further, *comet], evaluation.align)
@@ -182,68 +288,15 @@ def evaluation_results(
         documents = replace(documents, hypotheses=alignment.documents, alignment=alignment.signature)
         labels = {name: getattr(documents, name) for name in ("dataset", "split", "strategy", "beams")}
         results = alignment_results(alignment, **labels)
-    elif "none" in (evaluation.repairs, (search or {}).get("repairs")):
+    elif "none" in (evaluation.repairs, repairs):
         pairs = zip(documents.hypotheses, documents.references)
         documents = replace(documents, hypotheses=[pair_lines(lines, len(sentences)) for lines, sentences in pairs])
     measured = [result for metric in further for result in metric.score(documents, settings)]  # fails early, if at all
-    for metric in chosen:
-        results += metric.score(documents, settings)
+    results += [result for metric in chosen for result in metric.score(documents, settings)]
     results += measured
-    for metric in comet:
-        results += metric.score(documents, settings)
+    results += [result for metric in comet for result in metric.score(documents, settings)]
     if evaluation.sentence_scores is not None:
         write_sentence_scores(evaluation.sentence_scores, documents, chosen)
-    return results
-
-
-def score_translations(
-    hypotheses: Documents,
-    references: Documents,
-    *,
-    dataset: str,
-    split: str,
-    metrics: Sequence[str] | None = None,
-    target_lang: str | None = None,
-    lowercase: bool = False,
-    tokenize: str | None = None,
-    strategy: str | None = None,
-    beams: int | None = None,
-    doc_ids: Sequence[str] = (),
-    details: dict | None = None,
-    by: Sequence[str] = (),
-    domains: Domains | None = None,
-    alignment: Signature | None = None,
-    samples: int = 1000,
-    seed: int = 1,
-) -> list[Result]:
-    """One report result for each corpus score (s-BLEU, d-BLEU, chrF, TER) of documents, each a list of sentences.
-
-    `target_lang` and `tokenize` choose BLEU's tokenizer (None: sacrebleu's for the language, else 13a); `lowercase`
-    is for BLEU and chrF, TER is always sacrebleu's case-insensitive one. `details` are added to every result, with
-    `statistics` of each document, from which significance tests are made, and the 95 % `interval` from `samples` draws
-    of documents (none for 0 samples, or one document). `by` asks for a breakdown by `index`, `length` or `domain` (see
-    `breakdowns`); d-BLEU has none by index. `alignment` is the signature of an alignment that made the hypotheses.
-    ValueError: another number of documents, or of sentences in a document, on the two sides; an unknown axis.
-    """
-    documents = TranslatedDocuments(
-        hypotheses,
-        references,
-        doc_ids=doc_ids,
-        dataset=dataset,
-        split=split,
-        target_lang=target_lang,
-        strategy=strategy,
-        beams=beams,
-        alignment=alignment or Signature(),
-        details=details or {},
-    )
-    settings = ScoreSettings(by, domains, samples, seed)
-    bleu = {"lowercase": lowercase, "tokenize": tokenize}
-    chrf = {"lowercase": lowercase}
-    accepted = {"s-BLEU": bleu, "d-BLEU": bleu, "chrF": chrf, "chrF++": chrf}
-    results = []
-    for name in default_metrics() if metrics is None else metrics:
-        results += metric_class(name)(**accepted.get(name, {})).score(documents, settings)
     return results
 
 
@@ -266,3 +319,10 @@ def _check_sources(documents: TranslatedDocuments, metrics: Sequence[Metric]) ->
             f"document {lost[0]!r} has no 'source' beside its translation, needed for {', '.join(names)}; give the "
             "JSON lines that docmt translate writes"
         )
+
+
+def _named(choice: str, known: Mapping[str, type[Metric]], kind: str) -> type[Metric]:
+    if choice not in known:
+        hint = closest_hint(choice, known)
+        raise ValueError(f"unknown {kind} {choice!r}: expected some of {', '.join(known)}{hint}")
+    return known[choice]

@@ -8,11 +8,10 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 import sacrebleu
+from support.corpus_scores import corpus_results
 
-from hf_docmt.evaluation import mwer_segmentation as mwer
-from hf_docmt.evaluation.alignment import align_documents, alignment_results
-from hf_docmt.evaluation.mwer_segmentation import cut
-from hf_docmt.evaluation.translation_scores import score_translations
+from hf_docmt.evaluation import alignment
+from hf_docmt.evaluation.alignment import align_documents, alignment_results, cut
 from hf_docmt.messages import install_command
 
 REFERENCE = [
@@ -212,9 +211,7 @@ def test_results():
 
 def test_scores_after_alignment_are_as_for_aligned_output():
     found = aligned(MERGED, *REFERENCE[2:])
-    (result,) = score_translations(
-        found.documents, [REFERENCE], dataset="d", split="s", metrics=["chrF"], alignment=found.signature
-    )
+    (result,) = corpus_results(found.documents, [REFERENCE], ["chrF"], alignment=found.signature)
     assert result.value == sacrebleu.corpus_chrf(list(found.documents[0]), [REFERENCE]).score
     assert str(result.signature).startswith(f"{found.signature}|segments:sentence|")
 
@@ -243,7 +240,7 @@ def test_missing_package(monkeypatch):
     def version(name):
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("hf_docmt.evaluation.mwer_segmentation.version", version)
+    monkeypatch.setattr("hf_docmt.evaluation.alignment.version", version)
     message = f"mweralign, which is not installed: {install_command('align')}"
     with pytest.raises(ValueError, match=re.escape(message)):
         align_documents(["a"], [["a"]])
@@ -261,6 +258,6 @@ def test_missing_package(monkeypatch):
     ],
 )
 def test_failing_program(program, message, monkeypatch):
-    monkeypatch.setattr(mwer, "_PROGRAM", program)
+    monkeypatch.setattr(alignment, "_PROGRAM", program)
     with pytest.raises(RuntimeError, match=message):
         align_documents(["a"], [["a", "b"]], doc_ids=["p"])

@@ -9,7 +9,7 @@ import pytest
 import sacrebleu
 from support.reader_checks import jsonl
 
-from hf_docmt.evaluation.builtin_test_sets import builtin_references
+from hf_docmt.evaluation.references import builtin_references
 from hf_docmt.evaluation.translation_scores import evaluate_files
 from hf_docmt.files import DataError
 

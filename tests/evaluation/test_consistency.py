@@ -5,8 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from hf_docmt.evaluation.metrics.term_consistency import TermConsistency
-from hf_docmt.evaluation.metrics.terms import find_terms, listed_terms
+from hf_docmt.evaluation.metrics.term_consistency import TermConsistency, find_terms, listed_terms
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.reports.result import Part
 from hf_docmt.reports.statistics import score_function

@@ -9,12 +9,7 @@ from dataclasses import replace
 import pytest
 
 from hf_docmt import __version__
-from hf_docmt.evaluation.contrastive_accuracy import (
-    contrastive_accuracy,
-    contrastive_result,
-    file_result,
-    wilson_interval,
-)
+from hf_docmt.evaluation.contrastive_accuracy import accuracy_result, contrastive_accuracy, wilson_interval
 from hf_docmt.evaluation.suites import SuiteItem, average_results
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Part, Result
@@ -122,6 +117,8 @@ def test_wilson_interval(n):
         assert 0 <= low <= 100 * right / n <= high <= 100
         assert [low, high] == part(right, n).details["interval"]
     assert wilson_interval(8, 10) == pytest.approx([49.02, 94.33], abs=0.01)  # as published in tables
+    assert wilson_interval(81, 263) == pytest.approx([25.53, 36.62], abs=0.005)  # Newcombe (1998), table I, method 3
+    assert wilson_interval(0, 20) == pytest.approx([0, 16.11], abs=0.005)
 
 
 def test_statistics_by_group():
@@ -196,12 +193,11 @@ def test_bawden_without_context_is_at_half():
     assert accuracy.value == 50.0 and accuracy.breakdown["block=all right"].value == 0.0
 
 
-def result_of(items, share=0.5, seed=1, dataset="d", split="all", **made_how):
+def result_of(items, share=0.5, seed=1, dataset="d"):
     generator = random.Random(seed)
     scores = [[1.0, *([0.0 if generator.random() < share else 2.0] * (len(i.candidates) - 1))] for i in items]
     accuracy = contrastive_accuracy(items, scores)
-    how = {"normalization": "sum", "past_context": 3, **made_how}
-    return accuracy, contrastive_result(accuracy, dataset=dataset, split=split, **how)
+    return accuracy, accuracy_result(accuracy, dataset, "all", {"logprob": "sum"})
 
 
 def test_contrapro_averages():
@@ -268,12 +264,9 @@ def test_result_of_the_report():
     items = [made(1, distance=1, size=2, format="voita", suite="deixis_dev")]
     items += [made(2, distance=2, size=2, format="voita", suite="deixis_dev")]
     accuracy = contrastive_accuracy(items, [[-1.0, -2.0], [-2.0, -1.0]])
-    result = contrastive_result(accuracy, dataset="deixis", split="test", normalization="mean", past_context=3)
+    result = accuracy_result(accuracy, "deixis", "test", {"logprob": "mean", "past": 3})
     assert (result.task, result.metric, result.value, result.n) == ("contrastive", "accuracy", 50.0, 2)
-    assert str(result.signature) == (
-        "logprob:mean|tokens:current|target-context:reference|past:3|future:0|context:true|ties:first|"
-        f"version:{__version__}"
-    )
+    assert str(result.signature) == f"logprob:mean|past:3|ties:first|version:{__version__}"
     assert result.breakdown["distance=2"] == part(0, 1)
     assert "phenomenon=p distance=2" not in result.breakdown  # with one phenomenon it says the same
     details = result.details
@@ -292,27 +285,6 @@ def test_chance():
     assert accuracy.value == pytest.approx(accuracy.details["chance"], abs=3)
 
 
-def test_result_of_other_scores():
-    accuracy = contrastive_accuracy([made(1)], [[1.0, 2.0, 3.0]], "first")
-    result = file_result(accuracy, dataset="d", split="test", better="lower")
-    assert str(result.signature) == f"scores:file|ties:first|version:{__version__}"
-    assert result.details["better"] == "lower" and "better" not in accuracy.details
-    random_context = contrastive_result(
-        accuracy,
-        dataset="d",
-        split="test",
-        normalization="sum",
-        past_context=1,
-        future_context=2,
-        tokens="window",
-        target_context="none",
-        context="random",
-    )
-    assert str(random_context.signature).startswith(
-        "logprob:sum|tokens:window|target-context:none|past:1|future:2|context:random|ties:first|"
-    )
-
-
 def test_counts_of_distance_and_pronoun():
     """The sizes of the crossed parts are those that ContraPro's evaluation prints at its end."""
     generator = random.Random(2)
@@ -325,18 +297,3 @@ def test_counts_of_distance_and_pronoun():
     for (pair, distance), n in expected.items():
         assert accuracy.breakdown[f"phenomenon={pair} distance={'>3' if distance == 4 else distance}"].n == n
     assert sum(" distance=" in label for label in accuracy.breakdown) == len(expected)
-
-
-@pytest.mark.parametrize(("right", "n"), [(0, 10), (10, 10), (1, 3), (81, 263), (15, 148)])
-def test_wilson_interval_is_where_the_normal_test_is_at_its_limit(right, n):
-    """The ends are where the normal test of the share is just at its limit: |share - p| = z * sqrt(p * (1 - p) / n)."""
-    low, high = (end / 100 for end in wilson_interval(right, n))
-    assert 0 <= low <= right / n <= high <= 1
-    for end in (low, high):
-        assert abs(right / n - end) == pytest.approx(1.959964 * math.sqrt(end * (1 - end) / n), rel=1e-5)
-
-
-def test_wilson_interval_published():
-    """Newcombe (1998), table I, method 3: 81 of 263 and 0 of 20."""
-    assert wilson_interval(81, 263) == pytest.approx([25.53, 36.62], abs=0.005)
-    assert wilson_interval(0, 20) == pytest.approx([0, 16.11], abs=0.005)

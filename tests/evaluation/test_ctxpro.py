@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 
 from hf_docmt.evaluation.contrastive_accuracy import wilson_interval
-from hf_docmt.evaluation.generative_accuracy import (
+from hf_docmt.evaluation.ctxpro import (
     generative_report,
     generative_result,
-    source_documents,
+    is_right,
+    nearest_context,
+    read_set,
     translation_file_report,
 )
-from hf_docmt.evaluation.suites.ctxpro import Ctxpro
-from hf_docmt.evaluation.suites.generative_suite import GenerativeItem
+from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.systems import ContextReach, DocMTSystem, Seq2SeqSystem, System
 from hf_docmt.messages import install_command
 from hf_docmt.reports.statistics import score_function
@@ -65,37 +66,45 @@ def write(tmp_path):
 
 
 def item(expected="du", rule="NOM", group="a", distance=None, number=1):
-    return GenerativeItem(f"set:{number}", ("Hello.", "You?"), expected, rule, "Du?", distance, group)
+    source, labels = ("Hello.", "You?"), {"expected": expected}
+    return SuiteItem(f"set:{number}", source, ("",), ("Du?",), 0, rule, distance, labels, group=group)
 
 
 def right(text, word="du", **options):
-    return Ctxpro.right([item(word)], [["Hallo.", text]], **options)[0]
+    return is_right(item(word), ["Hallo.", text], **options)
+
+
+def result_of(items, outputs):
+    verdicts = [is_right(*pair) for pair in zip(items, outputs, strict=True)]
+    return generative_result(items, verdicts, "line", "dev", {"past": 3, "future": 0, "context": "true"})
 
 
 def test_reading(write):
-    first, second = Ctxpro(write()).read()
+    first, second = read_set(write())
     assert first.source == ("Hello.", "", "_ What?", "I see you. Really.")
-    assert (first.expected, first.rule, first.reference) == ("sie", "ACC.FORM+PLUR", "Ich sehe Sie. Wirklich.")
+    assert (first.labels["expected"], first.phenomenon, first.candidates[0]) == (
+        "sie",
+        "ACC.FORM+PLUR",
+        "Ich sehe Sie. Wirklich.",
+    )
     assert (first.item_id, first.group, first.distance) == ("aux.en-de.dev:1", "2016/a", None)
     assert (second.item_id, second.source, second.distance) == ("aux.en-de.dev:2", ("Do you?",), 5)
 
 
 def test_inputs_elsewhere(write, tmp_path):
     path = write()
-    items = Ctxpro(path).read()
+    items = read_set(path)
     (tmp_path / "inputs" / "aux.en-de.dev").rename(tmp_path / "texts")
-    assert Ctxpro(path, tmp_path / "texts").read() == items
+    assert read_set(path, tmp_path / "texts") == items
     with pytest.raises(ValueError, match=r"aux\.en-de\.dev is not there; give the file of inputs"):
-        Ctxpro(path).read()
+        read_set(path)
 
 
-def test_source_documents(write):
-    items = Ctxpro(write()).read()
-    assert source_documents(items) == [["Hello.", "", "_ What?", "I see you. Really."], ["Do you?"]]
-    assert source_documents(items, 1) == [["_ What?", "I see you. Really."], ["Do you?"]]
-    assert source_documents(items, 0) == [["I see you. Really."], ["Do you?"]]
-    with pytest.raises(ValueError, match="context is -1"):
-        source_documents(items, -1)
+def test_context(write):
+    items = read_set(write())
+    assert [nearest_context(item, 1).source for item in items] == [("_ What?", "I see you. Really."), ("Do you?",)]
+    assert [nearest_context(item, 0).source for item in items] == [("I see you. Really.",), ("Do you?",)]
+    assert nearest_context(items[0], 10**6) == items[0] and items[0].target_context == ("",) * 3
 
 
 @pytest.mark.parametrize(
@@ -122,45 +131,44 @@ def test_rule_by_hand(text, expected, answer):
     assert right(text, expected) is answer
 
 
-def test_expected_lowercased():
-    assert right("Weißt du?", "Weißt", expected="lowercased") is True
-    assert right("Gibt's das?", "gibt's", expected="lowercased") is False
-    assert right("Kommst  du?", "", expected="lowercased") is True  # two blanks
+PUBLISHED = {"rule": "published", "target_lang": "de"}
 
 
-@pytest.mark.parametrize("expected", ["normalised", "lowercased"])
-def test_words_without_a_letter(expected):
-    """They are judged as any other word: what is punctuation alone is never found."""
-    assert right("Wirklich?!", "?!", expected=expected) is False
-    assert right("Es sind 12.", "12", expected=expected) is True
-    assert right("Ja … oder?", "…", expected=expected) is True  # not ASCII
+def test_expected_word_of_the_published_rule():
+    """It is lower-cased, its punctuation stays, so that it is never found; what is punctuation alone never is."""
+    pytest.importorskip("sentence_splitter")
+    assert right("Weißt du?", "Weißt", **PUBLISHED) is True
+    assert right("Gibt's das?", "gibt's", **PUBLISHED) is False
+    for options in ({}, PUBLISHED):
+        assert right("Wirklich?!", "?!", **options) is False
+        assert right("Es sind 12.", "12", **options) is True
+        assert right("Ja … oder?", "…", **options) is True  # not ASCII
 
 
 def test_only_the_last_sentence_counts():
-    assert Ctxpro.right([item()], [["Du?", "Sie?"]]) == [False]
-    pytest.importorskip("sentence_splitter")
-    split = {"last": "sentence", "target_lang": "de"}
-    assert right("Du kommst. Gut.") and not right("Du kommst. Gut.", **split)
+    assert not is_right(item(), ["Du?", "Sie?"])
     assert right("Sie? <eos> Du?") and not right("Du? <eos> Sie?")
-    assert right("Gut. Du kommst.", **split) and right("Kommst du", **split)
-    assert not right("", **split)
-    assert Ctxpro.right([item()], [["Kommst", "du jetzt?", ""]], **split) == [True]
+    pytest.importorskip("sentence_splitter")
+    assert right("Du kommst. Gut.") and not right("Du kommst. Gut.", **PUBLISHED)
+    assert right("Gut. Du kommst.", **PUBLISHED) and right("Kommst du", **PUBLISHED)
+    assert not right("", **PUBLISHED)
+    assert is_right(item(), ["Kommst", "du jetzt?", ""], **PUBLISHED)
     with pytest.raises(ValueError, match="give target_lang, such as 'de'"):
-        right("du", last="sentence")
+        right("du", rule="published")
     with pytest.raises(ValueError, match="sentence_splitter has no rules for 'zz'; take the rule 'line'"):
-        right("du", last="sentence", target_lang="zz")
+        right("du", rule="published", target_lang="zz")
 
 
 def test_the_splitter_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_splitter", None)
     with pytest.raises(ValueError, match=re.escape(f"{install_command('ctxpro')}, or take the rule 'line'")):
-        right("du", last="sentence", target_lang="xx")
+        right("du", rule="published", target_lang="xx")
 
 
 def test_result_by_hand():
     items = [item(group="b"), item(rule="ACC", distance=1), item(group="b", distance=4), item(distance=9)]
     outputs = [["du"], ["Sie"], ["du"], ["du"]]
-    found = generative_result(items, outputs, dataset="aux", split="dev", past_context=3, strategy="sliding", beams=4)
+    found = result_of(items, outputs)
     assert (found.value, found.n, found.task) == (75, 4, "discourse")
     values = {label: (part.value, part.n) for label, part in found.breakdown.items()}
     assert values == {"distance=1": (0, 1), "distance=>3": (100, 2), "rule=ACC": (0, 1), "rule=NOM": (100, 3)}
@@ -171,11 +179,6 @@ def test_result_by_hand():
         "right:expected-word-in-last-sentence|last:line|case:lc|punctuation:ascii-deleted|expected:normalised|past:3|"
         "future:0|context:true|version:"
     )
-    assert (found.strategy, found.beams) == ("sliding", 4)
-    pytest.importorskip("sentence_splitter")
-    options = {"last": "sentence", "target_lang": "de", "expected": "lowercased", "past_context": 3}
-    signature = str(generative_result(items, outputs, dataset="aux", split="dev", **options).signature)
-    assert "|last:sentence_splitter-" in signature and "-de|" in signature and "|expected:lowercased|" in signature
 
 
 def test_equals_second_reading():
@@ -187,10 +190,12 @@ def test_equals_second_reading():
     expected = []
     for one, (text,) in zip(items, outputs):
         clean = "".join(letter for letter in text.lower() if letter not in string.punctuation)
-        expected.append(one.expected in clean.split(" "))
+        expected.append(one.labels["expected"] in clean.split(" "))
     assert 50 < sum(expected) < 450
-    found = generative_result(items, outputs, dataset="d", split="s", past_context=0)
-    assert Ctxpro.right(items, outputs) == expected and found.value == pytest.approx(100 * np.mean(expected))
+    found = result_of(items, outputs)
+    assert [is_right(*pair) for pair in zip(items, outputs)] == expected and found.value == pytest.approx(
+        100 * np.mean(expected)
+    )
     rows = np.array(found.details["statistics"]["rows"])
     assert score_function(found.metric, 2)(rows.sum(0, keepdims=True))[0] == pytest.approx(found.value)
 
@@ -210,66 +215,53 @@ def test_equals_second_reading():
 )
 def test_bad_items_are_named(write, changes, lines, message):
     with pytest.raises(ValueError, match=message):
-        Ctxpro(write([ENTRIES[0], ENTRIES[1] | changes], lines)).read()
+        read_set(write([ENTRIES[0], ENTRIES[1] | changes], lines))
 
 
 def test_bad_files_are_named(write, tmp_path):
     for entries, message in (([], "expected a JSON list of at least one item"), ({"a": 1}, "expected a JSON list")):
         with pytest.raises(ValueError, match=f"json: {message}"):
-            Ctxpro(write(entries)).read()
+            read_set(write(entries))
     with pytest.raises(ValueError, match="item 1: 'src segment' must be of type str, it is missing"):
-        Ctxpro(write(["a"], ["a"])).read()
+        read_set(write(["a"], ["a"]))
     path = write()
     path.write_text('[{"expected": "a"},\n', encoding="utf-8")
     with pytest.raises(ValueError, match=r"json, line 1, column 20: broken JSON"):
-        Ctxpro(path).read()
+        read_set(path)
     with pytest.raises(ValueError, match="does not exist"):
-        Ctxpro(tmp_path / "nowhere.json").read()
+        read_set(tmp_path / "nowhere.json")
 
 
-@pytest.mark.parametrize(
-    ("outputs", "options", "message"),
-    [
-        ([["du"]], {}, "1 translated documents for 2 items"),
-        ([["du"], []], {}, r"item set:2: got \[\], expected a list"),
-        ([["du"], "du"], {}, "item set:2: got 'du', expected a list of translated sentences"),
-        ([["du"], ["du"]], {"last": "word"}, "last is 'word', expected 'line' or 'sentence'"),
-        ([["du"], ["du"]], {"expected": "lower"}, "expected is 'lower', expected 'normalised' or 'lowercased'"),
-    ],
-)
-def test_bad_outputs(outputs, options, message):
-    with pytest.raises(ValueError, match=message):
-        Ctxpro.right([item(), item(number=2)], outputs, **options)
+def test_bad_outputs(write):
+    for output, message in (([], r"item set:1: got \[\], expected a list"), ("du", "item set:1: got 'du', expected a")):
+        with pytest.raises(ValueError, match=message):
+            is_right(item(), output)
+    system = Answers()
+    system.translate = lambda documents: [["du"]]
+    with pytest.raises(ValueError, match="1 translated documents for 2 items"):
+        generative_report(system, [write()])
 
 
 @pytest.mark.skipif(not CTXPRO.is_dir(), reason="the data folder is not there")
 @pytest.mark.parametrize(
     ("name", "counts", "references"),
-    [
-        # items, documents, sentences, tokens; right references: with the word normalised, lowercased
-        ("auxiliary", (608, 499, 6072, 38254), (608, 608)),
-        ("formality", (900, 432, 8956, 60275), (899, 899)),
+    [  # items, documents, sentences, tokens; right references
+        ("auxiliary", (608, 499, 6072, 38254), 608),
+        ("formality", (900, 432, 8956, 60275), 899),
     ],
 )
 def test_real_sets(name, counts, references):
-    items = Ctxpro(CTXPRO / "evalsets" / f"{name}.opensubtitles.en-de.dev.json").read()
+    items = read_set(CTXPRO / "evalsets" / f"{name}.opensubtitles.en-de.dev.json")
     texts = [sentence for item in items for sentence in item.source]
     tokens = sum(len(sentence.split()) for sentence in texts)
     assert (len(items), len({item.group for item in items}), len(texts), tokens) == counts
     assert all(len(item.source) <= 10 for item in items)
-    rules = Counter(item.rule for item in items)
-    assert (
-        set(rules.values()) == {100} and len(rules) == 9
-        if name == "formality"
-        else set(rules)
-        == {
-            "DO.ELL",
-            "WILL.ELL",
-        }
-    )
-    outputs = [[item.reference] for item in items]
-    found = tuple(sum(Ctxpro.right(items, outputs, expected=expected)) for expected in ("normalised", "lowercased"))
-    assert found == references
+    rules = Counter(item.phenomenon for item in items)
+    if name == "formality":
+        assert set(rules.values()) == {100} and len(rules) == 9
+    else:
+        assert set(rules) == {"DO.ELL", "WILL.ELL"}
+    assert sum(is_right(item, item.candidates) for item in items) == references
 
 
 class Answers:
@@ -410,7 +402,7 @@ def test_decoding_is_reported_where_the_model_has_its_own():
 
 def test_bad_sets_for_a_system(write):
     system, path = Answers(), write()
-    assert Ctxpro(path).read()[0].languages == ("en", "de")
+    assert read_set(path)[0].languages == ("en", "de")
     with pytest.raises(ValueError, match="inputs belong to one set, got 2 sets"):
         generative_report(system, [path, path], inputs="x")
     with pytest.raises(ValueError, match=r"are both called 'aux\.en-de\.dev' in results; give them one by one"):

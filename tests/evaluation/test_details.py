@@ -6,10 +6,8 @@ from types import SimpleNamespace
 import pytest
 from support.systems import ITEMS
 
-from hf_docmt.evaluation.context_ablation import context_results
-from hf_docmt.evaluation.contrast import contrast, items_between, score_file_report
+from hf_docmt.evaluation.contrast import context_results, contrast, items_between, score_file_report, write_scores
 from hf_docmt.evaluation.details import DetailsFile
-from hf_docmt.evaluation.score_files import write_scores
 from hf_docmt.evaluation.suites import read_suite
 from hf_docmt.evaluation.systems import ContextReach
 

@@ -6,47 +6,29 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from support.systems import item
 from support.tiny_models import BOS, build, random_text, word_tokenizer
 from torch import nn
 
 from hf_docmt import registry
 from hf_docmt.data.collators import SegmentCollator
-from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.systems import DocMTSystem
-from hf_docmt.evaluation.systems.log_probabilities import normalized, token_log_probabilities
-
-WORDS = "der die das Hund Katze Haus schläft sitzt ist rot groß hier dort heute nie immer und oder aber Sie".split()
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return train_tokenizer([" ".join(WORDS)] * 3, vocab_size=300)
-
-
-def text(seed, words):
-    generator = torch.Generator().manual_seed(seed)
-    return " ".join(WORDS[index] for index in torch.randint(len(WORDS), (words,), generator=generator))
-
-
-def item(number, context=2, candidates=3, index=None, **changes):
-    """An item whose sentences are of many lengths, some of them empty."""
-    given = {
-        "item_id": f"suite:{number}",
-        "source": tuple(text(10 * number + i, (number + 3 * i) % 7) for i in range(context)) + (text(number, 3),),
-        "target_context": tuple(text(50 * number + i, (number + i) % 5) for i in range(context)),
-        "candidates": tuple(text(90 * number + i, 2 + (number + i) % 4) for i in range(candidates)),
-        "correct": number % candidates,
-        "phenomenon": "it:er" if number % 2 else "it:sie",
-        "distance": number % 6,
-        "index": index,
-    }
-    return SuiteItem(**{**given, **changes})
-
+from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
 
 ITEMS = [item(number, context=number % 4, candidates=2 + number % 3) for number in range(1, 15)]
 ITEMS += [item(20, index=9), item(21, context=3, candidates=2)]
+
+
+class Scorer(ForcedDecoding):
+    """Scores any model with any collator."""
+
+    translate = describe = None
+
+    def __init__(self, model, tokenizer, collate=None, **options):
+        collate = collate or SegmentCollator(tokenizer, decoder_start_token_id=2, context_discount=0.0)
+        super().__init__(model, tokenizer, "scorer", collate=collate, **options)
 
 
 class FakeModel(nn.Module):
@@ -120,10 +102,10 @@ def one_at_a_time(model, tokenizer, item, past, future, normalization, use_bod=F
     return scores
 
 
-def score_suite(*arguments, normalization="sum", **settings):
+def score_suite(model, tokenizer, items, normalization="sum", **settings):
     """[item][candidate]: the score of all its tokens."""
-    found = token_log_probabilities(*arguments, **settings)
-    return [[normalized(tokens, normalization) for tokens in row] for row in found]
+    found = Scorer(model, tokenizer, **settings).token_log_probabilities(items)
+    return [[sum(tokens) / (1 if normalization == "sum" else len(tokens)) for tokens in row] for row in found]
 
 
 def assert_equal_scores(found, expected):
@@ -135,17 +117,8 @@ def assert_equal_scores(found, expected):
 @pytest.mark.parametrize("normalization", ["sum", "mean"])
 @pytest.mark.parametrize(("past", "future"), [(0, 0), (2, 0), (3, 1)])
 def test_equals_one_candidate_at_a_time(fake, tokenizer, past, future, normalization):
-    collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_discount=0.0)
-    found = score_suite(
-        fake,
-        tokenizer,
-        ITEMS,
-        collate=collate,
-        past_context=past,
-        future_context=future,
-        normalization=normalization,
-        batch_tokens=300,
-    )
+    reach = {"past_context": past, "future_context": future}
+    found = score_suite(fake, tokenizer, ITEMS, normalization, batch_tokens=300, **reach)
     assert fake.training  # left as it was, yet scored without dropout
     fake.eval()
     expected = [one_at_a_time(fake, tokenizer, one, past, future, normalization) for one in ITEMS]
@@ -174,14 +147,8 @@ def test_architecture_equals_one_candidate_at_a_time(tokenizer, settings):
     encoded = []
     model.get_encoder().register_forward_hook(lambda module, inputs, output: encoded.append(len(output[0])))
     items = ITEMS[::3]
-    found = score_suite(
-        model,
-        tokenizer,
-        items,
-        collate=registry.get("concat").collator(config, tokenizer, context_discount=0.0),
-        past_context=config.past_context,
-        future_context=config.future_context,
-    )
+    scores = DocMTSystem(model, tokenizer).token_log_probabilities(items)
+    found = [[sum(tokens) for tokens in row] for row in scores]
     assert sum(encoded) == len(items)
     source_only = config.context_sides == "source"
     expected = [
@@ -195,11 +162,10 @@ def test_architecture_equals_one_candidate_at_a_time(tokenizer, settings):
 
 def test_batches(fake, tokenizer):
     """Many items a batch, within the budget; the scores do not depend on it."""
-    collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_discount=0.0)
     found = {}
     for budget in (1, 200, 100000):
         fake.shapes.clear()
-        found[budget] = score_suite(fake, tokenizer, ITEMS, collate=collate, past_context=3, batch_tokens=budget)
+        found[budget] = score_suite(fake, tokenizer, ITEMS, past_context=3, batch_tokens=budget)
         sizes = [source[0] * source[1] + target[0] * target[1] for source, target in fake.shapes]
         if budget == 1:
             assert len(fake.shapes) == len(ITEMS)
@@ -214,9 +180,8 @@ def test_batches(fake, tokenizer):
 
 def test_equal_candidates_are_scored_once(fake, tokenizer):
     double = SuiteItem("double", ("das Haus", "die Katze"), ("das",), ("der Hund", "nie", "der Hund"), 2, "p", None)
-    collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_discount=0.0)
     fake.shapes.clear()
-    (scores,) = score_suite(fake, tokenizer, [double], collate=collate, past_context=1)
+    (scores,) = score_suite(fake, tokenizer, [double], past_context=1)
     assert [target[0] for _, target in fake.shapes] == [2]
     assert scores[0] == scores[2] != scores[1]
     assert not contrastive_accuracy([double], [scores]).right[0]
@@ -225,9 +190,8 @@ def test_equal_candidates_are_scored_once(fake, tokenizer):
 def test_broken_weights_name_the_item(tokenizer):
     model = FakeModel(len(tokenizer))
     nn.init.constant_(model.out, math.nan)
-    collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_discount=0.0)
     with pytest.raises(ValueError, match="item suite:1: NaN"):
-        contrastive_accuracy(ITEMS, score_suite(model, tokenizer, ITEMS, collate=collate, past_context=1))
+        contrastive_accuracy(ITEMS, score_suite(model, tokenizer, ITEMS, past_context=1))
 
 
 def test_items_longer_than_learned_positions_are_named(tokenizer):
@@ -249,9 +213,8 @@ def test_items_longer_than_learned_positions_are_named(tokenizer):
 
 
 def test_a_suite_without_items_is_refused(fake, tokenizer):
-    collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_discount=0.0)
     with pytest.raises(ValueError, match="no items"):
-        score_suite(fake, tokenizer, [], collate=collate)
+        score_suite(fake, tokenizer, [])
 
 
 ALIGNMENTS = [{}, {"alignment": "linear", "length_ratio": 0.8}, {"alignment": "one_to_one"}]

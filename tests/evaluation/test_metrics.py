@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import sacrebleu
 from sacrebleu.metrics import BLEU, CHRF, TER
+from support.corpus_scores import corpus_results
 
-from hf_docmt.evaluation.metrics import default_metrics, load_metric
-from hf_docmt.evaluation.metrics.segments import segment_statistics
-from hf_docmt.evaluation.translation_scores import score_translations
+from hf_docmt.data.language_codes import primary_language
+from hf_docmt.evaluation.metrics import default_metrics, metric_class
+from hf_docmt.evaluation.metrics.corpus_scores import bleu, segment_statistics
 from hf_docmt.reports.result import Part
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import column_sums, score_function
@@ -29,58 +30,42 @@ JOINED = [[" ".join(document) for document in side] for side in (HYPOTHESES, REF
 VERSION = importlib.metadata.version("sacrebleu")
 
 
-@pytest.fixture(autouse=True)
-def offline(monkeypatch):
-    def refuse(*args, **kwargs):
-        raise AssertionError("the network was asked for")
-
-    monkeypatch.setattr("socket.socket.connect", refuse)
-    monkeypatch.setattr("socket.getaddrinfo", refuse)
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("s-BLEU", sacrebleu.corpus_bleu(FLAT[0], [FLAT[1]])),
-        ("d-BLEU", sacrebleu.corpus_bleu(JOINED[0], [JOINED[1]])),
-        ("chrF", sacrebleu.corpus_chrf(FLAT[0], [FLAT[1]])),
-        ("TER", sacrebleu.corpus_ter(FLAT[0], [FLAT[1]])),
-    ],
-)
-def test_equals_sacrebleu(name, expected):
-    found = load_metric(name).compute(predictions=HYPOTHESES, references=REFERENCES)
-    assert found["score"] == expected.score
-    assert found["n"] == (2 if name == "d-BLEU" else 5)
+def test_equals_sacrebleu():
+    results = corpus_results(HYPOTHESES, REFERENCES, details={"repairs": 2}, strategy="sliding", beams=4)
+    expected = [
+        sacrebleu.corpus_bleu(FLAT[0], [FLAT[1]]),
+        sacrebleu.corpus_bleu(JOINED[0], [JOINED[1]]),
+        sacrebleu.corpus_chrf(FLAT[0], [FLAT[1]]),
+        sacrebleu.corpus_ter(FLAT[0], [FLAT[1]]),
+    ]
+    assert [result.value for result in results] == [score.score for score in expected]
+    assert [result.metric for result in results] == list(METRICS) and [result.n for result in results] == [5, 2, 5, 5]
+    assert {(result.task, result.strategy, result.beams) for result in results} == {("translation", "sliding", 4)}
+    assert all(result.details["repairs"] == 2 for result in results) and "precisions" in results[0].details
 
 
 @pytest.mark.parametrize("name", ["s-BLEU", "d-BLEU", "chrF", "chrF++"])
 def test_lowercase(name):
-    options = {"dataset": "d", "split": "s", "metrics": [name]}
-    (mixed,) = score_translations([["A Small CAT sat ."]], [["a small cat sat ."]], **options)
-    (lower,) = score_translations([["A Small CAT sat ."]], [["a small cat sat ."]], lowercase=True, **options)
+    sides = [["A Small CAT sat ."]], [["a small cat sat ."]]
+    (mixed,), (lower,) = (corpus_results(*sides, [name], lowercase=lowercase) for lowercase in (False, True))
     assert lower.value == pytest.approx(100) and mixed.value < 99
 
 
 def test_sentence_and_document_bleu_differ():
     """Four-grams over the border of two sentences count in documents only."""
-    documents = [["a b", "c d"]]
-    sentences, whole = (
-        load_metric(name).compute(predictions=documents, references=documents) for name in ("s-BLEU", "d-BLEU")
-    )
-    assert whole["score"] == pytest.approx(100)
-    assert whole["precisions"][3] == pytest.approx(100)
-    assert sentences["score"] == 0  # no segment has a trigram
+    sentences, whole = corpus_results([["a b", "c d"]], [["a b", "c d"]], ["s-BLEU", "d-BLEU"])
+    assert whole.value == pytest.approx(100) and whole.details["precisions"][3] == pytest.approx(100)
+    assert sentences.value == 0  # no segment has a trigram
 
 
-def test_brevity_penalty_by_hand():
-    found = load_metric("s-BLEU").compute(predictions=[["a b c d"]], references=[["a b c d e"]])
-    assert found["score"] == pytest.approx(100 * 2.718281828459045 ** (1 - 5 / 4))
-    assert found["length_ratio"] == pytest.approx(0.8)
-
-
-def test_ter_by_hand():
-    found = load_metric("TER").compute(predictions=[["a b c x"], ["E"]], references=[["a b c d"], ["e"]])
-    assert found["score"] == pytest.approx(100 * 1 / 5)  # one substitution in five words, case ignored
+def test_by_hand():
+    (short,) = corpus_results([["a b c d"]], [["a b c d e"]], ["s-BLEU"])
+    assert short.value == pytest.approx(100 * 2.718281828459045 ** (1 - 5 / 4))
+    assert short.details["length_ratio"] == pytest.approx(0.8)
+    options = {"doc_ids": ["p", "q"]}
+    (edits,) = corpus_results([["a b c x"], ["E", "f"]], [["a b c d"], ["e", "f g"]], ["TER"], **options)
+    assert edits.value == pytest.approx(100 * 2 / 7)  # one substitution, one insertion in seven words, case ignored
+    assert edits.details["statistics"] == {"unit": "document", "ids": ["p", "q"], "rows": [[1, 4], [1, 3]]}
 
 
 @pytest.mark.parametrize(
@@ -98,29 +83,8 @@ def test_ter_by_hand():
     ],
 )
 def test_signature_says_everything(name, options, expected):
-    found = load_metric(name).compute(predictions=HYPOTHESES, references=REFERENCES, **options)
-    assert found["signature"] == f"{expected}|version:{VERSION}"
-
-
-def test_lowercase_and_tokenizer_are_used():
-    for options in ({"lowercase": True}, {"tokenize": "char"}):
-        found = load_metric("s-BLEU").compute(
-            predictions=[["DER hund schläft gut"]], references=[["der Hund schläft gut ."]], **options
-        )
-        expected = sacrebleu.corpus_bleu(["DER hund schläft gut"], [["der Hund schläft gut ."]], **options)
-        assert found["score"] == expected.score > 0
-
-
-def test_score_translations_makes_report_results():
-    results = score_translations(
-        HYPOTHESES, REFERENCES, dataset="talks", split="test", strategy="sliding", beams=4, details={"repairs": 2}
-    )
-    assert [result.metric for result in results] == list(METRICS)
-    assert results[1].value == sacrebleu.corpus_bleu(JOINED[0], [JOINED[1]]).score
-    assert {result.strategy for result in results} == {"sliding"} and {result.beams for result in results} == {4}
-    assert all(result.task == "translation" and result.details["repairs"] == 2 for result in results)
-    assert [result.n for result in results] == [5, 2, 5, 5]
-    assert "precisions" in results[0].details
+    (result,) = corpus_results(HYPOTHESES, REFERENCES, [name], **options)
+    assert str(result.signature) == f"{expected}|version:{VERSION}"
 
 
 LONG = [HYPOTHESES * 4, REFERENCES * 4]  # eight documents, two of them twice, an empty one between them
@@ -130,7 +94,8 @@ LONG = [[*side[:3], [], *side[3:]] for side in LONG]
 @pytest.mark.parametrize("name", METRICS)
 def test_scores_follow_from_column_sums(name):
     """The corpus score of any documents is that of the sums of their rows, to the last bit."""
-    (result,) = score_translations(*LONG, dataset="d", split="s", metrics=[name], samples=0)
+    settings = {"samples": 0}
+    (result,) = corpus_results(*LONG, [name], settings=settings)
     statistics = result.details["statistics"]
     assert statistics["unit"] == "document" and statistics["ids"] == [str(n) for n in range(1, 10)]
     rows = np.array(statistics["rows"])
@@ -138,9 +103,7 @@ def test_scores_follow_from_column_sums(name):
     score = score_function(name, rows.shape[1])
     assert score(rows.sum(0, keepdims=True)).tolist() == [result.value]
     for chosen in ([0], [1, 2], [0, 0, 5, 8]):
-        (part,) = score_translations(
-            *[[side[n] for n in chosen] for side in LONG], dataset="d", split="s", metrics=[name], samples=0
-        )
+        (part,) = corpus_results(*[[side[n] for n in chosen] for side in LONG], [name], settings=settings)
         assert score(rows[chosen].sum(0, keepdims=True)).tolist() == [part.value]
 
 
@@ -150,48 +113,26 @@ def test_segment_statistics_are_those_of_sacrebleu(metric):
     assert metric._compute_score_from_stats(column_sums(rows)).score == metric.corpus_score(FLAT[0], [FLAT[1]]).score
 
 
-def test_column_sums():
-    assert column_sums([[1, 2], [3, 5]]) == [4, 7] and column_sums([], 3) == [0, 0, 0]
-
-
-def test_statistics_by_hand():
-    (result,) = score_translations(
-        [["a b c x"], ["E", "f"]],
-        [["a b c d"], ["e", "f g"]],
-        dataset="d",
-        split="s",
-        metrics=["TER"],
-        doc_ids=["p", "q"],
-    )
-    assert result.details["statistics"] == {"unit": "document", "ids": ["p", "q"], "rows": [[1, 4], [1, 3]]}
-
-
 def test_interval_over_documents():
     sides = [[[sentence] for sentence in side] for side in FLAT]
-    first, second = (
-        score_translations(*sides, dataset="d", split="s", metrics=["chrF"], samples=200, seed=seed)[0]
-        for seed in (1, 2)
-    )
+    first, second = (corpus_results(*sides, ["chrF"], settings={"samples": 200, "seed": seed})[0] for seed in (1, 2))
     low, high = first.details["interval"]
     assert low < first.value < high and [low, high] != second.details["interval"]
     assert first.details["resampling"] == {"unit": "document", "samples": 200, "seed": 1}
-    for options in ({"samples": 0}, {"metrics": ["TER"], "samples": 9}):
-        sides = LONG if not options["samples"] else [[sum(side, [])] for side in LONG]  # one document has no interval
-        assert "interval" not in score_translations(*sides, dataset="d", split="s", **options)[0].details
+    one_document = [[sum(side, [])] for side in LONG]
+    for sides, settings in ((LONG, {"samples": 0}), (one_document, {"samples": 9})):
+        assert "interval" not in corpus_results(*sides, ["TER"], settings=settings)[0].details
 
 
 def test_an_alignment_stands_in_the_signature():
-    results = score_translations(
-        HYPOTHESES, REFERENCES, dataset="d", split="s", alignment=Signature.parse("aligned:x|tokens:words")
-    )
+    results = corpus_results(HYPOTHESES, REFERENCES, alignment=Signature.parse("aligned:x|tokens:words"))
     assert all(str(result.signature).startswith("aligned:x|tokens:words|segments:") for result in results)
 
 
 def test_breakdown():
     """Parts are corpus scores of their sentences; d-BLEU has no index in a document."""
-    results = score_translations(
-        HYPOTHESES, REFERENCES, dataset="d", split="s", by=["index", "domain"], doc_ids=["a1", "b1"], domains="[a-z]"
-    )
+    settings = {"by": ["index", "domain"], "domains": "[a-z]"}
+    results = corpus_results(HYPOTHESES, REFERENCES, settings=settings, doc_ids=["a1", "b1"])
     for name, result in zip(METRICS, results):
         labels = ["domain=a", "domain=b"]
         labels = labels if name == "d-BLEU" else ["index=1", "index=2", "index=3", *labels]
@@ -206,15 +147,6 @@ def test_breakdown():
     assert results[1].breakdown["domain=b"] == expected
 
 
-def test_another_number_of_sentences_is_an_error():
-    short = [HYPOTHESES[0], HYPOTHESES[1][:1]]
-    with pytest.raises(ValueError, match="document 'b': 1 translated sentence for 2 reference sentences"):
-        score_translations(short, REFERENCES, dataset="d", split="s", doc_ids=["a", "b"])
-    for name in METRICS:
-        with pytest.raises(ValueError, match="document 2: 1 translated sentence for 2"):
-            load_metric(name).compute(predictions=short, references=REFERENCES)
-
-
 @pytest.mark.parametrize(
     ("hypotheses", "references", "message"),
     [
@@ -222,15 +154,71 @@ def test_another_number_of_sentences_is_an_error():
         ([], [], "nothing to score"),
         ([[]], [[]], "nothing to score"),
         (["ab"], [["a", "b"]], "document 1: got a string, expected a list of sentences"),
+        ([HYPOTHESES[0], HYPOTHESES[1][:1]], REFERENCES, "document 2: 1 translated sentence for 2 reference sentences"),
     ],
 )
 def test_bad_input(hypotheses, references, message):
     with pytest.raises(ValueError, match=message):
-        score_translations(hypotheses, references, dataset="d", split="s")
+        corpus_results(hypotheses, references)
 
 
 def test_unknown_names():
     with pytest.raises(ValueError, match="unknown metric 'sbleu'.*did you mean 's-BLEU'"):
-        load_metric("sbleu")
-    with pytest.raises(ValueError, match="unknown BLEU tokenizer '13b': expected one of .*13a"):
-        score_translations(HYPOTHESES, REFERENCES, dataset="d", split="s", tokenize="13b")
+        metric_class("sbleu")
+    with pytest.raises(ValueError, match="unknown BLEU tokenizer 'intI': expected one of .*did you mean 'intl'"):
+        bleu(False, "intI", None)
+
+
+# BLEU's tokenizer by language: that of sacrebleu for the language, whatever the code is called
+
+CODES = {
+    "zh": ["zh", "ZH", "zh_CN", "zh-TW", "zh-Hans-CN", "zho", "zho_Hans", "zho_Hant", "cmn", "cmn_Hans", "yue_Hant"],
+    "ja": ["ja", "ja_XX", "ja-JP", "jpn", "jpn_Jpan"],
+    "ko": ["ko", "ko_KR", "kor", "kor_Hang"],
+}
+LINES = {  # hypotheses, references
+    "zh": (["今天天气很好,我们去公园吧。", "他买了3本书。"], ["今天天气真好,我们去公园玩吧。", "他买了三本书。"]),
+    "ja": (
+        ["今日は天気がいいので公園へ行きます。", "彼は本を買った。"],
+        ["今日は天気がよいので公園に行きます。", "彼は本を三冊買った。"],
+    ),
+    "ko": (
+        ["오늘은 날씨가 좋아서 공원에 갑니다.", "그는 책을 샀다."],
+        ["오늘은 날씨가 좋으니 공원에 갑니다.", "그는 책을 세 권 샀다."],
+    ),
+}
+MODULES = {"zh": "sacrebleu", "ja": "ipadic", "ko": "mecab_ko"}
+
+
+@pytest.mark.parametrize("lang", CODES)
+def test_scores_of_regional_codes(lang):
+    """s-BLEU and its signature are those of `sacrebleu -l en-LANG`, in every way to write the language."""
+    assert all(primary_language(code) == lang for code in CODES[lang])
+    pytest.importorskip(MODULES[lang], reason=f"sacrebleu[{lang}] is not installed")
+    hypotheses, references = LINES[lang]
+    peer = BLEU(trg_lang=lang)
+    expected = peer.corpus_score(hypotheses, [references]).score
+    for code in CODES[lang]:
+        (result,) = corpus_results([hypotheses], [references], ["s-BLEU"], target_lang=code)
+        assert result.value == expected and str(result.signature) == f"segments:sentence|{peer.get_signature()}"
+    assert expected > 40 > 27 > sacrebleu.corpus_bleu(hypotheses, [references]).score
+
+
+@pytest.mark.parametrize("code", ["pt_BR", "de", "deu_Latn", "en-GB", "kok", "jav_Latn", "", None])
+def test_other_languages_have_13a(code):
+    assert bleu(False, None, code).tokenizer_signature == "13a"
+
+
+@pytest.mark.parametrize(
+    ("options", "module", "message"),
+    [
+        ({"target_lang": "ja_XX"}, "ja", r"'ja_XX' cannot be used \(Japanese .*\): pip install 'sacrebleu\[ja\]', or"),
+        ({"target_lang": "kor_Hang"}, "ko", r"'kor_Hang' cannot be used \(Korean .*\): pip install 'sacrebleu\[ko\]'"),
+        ({"tokenize": "ja-mecab"}, "ja", r"'ja-mecab' cannot be used .*pip install 'sacrebleu\[ja\]'"),
+    ],
+)
+def test_a_missing_dictionary_is_an_error(monkeypatch, options, module, message):
+    monkeypatch.setattr(f"sacrebleu.tokenizers.tokenizer_{module}_mecab.MeCab", None)
+    with pytest.raises(ValueError, match=message):
+        bleu(**{"lowercase": False, "tokenize": None, "target_lang": None, **options})
+    assert bleu(False, "char", "ja_XX").tokenizer_signature == "char"

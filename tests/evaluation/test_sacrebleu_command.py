@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from hf_docmt.evaluation.report_comparison import compare
+from hf_docmt.evaluation.comparison import compare
 from hf_docmt.evaluation.translation_scores import evaluate_files
 
 GERMAN = {

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from hf_docmt.evaluation.contrast import read_scores, write_scores
 from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy
-from hf_docmt.evaluation.score_files import read_scores, write_scores
 from hf_docmt.evaluation.suites import read_suite
 
 ITEMS = 60

@@ -5,7 +5,7 @@ import json
 import pytest
 from sacrebleu.metrics import CHRF
 
-from hf_docmt.evaluation.side_by_side import side_by_side
+from hf_docmt.evaluation.comparison import side_by_side
 from hf_docmt.evaluation.translation_scores import evaluate_files
 from hf_docmt.files import DataError
 

@@ -10,8 +10,8 @@ from support.suite_files import (
     write_lines,
 )
 
+from hf_docmt.evaluation.contrast import read_scores
 from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy
-from hf_docmt.evaluation.score_files import read_scores
 from hf_docmt.evaluation.suites import SuiteItem, counts_note, read_suite
 
 

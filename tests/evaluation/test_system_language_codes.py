@@ -1,4 +1,4 @@
-"""Language codes of encoder-decoder systems: NLLB, mBART, Marian."""
+"""Language codes of encoder-decoder systems: NLLB, mBART, Marian; tokens and the text they stand for."""
 
 import json
 import warnings
@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from hf_docmt.evaluation.systems import Seq2SeqSystem
-from hf_docmt.evaluation.systems.token_texts import piece_spans
+from hf_docmt.evaluation.systems.model_system import piece_spans, piece_texts, word_spans
 
 
 @pytest.mark.filterwarnings("ignore:.*did not end before")
@@ -120,3 +120,15 @@ def test_marian_tokenizer(marian_tokenizer):
         Seq2SeqSystem(model, M2M100Tokenizer(**files), src_lang="en")
     spans = piece_spans(tokenizer, "rot und groß", is_target=True)  # the word's index for each of its tokens
     assert sorted(set(spans)) == [(0, 3), (4, 7), (8, 12)] and len(spans) == len(expected[0]) - 1
+
+
+def test_pieces(tokenizer):
+    sentence = "Der schläft, der Hund!"
+    ids = pieces(tokenizer, sentence)
+    texts = piece_texts(tokenizer, ids)
+    assert len(texts) == len(ids) and "".join(texts).replace("\ufffd", "") == sentence
+    spans = piece_spans(tokenizer, sentence, is_target=False)
+    assert len(spans) == len(ids) and spans[-1][1] == len(sentence)
+    assert all(sentence[start:end].strip() for start, end in spans)
+    assert word_spans("l'ami -- là!") == [(0, 1), (1, 2), (2, 5), (6, 8), (9, 11), (11, 12)]
+    assert word_spans("") == []

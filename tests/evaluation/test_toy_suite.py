@@ -1,10 +1,14 @@
 """The classes of the README, suite, metric and system, in files from outside the package, run by the command."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from support.reader_checks import jsonl
 from support.systems import DOCUMENTS
 
 from hf_docmt import evaluation
@@ -102,3 +106,47 @@ def test_context_and_counts(run, write, suite):
     shorter = write("mine.tabs", LINES[0])
     code, out, _ = run("contrast", "other", shorter, "--scores", write("scores.txt", "1\n2\n"))
     assert code == 0 and "mine: other counts than published: items 1 (published 2)" in out
+
+
+HYPOTHESES = {"a": ["ein Hund", "er schläft"], "b": ["ja"], "c": ["das ist gut so"]}
+REFERENCES = {"a": ["ein Hund", "er schläft nicht"], "b": ["ja ja"], "c": ["gut so"]}
+
+
+def test_a_metric_is_scored_and_compared(run, write, tmp_path):
+    """Of translations, and of others that are twice as long; in processes without the plugin it is unknown."""
+    pairs = {name: [{"en": "x", "de": text} for text in texts] for name, texts in REFERENCES.items()}
+    reference = write("ref.jsonl", jsonl({"doc_id": name, "translation": side} for name, side in pairs.items()))
+    languages = ("--source-lang", "en", "--target-lang", "de")
+    for name, times in (("one", 1), ("two", 2)):
+        rows = [{"doc_id": d, "translation": [" ".join([s] * times) for s in some]} for d, some in HYPOTHESES.items()]
+        options = ("--discourse", "length", "--by", "index", "-o", tmp_path / f"{name}.json")
+        code, _, err = run("evaluate", write(f"{name}.jsonl", jsonl(rows)), reference, *languages, *options)
+        assert code == 0, err
+    results = json.loads((tmp_path / "one.json").read_text("utf-8"))["results"]
+    assert [result["metric"] for result in results] == ["s-BLEU", "d-BLEU", "chrF", "TER", "length ratio"]
+    ratio = results[-1]
+    assert (ratio["value"], ratio["n"], ratio["dataset"]) == (100 * 9 / 9, 4, "ref")
+    assert ratio["breakdown"]["index=2"]["value"] == pytest.approx(100 * 2 / 3)
+    assert ratio["details"]["statistics"]["rows"] == [[4, 5], [1, 2], [4, 2]]
+    low, high = ratio["details"]["interval"]
+    assert low < 100 < high and ratio["signature"].startswith("segments:sentence|version:")
+    reports = (tmp_path / "one.json", tmp_path / "two.json")
+    code, out, err = run("compare", *reports, "--baseline", "one", "--format", "json")
+    assert code == 0, err
+    (row,) = [row for row in json.loads(out)["rows"] if row["metric"] == "length ratio"]
+    assert row["figures"]["two"]["test"]["delta"] == 100
+    command = [
+        sys.executable,
+        "-m",
+        "hf_docmt",
+        "evaluate",
+        "one.jsonl",
+        reference,
+        *languages,
+        "--discourse",
+        "length",
+    ]
+    environment = {**os.environ, "HF_DOCMT_PLUGINS": ""}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("docmt: unknown discourse measure 'length': expected some of connectives, pronouns")

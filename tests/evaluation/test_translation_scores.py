@@ -52,7 +52,7 @@ def test_compare_knows_the_scores_of_the_metrics(reference):
     for name in ("one", "two"):
         evaluate(ROWS, documents, name=name).write(reference.parent / f"{name}.json")
     code = (
-        "from hf_docmt.evaluation.report_comparison import compare\n"
+        "from hf_docmt.evaluation.comparison import compare\n"
         "print([row.figures['two'].test.delta for row in compare(['one.json', 'two.json'], baseline='one').rows])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=reference.parent, capture_output=True, text=True)

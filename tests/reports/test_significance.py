@@ -9,8 +9,8 @@ import pytest
 from sacrebleu import significance as sacrebleu_significance
 from sacrebleu.metrics import BLEU, CHRF, TER
 from scipy import stats
+from support.corpus_scores import corpus_results
 
-from hf_docmt.evaluation.translation_scores import score_translations
 from hf_docmt.reports import resampling, significance
 from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.result import Result
@@ -95,7 +95,7 @@ def test_equals_sacrebleu(kind, method, monkeypatch):
         results = {}
         for name, sentences in SYSTEMS.items():
             documents = [[[s] for s in side] for side in (sentences, REFERENCES)]
-            (results[name],) = score_translations(*documents, dataset="d", split="s", metrics=[metric])
+            (results[name],) = corpus_results(*documents, [metric])
         found = compare_systems(results, "a", PairedTest(method, 300, 7))
         with monkeypatch.context() as strict:
             strict.setattr(significance, "_TOLERANCE", -1e-9)
@@ -125,10 +125,7 @@ def test_equals_loops(method, columns):
 def test_documents_of_several_sentences():
     """BLEU of a sample of documents is the corpus score of all their sentences."""
     sides = [[side[n : n + 4] for n in range(0, 60, 4)] for side in (*SYSTEMS.values(), REFERENCES)]
-    results = {
-        name: score_translations(side, sides[3], dataset="d", split="s", metrics=["s-BLEU"])[0]
-        for name, side in zip(SYSTEMS, sides)
-    }
+    results = {name: corpus_results(side, sides[3], ["s-BLEU"])[0] for name, side in zip(SYSTEMS, sides)}
     rows = [made.statistics.rows for made in results.values()]
 
     def bleu(sums):

@@ -1,8 +1,14 @@
 """Metrics of translated documents, a class and a file each; see `metric.Metric`."""
 
-from hf_docmt.evaluation.metrics.corpus_scores import load_metric
-from hf_docmt.evaluation.metrics.metric import Measurement, Metric, ScoreSettings
-from hf_docmt.evaluation.metrics.registry import default_metrics, metric_choices, metric_class, metric_classes
+from hf_docmt.evaluation.metrics.metric import (
+    Measurement,
+    Metric,
+    ScoreSettings,
+    default_metrics,
+    metric_choices,
+    metric_class,
+    metric_classes,
+)
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 
 __all__ = [
@@ -11,7 +17,6 @@ __all__ = [
     "ScoreSettings",
     "TranslatedDocuments",
     "default_metrics",
-    "load_metric",
     "metric_choices",
     "metric_class",
     "metric_classes",

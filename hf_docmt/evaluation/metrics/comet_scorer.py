@@ -1,6 +1,6 @@
 """COMET scores of JSON lines with src, mt and ref. Run by the Python that has unbabel-comet; needs nothing else.
 
-comet-env/bin/python comet_scorer.py input.jsonl scores.json --model Unbabel/wmt22-comet-da [--context] [--long chunk]
+comet-env/bin/python comet_scorer.py input.jsonl scores.json --model Unbabel/wmt22-comet-da [--context]
 """
 
 import argparse
@@ -14,29 +14,25 @@ SIDES = ("src", "mt", "ref")
 
 
 def main() -> None:
-    """Write {"model", "comet", "context", "separator", "limit", "shortened", "input" (its SHA-256), "scores"}."""
+    """Write {"model", "comet", "separator", "limit", "shortened", "scores"}."""
     parser = argparse.ArgumentParser(description="COMET scores of JSON lines with src, mt and ref")
     parser.add_argument("input", help="each side a list of sentences, the last one is scored, the others are context")
     parser.add_argument("output")
     parser.add_argument("--model", default="Unbabel/wmt22-comet-da", help="name on the Hub, or a checkpoint file")
     parser.add_argument("--context", action="store_true", help="embed the last sentence only")
-    parser.add_argument("--long", choices=("refuse", "chunk"), default="refuse", help="what to do with long context")
     parser.add_argument("--batch-size", type=int, default=16)
     options = parser.parse_args()
-    raw = Path(options.input).read_bytes()
-    items = [json.loads(line) for line in raw.decode("utf-8").split("\n") if line]
+    items = [json.loads(line) for line in Path(options.input).read_text(encoding="utf-8").split("\n") if line]
     model = load(options.model)
     if options.context:
         enable_context(model)
-    texts, found = fit(items, model, options.long)
-    found |= {
+    texts, output = fit(items, model)
+    output |= {
         "model": named(options.model),
         "comet": version("unbabel-comet"),
-        "context": options.context,
-        "input": hashlib.sha256(raw).hexdigest(),
         "scores": predict(model, texts, options.batch_size),
     }
-    Path(options.output).write_text(json.dumps(found), encoding="utf-8")
+    Path(options.output).write_text(json.dumps(output), encoding="utf-8")
 
 
 def load(name: str):
@@ -68,12 +64,12 @@ def enable_context(model) -> None:
         stop("this model cannot score with context: take one that pools by average, as wmt22-comet-da")
 
 
-def fit(items: list, model, long: str) -> tuple[list, dict]:
+def fit(items: list, model) -> tuple[list, dict]:
     """The text of every side of the items, and what was done: {"separator", "limit", "shortened" (number of items)}.
 
     COMET silently cuts a text that is too long for its encoder at the end, which is the current sentence. So context is
-    taken away on all sides, the farthest first (`chunk`), or the program ends (`refuse`), as it does where
-    the current sentence alone is too long, or holds the separator, after which the current sentence is looked for.
+    taken away on all sides, the farthest first. The program ends where the current sentence alone is too long, or holds
+    the separator, after which the current sentence is looked for.
     """
     joint = getattr(model.hparams, "input_segments", None)  # the sides of a model that reads them as one sequence
     limit = model.encoder.max_positions - (0 if joint else 2)
@@ -86,10 +82,8 @@ def fit(items: list, model, long: str) -> tuple[list, dict]:
             count = (sum if joint else max)(map(len, ids))
             if count <= limit:
                 break
-            if size == 1 or long == "refuse":
-                remedy = "give less context, or let long context be cut (chunk)" if size > 1 else "cut the sentence"
-                length = f"{count} subwords with {size - 1} sentences of context"
-                stop(f"{location(item)}: {length}, this model reads {limit}; {remedy}")
+            if size == 1:
+                stop(f"{location(item)}: {count} subwords, this model reads {limit}; cut the sentence")
         if context and any(side.count(tokenizer.sep_token_id) != size for side in ids):
             stop(f"{location(item)}: the separator {tokenizer.sep_token} occurs in it or its context; take it out")
         texts.append(text)
@@ -101,8 +95,8 @@ def predict(model, texts: list, batch_size: int) -> list:
     """Scores in the order of the texts, on a GPU where there is one."""
     import torch
 
-    found = model.predict(texts, batch_size=batch_size, gpus=int(torch.cuda.is_available()))
-    return [float(score) for score in found.scores]
+    prediction = model.predict(texts, batch_size=batch_size, gpus=int(torch.cuda.is_available()))
+    return [float(score) for score in prediction.scores]
 
 
 def location(item: dict) -> str:

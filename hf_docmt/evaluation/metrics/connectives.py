@@ -34,8 +34,10 @@ def count_connectives(documents: Documents, connectives: Sequence[str] = CONJUNC
     """
     names = checked_phrases(connectives, "connectives")
     pattern = phrase_pattern(names)
-    found = Counter(hit for document in documents for sentence in document for hit in pattern.findall(folded(sentence)))
-    return {name: found[name] for name in names}
+    counts = Counter(
+        hit for document in documents for sentence in document for hit in pattern.findall(folded(sentence))
+    )
+    return {name: counts[name] for name in names}
 
 
 def connective_table(
@@ -44,7 +46,7 @@ def connective_table(
     """{connective: {system: count}}, the table of the paper; `systems` may have the reference among them."""
     counts = {name: count_connectives(documents, connectives) for name, documents in systems.items()}
     return {
-        name: {system: found[name] for system, found in counts.items()}
+        name: {system: of_system[name] for system, of_system in counts.items()}
         for name in checked_phrases(connectives, "connectives")
     }
 
@@ -86,14 +88,14 @@ class Connectives(Metric):
             [sum(count_connectives([document], self.connectives).values()) for document in pair]
             for pair in zip(hypotheses, references)
         ]
-        found, expected = (sum(column) for column in zip(*rows))
+        written, expected = (sum(column) for column in zip(*rows))
         if not expected:
             raise ValueError(
                 f"the references have none of the connectives {', '.join(table)}; give those of their language"
             )
         result = self.result(
             documents,
-            value=100 * found / expected,
+            value=100 * written / expected,
             signature=Signature.of(
                 {
                     "count": "+".join(table),

@@ -1,60 +1,63 @@
-"""s-BLEU, d-BLEU, chrF, chrF++ and TER through sacrebleu, over modules of `evaluate` that are loaded from files."""
+"""s-BLEU, d-BLEU, chrF, chrF++ and TER as sacrebleu has them, of documents and of single sentences."""
 
-from __future__ import annotations
-
+import json
+from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
+import numpy as np
 import sacrebleu.metrics
 
+from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.metrics.metric import Measurement, Metric
-from hf_docmt.evaluation.metrics.segments import bleu, scores_from_sums
-from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
+from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments, check_aligned
+from hf_docmt.files import write_lines
 from hf_docmt.messages import closest_hint
 from hf_docmt.reports.signature import Signature
 
-if TYPE_CHECKING:
-    import evaluate
-
-MODULES = {"s-BLEU": "s_bleu", "d-BLEU": "d_bleu", "chrF": "chrf", "TER": "ter"}
-
-
-def load_metric(name: str) -> evaluate.Metric:
-    """The `evaluate` module of that name, loaded from the package's own path; nothing is fetched.
-
-    `compute(predictions=..., references=...)` takes documents, each a list of sentences (in references each may be a
-    list of several references), and returns `score` (percent),
-    `signature`, `n` (segments scored), `statistics` (of each document, the sufficient statistics of each segment) and
-    what the metric knows besides. ValueError: unknown name.
-    """
-    import evaluate
-
-    if name not in MODULES:
-        raise ValueError(f"unknown metric {name!r}: expected one of {', '.join(MODULES)}{closest_hint(name, MODULES)}")
-    script = Path(__file__).parent / "evaluate_modules" / f"{MODULES[name]}.py"
-    return evaluate.load(str(script), keep_in_memory=True)
-
 
 class CorpusScore(Metric):
-    """A score of sacrebleu, by the module of its name, with one reference or several."""
+    """A score of sacrebleu with one reference or several, from the statistics of its segments."""
 
     default = True
     several_references = True
-    module: ClassVar[str] = ""  # that of MODULES; the name by default
 
-    def module_options(self, documents: TranslatedDocuments) -> dict[str, Any]:
-        """The options of `compute` of the module."""
-        return {}
+    def sacrebleu_metric(self, target_lang: str | None = None, single: bool = False) -> sacrebleu.metrics.base.Metric:
+        """sacrebleu's metric of a corpus, or of a `single` sentence as its command has it with `--sentence-level`."""
+        raise NotImplementedError
 
     def measure(self, documents: TranslatedDocuments) -> Measurement:
-        sides = {"predictions": documents.hypotheses, "references": documents.sentence_references}
-        found = load_metric(self.module or self.name).compute(**sides, **self.module_options(documents))
-        value, signature, n, statistics = (found.pop(key) for key in ("score", "signature", "n", "statistics"))
-        return Measurement(statistics, Signature.parse(signature), n, value, found)
+        """One segment for each sentence, or for each document, its sentences joined by a space."""
+        metric = self.sacrebleu_metric(documents.target_lang)
+        sides = [documents.hypotheses, documents.references, *documents.other_references]
+        for side in documents.other_references:
+            check_aligned(documents.references, side, documents.ids)
+        if self.segment == "document":
+            sides = [[[" ".join(document)] for document in side] for side in sides]
+        rows = segment_statistics(metric, *([segment for document in side for segment in document] for side in sides))
+        score = metric._aggregate_and_compute(rows)  # what corpus_score does with them
+        lengths = [len(document) for document in sides[0]]
+        segments = "document|joiner:space" if self.segment == "document" else "sentence"
+        return Measurement(
+            statistics=[rows[end - length : end] for end, length in zip(accumulate(lengths), lengths)],
+            signature=Signature.parse(f"segments:{segments}|{metric.get_signature()}"),
+            value=float(score.score),
+            details=self.score_details(score),
+        )
 
-    def sentence_metric(self, documents: TranslatedDocuments) -> sacrebleu.metrics.base.Metric:
-        """sacrebleu's metric as its command line has it with `--sentence-level`."""
-        raise NotImplementedError
+    def score_details(self, score: sacrebleu.metrics.base.Score) -> dict:
+        """What sacrebleu says of a score besides its value."""
+        return {}
+
+    @classmethod
+    def score_from_sums(cls, sums: np.ndarray) -> np.ndarray:
+        """Scores from sums of statistics, (samples, columns) -> (samples,).
+
+        Of the options that change scores from given statistics only the word order of chrF is not sacrebleu's default.
+        """
+        metric = cls().sacrebleu_metric()
+        return np.array([float(metric._compute_score_from_stats(row).score) for row in sums.tolist()])
 
 
 class SentenceBleu(CorpusScore):
@@ -70,15 +73,11 @@ class SentenceBleu(CorpusScore):
     def __init__(self, lowercase: bool = False, tokenize: str | None = None):
         self.lowercase, self.tokenize = lowercase, tokenize
 
-    def module_options(self, documents):
-        return {"lowercase": self.lowercase, "tokenize": self.tokenize, "target_lang": documents.target_lang}
+    def sacrebleu_metric(self, target_lang=None, single=False):
+        return bleu(self.lowercase, self.tokenize, target_lang, effective_order=single)
 
-    def sentence_metric(self, documents):
-        return bleu(**self.module_options(documents), effective_order=True)
-
-    @staticmethod
-    def score_from_sums(sums):
-        return scores_from_sums(sacrebleu.metrics.BLEU(), sums)
+    def score_details(self, score):
+        return {"brevity_penalty": score.bp, "length_ratio": score.ratio, "precisions": list(score.precisions)}
 
 
 class DocumentBleu(SentenceBleu):
@@ -100,15 +99,8 @@ class CharacterF(CorpusScore):
     def __init__(self, lowercase: bool = False):
         self.lowercase = lowercase
 
-    def module_options(self, documents):
-        return {"lowercase": self.lowercase, "word_order": self.word_order}
-
-    def sentence_metric(self, documents):
-        return sacrebleu.metrics.CHRF(**self.module_options(documents))
-
-    @classmethod
-    def score_from_sums(cls, sums):
-        return scores_from_sums(sacrebleu.metrics.CHRF(word_order=cls.word_order), sums)
+    def sacrebleu_metric(self, target_lang=None, single=False):
+        return sacrebleu.metrics.CHRF(lowercase=self.lowercase, word_order=self.word_order)
 
 
 class CharacterWordF(CharacterF):
@@ -117,7 +109,6 @@ class CharacterWordF(CharacterF):
     name = "chrF++"
     choice = "chrf++"
     default = False
-    module = "chrF"
     word_order = 2
 
 
@@ -128,22 +119,74 @@ class TranslationEditRate(CorpusScore):
     choice = "ter"
     evaluation_options = {f"ter_{name}": name for name in ("normalized", "no_punct", "asian_support", "case_sensitive")}
 
-    def __init__(
-        self,
-        normalized: bool = False,
-        no_punct: bool = False,
-        asian_support: bool = False,
-        case_sensitive: bool = False,
-    ):
-        self.options = {"normalized": normalized, "no_punct": no_punct, "asian_support": asian_support}
-        self.options["case_sensitive"] = case_sensitive
+    def __init__(self, **options: bool):
+        self.options = options
 
-    def module_options(self, documents):
-        return self.options
-
-    def sentence_metric(self, documents):
+    def sacrebleu_metric(self, target_lang=None, single=False):
         return sacrebleu.metrics.TER(**self.options)
 
-    @staticmethod
-    def score_from_sums(sums):
-        return scores_from_sums(sacrebleu.metrics.TER(), sums)
+
+def bleu(
+    lowercase: bool, tokenize: str | None, target_lang: str | None, effective_order: bool = False
+) -> sacrebleu.metrics.BLEU:
+    """sacrebleu's BLEU; the tokenizer is the one named, else that of the language, else 13a.
+
+    `effective_order` is for single sentences. ValueError: an unknown tokenizer, or one whose dictionary or model is
+    not installed.
+    """
+    allowed = sorted(sacrebleu.metrics.BLEU.TOKENIZERS)
+    if tokenize is not None and tokenize not in allowed:
+        hint = closest_hint(tokenize, allowed)
+        raise ValueError(f"unknown BLEU tokenizer {tokenize!r}: expected one of {', '.join(allowed)}{hint}")
+    lang = primary_language(target_lang)
+    options = {"lowercase": lowercase, "tokenize": tokenize, "trg_lang": lang, "effective_order": effective_order}
+    try:
+        return sacrebleu.metrics.BLEU(**options)
+    except (RuntimeError, ImportError, AssertionError, OSError) as error:
+        extra = {"ja-mecab": "ja", "ko-mecab": "ko"}.get(tokenize or "", lang)
+        remedy = f"pip install 'sacrebleu[{extra}]'" if extra in ("ja", "ko") else "install what it needs"
+        raise ValueError(
+            f"BLEU's tokenizer for {tokenize or target_lang!r} cannot be used ({' '.join(str(error).split())}): "
+            f"{remedy}, or name another tokenizer, such as 'char'"
+        ) from error
+
+
+def segment_statistics(
+    metric: sacrebleu.metrics.base.Metric, hypotheses: Sequence[str], *references: Sequence[str]
+) -> list[list[float]]:
+    """sacrebleu's statistics of every segment, against one reference or several.
+
+    BLEU: [hypothesis length, reference length, 4 numbers of matching n-grams, 4 of n-grams]; chrF: [hypothesis n-grams,
+    reference n-grams, matching] for each order, 6 of characters, and 2 of words in chrF++; TER: [edits, mean of
+    reference words]. sacrebleu has no public way to them: they come from the method that its own `PairedTest` uses.
+    """
+    return metric._extract_corpus_statistics(hypotheses, references)
+
+
+def sentence_metrics(metrics: Sequence[Metric]) -> list[CorpusScore]:
+    """Those of the metrics that score single sentences. ValueError: none."""
+    scored = [metric for metric in metrics if isinstance(metric, CorpusScore) and metric.segment == "sentence"]
+    if not scored:
+        raise ValueError("no metric scores single sentences; add some of bleu, chrf, chrf++, ter to the metrics")
+    return scored
+
+
+def write_sentence_scores(path: str | Path, documents: TranslatedDocuments, metrics: Sequence[Metric]) -> None:
+    """JSON lines of every sentence: `doc_id`, `sentence` (from 1), `translation`, `references`, `scores`, `signatures`.
+
+    `scores` and `signatures` are {metric: ...} of the scores of sacrebleu that have sentences as segments. BLEU is
+    sacrebleu's for sentences, with n-grams only up to the longest that match (`eff:yes`); the mean of such scores is
+    not the corpus score. ValueError: none of the metrics scores sentences.
+    """
+    peers = {
+        metric.name: metric.sacrebleu_metric(documents.target_lang, single=True) for metric in sentence_metrics(metrics)
+    }
+    sides = (documents.hypotheses, documents.references, *documents.other_references)
+    rows = []
+    for doc_id, *document in zip(documents.ids, *sides):
+        for number, (hypothesis, *references) in enumerate(zip(*document), 1):
+            row = {"doc_id": doc_id, "sentence": number, "translation": hypothesis, "references": references}
+            row["scores"] = {name: peer.sentence_score(hypothesis, references).score for name, peer in peers.items()}
+            row["signatures"] = {name: str(peer.get_signature()) for name, peer in peers.items()}
+            rows.append(json.dumps(row, ensure_ascii=False))
+    write_lines(rows, path)

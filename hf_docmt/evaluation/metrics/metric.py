@@ -11,6 +11,8 @@ import numpy as np
 from hf_docmt import __version__
 from hf_docmt.evaluation.breakdowns import Domains, break_down, check_axes, document_labels, sentence_labels
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments, check_aligned
+from hf_docmt.evaluation.registration import registered
+from hf_docmt.messages import closest_hint
 from hf_docmt.reports.resampling import document_details
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
@@ -118,16 +120,16 @@ class Metric:
         ids = documents.ids
         check_aligned(documents.hypotheses, documents.references, documents.doc_ids or None)
         check_axes(settings.by, settings.domains)
-        found = self.measure(documents)
-        segments = [row for document in found.statistics for row in document]
+        measured = self.measure(documents)
+        segments = [row for document in measured.statistics for row in document]
         unit = settings.unit if self.segment == "sentence" else "document"
         if unit == "sentence":
-            units = [f"{doc_id}:{n}" for doc_id, rows in zip(ids, found.statistics) for n in range(1, len(rows) + 1)]
+            units = [f"{doc_id}:{n}" for doc_id, rows in zip(ids, measured.statistics) for n in range(1, len(rows) + 1)]
             groups, sums = units, [list(row) for row in segments]
         else:
-            units, sums = ids, [column_sums(document, len(segments[0])) for document in found.statistics]
-            groups = [doc_id for doc_id, document in zip(ids, found.statistics) for _ in document]
-        value = found.value
+            units, sums = ids, [column_sums(document, len(segments[0])) for document in measured.statistics]
+            groups = [doc_id for doc_id, document in zip(ids, measured.statistics) for _ in document]
+        value = measured.value
         if value is None:
             total = np.array([column_sums(sums)], float)
             value = float(score_function(self.name, len(segments[0]))(total)[0])
@@ -139,10 +141,10 @@ class Metric:
         result = self.result(
             documents,
             value=value,
-            signature=found.signature,
-            n=len(segments) if found.n is None else found.n,
+            signature=measured.signature,
+            n=len(segments) if measured.n is None else measured.n,
             breakdown=break_down(self.name, segments, labels, groups, *resampling),
-            details={**documents.details, **found.details, **details},
+            details={**documents.details, **measured.details, **details},
         )
         return [result]
 
@@ -170,3 +172,26 @@ class Metric:
             breakdown=dict(breakdown),
             details=dict(details),
         )
+
+
+def metric_classes() -> dict[str, type[Metric]]:
+    """Every metric by its name, those of this folder first."""
+    return registered(METRICS, __package__)
+
+
+def metric_class(name: str) -> type[Metric]:
+    """The metric of this name; ValueError with the closest one for an unknown one."""
+    known = metric_classes()
+    if name not in known:
+        raise ValueError(f"unknown metric {name!r}: expected one of {', '.join(known)}{closest_hint(name, known)}")
+    return known[name]
+
+
+def default_metrics() -> tuple[str, ...]:
+    """The names of the metrics that are scored where none are named."""
+    return tuple(name for name, metric in metric_classes().items() if metric.default)
+
+
+def metric_choices() -> dict[str, type[Metric]]:
+    """The metrics that can be asked for, by the names of these choices."""
+    return {metric.choice: metric for metric in metric_classes().values() if metric.choice is not None}

@@ -33,14 +33,14 @@ def checked_phrases(phrases: Sequence[str], what: str) -> list[str]:
     """The phrases, folded; ValueError for none, one without a letter or digit, or two that are the same folded."""
     if isinstance(phrases, str) or not phrases:
         raise ValueError(f"{what}: got {phrases!r}, expected a list of at least one word or phrase")
-    found: dict[str, str] = {}
+    by_form: dict[str, str] = {}
     for phrase in phrases:
         if not isinstance(phrase, str) or not regex.search(r"\w", phrase):
             raise ValueError(f"{what}: got {phrase!r}, expected a word or phrase")
-        if folded(phrase) in found:
-            raise ValueError(f"{what}: {phrase!r} and {found[folded(phrase)]!r} are the same but for case; keep one")
-        found[folded(phrase)] = phrase
-    return list(found)
+        if folded(phrase) in by_form:
+            raise ValueError(f"{what}: {phrase!r} and {by_form[folded(phrase)]!r} are the same but for case; keep one")
+        by_form[folded(phrase)] = phrase
+    return list(by_form)
 
 
 def _bounded(phrase: str) -> str:

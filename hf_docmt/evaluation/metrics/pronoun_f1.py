@@ -1,17 +1,64 @@
 """Pronoun and formality F1, English to German: is *it* given the right gender, *you* the right form of address?"""
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
 
 from hf_docmt import __version__
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
-from hf_docmt.evaluation.metrics.pronoun_counts import PHENOMENA, Phenomenon, choice_of, count_words
 from hf_docmt.evaluation.metrics.tagging import Tagger, Token, load_tagger, tag, tagger_name
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics
 
+Choice = TypeVar("Choice")
+
+SOURCE_TAGS = frozenset("PRP PRP$ WP WP$".split())
+TARGET_TAGS = frozenset("PDAT PDS PIAT PIS PPER PPOSAT PPOSS PRELAT PRELS PRF PWAT PWAV PWS".split())
+
+
+def _forms(words: str) -> frozenset[str]:
+    """The words in lower case and with a capital."""
+    return frozenset(form for word in words.split() for form in (word, word.capitalize()))
+
+
+IT, SHE = _forms("it its itself"), _forms("she her hers herself")
+YOU, THEY = _forms("you your yours yourself"), _forms("they them their theirs themselves")
+
+
+@dataclass(frozen=True)
+class Phenomenon:
+    """What is counted: German words by class, in sentences whose source has a word of `valid`.
+
+    A class is not counted beside a source word of `conflicts[class]`, which may have the same German form.
+    """
+
+    valid: frozenset[str]
+    classes: dict[str, frozenset[str]]
+    conflicts: dict[str, frozenset[str]]
+
+
+PHENOMENA = {
+    "pronoun": Phenomenon(
+        valid=IT,
+        classes={
+            "masculine": _forms("er ihm ihn"),
+            "feminine": _forms("sie ihrer ihr ihre ihres ihrem"),
+            "neuter": _forms("es"),
+        },
+        conflicts={"feminine": YOU | THEY},
+    ),
+    "formality": Phenomenon(
+        valid=YOU,
+        classes={
+            "formal": _forms("sie ihr ihrer ihnen ihre ihres"),
+            "informal": _forms("du deiner dir dich deine dein deines deinem deinen"),
+        },
+        conflicts={"formal": THEY | IT | SHE},
+    ),
+}
 WEIGHTS = {
     "paper": {"masculine": 1, "feminine": 1, "neuter": 1, "formal": 1, "informal": 1},
     "released": {"masculine": 0.5, "feminine": 0.5, "neuter": 0, "formal": 0.5, "informal": 0.5},
@@ -61,20 +108,20 @@ class PronounF1(Metric):
         counts = _document_counts(self.phenomenon, source, hypothesis, reference, lengths)
         totals = {name: [sum(part[name][i] for part in counts) for i in range(3)] for name in rule.classes}
         rows = [[sum(weight[name] * part[name][i] for name in rule.classes) for i in range(3)] for part in counts]
-        match, found, expected = (sum(column) for column in zip(*rows))
-        if not found + expected:
+        match, hypothesised, expected = (sum(column) for column in zip(*rows))
+        if not hypothesised + expected:
             raise ValueError(
                 f"{self.name} is undefined: not one word that counts in {sum(lengths)} translations and references; "
                 "check that the text is English to German and the taggers' tags are those of spaCy's pipelines"
             )
         result = self.result(
             documents,
-            value=_f1(match, found, expected),
+            value=_f1(match, hypothesised, expected),
             signature=_signature(rule, taggers, self.weights, self.lowercase, sources is None),
             n=sum(total[2] for name, total in totals.items() if weight[name]),
             breakdown={f"class={name}": _part(*total) for name, total in totals.items() if any(total)},
             details={
-                **_precision_recall(match, found, expected),
+                **_precision_recall(match, hypothesised, expected),
                 "undefined": [name for name, total in totals.items() if not any(total)],
                 "statistics": Statistics(ids, rows).to_dict(),
             },
@@ -90,6 +137,26 @@ class FormalityF1(PronounF1):
     phenomenon = "formality"
 
 
+def count_words(phenomenon: str, source: Sequence[Token] | None, target: Sequence[Token]) -> dict[str, int]:
+    """How many words of each class one tagged sentence has, all 0 where its source does not count."""
+    rule = choice_of(phenomenon, PHENOMENA, "phenomenon")
+    pronouns = {word for word, tag in source or () if tag in SOURCE_TAGS}
+    if source is not None and not pronouns & rule.valid:
+        return dict.fromkeys(rule.classes, 0)
+    words = [word for word, tag in target if tag in TARGET_TAGS]
+    return {
+        name: 0 if pronouns & rule.conflicts.get(name, frozenset()) else sum(word in forms for word in words)
+        for name, forms in rule.classes.items()
+    }
+
+
+def choice_of(name: str, known: Mapping[str, Choice], what: str) -> Choice:
+    """The value of this name; ValueError with the known names where it is none of them."""
+    if name not in known:
+        raise ValueError(f"unknown {what} {name!r}: expected {' or '.join(known)}")
+    return known[name]
+
+
 def _document_counts(phenomenon: str, source, hypothesis, reference, lengths) -> list[dict[str, list[int]]]:
     """{class: [match, hypothesis, reference]} of every document, from the tagged sentences of all."""
     sentences = iter(zip(source or [None] * sum(lengths), hypothesis, reference))
@@ -100,8 +167,8 @@ def _document_counts(phenomenon: str, source, hypothesis, reference, lengths) ->
             words, *sides = next(sentences)
             pair = [count_words(phenomenon, words, side) for side in sides]
             for name, sums in counts.items():
-                found, expected = (side[name] for side in pair)
-                counts[name] = [a + b for a, b in zip(sums, (min(found, expected), found, expected))]
+                hypothesised, expected = (side[name] for side in pair)
+                counts[name] = [a + b for a, b in zip(sums, (min(hypothesised, expected), hypothesised, expected))]
         documents.append(counts)
     return documents
 
@@ -112,18 +179,18 @@ def _tagged(tagger: Tagger, side: Documents | None, lowercase: bool) -> list[lis
     return tag(tagger, [sentence.lower() if lowercase else sentence for document in side for sentence in document])
 
 
-def _part(match: int, found: int, expected: int) -> Part:
-    details = {**_precision_recall(match, found, expected), "hypothesis": found, "match": match}
-    return Part(_f1(match, found, expected), expected, details)
+def _part(match: int, hypothesised: int, expected: int) -> Part:
+    details = {**_precision_recall(match, hypothesised, expected), "hypothesis": hypothesised, "match": match}
+    return Part(_f1(match, hypothesised, expected), expected, details)
 
 
-def _f1(match: float, found: float, expected: float) -> float:
-    return 200 * match / (found + expected)
+def _f1(match: float, hypothesised: float, expected: float) -> float:
+    return 200 * match / (hypothesised + expected)
 
 
-def _precision_recall(match: float, found: float, expected: float) -> dict[str, float | None]:
+def _precision_recall(match: float, hypothesised: float, expected: float) -> dict[str, float | None]:
     return {
-        "precision": 100 * match / found if found else None,
+        "precision": 100 * match / hypothesised if hypothesised else None,
         "recall": 100 * match / expected if expected else None,
     }
 

@@ -60,13 +60,13 @@ def load_tagger(lang: str) -> SpacyTagger:
 
 def tag(tagger: Tagger, sentences: Sequence[str]) -> list[list[Token]]:
     """The tokens of every sentence; ValueError if the tagger returns another number of sentences."""
-    found = tagger(list(sentences))
-    if len(found) != len(sentences):
+    tagged = tagger(list(sentences))
+    if len(tagged) != len(sentences):
         raise ValueError(
-            f"the tagger {tagger_name(tagger)} returned {len(found)} sentences for {len(sentences)}; "
+            f"the tagger {tagger_name(tagger)} returned {len(tagged)} sentences for {len(sentences)}; "
             "it must return a list of (token, tag) for every sentence"
         )
-    return found
+    return tagged
 
 
 def tagger_name(tagger: Tagger) -> str:

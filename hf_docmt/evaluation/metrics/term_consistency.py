@@ -1,5 +1,7 @@
 """Term and name consistency: does a term that a document repeats keep its translation?"""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections import Counter
@@ -11,12 +13,12 @@ from hf_docmt import __version__
 from hf_docmt.data.language_codes import UNSPACED, primary_language
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
 from hf_docmt.evaluation.metrics.phrases import checked_phrases, folded, phrase_pattern, words
-from hf_docmt.evaluation.metrics.terms import SHORTEST, Terms, find_terms, listed_terms, stem
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics
 
+SHORTEST = 4  # letters of a word that is a term by rule
 SHOWN = 20  # changed terms in the details
 Translations = list[list[dict[str, set[str]]]]  # [document][sentence]: {term: its translations there}
 
@@ -71,10 +73,12 @@ class TermConsistency(Metric):
         )
         glossary, prefix, max_share = self.glossary, self.prefix, self.max_share
         listed = list(glossary) if glossary is not None else self.terms
-        found = find_terms(sources, max_share, prefix) if listed is None else listed_terms(sources, listed)
+        source_terms = find_terms(sources, max_share, prefix) if listed is None else listed_terms(sources, listed)
 
         def uses_of(side: Documents) -> list[list[_Use]]:
-            return _uses(found, _look_up(found, side, glossary) if glossary else _associate(found, side, prefix))
+            if glossary:
+                return _uses(source_terms, _look_up(source_terms, side, glossary))
+            return _uses(source_terms, _associate(source_terms, side, prefix))
 
         uses = uses_of(hypotheses)
         rows = [[sum(use.kept for use in document), len(document)] for document in uses]
@@ -85,7 +89,8 @@ class TermConsistency(Metric):
                 f"fit the source, or, for terms found by rule, a larger max_share than {max_share:g}"
             )
         kinds = {
-            kind: [use for use in flat if (use.term in found.names) == (kind == "name")] for kind in ("name", "word")
+            kind: [use for use in flat if (use.term in source_terms.names) == (kind == "name")]
+            for kind in ("name", "word")
         }
         result = self.result(
             documents,
@@ -125,14 +130,17 @@ class _Use:
         return self.most == len(self.translations)
 
 
-def _uses(found: Terms, translations: Translations) -> list[list[_Use]]:
+def _uses(source_terms: Terms, translations: Translations) -> list[list[_Use]]:
     return [
-        [_Use(term, [document[index][term] for index in indices]) for term, indices in found.repeated(number).items()]
+        [
+            _Use(term, [document[index][term] for index in indices])
+            for term, indices in source_terms.repeated(number).items()
+        ]
         for number, document in enumerate(translations)
     ]
 
 
-def _look_up(found: Terms, documents: Documents, glossary: Mapping[str, Sequence[str]]) -> Translations:
+def _look_up(source_terms: Terms, documents: Documents, glossary: Mapping[str, Sequence[str]]) -> Translations:
     """The glossary's translations that stand in the sentence."""
     patterns = {
         folded(term): phrase_pattern(checked_phrases(translations, f"glossary, translations of {term!r}"))
@@ -140,14 +148,14 @@ def _look_up(found: Terms, documents: Documents, glossary: Mapping[str, Sequence
     }
     return [
         [{term: set(patterns[term].findall(folded(text))) for term in terms} for terms, text in zip(*sides)]
-        for sides in zip(found.sentences, documents)
+        for sides in zip(source_terms.sentences, documents)
     ]
 
 
-def _associate(found: Terms, documents: Documents, prefix: int | None) -> Translations:
+def _associate(source_terms: Terms, documents: Documents, prefix: int | None) -> Translations:
     """The word of the sentence that is associated best with the term."""
     targets = [[{stem(word, prefix) for word in words(folded(text))} for text in document] for document in documents]
-    pairs = list(zip(chain(*found.sentences), chain(*targets)))
+    pairs = list(zip(chain(*source_terms.sentences), chain(*targets)))
     of_term = Counter(term for terms, _ in pairs for term in terms)
     of_word = Counter(word for _, some in pairs for word in some)
     joint = Counter((term, word) for terms, some in pairs for term in terms for word in some)
@@ -158,7 +166,7 @@ def _associate(found: Terms, documents: Documents, prefix: int | None) -> Transl
 
     return [
         [{term: best(term, some) for term in terms} for terms, some in zip(*sides)]
-        for sides in zip(found.sentences, targets)
+        for sides in zip(source_terms.sentences, targets)
     ]
 
 
@@ -181,3 +189,57 @@ def _signature(
         "version": __version__,
     }
     return Signature.of(values)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms of every sentence of every document, and those that are names."""
+
+    sentences: list[list[set[str]]]
+    names: set[str]
+
+    def repeated(self, document: int) -> dict[str, list[int]]:
+        """The sentences, from 0, of each term that stands in two or more of a document."""
+        indices: dict[str, list[int]] = {}
+        for number, terms in enumerate(self.sentences[document]):
+            for term in sorted(terms):
+                indices.setdefault(term, []).append(number)
+        return {term: sentences for term, sentences in indices.items() if len(sentences) > 1}
+
+
+def find_terms(sources: Documents, max_share: float, prefix: int | None) -> Terms:
+    """Words of four letters and more that stand in at most `max_share` of all sentences, so that the commonest go.
+
+    Words are compared by their first `prefix` characters, case folded; a term is called by these. A name is written
+    with a capital wherever it is not the first word of a sentence, at least once; where all nouns are, so are nouns.
+    """
+    if not 0 < max_share <= 1:
+        raise ValueError(f"max_share is {max_share}, expected a share of the sentences, more than 0 and at most 1")
+    written = [[words(sentence) for sentence in document] for document in sources]
+    stems = [[[stem(folded(word), prefix) for word in sentence] for sentence in document] for document in written]
+    counts = Counter(term for document in stems for sentence in document for term in set(sentence))
+    limit = max_share * sum(map(len, sources))
+    rare, capital, small = set(), set(), set()
+    for words_of, stems_of in zip(chain(*written), chain(*stems)):
+        for index, (word, term) in enumerate(zip(words_of, stems_of)):
+            if len(word) >= SHORTEST and not word.isdigit() and counts[term] <= limit:
+                rare.add(term)
+            if index:
+                (capital if word[0].isupper() else small).add(term)
+    return Terms([[rare & set(sentence) for sentence in document] for document in stems], capital - small)
+
+
+def listed_terms(sources: Documents, listed: Sequence[str]) -> Terms:
+    """The terms of a list, words or phrases, case folded, as whole words; of two that begin together the longer one.
+
+    A name is a term that the list writes with a capital.
+    """
+    terms = checked_phrases(listed, "terms")
+    pattern = phrase_pattern(terms)
+    sentences = [[set(pattern.findall(folded(sentence))) for sentence in document] for document in sources]
+    return Terms(sentences, {term for term, written in zip(terms, listed) if written[:1].isupper()})
+
+
+def stem(word: str, prefix: int | None) -> str:
+    """The part of a word that is compared: the first characters, None: all."""
+    return word[:prefix]

@@ -39,17 +39,6 @@ class TranslatedDocuments:
         """The id of every document."""
         return list(self.doc_ids) or [str(number) for number in range(1, len(self.hypotheses) + 1)]
 
-    @property
-    def sentence_references(self) -> list[list[list[str]]]:
-        """The references of every sentence, [document][sentence][reference].
-
-        ValueError: references of other documents, or with other numbers of sentences.
-        """
-        sides = (self.references, *self.other_references)
-        for side in self.other_references:
-            check_aligned(self.references, side, self.ids)
-        return [[list(references) for references in zip(*document)] for document in zip(*sides)]
-
 
 def check_sides(
     hypotheses: Documents, references: Documents, sources: Documents | None = None, doc_ids: Sequence[str] | None = None

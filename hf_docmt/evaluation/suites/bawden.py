@@ -4,17 +4,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from hf_docmt.evaluation.suites.items import SuiteItem, same_text
-from hf_docmt.evaluation.suites.json_fields import blocks_of, field_of
-from hf_docmt.evaluation.suites.parallel_text import (
+from hf_docmt.evaluation.suites.items import SuiteItem
+from hf_docmt.evaluation.suites.suite import Suite, read_json
+from hf_docmt.evaluation.suites.suite_files import (
     Sides,
+    check_texts,
     context_of,
-    find_records,
-    nearest,
+    field_of,
     read_contexts,
     read_parallel_text,
 )
-from hf_docmt.evaluation.suites.suite import Suite, read_json
 from hf_docmt.files import DataError
 
 PAIRS = {"anaphora": 4, "lexical_choice": 2}  # in a block
@@ -72,7 +71,7 @@ class Bawden(Suite):
 
     def _json_items(self) -> Iterator[SuiteItem]:
         number = 0
-        for key, block in blocks_of(self.content, self.path).items():
+        for key, block in _blocks(self.content, self.path).items():
             pairs = list(_pairs(block, f"{self.path}, block {key}"))
             for number_in_block, (labels, *pair) in enumerate(pairs, 1):
                 number += 1
@@ -89,8 +88,14 @@ class Bawden(Suite):
 
     def _text_items(self) -> Iterator[SuiteItem]:
         prefix = TEXT.fullmatch(self.path.name)[1]
-        name, records = _set_name(prefix), self._recorded_items(prefix)
-        current, contexts, previous = self._texts(prefix)
+        name, path = _set_name(prefix), self.records_path(prefix)
+        records = path and list(Bawden(path, context=1, content=read_json(path)).items())
+        files = [
+            [self.path.with_name(f"{prefix}.{part}.{language}") for language in LANGUAGES]
+            for part in ("current", "prev")
+        ]
+        current = read_parallel_text(*files[0])
+        contexts = read_contexts(*files[1], current, 1)
         if records is None and name not in PAIRS:
             raise DataError(
                 f"{self.path}: which pairs are a block is known of {' and '.join(PAIRS)}; give the set's JSON as "
@@ -98,29 +103,16 @@ class Bawden(Suite):
             )
         blocks = current.equal_blocks(2) if records is None else current.blocks([2] * len(records))
         for number, block in enumerate(list(blocks), 1):
-            before = context_of(block, contexts, previous)
+            before = context_of(block, contexts, files[1][0])
             texts = (block.source, *block.candidates)
             size = PAIRS.get(name, 1)
             block_of = {"key": (number - 1) // size + 1, "size": size, "labels": {}}
             if records is not None:
                 item = records[number - 1]
-                _check_same((*before[0], *before[1], *texts), item, block.where)
+                expected = (*item.source[:1], *item.target_context, item.source[1], *item.candidates)
+                check_texts(block.where, (*before[0], *before[1], *texts), expected, item.location)
                 block_of = {"key": item.group.rpartition(":")[2], "size": item.group_size, "labels": item.labels}
             yield self._pair(name, number, before, texts, block.where, **block_of)
-
-    def _texts(self, prefix: str):
-        """The current sentences, the contexts of every line, and the file of source contexts."""
-        current, previous = (
-            [self.path.with_name(f"{prefix}.{part}.{language}") for language in LANGUAGES]
-            for part in ("current", "prev")
-        )
-        text = read_parallel_text(*current)
-        return text, read_contexts(*previous, text, 1), previous[0]
-
-    def _recorded_items(self, prefix: str) -> list[SuiteItem] | None:
-        """The items of the JSON that belongs to the text; None where there is none."""
-        path = find_records(self.path, prefix) if self.records is None else Path(self.records)
-        return None if path is None else list(Bawden(path, context=1, content=read_json(path)).items())
 
     def _pair(
         self, name: str, number: int, before: Sides, texts: Sequence[str], where: str, *, key, size: int, labels: dict
@@ -128,12 +120,11 @@ class Bawden(Suite):
         """An item from its context, and `texts`: the current source sentence, the right and the wrong translation."""
         if [len(side) for side in before] != [1, 1] or not all(side[0].strip() for side in before):
             raise DataError(f"{where}: its previous sentence is missing or empty; the pair cannot be scored without it")
-        source, target = nearest(before, self.context)
         return self.item(
             number,
             item_id=f"{name}:{number}",
-            source=(*source, texts[0]),
-            target_context=target,
+            source=(*before[0], texts[0]),
+            target_context=before[1],
             candidates=tuple(texts[1:]),
             phenomenon=name,
             distance=None,
@@ -146,9 +137,20 @@ class Bawden(Suite):
         )
 
 
-def _pairs(block: object, where: str) -> Iterator[tuple[dict, object, object, object]]:
+def _blocks(content: object, path: Path) -> dict[str, dict]:
+    """A JSON value as an object of blocks, at least one, each an object; where all keys are numbers, in their order."""
+    if not isinstance(content, dict) or not content:
+        raise DataError(f"{path}: a suite is a JSON object of blocks, at least one, got {type(content).__name__}")
+    for key, block in content.items():
+        if not isinstance(block, dict):
+            raise DataError(f"{path}, block {key}: expected an object, got {type(block).__name__}")
+    numbered = all(key.isdecimal() for key in content)
+    return {key: content[key] for key in sorted(content, key=int)} if numbered else content
+
+
+def _pairs(block: dict, where: str) -> Iterator[tuple[dict, object, object, object]]:
     """(labels, source, right, wrong) of every pair of a block; each of two sentences."""
-    if isinstance(block, dict) and "examples" in block:
+    if "examples" in block:
         kind = field_of(block, "type", str, where, optional=True)
         for number, example in enumerate(field_of(block, "examples", list, where), 1):
             pair = f"{where}, pair {number}"
@@ -168,13 +170,6 @@ def _two_sentences(side: Sequence, where: str) -> tuple[str, str]:
     if len(side) != 2 or not all(isinstance(sentence, str) for sentence in side):
         raise DataError(f"{where}: got {side!r}, expected two sentences, the previous and the current one")
     return tuple(side)
-
-
-def _check_same(texts: tuple[str, ...], item: SuiteItem, where: str) -> None:
-    expected = (*item.source[:1], *item.target_context, item.source[1], *item.candidates)
-    for text, other in zip(texts, expected):
-        if not same_text(text, other):
-            raise DataError(f"{where}: {text!r} is not {other!r}, {item.location}; the files are not of one set")
 
 
 def _set_name(name: str) -> str:

@@ -1,24 +1,33 @@
-"""ContraPro (Müller et al. 2018): German pronouns, as JSON that points into documents, or as the text made from it."""
+"""ContraPro (Müller et al. 2018): German pronouns, as JSON that points into documents, or as the text made from it.
+
+The JSON is a format that the test sets of Lopes et al. have, too.
+"""
+
+from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from hf_docmt.evaluation.suites.averages import weighted_average
-from hf_docmt.evaluation.suites.contrapro_json import json_items
-from hf_docmt.evaluation.suites.items import SuiteItem, same_text
-from hf_docmt.evaluation.suites.parallel_text import (
+from hf_docmt.data.documents import sentences
+from hf_docmt.data.readers import read_documents
+from hf_docmt.evaluation.suites.items import SuiteItem
+from hf_docmt.evaluation.suites.suite import Suite, read_json, weighted_average
+from hf_docmt.evaluation.suites.suite_files import (
     Block,
+    check_texts,
     context_of,
     context_size,
-    find_records,
-    nearest,
+    entries_of,
+    field_of,
+    own_group,
     read_contexts,
     read_parallel_text,
+    replaced_pronouns,
+    same_text,
 )
-from hf_docmt.evaluation.suites.replaced_pronouns import replaced_pronouns
-from hf_docmt.evaluation.suites.suite import Suite, read_json
-from hf_docmt.files import DataError
+from hf_docmt.files import DataError, parse_json, read_lines
 from hf_docmt.reports.result import Result
 
 LINES = 3  # of an item in the text files: the reference and two errors
@@ -76,32 +85,32 @@ class ContraPro(Suite):
         The weights are the published sizes of the subsets whatever their sizes are here, so that on the whole
         ContraPro `CP` is the accuracy; `CP_avg` is the plain mean of the four distances above 0.
         """
-        found = []
+        averages = []
         for result in results:
             parts = {distance: result.breakdown.get(f"distance={distance}") for distance in DISTANCES}
             if not all(parts.values()):
                 continue
             far = {distance: part for distance, part in parts.items() if distance != "0"}
-            found += [
+            averages += [
                 weighted_average("CP", result.dataset, result, parts, DISTANCES),
                 weighted_average("CP_d>0", result.dataset, result, far, DISTANCES),
                 weighted_average("CP_avg", result.dataset, result, far, dict.fromkeys(far, 1)),
             ]
-        return found
+        return averages
 
     def _text_items(self) -> Iterator[SuiteItem]:
         name = TEXT.fullmatch(self.path.name)[1]
-        records = self._recorded_items(name)
+        path = self.records_path(name)
+        records = path and list(ContraPro(path, context=0, content=read_json(path)).items())
         current = read_parallel_text(*(self.path.with_name(f"{name}.text.{language}") for language in LANGUAGES))
-        sizes = None if records is None else [len(record.candidates) for record in records]
-        blocks = current.equal_blocks(LINES) if sizes is None else current.blocks(sizes)
+        sizes = [len(record.candidates) for record in records or ()]
+        blocks = current.equal_blocks(LINES) if records is None else current.blocks(sizes)
         files = [self.path.with_name(f"{name}.context.{language}") for language in LANGUAGES]
         size = context_size(files[0], current) if self.context else 0
         contexts = read_contexts(*files, current, size) if size else [((), ())] * len(current.source)
         for number, block in enumerate(blocks, 1):
-            whole = context_of(block, contexts, files[0])
-            source, target = nearest(whole, self.context)
-            at_least = len(whole[0]) + (len(whole[0]) == size)  # a full context may be cut off in its document
+            source, target = context_of(block, contexts, files[0])
+            at_least = len(source) + (len(source) == size)  # a full context may be cut off in its document
             yield self.item(
                 number,
                 item_id=f"{name}:{number}",
@@ -113,24 +122,110 @@ class ContraPro(Suite):
                 **_properties(block, at_least, records[number - 1] if records else None),
             )
 
-    def _recorded_items(self, name: str) -> list[SuiteItem] | None:
-        """The items of the JSON that belongs to the text, without their context; None where there is none."""
-        path = find_records(self.path, name) if self.records is None else Path(self.records)
-        if path is None:
-            return None
-        return list(ContraPro(path, context=0, content=read_json(path)).items())
-
 
 def _properties(block: Block, context: int, record: SuiteItem | None) -> dict:
     """What is known about an item of a text file besides its texts, which are checked against its record."""
     if record is None:
         pronoun = replaced_pronouns(block.candidates[0], block.candidates[1:], PRONOUNS, block.where)
         return {"phenomenon": f"it:{pronoun}", "distance": None, "index": context}
-    for text, other in zip((block.source, *block.candidates), (record.source[-1], *record.candidates)):
-        if not same_text(text, other):
-            raise DataError(
-                f"{block.where}: {text!r} is not {other!r}, {record.location}; the files are not of one suite"
-            )
+    texts = (block.source, *block.candidates)
+    check_texts(block.where, texts, (record.source[-1], *record.candidates), record.location)
     return {
         name: getattr(record, name) for name in ("phenomenon", "distance", "labels", "index", "group", "group_unit")
     }
+
+
+def json_items(suite: Suite, first_segment: int) -> Iterator[tuple[dict, dict]]:
+    """The JSON entry and the fields of every item of a suite, with the context that it asks for.
+
+    `first_segment` is the `segment id` of a document's first sentence. An item has one or more errors.
+    """
+    documents = None
+    if suite.documents is not None or suite.context or suite.future_context:
+        documents = SuiteDocuments(suite, first_segment)
+    for number, entry in enumerate(entries_of(suite.content, suite.path), 1):
+        where = f"{suite.path}, item {number}"
+        source, doc_id = field_of(entry, "src segment", str, where), field_of(entry, "document id", str, where)
+        segment = field_of(entry, "segment id", int, where)
+        around = documents.around(doc_id, segment, source, where) if documents else Surroundings()
+        errors = field_of(entry, "errors", list, where)
+        if not errors:
+            raise DataError(f"{where}: no contrastive translations, expected at least one; the file seems to be cut")
+        wrong = [field_of(error, "contrastive", str, f"{where}, error {i}") for i, error in enumerate(errors, 1)]
+        ending = re.search(r"\.([a-z]{2})$", doc_id)  # the language, such as in `1999_1_2.de`
+        labels = field_of(entry, "labels", dict, where, optional=True) or {}
+        pronouns = [entry.get("src pronoun"), entry.get("ref pronoun")]
+        distance = field_of(entry, "ante distance", int, where, optional=True)
+        inside = field_of(entry, "intrasegmental", bool, where, optional=True)
+        yield (
+            entry,
+            {
+                "source": (*around.source, source),
+                "target_context": around.target,
+                "candidates": (field_of(entry, "ref segment", str, where), *wrong),
+                "phenomenon": ":".join(pronouns).lower() if all(isinstance(p, str) for p in pronouns) else suite.name,
+                "distance": distance,
+                "labels": labels | ({} if inside is None else {"intrasegmental": "yes" if inside else "no"}),
+                "index": segment - first_segment,
+                "source_after": around.source_after,
+                "target_after": around.target_after,
+                **own_group(entry, where, doc_id),
+                "languages": documents.languages if documents else (None, ending and ending[1]),
+                "location": where,
+            },
+        )
+
+
+class Surroundings(NamedTuple):
+    """The sentences before a current one, oldest first, and those after it, nearest first, with their translations."""
+
+    source: tuple[str, ...] = ()
+    target: tuple[str, ...] = ()
+    source_after: tuple[str, ...] = ()
+    target_after: tuple[str, ...] = ()
+
+
+class SuiteDocuments:
+    """The documents of which a suite's segments are part: JSON lines, source language first in every pair.
+
+    `first`: the number of a document's first segment.
+    """
+
+    def __init__(self, suite: Suite, first: int):
+        path = suite.path.with_name("documents.jsonl") if suite.documents is None else Path(suite.documents)
+        if not path.is_file():
+            raise DataError(
+                f"{suite.path}: its documents are needed, but {path} is not there; give the documents (JSON lines) "
+                "that the suite was made from, or context=0 and no documents"
+            )
+        number, line = next(read_lines(path))
+        row = parse_json(line, path, number)
+        pairs = row.get("translation") if isinstance(row, dict) else None
+        if not (isinstance(pairs, list) and pairs and isinstance(pairs[0], dict) and len(pairs[0]) == 2):
+            raise DataError(
+                f"{path}, line {number}: a suite's documents need 'translation', a list of pairs in two languages"
+            )
+        self.path, self.past, self.future, self.first = path, suite.context, suite.future_context, first
+        self.languages = source_lang, target_lang = tuple(pairs[0])
+        rows = read_documents("jsonl", source_lang=source_lang, target_lang=target_lang, path=path)
+        self.sides = {row["doc_id"]: tuple(sentences(row, lang) for lang in self.languages) for row in rows}
+
+    def around(self, doc_id: str, segment: int, current: str, where: str) -> Surroundings:
+        """Sentences around a segment, which must hold the text `current`."""
+        sides = self.sides.get(doc_id) or self.sides.get(doc_id.removesuffix(f".{self.languages[1]}"))
+        if sides is None:
+            raise DataError(f"{where}: document {doc_id!r} is not in {self.path}; give the suite's own documents")
+        source = sides[0]
+        index, last = segment - self.first, self.first + len(source) - 1
+        if not 0 <= index < len(source):
+            raise DataError(
+                f"{where}: no segment {segment} in document {doc_id!r}, which has {self.first} to {last} in {self.path}"
+            )
+        if not same_text(source[index], current):
+            raise DataError(
+                f"{where}: 'src segment' is {current!r}, but segment {segment} of document {doc_id!r} is "
+                f"{source[index]!r} in {self.path}; give the suite's own documents, source language first"
+            )
+        before = slice(max(0, index - self.past), index)
+        after = slice(index + 1, index + 1 + self.future)
+        return Surroundings(*(tuple(side[part]) for part in (before, after) for side in sides))

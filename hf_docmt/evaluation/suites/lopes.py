@@ -4,21 +4,20 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from hf_docmt.evaluation.suites.contrapro_json import json_items
-from hf_docmt.evaluation.suites.items import SuiteItem, same_text
-from hf_docmt.evaluation.suites.json_fields import field_of
-from hf_docmt.evaluation.suites.parallel_text import (
+from hf_docmt.evaluation.suites.contrapro import json_items
+from hf_docmt.evaluation.suites.items import SuiteItem
+from hf_docmt.evaluation.suites.suite import Suite, read_json
+from hf_docmt.evaluation.suites.suite_files import (
     Block,
     ParallelText,
     Sides,
+    check_texts,
     context_of,
-    find_records,
-    nearest,
+    field_of,
     read_contexts,
     read_parallel_text,
+    replaced_pronouns,
 )
-from hf_docmt.evaluation.suites.replaced_pronouns import replaced_pronouns
-from hf_docmt.evaluation.suites.suite import Suite, read_json
 from hf_docmt.files import DataError
 
 PRONOUNS = ("il", "elle", "ils", "elles")
@@ -101,9 +100,8 @@ class Lopes(Suite):
         groups = _groups(path, name, current, size, contexts)
         records = self._recorded_items(path, name, len(current.source) // 2)
         for number, block in enumerate(blocks, 1):
-            before = context_of(block, contexts, files[0])
-            _check_sides(before, block.where, files)
-            source, target = nearest(before, self.context)
+            source, target = context_of(block, contexts, files[0])
+            _check_sides((source, target), block.where, files)
             yield self.item(
                 number,
                 item_id=f"{name}:{number}",
@@ -112,7 +110,7 @@ class Lopes(Suite):
                 candidates=tuple(block.candidates),
                 phenomenon=replaced_pronouns(block.candidates[0], block.candidates[1:], PRONOUNS, block.where),
                 **_recorded(records[number - 1], block),
-                index=len(before[0]) + (len(before[0]) == size),
+                index=len(source) + (len(source) == size),
                 group=groups[number - 1],
                 languages=LANGUAGES,
                 location=block.where,
@@ -120,24 +118,24 @@ class Lopes(Suite):
 
     def _recorded_items(self, path: Path, name: str, items: int) -> list[SuiteItem | None]:
         """The items of the JSON in the order of the text files; None for each where there is no JSON."""
-        records = find_records(path, name) if self.records is None else Path(self.records)
+        records = self.records_path(name)
         if records is None:
             return [None] * items
         documents: dict[str, list[SuiteItem]] = {}
         for item in Lopes(records, context=0, content=read_json(records)).items():
             documents.setdefault(item.document, []).append(item)
-        found = [item for group in documents.values() for item in group]
-        if len(found) != items:
-            raise DataError(f"{path}: {items} items, {len(found)} in {records}; the files are not of one set")
-        return found
+        ordered = [item for group in documents.values() for item in group]
+        if len(ordered) != items:
+            raise DataError(f"{path}: {items} items, {len(ordered)} in {records}; the files are not of one set")
+        return ordered
 
     def _context_size(self, path: Path, name: str) -> int:
         sizes, asked = _sizes(path, name), self.context_file
         if asked is not None and asked not in sizes or not sizes:
             wanted = f"{name}.c{asked or self.context}.context.src"
-            found = ", ".join(f"c{size}" for size in sizes) or "no context files"
+            there = ", ".join(f"c{size}" for size in sizes) or "no context files"
             raise DataError(
-                f"{path}: {wanted} and .trg are needed beside it, found {found}; add them, or take context=0"
+                f"{path}: {wanted} and .trg are needed beside it, found {there}; add them, or take context=0"
             )
         return asked or next((size for size in sizes if size >= self.context), sizes[-1])
 
@@ -146,22 +144,19 @@ def _recorded(record: SuiteItem | None, block: Block) -> dict:
     """What a record knows about an item of the text files; DataError where its texts are not those of the item."""
     if record is None:
         return {"distance": None}
-    for text, other in zip((block.source, *block.candidates), (record.source[-1], *record.candidates), strict=True):
-        if not same_text(text, other):
-            raise DataError(
-                f"{block.where}: {text!r} is not {other!r}, {record.location}; the files are not of one set"
-            )
+    texts = (block.source, *block.candidates)
+    check_texts(block.where, texts, (record.source[-1], *record.candidates), record.location)
     return {name: getattr(record, name) for name in ("distance", "labels", "document")}
 
 
 def _current_file(path: Path) -> Path:
     """The file of the source lines, given it, its other side, or the folder."""
     if path.is_dir():
-        found = sorted(path.glob(f"*{CURRENT}"))
-        if len(found) != 1:
-            names = ", ".join(file.name for file in found) or "none"
+        files = sorted(path.glob(f"*{CURRENT}"))
+        if len(files) != 1:
+            names = ", ".join(file.name for file in files) or "none"
             raise DataError(f"{path}: expected one file *{CURRENT} in the folder, found {names}; give the file itself")
-        return found[0]
+        return files[0]
     if path.name.endswith(".current.trg"):
         return path.with_name(path.name.removesuffix("trg") + "src")
     if not path.name.endswith(CURRENT):

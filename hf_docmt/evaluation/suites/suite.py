@@ -1,16 +1,83 @@
-"""The base class of contrastive test sets: one subclass, in one file, for each published format."""
+"""A contrastive test set: the base class, one subclass in one file for each published format, and reading by it."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from hf_docmt.evaluation.suites.items import SuiteItem
+from hf_docmt.evaluation.registration import register, registered
+from hf_docmt.evaluation.suites.items import SuiteItem, labels_of
+from hf_docmt.evaluation.suites.suite_files import entries_of
 from hf_docmt.files import DataError, file_stem, parse_json, read_lines
-from hf_docmt.reports.result import Result
+from hf_docmt.messages import closest_hint
+from hf_docmt.reports.result import Part, Result
 
 SUITES: dict[str, type["Suite"]] = {}  # every class by its format, in the order of registration
+
+
+def read_suite(
+    path: str | Path,
+    format: str = "auto",
+    *,
+    documents: str | Path | None = None,
+    records: str | Path | None = None,
+    context: int = 3,
+    future_context: int = 0,
+    context_file: int | None = None,
+) -> list[SuiteItem]:
+    """Items of a suite in file order, each with at most `context` sentences before the current one.
+
+    `format` is the name of a registered suite, such as `contrapro`, `voita`, `lopes` or `bawden`, whose classes
+    say which files they read; `auto` recognises it by file name and JSON keys, classes from plugins first.
+    `documents` are the texts that ContraPro's JSON points into, `records` the JSON that belongs to text files (by
+    default the one of their name beside them or a folder above), `context_file` is N of Lopes' `NAME.cN.context.src`.
+    Only ContraPro's documents have sentences after the current one (`future_context`).
+    ValueError: an unknown format, an option that the file has no use for. DataError (a ValueError) names file and item.
+
+    >>> items = read_suite("runs/corpus/pronoun.json", context=2)
+    >>> len(items[0].source), items[0].candidates[items[0].correct] in items[0].candidates
+    (3, True)
+    """
+    options = {"documents": documents, "records": records, "context_file": context_file}
+    options |= {"context": context, "future_context": future_context}
+    if format == "auto":
+        suite, content = recognise(path)
+        return suite(path, content=content, **options).read()
+    known = suite_classes()
+    if format not in known:
+        hint = closest_hint(format, known)
+        raise ValueError(f"unknown suite format {format!r}: expected auto, {', '.join(known)}{hint}")
+    return known[format](path, **options).read()
+
+
+def recognise(path: str | Path) -> tuple[type["Suite"], object]:
+    """The class of a file by its name, else by its JSON; and the JSON value, None where it was not read.
+
+    DataError: JSON of no registered format. The class that was registered last is asked first.
+    """
+    classes = list(suite_classes().values())[::-1]
+    for suite in classes:
+        if suite.matches_name(Path(path)):
+            return suite, None
+    content = read_json(path)
+    for suite in classes:
+        if suite.matches_json(content):
+            return suite, content
+    keys = sorted(entries_of(content, path)[0])
+    known = " nor ".join(f"{suite.title} ({suite.json_key!r})" for suite in classes[::-1] if suite.json_key)
+    raise DataError(f"{path}: neither {known} items, got keys {keys}; give the format, or a file of one of these")
+
+
+def suite_classes() -> dict[str, type["Suite"]]:
+    """All registered classes by format: those of this folder, and those from outside that were imported."""
+    return registered(SUITES, __package__)
+
+
+def suite_rules(items: Sequence[SuiteItem]) -> type["Suite"]:
+    """The class of these items' format, which holds its rules; `Suite` itself, the defaults, for no known format."""
+    return suite_classes().get(items[0].format, Suite)
 
 
 class Suite(ABC):
@@ -28,17 +95,13 @@ class Suite(ABC):
     unit: ClassVar[str] = "document"  # what the group of an item is, which is resampled as one
     json_key: ClassVar[str | None] = None  # key of the first item by which JSON of this format is recognised
     options: ClassVar[Mapping[str, str]] = {}  # `documents`, `records` or `context_file` -> what it is for
-    published: ClassVar[Mapping[str, Mapping[str, int]]] = {}  # name of the set -> counts, named as by `counts`
+    published: ClassVar[Mapping[str, Mapping[str, int]]] = {}  # name of the set -> counts, named as in `counts_note`
 
     def __init_subclass__(cls, **arguments):
         super().__init_subclass__(**arguments)
-        if "format" not in vars(cls):
-            return
-        cls.title = vars(cls).get("title", cls.format)
-        other = SUITES.setdefault(cls.format, cls)
-        if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise ValueError(f"two suites have the format {cls.format!r}: {other} and {cls}; give one another name")
-        SUITES[cls.format] = cls
+        if "format" in vars(cls):
+            cls.title = vars(cls).get("title", cls.format)
+            register(SUITES, cls.format, cls, "suite")
 
     def __init__(
         self,
@@ -122,14 +185,75 @@ class Suite(ABC):
 
         Without others its id is made of suite and number, the right candidate is the first, the distance unknown.
         """
-        given = {"item_id": f"{self.name}:{number}", "format": self.format, "correct": 0, "distance": None, **fields}
-        extra = len(given["source"]) - 1 - self.context
+        fields = {"item_id": f"{self.name}:{number}", "format": self.format, "correct": 0, "distance": None, **fields}
+        extra = len(fields["source"]) - 1 - self.context
         if extra > 0:
-            given.setdefault("index", len(given["source"]) - 1)
-            given |= {"source": given["source"][extra:], "target_context": given["target_context"][extra:]}
-        return SuiteItem(**given)
+            fields.setdefault("index", len(fields["source"]) - 1)
+            fields |= {"source": fields["source"][extra:], "target_context": fields["target_context"][extra:]}
+        return SuiteItem(**fields)
+
+    def records_path(self, name: str) -> Path | None:
+        """The JSON that belongs to text files of this name: `records`, else the one beside them or a folder above.
+
+        None where it is not there. Bawden's `lexical_choice` is called `lexical-choice.json`.
+        """
+        if self.records is not None:
+            return Path(self.records)
+        folder, names = self.path.parent, (name, name.replace("_", "-"))
+        paths = [parent / f"{stem}.json" for parent in (folder, folder / "..") for stem in names]
+        return next((path for path in paths if path.is_file()), None)
 
 
 def read_json(path: str | Path) -> object:
     """The JSON value of a file; DataError names file, line and column."""
     return parse_json("\n".join(line for _, line in read_lines(path)), path)
+
+
+def counts_note(items: Sequence[SuiteItem]) -> str | None:
+    """What differs from the counts of the suite as published; None if nothing does, or none is known of that name.
+
+    `items` are the whole suite; its name, such as `deixis_dev`, is that of the file without endings. Counted are items,
+    candidates, groups, and the items with each label (`phenomenon=il`, `distance=>3`, …). What no item has (distances,
+    say, where only texts were read) is not compared.
+    """
+    name = items[0].suite
+    counts = Counter(f"{label}={value}" for item in items for label, value in labels_of(item).items())
+    counts["items"], counts["candidates"] = len(items), sum(len(item.candidates) for item in items)
+    counts["groups"] = len({item.group for item in items if item.group is not None})
+    known = {key.partition("=")[0] for key in counts}
+    published = suite_rules(items).published_counts(name, items) or {}
+    parts = [
+        f"{key} {counts[key]:,} (published {count:,})"
+        for key, count in published.items()
+        if key.partition("=")[0] in known and counts[key] != count
+    ]
+    return f"{name}: other counts than published: {', '.join(parts)}" if parts else None
+
+
+def average_results(results: Sequence[Result]) -> list[Result]:
+    """The averages that the suites of these contrastive results define (see `Suite.averages`), as report results."""
+    averages = []
+    for format, suite in suite_classes().items():
+        of_format = [result for result in results if result.details.get("format") == format]
+        averages += suite.averages(of_format) if of_format else []
+    return averages
+
+
+def weighted_average(
+    metric: str, dataset: str, result: Result, parts: Mapping[str, Part], weights: Mapping[str, int]
+) -> Result:
+    """A result with the settings of another one: the mean of the values of `parts` by these weights."""
+    total = sum(weights[name] for name in parts)
+    return Result(
+        task="contrastive",
+        dataset=dataset,
+        split=result.split,
+        metric=metric,
+        value=sum(weights[name] * part.value for name, part in parts.items()) / total,
+        signature=result.signature,
+        n=sum(part.n for part in parts.values()),
+        details={
+            "weights": {name: weights[name] for name in parts},
+            "parts": {name: part.value for name, part in parts.items()},
+        },
+    )

@@ -4,11 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hf_docmt.evaluation.suites.averages import weighted_average
-from hf_docmt.evaluation.suites.items import SuiteItem, same_text
-from hf_docmt.evaluation.suites.json_fields import entries_of, field_of, own_group
-from hf_docmt.evaluation.suites.parallel_text import find_records, read_parallel_text
-from hf_docmt.evaluation.suites.suite import Suite, read_json
+from hf_docmt.evaluation.suites.items import SuiteItem
+from hf_docmt.evaluation.suites.suite import Suite, read_json, weighted_average
+from hf_docmt.evaluation.suites.suite_files import check_texts, entries_of, field_of, own_group, read_parallel_text
 from hf_docmt.files import DataError
 from hf_docmt.reports.result import Part, Result
 
@@ -62,7 +60,7 @@ class Voita(Suite):
         for result in results:
             name, part = re.fullmatch(r"(.*?)(?:_(dev|test))?", result.details["suite"]).groups()
             groups.setdefault((result.split, result.signature), {})[name, part or ""] = result
-        found = []
+        averages = []
         for group in groups.values():
             for part in ("dev", "test", ""):
                 names = {name: (name, "" if name.startswith("ellipsis") else part) for name in WEIGHTS}
@@ -70,9 +68,9 @@ class Voita(Suite):
                     continue
                 parts = {name: Part(group[key].value, group[key].n) for name, key in names.items()}
                 dataset, first = f"voita_{part}".rstrip("_"), group[names["deixis"]]
-                found.append(weighted_average("Voita", dataset, first, parts, WEIGHTS))
-                found.append(weighted_average("Voita_avg", dataset, first, parts, dict.fromkeys(WEIGHTS, 1)))
-        return found
+                averages.append(weighted_average("Voita", dataset, first, parts, WEIGHTS))
+                averages.append(weighted_average("Voita_avg", dataset, first, parts, dict.fromkeys(WEIGHTS, 1)))
+        return averages
 
     def _items(self, entries: Sequence[dict], positions: Sequence[str]) -> Iterator[SuiteItem]:
         """The items of JSON entries; `positions` are their names in messages."""
@@ -81,11 +79,10 @@ class Voita(Suite):
         for number, (entry, where) in enumerate(zip(entries, positions, strict=True), 1):
             source = _sentences(field_of(entry, "src", str, where))
             targets = _targets(entry, source, where)
-            start = max(0, len(source) - 1 - self.context)
             yield self.item(
                 number,
-                source=source[start:],
-                target_context=targets[0][start:-1],
+                source=source,
+                target_context=targets[0][:-1],
                 candidates=tuple(target[-1] for target in targets),
                 correct=entry["true_ind"],
                 phenomenon=re.sub(r"[_-](dev|valid|validation|test|train)$", "", self.name),
@@ -98,7 +95,7 @@ class Voita(Suite):
 
     def _text_entries(self) -> tuple[list[dict], list[str]]:
         """The entries of the JSON with the texts of the text files, and file and line of each."""
-        records = find_records(self.path, self.path.stem) if self.records is None else Path(self.records)
+        records = self.records_path(self.path.stem)
         if records is None:
             raise DataError(
                 f"{self.path}: which lines are one item is in {self.path.stem}.json, which is not beside it or a "
@@ -109,11 +106,7 @@ class Voita(Suite):
         text = read_parallel_text(*(self.path.with_suffix(suffix) for suffix in (".src", ".dst")))
         entries, positions = [], []
         for entry, item, block in zip(content, items, text.blocks([len(item.candidates) for item in items])):
-            for line, other in zip((block.source, *block.candidates), (entry["src"], *entry["dst"])):
-                if not same_text(line, other):
-                    raise DataError(
-                        f"{block.where}: {line!r} is not {other!r}, {item.location}; the files are not of one suite"
-                    )
+            check_texts(block.where, (block.source, *block.candidates), (entry["src"], *entry["dst"]), item.location)
             entries.append(entry | {"src": block.source, "dst": block.candidates})
             positions.append(block.where)
         return entries, positions

@@ -2,36 +2,101 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
+from string import Formatter
 
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.data.collators import pad_rows
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.data.special_tokens import special_tokens_of
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.systems.model_system import (
     ModelSystem,
-    auto_class,
+    Window,
     end_tokens,
     evaluation_mode,
-    load_pretrained,
+    piece_texts,
+    translate_windows,
 )
-from hf_docmt.evaluation.systems.prompt import Prompt
-from hf_docmt.evaluation.systems.prompt_tokens import PromptTokens
-from hf_docmt.evaluation.systems.token_texts import piece_texts
-from hf_docmt.evaluation.systems.window_translation import Window, translate_windows
+
+FORMATS = ("plain", "chat")
+FIELDS = {
+    "instruction": {"source_lang", "target_lang"},
+    "context": {"source_lang", "target_lang", "source", "target"},
+    "current": {"source_lang", "target_lang", "source"},
+}
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Instruction, one part for every context sentence, and the current sentence, put together without anything else.
+
+    Fields in braces: `{source_lang}` and `{target_lang}` (names of the languages), `{source}` (a source sentence) and,
+    in `context` only, `{target}`, its translation; without it the model reads source context alone. The answer is
+    expected behind a blank and ends at `stop`. ValueError: an unknown field, no `{source}`, an empty `stop`.
+    """
+
+    instruction: str = "Translate from {source_lang} to {target_lang}.\n\n"
+    context: str = "{source_lang}: {source}\n{target_lang}: {target}\n"
+    current: str = "{source_lang}: {source}\n{target_lang}:"
+    stop: str = "\n"
+
+    def __post_init__(self):
+        for part, allowed in FIELDS.items():
+            names = _fields(getattr(self, part), part)
+            if unknown := names - allowed:
+                raise ValueError(
+                    f"prompt, {part}: unknown field {sorted(unknown)[0]!r}, expected {', '.join(sorted(allowed))}; "
+                    "write {{ and }} for braces"
+                )
+            if part != "instruction" and "source" not in names:
+                raise ValueError(f"prompt, {part}: {{source}} is missing, got {getattr(self, part)!r}")
+        if not self.stop:
+            raise ValueError("prompt: stop is empty, expected the text that ends an answer, such as a line break")
+
+    @property
+    def target_context(self) -> bool:
+        """Whether the model reads translations of the context."""
+        return "target" in _fields(self.context, "context")
+
+    @property
+    def languages(self) -> set[str]:
+        """Which of `source_lang` and `target_lang` the parts name."""
+        return {"source_lang", "target_lang"} & set().union(*(_fields(getattr(self, part), part) for part in FIELDS))
+
+    def fill(
+        self, source: Sequence[str], target_context: Sequence[str], source_lang: str | None, target_lang: str | None
+    ) -> str:
+        """The text for the last sentence of `source`, the others being its context.
+
+        `target_context` holds the translations of the context, or nothing where the template has no place for them.
+        Line breaks inside a sentence become blanks; context that is blank on every side in use is left out.
+        """
+        languages = {"source_lang": source_lang, "target_lang": target_lang}
+        context, current = [one_line(text) for text in source[:-1]], one_line(source[-1])
+        targets = [one_line(text) for text in target_context] if self.target_context else [""] * len(context)
+        text = self.instruction.format(**languages)
+        for sentence, translation in zip(context, targets, strict=True):
+            if sentence or translation:
+                text += self.context.format(source=sentence, target=translation, **languages)
+        return text + self.current.format(source=current, **languages)
 
 
 class CausalSystem(ModelSystem):
     """A language model that continues a text; `prompt` (by default `Prompt()`) holds the source and its past context.
 
-    `format` is `plain` (the text as it is) or `chat` (a user's message in the tokenizer's chat template), see
-    `PromptTokens`; `source_lang` and `target_lang` are the languages as the prompt names them. Batches are padded on
+    `format` is `plain`, the tokenizer's first tokens and the text, answered by a blank, the translation and
+    `prompt.stop`, or `chat`, the text as a user's message in the tokenizer's chat template, answered by the translation
+    and the end token. `source_lang` and `target_lang` are the languages as the prompt names them. Batches are padded on
     the right for scores and on the left for translation, whatever the tokenizer's setting. Further arguments go to
-    `generate`, which is greedy unless they say otherwise. ValueError as in `PromptTokens`.
+    `generate`, which is greedy unless they say otherwise. ValueError: languages that the prompt names and that are not
+    given, `chat` without a template, no end token, a `stop` that the tokenizer does not keep.
     """
 
     kind = "causal"
+    auto_class = AutoModelForCausalLM
 
     def __init__(
         self,
@@ -58,20 +123,11 @@ class CausalSystem(ModelSystem):
         )
         self.prompt, self.format = prompt or Prompt(), format
         self.language_names = {"source_lang": source_lang, "target_lang": target_lang}
-        self.tokens = PromptTokens(tokenizer, self.prompt, format, self.language_names)
+        self._check_prompt()
+        self.before = list(special_tokens_of(tokenizer, is_target=False).before) if format == "plain" else []
         self.pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
         self.limit = getattr(model.config, "max_position_embeddings", None)
         self.batch_size, self.batch_tokens = batch_size, batch_tokens
-
-    @classmethod
-    def matches_config(cls, config: dict) -> bool:
-        """A causal language model of transformers."""
-        return auto_class(config) is AutoModelForCausalLM
-
-    @classmethod
-    def load_model(cls, name: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-        """By `AutoModelForCausalLM`."""
-        return load_pretrained(AutoModelForCausalLM, name, dtype)
 
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
         """[item][candidate][token of the answer, its end last], natural logarithm, in fp32.
@@ -83,12 +139,12 @@ class CausalSystem(ModelSystem):
             raise ValueError("the suite has no items to score")
         rows = [self._answers(item) for item in items]
         texts = list(dict.fromkeys((tuple(prompt), tuple(answer)) for prompt, row in rows for answer in row))
-        found, lengths = {}, [len(prompt) + len(answer) for prompt, answer in texts]
+        scores, lengths = {}, [len(prompt) + len(answer) for prompt, answer in texts]
         with evaluation_mode(self.model):
             for numbers in TokenBudgetBatchSampler(lengths, self.batch_tokens, shuffle=False):
                 batch = [texts[number] for number in numbers]
-                found |= zip(batch, self._scores(batch))
-        return [[found[tuple(prompt), tuple(answer)] for answer in row] for prompt, row in rows]
+                scores |= zip(batch, self._scores(batch))
+        return [[scores[tuple(prompt), tuple(answer)] for answer in row] for prompt, row in rows]
 
     def token_texts(self, items: Sequence[SuiteItem]) -> list[list[list[str]]]:
         """The tokens that `token_log_probabilities` scores, as text, in the same order."""
@@ -120,11 +176,25 @@ class CausalSystem(ModelSystem):
         return self.model_facts(self.model.config.model_type, format=self.format, prompt=parts, **self.language_names)
 
     def _answers(self, item: SuiteItem) -> tuple[list[int], list[list[int]]]:
-        """Token ids of the prompt, and of every candidate as its answer."""
+        """Token ids of the prompt, and for every candidate those that prompt and answer together have beyond it.
+
+        ValueError names an item that is too long, or whose candidate changes the tokens of the prompt.
+        """
         past = min(self.past_context, len(item.source) - 1)
         source = item.source[len(item.source) - 1 - past :]
-        context = item.target_context[len(item.target_context) - past :]
-        prompt, answers = self.tokens.answers(source, context, item.candidates, item.where)
+        text = self._prompt_text(source, item.target_context[len(item.target_context) - past :])
+        prompt, answers = self._ids(text), []
+        for candidate in item.candidates:
+            if self.format == "plain":
+                whole = self._ids(f"{text} {one_line(candidate)}{self.prompt.stop}")
+            else:
+                whole = [*self._ids(text + one_line(candidate)), self.tokenizer.eos_token_id]
+            if not prompt or whole[: len(prompt)] != prompt:
+                raise ValueError(
+                    f"{item.where}: the tokens of the prompt change when {candidate!r} follows it; let the prompt end "
+                    "in a character behind which a new token begins, such as a colon"
+                )
+            answers.append(whole[len(prompt) :])
         self._check_length(len(prompt) + max(map(len, answers)), item.where)
         return prompt, answers
 
@@ -135,27 +205,27 @@ class CausalSystem(ModelSystem):
         ids = pad_rows(rows, self.pad).to(self.model.device)  # (B, T)
         mask = pad_rows([[1] * len(row) for row in rows], 0).to(ids.device)
         logits = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits  # (B, T, V)
-        found = []
+        scores = []
         for row, (prompt, answer) in enumerate(texts):
             start, stop = len(prompt), len(prompt) + len(answer)
             logs = logits[row, start - 1 : stop - 1].float().log_softmax(dim=-1)  # (tokens of the answer, V)
-            found.append(logs.gather(1, ids[row, start:stop, None])[:, 0].tolist())
-        return found
+            scores.append(logs.gather(1, ids[row, start:stop, None])[:, 0].tolist())
+        return scores
 
     def _translate_windows(self, windows: list[Window]) -> list[str]:
-        prompts = [self.tokens.ask(window.source, window.target_context) for window in windows]
+        prompts = [self._ids(self._prompt_text(window.source, window.target_context)) for window in windows]
         for prompt, window in zip(prompts, windows):
             self._check_length(len(prompt) + 1, window.where)
         order = sorted(range(len(prompts)), key=lambda number: len(prompts[number]))
-        found, cut = [""] * len(prompts), 0
+        answers, cut = [""] * len(prompts), 0
         for start in range(0, len(order), self.batch_size):
             numbers = order[start : start + self.batch_size]
             for number, (text, ended) in zip(numbers, self._generate([prompts[number] for number in numbers])):
-                found[number] = text
+                answers[number] = text
                 cut += not ended
         if cut:
             warnings.warn(f"{self.name}: {cut} answers did not end before max_new_tokens", stacklevel=2)
-        return found
+        return answers
 
     @torch.inference_mode()
     def _generate(self, prompts: list[list[int]]) -> list[tuple[str, bool]]:
@@ -185,3 +255,48 @@ class CausalSystem(ModelSystem):
                 f"{where}: {length} tokens with the prompt, but the model has positions for {self.limit}; give less "
                 "context"
             )
+
+    def _prompt_text(self, source: Sequence[str], target_context: Sequence[str]) -> str:
+        """The prompt for the last sentence of `source`."""
+        text = self.prompt.fill(source, target_context, **self.language_names)
+        if self.format == "plain":
+            return text
+        message = [{"role": "user", "content": text}]
+        return self.tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
+
+    def _ids(self, text: str) -> list[int]:
+        return [*self.before, *self.tokenizer(text, add_special_tokens=False)["input_ids"]]
+
+    def _check_prompt(self) -> None:
+        tokenizer = type(self.tokenizer).__name__
+        if self.format not in FORMATS:
+            raise ValueError(f"format is {self.format!r}, expected {' or '.join(FORMATS)}")
+        for field in sorted(self.prompt.languages):
+            if not self.language_names[field]:
+                raise ValueError(
+                    f"the prompt names {{{field}}}, but it is not given; give a name such as 'English' "
+                    f"(docmt: --option {field}=English)"
+                )
+        if self.format == "chat" and not self.tokenizer.chat_template:
+            raise ValueError(f"format is 'chat', but {tokenizer} has no chat template; use format='plain'")
+        if self.tokenizer.eos_token_id is None:
+            raise ValueError(f"{tokenizer} has no eos_token, at which an answer ends; set it")
+        letter, with_stop = (
+            len(self.tokenizer(text, add_special_tokens=False)["input_ids"]) for text in ("a", "a" + self.prompt.stop)
+        )
+        if self.format == "plain" and letter == with_stop:
+            raise ValueError(
+                f"prompt: stop is {self.prompt.stop!r}, which {tokenizer} does not keep; give a text that has tokens"
+            )
+
+
+def one_line(text: str) -> str:
+    """The text with its line breaks as blanks, without blanks at its ends."""
+    return " ".join(text.splitlines()).strip()
+
+
+def _fields(template: str, part: str) -> set[str]:
+    try:
+        return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+    except ValueError as error:
+        raise ValueError(f"prompt, {part}: {error} in {template!r}; write {{{{ and }}}} for braces") from error

@@ -8,16 +8,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from hf_docmt import registry
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.suites.items import ALL_CONTEXT
-from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
+from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding, stream_log_probabilities
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
-from hf_docmt.evaluation.systems.stream_log_probabilities import stream_log_probabilities
 from hf_docmt.messages import counted
-
-REPORTED_FIELDS = (
-    *("d_model", "encoder_layers", "decoder_layers", "view", "context_sides", "segment_encoding"),
-    *("memory_size", "memory_layers", "memory_sides", "integration", "shortening", "shortening_size"),
-    *("context_gate", "include_current", "context_layers", "selection"),
-)
 
 
 class DocMTSystem(ForcedDecoding):
@@ -74,6 +67,7 @@ class DocMTSystem(ForcedDecoding):
             past_context=past_context,
             future_context=future_context,
             batch_tokens=batch_tokens,
+            missing_future="left out" if chunks else "empty",
             generate_kwargs=generate_kwargs,
         )
         self.window_collate = architecture.collator(config, tokenizer, 1.0, codes)
@@ -101,19 +95,14 @@ class DocMTSystem(ForcedDecoding):
             return super().token_log_probabilities(items)
         with evaluation_mode(self.model):
             return stream_log_probabilities(
-                self.model,
-                self.tokenizer,
-                items,
-                collate=self.collate,
-                past_context=self.past_context,
-                batch_tokens=self.batch_tokens,
+                self.model, self.tokenizer, items, self.collate, self.past_context, self.batch_tokens
             )
 
     def window_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
         """As `token_log_probabilities`, of the whole target window. ValueError: a model that carries a state."""
         if self.carries_state:
             return super().window_log_probabilities(items)
-        return self._forced(items, self.window_collate)
+        return self.forced(items, self.window_collate)
 
     @property
     def document_languages(self) -> tuple[str | None, str | None]:
@@ -145,12 +134,9 @@ class DocMTSystem(ForcedDecoding):
             **self.generate_kwargs,
         )
 
-    def _context(self) -> dict:
-        return super()._context() | {"missing_future": "left out" if self.reads_chunks else "empty"}
-
     def describe(self) -> dict:
         """The `model` section of a report."""
         config = self.model.config
-        return self.model_facts(
-            self.architecture, **self.codes, **{field: getattr(config, field, None) for field in REPORTED_FIELDS}
-        )
+        names = registry.get(self.architecture).config_class.reported_fields
+        settings = {name: getattr(config, name, None) for name in names}
+        return self.model_facts(self.architecture, **self.codes, **settings)

@@ -1,22 +1,31 @@
-"""What encoder-decoder systems share: log-probabilities of given translations, by forced decoding."""
+"""Log-probabilities of given translations by forced decoding: [item][candidate][token]."""
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 
+import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from hf_docmt.data.collators import IGNORE_INDEX
+from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.data.tokenized_documents import tokenize_sentences
 from hf_docmt.evaluation.suites import SuiteItem
-from hf_docmt.evaluation.systems.log_probabilities import scored_token_ids, token_log_probabilities
-from hf_docmt.evaluation.systems.model_system import ModelSystem
-from hf_docmt.evaluation.systems.token_texts import piece_texts
+from hf_docmt.evaluation.systems.model_system import ModelSystem, evaluation_mode, piece_texts
+
+Collate = Callable[[list[dict]], dict[str, torch.Tensor]]  # examples -> batch
 
 
 class ForcedDecoding(ModelSystem):
     """An encoder-decoder model with its tokenizer, and the collator that makes its batches.
 
-    `collate` takes examples as `hf_docmt.data.examples` has them and gives `label_weights` 1 to the tokens of the
-    current sentence and its end token. `batch_tokens` limits the padded source and target tokens of a batch.
-    `options` are those of `ModelSystem`.
+    `collate` gives `label_weights` 1 to the tokens of the current sentence and its end token, 0 to context, as the
+    collators of architectures do with `context_discount=0`; `<bod>`, which translation is given, is not scored. Future
+    sentences that an item does not have are `missing_future`: `empty`, as in windows, or `left out`, as at the end of
+    chunks. `batch_tokens` limits the padded source and target tokens of a batch; each source is encoded once where
+    `scored_model` can share it between rows (`per_source_inputs`). `options` are those of `ModelSystem`.
     """
 
     def __init__(
@@ -25,24 +34,31 @@ class ForcedDecoding(ModelSystem):
         tokenizer: PreTrainedTokenizerBase,
         name: str,
         *,
-        collate: Callable,
-        batch_tokens: int,
+        collate: Collate,
+        batch_tokens: int = 4096,
+        missing_future: str = "empty",
         **options,
     ):
         super().__init__(model, tokenizer, name, **options)
-        self.collate, self.batch_tokens = collate, batch_tokens
+        self.collate, self.batch_tokens, self.missing_future = collate, batch_tokens, missing_future
 
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
         """[item][candidate][token of the current sentence, its end token last], natural logarithm, in fp32.
 
-        Given are the source, the context that the system takes, and the reference translation of the context.
+        Given are the source, the context that the system takes, and the reference translation of the context. Equal
+        candidates have equal scores. ValueError: no items, an item (named) of more tokens than learned positions.
         """
-        return self._forced(items, self.collate)
+        return self.forced(items, self.collate)
 
     def token_texts(self, items: Sequence[SuiteItem]) -> list[list[list[str]]]:
         """The tokens that `token_log_probabilities` scores, as text, in the same order."""
-        found = scored_token_ids(self.tokenizer, items, collate=self.collate, **self._context())
-        return [[piece_texts(self.tokenizer, ids) for ids in row] for row in found]
+        texts = []
+        for choice in self._choices(items):
+            batch = scored_batch(self.collate, choice.examples)
+            scored = scored_labels(batch["labels"], batch.get("label_weights"))
+            rows = [piece_texts(self.tokenizer, row[chosen].tolist()) for row, chosen in zip(batch["labels"], scored)]
+            texts.append([rows[row] for row in choice.rows])
+        return texts
 
     @property
     def target_context(self) -> str:
@@ -50,14 +66,249 @@ class ForcedDecoding(ModelSystem):
         reads = self.past_context or self.future_context
         return "none" if reads and self.collate.context_sides == "source" else "reference"
 
+    @property
     def scored_model(self) -> nn.Module:
-        """The model as `token_log_probabilities` calls it."""
+        """The model as `forced` calls it."""
         return self.model
 
-    def _forced(self, items: Sequence[SuiteItem], collate: Callable) -> list[list[list[float]]]:
+    def forced(self, items: Sequence[SuiteItem], collate: Collate) -> list[list[list[float]]]:
         """Log-probabilities of the labels that have a weight in the batches of `collate`."""
-        model, options = self.scored_model(), {"batch_tokens": self.batch_tokens, **self._context()}
-        return token_log_probabilities(model, self.tokenizer, items, collate=collate, **options)
+        model, choices = self.scored_model, self._choices(items)
+        check_lengths(model, collate, [choice.examples for choice in choices])
+        scores: list[list[list[float]]] = [[] for _ in items]
+        with evaluation_mode(model), unchanged_weights(model):
+            for batch in _batches(choices, self.batch_tokens):
+                rows = len(choices[batch[0]].examples)
+                examples = [example for index in batch for example in choices[index].examples]
+                groups = log_probabilities(model, scored_batch(collate, examples), rows)  # items x rows x tokens
+                for index, values in zip(batch, groups):
+                    scores[index] = [values[row] for row in choices[index].rows]
+        return scores
 
-    def _context(self) -> dict:
-        return {"past_context": self.past_context, "future_context": self.future_context}
+    def _choices(self, items: Sequence[SuiteItem]) -> list["Choice"]:
+        return suite_choices(items, self.tokenizer, self.past_context, self.future_context, self.missing_future)
+
+
+def stream_log_probabilities(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    items: Sequence[SuiteItem],
+    collate: Collate,
+    past_context: int,
+    batch_tokens: int = 4096,
+) -> list[list[list[float]]]:
+    """Log-probabilities of a model that carries a state: it reads the context sentence by sentence, then candidates.
+
+    The state before an item is that of a document which starts `past_context` sentences before it, or where the item's
+    document does, its translations being the references; blank sentences are left out, as in translation.
+    `collate` makes a batch of single sentences. Items are batched by the length of their context, which is encoded
+    again for each item, so that long contexts cost time: a smaller `past_context` makes them cheaper. `batch_tokens`
+    limits the tokens of one sentence of all items. ValueError: as `ForcedDecoding.token_log_probabilities`.
+    """
+    choices = [_without_blanks(choice) for choice in suite_choices(items, tokenizer, past_context, 0)]
+    for choice in choices:
+        first, *others = choice.examples
+        context = [_sentence(first, i) for i in range(first["current"])]
+        current = [_sentence(example, example["current"]) for example in (first, *others)]
+        check_lengths(model, collate, [context + current])
+    order = sorted(range(len(items)), key=lambda item: -choices[item].examples[0]["current"])
+    scores: list[list[list[float]]] = [[] for _ in items]
+    with unchanged_weights(model):
+        while order:
+            size = _rows_within(batch_tokens, [choices[item] for item in order])
+            batch, order = order[:size], order[size:]
+            values = _stream_batch(model, [choices[item] for item in batch], collate)
+            for item in batch:
+                own = [values.pop(0) for _ in choices[item].examples]
+                scores[item] = [own[row] for row in choices[item].rows]
+    return scores
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An item as examples to score; equal candidates share one."""
+
+    examples: list[dict]  # one for each different candidate
+    rows: list[int]  # which example each candidate is
+    length: int  # source and longest target tokens
+
+
+def suite_choices(
+    items: Sequence[SuiteItem],
+    tokenizer: PreTrainedTokenizerBase,
+    past_context: int,
+    future_context: int,
+    missing_future: str = "empty",
+) -> list[Choice]:
+    """The items as token ids, with as much of their context as the model reads. ValueError: no items."""
+    if not items:
+        raise ValueError("the suite has no items to score")
+    texts = (text for item in items for text in (*item.source, *item.source_after))
+    sources = _tokenize(texts, tokenizer, is_target=False)
+    texts = (text for item in items for text in (*item.target_context, *item.candidates, *item.target_after))
+    targets = _tokenize(texts, tokenizer, is_target=True)
+    choices = []
+    for item in items:
+        past = min(past_context, len(item.source) - 1)
+        missing = [[] for _ in range(future_context if missing_future == "empty" else 0)]
+        after = ([sources[text] for text in item.source_after] + missing)[:future_context]
+        target_after = ([targets[text] for text in item.target_after] + missing)[:future_context]
+        source = [sources[text] for text in item.source[len(item.source) - 1 - past :]] + after
+        context = [targets[text] for text in item.target_context[len(item.target_context) - past :]]
+        candidates = [tuple(targets[text]) for text in item.candidates]
+        different = list(dict.fromkeys(candidates))
+        index = len(item.source) - 1 if item.index is None else item.index
+        location = {"doc_id": item.where, "index": index, "current": past, "document_start": index == past}
+        examples = [
+            {**location, "source": source, "target": [*context, list(candidate), *target_after]}
+            for candidate in different
+        ]
+        longest = sum(map(len, source + context)) + max(map(len, different)) + 2 * len(source)
+        choices.append(Choice(examples, [different.index(candidate) for candidate in candidates], longest))
+    return choices
+
+
+def check_lengths(model: nn.Module, collate: Collate, groups: Sequence[list[dict]]) -> None:
+    """ValueError names (by `doc_id`) the first group of examples with more tokens than learned positions."""
+    config = getattr(model, "config", None)
+    if getattr(config, "position_type", None) != "learned":
+        return
+    for examples in groups:
+        batch = collate(examples)
+        for side, name in (("source", "input_ids"), ("target", "decoder_input_ids")):
+            if batch[name].shape[1] > config.max_position_embeddings:
+                raise ValueError(
+                    f"{examples[0]['doc_id']}: {batch[name].shape[1]} {side} tokens with their context, but the model "
+                    f"has learned positions for {config.max_position_embeddings}; give less context or leave it out"
+                )
+
+
+def unchanged_weights(model: nn.Module) -> AbstractContextManager:
+    """The model's scope `prepacked_weights` for faster inference on a CPU, where it has one."""
+    return model.prepacked_weights() if hasattr(model, "prepacked_weights") else nullcontext()
+
+
+def scored_batch(collate: Collate, examples: list[dict]) -> dict[str, torch.Tensor]:
+    """A batch in which `<bod>` is no label: it opens a document in translation, too, where the model does not write it.
+
+    Its id is `collate.bod`, where the collator has one.
+    """
+    batch, bod = collate(examples), getattr(collate, "bod", None)
+    if bod is not None:
+        batch["labels"] = batch["labels"].masked_fill(batch["labels"] == bod, IGNORE_INDEX)
+    return batch
+
+
+def scored_labels(labels: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
+    """(B, T) bool: labels that are tokens, and of weight other than 0 where weights are given."""
+    is_token = labels != IGNORE_INDEX
+    return is_token if weights is None else is_token & (weights != 0)
+
+
+@torch.inference_mode()
+def log_probabilities(model: nn.Module, batch: dict, rows: int) -> list[list[list[float]]]:
+    """Of a batch whose rows stand in groups of `rows` with one source: groups x rows x scored tokens, in fp32."""
+    device = next(model.parameters()).device
+    batch = {name: value.to(device) for name, value in batch.items()}
+    labels = batch.pop("labels")  # (B, T)
+    scored = scored_labels(labels, batch.pop("label_weights", None))
+    inputs = _share_sources(model, batch, rows)
+    if hasattr(model, "logits_at"):
+        logits = model.logits_at(scored, **inputs)  # (N, V), N scored tokens of all rows
+    else:
+        logits = model(**inputs).logits[scored]
+    scores = -nn.functional.cross_entropy(logits.float(), labels[scored], reduction="none")
+    values = [row.tolist() for row in scores.cpu().split(scored.sum(dim=1).tolist())]
+    return [values[first : first + rows] for first in range(0, len(values), rows)]
+
+
+def _share_sources(model: nn.Module, batch: dict, rows: int) -> dict:
+    """The batch with encoder states instead of source ids, each source encoded once, where the model takes that."""
+    shared = getattr(model, "per_source_inputs", None)
+    if shared is None or rows == 1:
+        return batch
+    batch = {name: value[::rows] if name == "input_ids" or name in shared else value for name, value in batch.items()}
+    encoder_inputs = {name: value for name, value in batch.items() if name in shared}
+    encoder_outputs = model.get_encoder()(input_ids=batch.pop("input_ids"), **encoder_inputs)
+    return {**batch, "encoder_outputs": encoder_outputs}
+
+
+def _tokenize(texts: Iterator[str], tokenizer: PreTrainedTokenizerBase, *, is_target: bool) -> dict[str, list[int]]:
+    """Token ids of every different sentence, as the training views make them."""
+    different = list(dict.fromkeys(texts))
+    table = tokenize_sentences([different], tokenizer, is_target=is_target)
+    return dict(zip(different, table.lists(0, len(different))))
+
+
+def _batches(choices: list[Choice], batch_tokens: int) -> Iterator[list[int]]:
+    """Indices of items with equally many different candidates and of about equal length."""
+    groups: dict[int, list[int]] = defaultdict(list)
+    for index, choice in enumerate(choices):
+        groups[len(choice.examples)].append(index)
+    for rows, indices in sorted(groups.items()):
+        lengths = [rows * choices[index].length for index in indices]
+        for batch in TokenBudgetBatchSampler(lengths, batch_tokens, shuffle=False):
+            yield [indices[number] for number in batch]
+
+
+# Models that carry a state
+
+
+@torch.inference_mode()
+def _stream_batch(model: PreTrainedModel, choices: Sequence[Choice], collate: Collate) -> list[list[float]]:
+    """Log-probabilities of all different candidates of items with less and less context."""
+    past = [choice.examples[0]["current"] for choice in choices]
+    memory: dict[str, torch.Tensor] = {}
+    for step in range(past[0], 0, -1):  # sentences before the current one
+        active = [choice for choice, count in zip(choices, past) if count >= step]
+        examples = [_sentence(choice.examples[0], count - step) for choice, count in zip(active, past)]
+        starts = torch.tensor([count == step for count in past[: len(active)]])
+        batch = {**collate(examples), "document_start": starts, **model.memory_with_rows(memory, len(active))}
+        inputs = {k: value.to(model.device) for k, value in batch.items() if k not in ("labels", "label_weights")}
+        memory = model.memory_after(model.model(**inputs, use_cache=False))
+    rows = torch.tensor([len(choice.examples) for choice in choices], device=model.device)
+    examples = [_sentence(example, example["current"]) for choice in choices for example in choice.examples]
+    starts = [count == 0 for choice, count in zip(choices, past) for _ in choice.examples]
+    batch = scored_batch(collate, examples) | {"document_start": torch.tensor(starts)}
+    memory = model.memory_with_rows(memory, len(choices))
+    batch |= {name: state.repeat_interleave(rows, 0) for name, state in memory.items()}
+    return [values for row in log_probabilities(model, batch, rows=1) for values in row]
+
+
+def _without_blanks(choice: Choice) -> Choice:
+    """The same without the context sentences whose source is blank."""
+    first = choice.examples[0]
+    kept = [i for i in range(first["current"]) if first["source"][i]]
+    examples = [
+        {
+            **example,
+            **{side: [example[side][i] for i in (*kept, first["current"])] for side in ("source", "target")},
+            "current": len(kept),
+        }
+        for example in choice.examples
+    ]
+    return Choice(examples, choice.rows, choice.length)
+
+
+def _sentence(example: dict, i: int) -> dict:
+    """Sentence `i` of an example with its context, as an example of its own."""
+    return {
+        **example,
+        "source": [example["source"][i]],
+        "target": [example["target"][i]],
+        "current": 0,
+        "index": example["index"] - example["current"] + i,
+        "document_start": example["document_start"] and i == 0,
+    }
+
+
+def _rows_within(batch_tokens: int, choices: Sequence[Choice]) -> int:
+    """How many of the first items fit into a batch."""
+    rows, longest = 0, 0
+    for number, choice in enumerate(choices, 1):
+        rows += len(choice.examples)
+        sentences = [len(ids) for example in choice.examples for side in ("source", "target") for ids in example[side]]
+        longest = max(longest, 2 * max(sentences) + 2)
+        if rows * longest > batch_tokens:
+            return max(1, number - 1)
+    return len(choices)

@@ -1,9 +1,12 @@
-"""What systems that hold a model of transformers share: context, languages, search, facts for reports."""
+"""What systems that hold a model of transformers share: context, languages, facts for reports, tokens, windows."""
 
 import hashlib
-from abc import abstractmethod
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from os.path import commonprefix
+from typing import ClassVar
 
 import torch
 from safetensors import SafetensorError
@@ -19,6 +22,7 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
 )
 
+from hf_docmt.data.tokenized_documents import tokenize_sentences
 from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.systems.system import ContextReach, System
 from hf_docmt.messages import first_line
@@ -26,6 +30,8 @@ from hf_docmt.registry import check_weights
 from hf_docmt.remote_code import load_tokenizer
 
 NOT_SETTINGS = ("_name_or_path", "transformers_version", "dtype")  # fields of configurations that change no score
+WORD = re.compile(r"\w+|[^\w\s]+")  # letters and digits, or a run of punctuation
+UNBROKEN = re.compile(r"\S+")
 HEADS = {
     AutoModelForSeq2SeqLM: MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
     AutoModelForCausalLM: MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
@@ -35,8 +41,10 @@ HEADS = {
 class ModelSystem(System):
     """A model and its tokenizer. `past_context` and `future_context` are the sentences of context that it reads.
 
-    `generate_kwargs` are arguments of its `generate`.
+    `generate_kwargs` are arguments of its `generate`. A kind that `auto_class` of transformers loads names it.
     """
+
+    auto_class: ClassVar[type | None] = None
 
     def __init__(
         self,
@@ -66,9 +74,21 @@ class ModelSystem(System):
         return cls(model.to(device), tokenizer, str(name), **options)
 
     @classmethod
-    @abstractmethod
+    def matches_config(cls, config: dict) -> bool:
+        """A model of transformers that `auto_class` loads; of one with several heads, an encoder-decoder first."""
+        return cls.auto_class is not None and cls.auto_class is auto_class(config)
+
+    @classmethod
     def load_model(cls, name: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-        """Model and tokenizer of a folder or Hub name. ValueError: they cannot be read."""
+        """Model, in evaluation mode, and tokenizer of a folder or Hub name. ValueError: they cannot be read."""
+        if dtype is torch.int8:
+            raise ValueError(f"{name}: dtype int8 is for models of this package; choose float32, bfloat16 or float16")
+        try:
+            model = cls.auto_class.from_pretrained(name, dtype=dtype, trust_remote_code=False)
+            check_weights(model, name)
+            return model.eval(), load_tokenizer(name)
+        except (SafetensorError, OSError) as error:
+            raise ValueError(f"cannot load a model from {name}: {first_line(error)}; fetch it again") from error
 
     @property
     def context(self) -> ContextReach:
@@ -97,13 +117,13 @@ class ModelSystem(System):
     def fingerprint(self) -> str:
         """Of the description, all settings of model and generation, and up to 64 values of every weight."""
         settings = [config.to_dict() for config in (self.model.config, self.model.generation_config) if config]
-        settings = [{key: one[key] for key in sorted(one) if key not in NOT_SETTINGS} for one in settings]
-        found = hashlib.sha256(repr((self.describe(), self.decoding, self.generate_kwargs, settings)).encode("utf-8"))
+        settings = [{key: own[key] for key in sorted(own) if key not in NOT_SETTINGS} for own in settings]
+        digest = hashlib.sha256(repr((self.describe(), self.decoding, self.generate_kwargs, settings)).encode("utf-8"))
         for name, weight in self.model.state_dict().items():
             values = weight.detach().reshape(-1)
             some = values[:: max(1, len(values) // 64)][:64].float().cpu()
-            found.update(f"{name} {weight.dtype} {some.tolist()}".encode())
-        return found.hexdigest()[:12]
+            digest.update(f"{name} {weight.dtype} {some.tolist()}".encode())
+        return digest.hexdigest()[:12]
 
     def model_facts(self, architecture: str, **config) -> dict:
         """The `model` section of a report; `config` distinguishes systems further, None for what does not apply."""
@@ -140,21 +160,106 @@ def end_tokens(model: PreTrainedModel) -> list[int]:
 def auto_class(config: dict) -> type | None:
     """The class of transformers that loads a model with this `config.json`, encoder-decoders first; None if neither."""
     model_type, heads = config.get("model_type"), config.get("architectures")
-    for found, names in HEADS.items():
+    for loader, names in HEADS.items():
         known = names.get(model_type, ())
         known = {known} if isinstance(known, str) else set(known)
         if known and (not heads or known & set(heads)):
-            return found
+            return loader
     return None
 
 
-def load_pretrained(auto_class: type, name: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Model, in evaluation mode, and tokenizer of a folder or Hub name. ValueError: they cannot be read."""
-    if dtype is torch.int8:
-        raise ValueError(f"{name}: dtype int8 is for models of this package; choose float32, bfloat16 or float16")
-    try:
-        model = auto_class.from_pretrained(name, dtype=dtype, trust_remote_code=False)
-        check_weights(model, name)
-        return model.eval(), load_tokenizer(name)
-    except (SafetensorError, OSError) as error:
-        raise ValueError(f"cannot load a model from {name}: {first_line(error)}; fetch it again") from error
+def piece_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> list[str]:
+    """What every token adds to the decoded text, blanks included; special tokens by their names.
+
+    A character that is cut into several tokens comes with the last of them, those before it show U+FFFD.
+    """
+    texts, before = [], ""
+    for end in range(1, len(ids) + 1):
+        text = tokenizer.decode(ids[:end], skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        texts.append(text[len(commonprefix([before, text])) :])
+        before = text
+    return texts
+
+
+def piece_ids(tokenizer: PreTrainedTokenizerBase, text: str, *, is_target: bool) -> list[int]:
+    """Token ids of a sentence without special tokens, as the scorer and training have them."""
+    return tokenize_sentences([[text]], tokenizer, is_target=is_target).lists(0, 1)[0]
+
+
+def piece_spans(tokenizer: PreTrainedTokenizerBase, text: str, *, is_target: bool) -> list[tuple[int, int]]:
+    """(start, end) characters of every token of `piece_ids`; the blank before a word may be part of its first token.
+
+    Tokenizers written in Python give no character offsets: there a token has those of its word, found by tokenizing
+    the words between blanks one by one. ValueError where these tokens together are not those of the sentence.
+    """
+    if tokenizer.is_fast:
+        side = {"text_target" if is_target else "text": text}
+        encoding = tokenizer(
+            **side, return_offsets_mapping=True, add_special_tokens=False, split_special_tokens=True, verbose=False
+        )
+        return [tuple(span) for span in encoding["offset_mapping"]]
+    words = word_spans(text, UNBROKEN)
+    pieces = [piece_ids(tokenizer, text[start:end], is_target=is_target) for start, end in words]
+    if sum(pieces, []) != piece_ids(tokenizer, text, is_target=is_target):
+        raise ValueError(
+            f"{type(tokenizer).__name__} gives no characters for its tokens, and the tokens of the words "
+            f"are not those of the sentence {text!r}; use a fast tokenizer"
+        )
+    return [word for word, ids in zip(words, pieces) for _ in ids]
+
+
+def word_spans(text: str, pattern: re.Pattern = WORD) -> list[tuple[int, int]]:
+    """(start, end) characters of the words of a text; a run of punctuation is a word of its own."""
+    return [match.span() for match in pattern.finditer(text)]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A sentence to be translated, with its context in the document."""
+
+    where: str  # document and sentence, for messages
+    source: tuple[str, ...]  # context, oldest first, then the current sentence
+    target_context: tuple[str, ...]  # translations of the context; empty where the system takes none
+    source_after: tuple[str, ...]  # nearest first
+
+
+def translate_windows(
+    documents: Sequence[Sequence[str]],
+    translate: Callable[[list[Window]], list[str]],
+    *,
+    past_context: int,
+    future_context: int,
+    target_context: bool,
+) -> list[list[str]]:
+    """Translations of documents, N sentences in, N out; blank sentences stay empty and are no context.
+
+    With `target_context` sentence by sentence, the documents side by side, as each window holds the translations made
+    before; otherwise all at once. Line breaks in a translation become blanks.
+    ValueError: documents that are not lists of strings.
+    """
+    for d, document in enumerate(documents):
+        if isinstance(document, str) or not all(isinstance(sentence, str) for sentence in document):
+            raise ValueError(f"document {d} is {type(document).__name__}, expected a list of sentences, each a string")
+    translations = [[""] * len(document) for document in documents]
+    kept = [[i for i, sentence in enumerate(document) if sentence.strip()] for document in documents]
+    steps = [
+        [(d, step) for d in range(len(documents)) if step < len(kept[d])]
+        for step in range(max(map(len, kept), default=0))
+    ]
+    at_once = [[job for step in steps for job in step]]
+    for jobs in steps if target_context else at_once:
+        windows = []
+        for d, i in jobs:
+            before, after = kept[d][max(0, i - past_context) : i], kept[d][i + 1 :][:future_context]
+            current = kept[d][i]
+            windows.append(
+                Window(
+                    where=f"document {d}, sentence {current}",
+                    source=tuple(documents[d][index] for index in [*before, current]),
+                    target_context=tuple(translations[d][index] for index in before) if target_context else (),
+                    source_after=tuple(documents[d][index] for index in after),
+                )
+            )
+        for (d, i), text in zip(jobs, translate(windows) if windows else []):
+            translations[d][kept[d][i]] = " ".join(text.splitlines()).strip()
+    return translations

@@ -1,19 +1,24 @@
 """Any encoder-decoder translation model of transformers as a system, sentence by sentence or with joined context."""
 
 import warnings
+from collections.abc import Sequence
 
 import torch
 from torch import nn
 from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_outputs import BaseModelOutput
 
-from hf_docmt.data.collators import pad_rows
-from hf_docmt.data.special_tokens import special_tokens_of
+from hf_docmt.data.collators import IGNORE_INDEX, pad_rows
+from hf_docmt.data.examples import CONTEXT_SIDES, check_choices
+from hf_docmt.data.special_tokens import SpecialTokens, special_tokens_of
 from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
-from hf_docmt.evaluation.systems.joined_collator import JoinedCollator
-from hf_docmt.evaluation.systems.model_system import auto_class, end_tokens, evaluation_mode, load_pretrained
-from hf_docmt.evaluation.systems.token_texts import piece_ids
-from hf_docmt.evaluation.systems.window_translation import Window, translate_windows
+from hf_docmt.evaluation.systems.model_system import (
+    Window,
+    end_tokens,
+    evaluation_mode,
+    piece_ids,
+    translate_windows,
+)
 
 
 class Seq2SeqSystem(ForcedDecoding):
@@ -29,6 +34,7 @@ class Seq2SeqSystem(ForcedDecoding):
     """
 
     kind = "seq2seq"
+    auto_class = AutoModelForSeq2SeqLM
 
     def __init__(
         self,
@@ -84,16 +90,6 @@ class Seq2SeqSystem(ForcedDecoding):
         }
         self.batch_size = batch_size
 
-    @classmethod
-    def matches_config(cls, config: dict) -> bool:
-        """An encoder-decoder model of transformers."""
-        return auto_class(config) is AutoModelForSeq2SeqLM
-
-    @classmethod
-    def load_model(cls, name: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-        """By `AutoModelForSeq2SeqLM`."""
-        return load_pretrained(AutoModelForSeq2SeqLM, name, dtype)
-
     @property
     def languages(self) -> tuple[str | None, str | None]:
         """The codes that were given, else those of the model's configuration."""
@@ -119,6 +115,7 @@ class Seq2SeqSystem(ForcedDecoding):
         """The `model` section of a report."""
         return self.model_facts(self.model.config.model_type, **self.settings)
 
+    @property
     def scored_model(self) -> nn.Module:
         return _SharedSources(self.model)
 
@@ -126,16 +123,16 @@ class Seq2SeqSystem(ForcedDecoding):
         rows = [self._example(window) for window in windows]
         jobs = [(self.collate.source(row), self.collate.decoder_prefix(row)) for row in rows]
         order = sorted(range(len(jobs)), key=lambda job: (len(jobs[job][1]), len(jobs[job][0])))
-        found, cut = [""] * len(jobs), 0
+        translations, cut = [""] * len(jobs), 0
         while order:
             same = [job for job in order[: self.batch_size] if len(jobs[job][1]) == len(jobs[order[0]][1])]
             order = order[len(same) :]
             for job, (ids, ended) in zip(same, self._generate([jobs[job] for job in same])):
                 cut += not ended
-                found[job] = self.tokenizer.decode(ids, skip_special_tokens=True)
+                translations[job] = self.tokenizer.decode(ids, skip_special_tokens=True)
         if cut:
             warnings.warn(f"{self.name}: {cut} translations did not end before max_new_tokens", stacklevel=2)
-        return found
+        return translations
 
     def _example(self, window: Window) -> dict:
         """As a training view has it; the current sentence is still empty on the target side."""
@@ -164,8 +161,8 @@ class Seq2SeqSystem(ForcedDecoding):
             decoder_start_token_id=self.collate.start,  # another one would be put before the prefix
             **settings,
         )
-        found = [_until(row, ends, separator) for row in output[:, len(prefixes[0]) :].tolist()]
-        return [(ids, len(ids) + 1 < settings["max_new_tokens"]) for ids in found]
+        new_tokens = [_until(row, ends, separator) for row in output[:, len(prefixes[0]) :].tolist()]
+        return [(ids, len(ids) + 1 < settings["max_new_tokens"]) for ids in new_tokens]
 
 
 class _SharedSources(nn.Module):
@@ -253,3 +250,111 @@ def _until(ids: list[int], ends: list[int], separator: list[int]) -> list[int]:
         if ids[number] in ends or (separator and ids[number : number + len(separator)] == separator):
             return ids[:number]
     return ids
+
+
+class JoinedCollator:
+    """Joins the sentences of each example by a separator, inside the tokenizer's special tokens, and pads on the right.
+
+    Source: special tokens, `prefix`, sentences; target: the context sentences, too (`context_sides="both"`), or the
+    current one alone (`"source"`). A context sentence that is blank on every side in use is left out. The decoder input
+    is the labels shifted right behind the decoder's start token: where the target ends in a language code behind the
+    end token (mBART-25) that code, else the model's `decoder_start_token_id`. `label_weights` are 1 on the current
+    sentence and the end token or separator after it, 0 elsewhere. ValueError: no start token, no end token, more tokens
+    than the model has positions.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        separator: Sequence[int],
+        prefix: Sequence[int] = (),
+        context_sides: str = "source",
+    ):
+        check_choices(context_sides=(context_sides, CONTEXT_SIDES))
+        self.separator, self.prefix, self.context_sides = list(separator), list(prefix), context_sides
+        self.source_tokens = special_tokens_of(tokenizer, is_target=False)
+        self.target_tokens = self._ended(special_tokens_of(tokenizer, is_target=True), tokenizer)
+        self.pad = tokenizer.pad_token_id
+        self.limit = getattr(model.config, "max_position_embeddings", None)
+        self.start = _start(model, self.target_tokens)
+        if self.pad is None:
+            raise ValueError(f"{type(tokenizer).__name__} has no pad_token; set it before making batches")
+
+    def __call__(self, examples: Sequence[dict]) -> dict[str, torch.Tensor]:
+        sources = [self.source(row) for row in examples]
+        targets, spans = zip(*(self.target(row) for row in examples))
+        weights = [[float(start <= i < stop) for i in range(len(ids))] for ids, (start, stop) in zip(targets, spans)]
+        inputs = [[self.start, *ids[:-1]] for ids in targets]
+        return {
+            "input_ids": pad_rows(sources, self.pad),
+            "attention_mask": pad_rows([[1] * len(source) for source in sources], 0),
+            "decoder_input_ids": pad_rows(inputs, self.pad),
+            "decoder_attention_mask": pad_rows([[1] * len(target) for target in targets], 0),
+            "labels": pad_rows(targets, IGNORE_INDEX),
+            "label_weights": pad_rows(weights, 0.0),
+        }
+
+    def source(self, row: dict) -> list[int]:
+        """Encoder tokens of an example."""
+        joined, _, _ = self._joined(row["source"], self._kept(row), row["current"])
+        ids = [*self.source_tokens.before, *self.prefix, *joined, *self.source_tokens.after]
+        return self._checked(ids, row, "source")
+
+    def target(self, row: dict) -> tuple[list[int], tuple[int, int]]:
+        """Labels of an example, and where (start, stop) the scored ones are among them."""
+        kept = self._kept(row) if self.context_sides == "both" else [row["current"]]
+        joined, start, stop = self._joined(row["target"], kept, row["current"])
+        before = len(self.target_tokens.before)
+        end_length = 1 if stop == len(joined) else len(self.separator)
+        ids = [*self.target_tokens.before, *joined, *self.target_tokens.after]
+        return self._checked(ids, row, "target"), (before + start, before + stop + end_length)
+
+    def decoder_prefix(self, row: dict) -> list[int]:
+        """The tokens before the current sentence: start token, language code, target context."""
+        ids, (start, _) = self.target(row)
+        return [self.start, *ids[:start]]
+
+    def _kept(self, row: dict) -> list[int]:
+        sides = [row["source"], row["target"]] if self.context_sides == "both" else [row["source"]]
+        return [i for i in range(len(row["source"])) if i == row["current"] or any(side[i] for side in sides)]
+
+    def _joined(self, sentences: list[list[int]], kept: list[int], current: int) -> tuple[list[int], int, int]:
+        """The kept sentences as one, and where in it the current one starts and stops."""
+        joined, start, stop = [], 0, 0
+        for number, sentence in enumerate(kept):
+            joined += self.separator if number else []
+            if sentence == current:
+                start, stop = len(joined), len(joined) + len(sentences[sentence])
+            joined += sentences[sentence]
+        return joined, start, stop
+
+    def _checked(self, ids: list[int], row: dict, side: str) -> list[int]:
+        if self.limit is not None and len(ids) > self.limit:
+            raise ValueError(
+                f"{row['doc_id']}: {len(ids)} {side} tokens with their context, but the model has positions for "
+                f"{self.limit}; give less context or shorter sentences"
+            )
+        return ids
+
+    @staticmethod
+    def _ended(around: SpecialTokens, tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
+        if around.after:
+            return around
+        if tokenizer.eos_token_id is None:
+            raise ValueError(f"{type(tokenizer).__name__} has no eos_token, with which a translation ends; set it")
+        return SpecialTokens(around.before, (tokenizer.eos_token_id,))
+
+
+def _start(model: PreTrainedModel, around: SpecialTokens) -> int:
+    if len(around.after) > 1:
+        return around.after[-1]
+    for config in (model.generation_config, model.config):
+        start = getattr(config, "decoder_start_token_id", None)
+        if start is not None:
+            return start
+    raise ValueError(
+        "the model has no decoder_start_token_id, with which its decoder starts; set "
+        "model.generation_config.decoder_start_token_id"
+    )

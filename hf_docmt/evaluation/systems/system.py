@@ -1,17 +1,104 @@
-"""The base class of systems: whatever scores and translates, one subclass, in one file, for each kind."""
+"""Whatever scores and translates: the base class, one subclass in one file for each kind, and how they are loaded."""
 
 import hashlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import ClassVar, get_args
 
 import torch
+from transformers import PreTrainedConfig
 
+from hf_docmt.evaluation.registration import register, registered
 from hf_docmt.evaluation.suites import SuiteItem
+from hf_docmt.files import check_hub_name
+from hf_docmt.messages import closest_hint, first_line
 
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "int8": torch.int8}
 SYSTEMS: dict[str, type["System"]] = {}  # every class by its kind, in the order of registration
+
+
+def load_system(
+    name: str | Path,
+    kind: str = "auto",
+    *,
+    dtype: str = "float32",
+    device: str = "cpu",
+    attn_implementation: str | None = None,
+    **options,
+) -> "System":
+    """A system from a folder or a name on the Hub; `options` are those of its class.
+
+    `docmt` is a model of this package (`DocMTSystem`), `seq2seq` any encoder-decoder model of transformers
+    (`Seq2SeqSystem`), `causal` a causal language model (`CausalSystem`); `auto` finds the kind by the configuration.
+    Attention weights need `attn_implementation="eager"`. ValueError: no model there or one that cannot be read,
+    another kind than asked for, no language modelling head, unknown options (those of a model that resemble none of
+    its class are left to `generate`).
+
+    >>> system = load_system("runs/concat", past_context=1)
+    >>> system.context.past, system.languages
+    (1, ('en', 'de'))
+    """
+    known = system_classes()
+    for field, value, allowed in (("kind of system", kind, ("auto", *known)), ("dtype", dtype, DTYPES)):
+        if value not in allowed:
+            raise ValueError(f"unknown {field} {value!r}: expected one of {', '.join(allowed)}")
+    own = kind_of(name)
+    if kind not in ("auto", own):
+        raise ValueError(f"{name}: a model of kind {own}, not {kind}; leave the kind at 'auto' or give another model")
+    system = known[own]
+    for option in sorted(options.keys() - system.options()):
+        if (hint := closest_hint(option, system.options())) or not system.takes_more_options():
+            raise ValueError(f"unknown option {option!r} of a {own} system{hint}")
+    return system.load(name, dtype=DTYPES[dtype], device=device, attn_implementation=attn_implementation, **options)
+
+
+def kind_of(name: str | Path) -> str:
+    """The kind of a model folder or a model on the Hub; its weights are not read. ValueError: none, or no model."""
+    if Path(name).exists() and not (Path(name) / "config.json").is_file():
+        raise ValueError(f"{name} holds no model: config.json is missing; give a model folder or a name on the Hub")
+    check_hub_name(name, "model")
+    try:
+        config = PreTrainedConfig.get_config_dict(name)[0]
+    except OSError as error:
+        raise ValueError(f"{name}: no model there ({first_line(error)}); check the folder or the name") from error
+    for kind, system in reversed(system_classes().items()):  # those from outside first
+        if system.matches_config(config):
+            return kind
+    heads = ", ".join(config.get("architectures") or ["no class named"])
+    raise ValueError(
+        f"{name}: a model of type {config.get('model_type')!r} with {heads}, expected an encoder-decoder or a causal "
+        "language model of transformers, or a model of this package"
+    )
+
+
+def read_options(pairs: Sequence[str], kind: str, without: Collection[str] = ()) -> dict[str, str | int]:
+    """Options of a kind of system from texts `KEY=VALUE`; those that are texts or numbers, but for `without`.
+
+    ValueError: no `=`, an unknown key or one that is given twice, a value that is no number where one is needed.
+    """
+    annotations = system_classes()[kind].options()
+    types = {name: {annotation, *get_args(annotation)} & {int, str} for name, annotation in annotations.items()}
+    known = {name: either.pop() for name, either in types.items() if either and name not in without}
+    options = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or key in options:
+            raise ValueError(f"option {pair!r}, expected KEY=VALUE, every key once")
+        if key not in known:
+            hint = closest_hint(key, known)
+            raise ValueError(f"unknown option {key!r} of a {kind} system, expected {', '.join(known) or 'none'}{hint}")
+        if known[key] is int and not value.isdecimal():
+            raise ValueError(f"option {pair!r}, expected a number, such as {key}=2")
+        options[key] = known[key](value)
+    return options
+
+
+def system_classes() -> dict[str, type["System"]]:
+    """All registered classes by kind: those of this folder, and those from outside that were imported."""
+    return registered(SYSTEMS, __package__)
 
 
 @dataclass(frozen=True)
@@ -37,12 +124,8 @@ class System(ABC):
 
     def __init_subclass__(cls, **arguments):
         super().__init_subclass__(**arguments)
-        if "kind" not in vars(cls):
-            return
-        other = SYSTEMS.setdefault(cls.kind, cls)
-        if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise ValueError(f"two systems have the kind {cls.kind!r}: {other} and {cls}; give one another name")
-        SYSTEMS[cls.kind] = cls
+        if "kind" in vars(cls):
+            register(SYSTEMS, cls.kind, cls, "system")
 
     @classmethod
     def matches_config(cls, config: dict) -> bool:
@@ -60,12 +143,12 @@ class System(ABC):
     def options(cls) -> dict[str, type]:
         """The keyword-only parameters of the class with their annotations."""
         parameters = inspect.signature(cls).parameters.values()
-        return {one.name: one.annotation for one in parameters if one.kind is one.KEYWORD_ONLY}
+        return {option.name: option.annotation for option in parameters if option.kind is option.KEYWORD_ONLY}
 
     @classmethod
     def takes_more_options(cls) -> bool:
         """Whether the class hands on what is none of its options, as models do to `generate`."""
-        return any(one.kind is one.VAR_KEYWORD for one in inspect.signature(cls).parameters.values())
+        return any(option.kind is option.VAR_KEYWORD for option in inspect.signature(cls).parameters.values())
 
     @property
     def context(self) -> ContextReach:

@@ -1,6 +1,10 @@
-"""Text files of suites: two sides, parallel by line, a run of lines for each item, further files with its context."""
+"""What the files of suites have in common: fields of JSON, parallel text with contexts, texts that must be the same."""
 
-from collections.abc import Iterator, Sequence
+import difflib
+import html
+import re
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -8,6 +12,33 @@ from typing import NamedTuple
 from hf_docmt.files import DataError, read_lines
 
 Sides = tuple[tuple[str, ...], tuple[str, ...]]  # source and target sentences, as many
+
+
+def entries_of(content: object, path: str | Path) -> list[dict]:
+    """A JSON value as a list of items, at least one, each an object."""
+    if not isinstance(content, list) or not content:
+        raise DataError(f"{path}: a suite is a JSON list of items, at least one, got {type(content).__name__}")
+    for number, entry in enumerate(content, 1):
+        if not isinstance(entry, dict):
+            raise DataError(f"{path}, item {number}: expected an object, got {type(entry).__name__}")
+    return content
+
+
+def field_of(entry: object, key: str, kind: type, where: str, optional: bool = False):
+    """The value of a key, of the right type; None where it is absent or null and may be."""
+    value = entry.get(key) if isinstance(entry, dict) else None
+    if value is None and optional:
+        return None
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        got = "it is missing" if value is None else f"got {value!r}"
+        raise DataError(f"{where}: {key!r} must be of type {kind.__name__}, {got}")
+    return value
+
+
+def own_group(entry: dict, where: str, other: str) -> dict[str, str]:
+    """The fields of the group of an item: the one that it names, as those of the built-in suites do, else the other."""
+    group = field_of(entry, "group", str, where, optional=True)
+    return {"group": other} if group is None else {"group": group, "group_unit": "group"}
 
 
 class Block(NamedTuple):
@@ -104,28 +135,49 @@ def read_contexts(source_path: Path, target_path: Path, current: ParallelText, s
 
 def context_of(block: Block, contexts: list[Sides], path: Path) -> Sides:
     """The context that all lines of an item have; DataError where it differs."""
-    found = contexts[block.line]
+    context = contexts[block.line]
     for number in range(block.line, block.line + len(block.candidates)):
-        if contexts[number] != found:
+        if contexts[number] != context:
             raise DataError(
                 f"{path}: the context of line {number + 1} is not that of line {block.line + 1}, {block.where}; the "
                 "candidates of an item share it, so lines are lost or out of order"
             )
-    return found
+    return context
 
 
-def nearest(context: Sides, most: int) -> Sides:
-    """The last sentences of a context, at most so many."""
-    source, target = context
-    start = max(0, len(source) - most)
-    return source[start:], target[start:]
+def same_text(one: str, other: str) -> bool:
+    """Whether texts are equal but for case, spaces, punctuation, escapes such as `&apos;` and forms of characters."""
+    return _letters(one) == _letters(other)
 
 
-def find_records(path: Path, name: str) -> Path | None:
-    """The JSON that belongs to a text file, `NAME.json` beside it or a folder above, if it is there.
+def check_texts(where: str, texts: Sequence[str], expected: Sequence[str], location: str) -> None:
+    """DataError where texts of text files at `where` are not those of the item at `location`."""
+    for text, other in zip(texts, expected):
+        if not same_text(text, other):
+            raise DataError(f"{where}: {text!r} is not {other!r}, {location}; the files are not of one suite")
 
-    Bawden's `lexical_choice` is called `lexical-choice.json`.
+
+def replaced_pronouns(right: str, wrong: Sequence[str], pronouns: Collection[str], where: str) -> str:
+    """The pronouns of the right translation that are others in the wrong translations, usually one.
+
+    Words are runs of letters and digits, compared without case (`qu'elles`, `a-t-il`). Several pronouns are joined by
+    `+`. DataError, beginning with `where`, if there is none.
     """
-    names = (name, name.replace("_", "-"))
-    paths = [folder / f"{one}.json" for folder in (path.parent, path.parent / "..") for one in names]
-    return next((found for found in paths if found.is_file()), None)
+    replaced = dict.fromkeys(word for text in wrong for word in _replaced(right, text) if word in pronouns)
+    if not replaced:
+        raise DataError(
+            f"{where}: {right!r} and {wrong[0]!r} do not differ in {', '.join(pronouns)}; expected the right "
+            "translation, then the wrong ones, so lines are lost, or it is another kind of suite"
+        )
+    return "+".join(replaced)
+
+
+def _replaced(right: str, wrong: str) -> list[str]:
+    """Words of `right` that `wrong` lacks at the aligned position."""
+    words, others = (re.findall(r"\w+", text.casefold()) for text in (right, wrong))
+    matcher = difflib.SequenceMatcher(None, words, others, autojunk=False)
+    return [word for tag, start, end, *_ in matcher.get_opcodes() if tag != "equal" for word in words[start:end]]
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", html.unescape(text)).casefold()))

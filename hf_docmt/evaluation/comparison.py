@@ -1,17 +1,33 @@
-"""Translations of several systems beside each other, from files of translations or reports that name them."""
+"""Comparison of systems: reports with the scores of every metric, and translations beside each other."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import sacrebleu.metrics
 
+from hf_docmt.evaluation.metrics import metric_classes
 from hf_docmt.evaluation.references import References, read_references
 from hf_docmt.evaluation.translation_files import count_untranslated, pair_lines, read_translations, search_of
 from hf_docmt.files import DataError, data_name, display_path
 from hf_docmt.messages import check_known, counted
 from hf_docmt.reports.columns import system_names
+from hf_docmt.reports.comparison import Comparison, compare_reports
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.side_by_side import ComparedSentence, SideBySide
+
+
+def compare(reports: Sequence[str | Path | Report], **options) -> Comparison:
+    """The results of several reports side by side; `options` are those of `reports.comparison.compare_reports`.
+
+    The metrics of the package are imported first: they know how their scores follow from the statistics in reports,
+    which tests against a `baseline` need. ValueError: see `compare_reports`.
+
+    >>> report = evaluate(translate_corpus(model, tokenizer, documents), documents, name="concat")
+    >>> compare([report, replace(report, model={"name": "same"})]).systems
+    ('concat', 'same')
+    """
+    metric_classes()
+    return compare_reports(reports, **options)
 
 
 def side_by_side(
@@ -42,8 +58,8 @@ def side_by_side(
     ]
     labels = [reports[number].name if number in reports else data_name(file) for number, file in enumerate(files)]
     if reference is None:
-        found = [_named_file(report, Path(paths[number]), "reference") for number, report in reports.items()]
-        reference = _common_reference(found)
+        named = [_named_file(report, Path(paths[number]), "reference") for number, report in reports.items()]
+        reference = _common_reference(named)
     systems, _ = system_names(files, labels, names)
     baseline = systems[0] if baseline is None else baseline
     check_known(baseline, systems, "baseline", "the systems are")
@@ -59,7 +75,7 @@ def side_by_side(
 def _compared_sentences(
     documents: References, rows: dict[str, list[dict]], metric: sacrebleu.metrics.CHRF, context: int
 ) -> list[ComparedSentence]:
-    found = []
+    compared = []
     for place, doc_id in enumerate(documents.ids):
         own = {name: row[place]["translation"] for name, row in rows.items()}
         sources = (row[place].get("source") for row in rows.values())
@@ -68,7 +84,7 @@ def _compared_sentences(
             references = tuple(side[place][number] for side in documents.sides)
             translations = {name: sentences[number] for name, sentences in own.items()}
             scores = {name: metric.sentence_score(text, references).score for name, text in translations.items()}
-            found.append(
+            compared.append(
                 ComparedSentence(
                     doc_id,
                     number + 1,
@@ -79,7 +95,7 @@ def _compared_sentences(
                     scores,
                 )
             )
-    return found
+    return compared
 
 
 def _named_file(report: Report, path: Path, what: str) -> Path:
@@ -90,22 +106,21 @@ def _named_file(report: Report, path: Path, what: str) -> Path:
         raise DataError(
             f"{display_path(path)} names no file of its {what}: an earlier version or another command made it; {remedy}"
         )
-    found = next((file for file in (path.parent / name, Path(name)) if file.is_file()), None)
-    if found is None:
+    file = next((place for place in (path.parent / name, Path(name)) if place.is_file()), None)
+    if file is None:
         raise DataError(
             f"{display_path(path)} names {name!r}, which lies neither beside it nor in the working folder; {remedy}"
         )
-    return found
+    return file
 
 
-def _common_reference(found: Sequence[Path]) -> Path:
-    if not found:
+def _common_reference(references: Sequence[Path]) -> Path:
+    if not references:
         raise DataError("translations need the documents that were translated; give them by --reference")
-    if len({path.resolve() for path in found}) > 1:
-        raise DataError(
-            f"the reports name different references, {', '.join(dict.fromkeys(map(str, found)))}; compare those of one"
-        )
-    return found[0]
+    if len({path.resolve() for path in references}) > 1:
+        names = ", ".join(dict.fromkeys(map(str, references)))
+        raise DataError(f"the reports name different references, {names}; compare those of one")
+    return references[0]
 
 
 def _rows(file: Path, documents: References, **languages) -> list[dict]:

@@ -1,0 +1,277 @@
+"""ctxpro (Wicks and Post 2023): translations that need context, where the last sentence must have a certain word.
+
+A set is JSON `evalsets/NAME.json` and text `inputs/NAME`, a line for each item, sentences joined by `<eos> `.
+"""
+
+import re
+import string
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from hf_docmt import __version__
+from hf_docmt.evaluation.conditions import condition_label, with_context
+from hf_docmt.evaluation.contrast import add_differences, check_names, items_between
+from hf_docmt.evaluation.contrastive_accuracy import accuracy_part
+from hf_docmt.evaluation.details import DetailsFile, hash_of
+from hf_docmt.evaluation.suites import SuiteItem, check_language
+from hf_docmt.evaluation.suites.items import context_name
+from hf_docmt.evaluation.suites.suite import read_json
+from hf_docmt.evaluation.suites.suite_files import field_of
+from hf_docmt.evaluation.systems import System
+from hf_docmt.files import DataError, read_lines
+from hf_docmt.messages import install_command
+from hf_docmt.reports.report import Report
+from hf_docmt.reports.result import Result
+from hf_docmt.reports.signature import Signature
+from hf_docmt.reports.statistics import Statistics
+
+RULES = ("line", "published")
+LANGUAGES = re.compile(r"\.([a-z]{2,3})-([a-z]{2,3})(?:\.|$)")  # `NAME.opensubtitles.en-de.dev.json`
+NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def generative_report(
+    system: System,
+    sets: Sequence[str | Path],
+    *,
+    inputs: str | Path | None = None,
+    conditions: Sequence[str] = ("true",),
+    rule: str = "line",
+    limit: int | None = None,
+    details: str | Path | None = None,
+    samples: int = 1000,
+    seed: int = 0,
+) -> Report:
+    """The report of the generative accuracy of a system on these sets, for every condition of context.
+
+    Items get as many sentences before the current one as the system reads, and the last translated sentence counts
+    (see `is_right`); the conditions are those of `with_context`, without translations of the context, which the sets do
+    not have. `inputs` is for one set alone, `limit` is the most items of a set. With `details`, a `DetailsFile` of
+    every item, an interrupted run can go on. The report has the search that the system does (`System.decoding`).
+    ValueError: a set of other languages than the system's, two sets of one name.
+    """
+    if inputs is not None and len(sets) != 1:
+        raise ValueError(f"inputs belong to one set, got {len(sets)} sets; translate them one by one")
+    parts, results, file = [], [], DetailsFile(details)
+    read = [read_set(path, inputs) for path in sets]
+    check_names([items[0].suite for items in read], sets)
+    for whole in read:  # conditions are tried, too, before the first set is translated
+        items, split = items_between(whole, None, limit)
+        items = [nearest_context(item, system.context.past) for item in items]
+        check_language(items, *system.languages)
+        check_rule(rule, items[0].languages[1])
+        parts.append((split, {condition: with_context(items, condition, seed) for condition in conditions}))
+    for split, part in parts:
+        of_conditions = {}
+        for condition, items in part.items():
+            label = condition_label(condition, seed)
+            records = file.records(
+                items,
+                lambda some, label=label: item_records(
+                    some, system.translate([list(item.source) for item in some]), rule, label
+                ),
+                lambda label=label: (
+                    {"rule": rule, "context": label, "model": system.fingerprint(), **system.decoding}
+                ),
+            )
+            made = {"past": context_name(system.context.past), "future": system.context.future, "context": label}
+            result = generative_result(items, [record["right"] for record in records], rule, split, made)
+            of_conditions[condition] = replace(result, **system.decoding)
+        results += add_differences(of_conditions, samples)
+    file.finish()
+    return Report(model=system.describe(), data={"sets": [Path(path).name for path in sets]}, results=results)
+
+
+def translation_file_report(
+    name: str,
+    path: str | Path,
+    translations: str | Path,
+    *,
+    inputs: str | Path | None = None,
+    rule: str = "line",
+    limit: int | None = None,
+    details: str | Path | None = None,
+) -> Report:
+    """The report of a system of this name from a file of its translations, a line for each item of the set, in order.
+
+    A line is the translation of the item's whole source, or its end, as the released script reads it. `limit` takes the
+    first items; the other arguments are those of `generative_report`. DataError: another number of lines than items.
+    """
+    whole = read_set(path, inputs)
+    check_rule(rule, whole[0].languages[1])
+    items, split = items_between(whole, None, limit)
+    lines = [line for _, line in read_lines(translations)]
+    if len(lines) != len(whole):
+        raise DataError(
+            f"{translations}: {len(lines)} lines for the {len(whole)} items of {whole[0].suite}; give one for each item"
+        )
+    outputs, file = [[line] for line in lines[: len(items)]], DetailsFile(details)
+    records = file.records(
+        items,
+        lambda part: item_records(part, outputs, rule, "file"),
+        lambda: {"translations": "file", "rule": rule, "texts": hash_of(outputs)},
+        chunk=len(items),
+    )
+    file.finish()
+    result = generative_result(items, [record["right"] for record in records], rule, split, {"translations": "file"})
+    data = {"sets": [Path(path).name], "translations": Path(translations).name}
+    return Report(model={"name": name}, data=data, results=[result])
+
+
+def read_set(path: str | Path, inputs: str | Path | None = None) -> list[SuiteItem]:
+    """The items of a set in file order, with its rule as phenomenon and the expected word as the label `expected`.
+
+    `inputs`: by default the file in the folder `inputs` beside that of the JSON, as published. Sentences stay as they
+    are; the translations of the context, which the sets do not have, are empty. DataError names file and item.
+    """
+    path, entries = Path(path), read_json(path)
+    if not isinstance(entries, list) or not entries:
+        raise DataError(f"{path}: expected a JSON list of at least one item, got {type(entries).__name__}")
+    inputs = Path(inputs) if inputs else path.parent.parent / "inputs" / path.name.removesuffix(".json")
+    if not inputs.is_file():
+        raise DataError(f"{path}: its source texts are needed, but {inputs} is not there; give the file of inputs")
+    lines = [line for _, line in read_lines(inputs)]
+    if len(lines) != len(entries):
+        raise DataError(
+            f"{inputs}: {len(lines)} lines for {len(entries)} items in {path}; one of the files is cut or altered"
+        )
+    languages, items = LANGUAGES.search(path.name), []
+    for number, (entry, line) in enumerate(zip(entries, lines), 1):
+        where, source = f"{path}, item {number}", tuple(line.split("<eos> "))
+        current, expected = field_of(entry, "src segment", str, where), field_of(entry, "expected", str, where)
+        if source[-1].split() != current.split():
+            raise DataError(
+                f"{inputs}, line {number}: the last sentence is {source[-1]!r}, but the item has {current!r} in "
+                f"{path}; give the inputs of this set"
+            )
+        item = SuiteItem(
+            item_id=f"{path.name.removesuffix('.json')}:{number}",
+            source=source,
+            target_context=("",) * (len(source) - 1),
+            candidates=(field_of(entry, "ref segment", str, where),),
+            correct=0,
+            phenomenon=field_of(entry, "rule", str, where),
+            distance=field_of(entry, "ante distance", int, where, optional=True),
+            labels={"expected": expected},
+            group=field_of(entry, "document id", str, where),
+            languages=languages.groups() if languages else (None, None),
+            location=where,
+        )
+        items.append(item)
+    return items
+
+
+def nearest_context(item: SuiteItem, past: int) -> SuiteItem:
+    """The item with at most so many sentences before the current one."""
+    source = item.source[-1 - past :]
+    return replace(item, source=source, target_context=("",) * (len(source) - 1))
+
+
+def is_right(item: SuiteItem, output: Sequence[str], rule: str = "line", target_lang: str | None = None) -> bool:
+    """Whether the last sentence of the translated document has the expected word.
+
+    It has if, in lower case, without ASCII punctuation and with a blank at both ends, it contains the word between
+    blanks. With the rule `line` the last sentence is the translation of the current one, the last entry, or what
+    follows its last `<eos>`, and the word is normalised as the sentence is (if that leaves anything). The rule
+    `published` is that of the released script (`ctxpro score`): the sentence is what the package sentence_splitter cuts
+    off last, by the rules of `target_lang`, from all entries joined by blanks, and the word is just lower-cased, so
+    that one with ASCII punctuation is never found. ValueError: no list of sentences; see `check_rule`.
+    """
+    if isinstance(output, str) or not output:
+        raise ValueError(f"item {item.item_id}: got {output!r}, expected a list of translated sentences")
+    word = item.labels["expected"].lower()
+    if rule == "published":
+        text = " ".join(output).strip()
+        text = (_splitter(target_lang).split(text) or [text])[-1]
+    else:
+        text = output[-1].rpartition("<eos>")[2]
+        normalised = word.translate(NO_PUNCTUATION)
+        word = normalised if normalised.strip() else word
+    return f" {word} " in f" {text.lower().translate(NO_PUNCTUATION)} "
+
+
+def check_rule(rule: str, target_lang: str | None) -> None:
+    """ValueError for an unknown rule, or one whose sentence splitter is missing or does not know the language."""
+    if rule not in RULES:
+        raise ValueError(f"unknown rule {rule!r}: expected {' or '.join(RULES)}")
+    if rule == "published":
+        _splitter(target_lang)
+
+
+def item_records(items: Sequence[SuiteItem], outputs: Sequence[Sequence[str]], rule: str, context: str) -> list[dict]:
+    """What details files have of each item. ValueError: another number of outputs than items."""
+    if len(outputs) != len(items):
+        raise ValueError(f"{len(outputs)} translated documents for {len(items)} items; one for each item is needed")
+    return [
+        {
+            "suite": item.suite,
+            "context": context,
+            "phenomenon": item.phenomenon,
+            "distance": item.distance,
+            "document": item.group,
+            "source": list(item.source),
+            "translation": list(output),
+            "reference": item.candidates[0],
+            **item.labels,
+            "right": is_right(item, output, rule, item.languages[1]),
+        }
+        for item, output in zip(items, outputs)
+    ]
+
+
+def generative_result(items: Sequence[SuiteItem], right: Sequence[bool], rule: str, split: str, made: dict) -> Result:
+    """Share of right items in percent as a report result, by rule of the set and by distance.
+
+    `made` says in the signature where the translations are from. Intervals are Wilson's, 95 %. Statistics: [right, n]
+    of each document that items come from.
+    """
+    labels, groups = defaultdict(list), defaultdict(list)
+    for item, verdict in zip(items, right, strict=True):
+        groups[item.group].append(verdict)
+        labels[f"rule={item.phenomenon}"].append(verdict)
+        if item.distance is not None:
+            labels[f"distance={item.distance if item.distance <= 3 else '>3'}"].append(verdict)
+    whole = accuracy_part(right)
+    published = f"sentence_splitter-{version('sentence_splitter')}-{items[0].languages[1]}" if rule != "line" else rule
+    signature = {
+        "right": "expected-word-in-last-sentence",
+        "last": published,
+        "case": "lc",
+        "punctuation": "ascii-deleted",
+        "expected": "normalised" if rule == "line" else "lowercased",
+        **made,
+        "version": __version__,
+    }
+    statistics = Statistics(list(groups), [[sum(verdicts), len(verdicts)] for verdicts in groups.values()])
+    return Result(
+        task="discourse",
+        dataset=items[0].suite,
+        split=split,
+        metric="generative accuracy",
+        value=whole.value,
+        signature=Signature.of(signature),
+        n=whole.n,
+        breakdown={label: accuracy_part(labels[label]) for label in sorted(labels)},
+        details={**whole.details, "statistics": statistics.to_dict()},
+    )
+
+
+@cache
+def _splitter(lang: str | None):
+    if not lang:
+        raise ValueError("the target language is needed to cut texts into sentences: give target_lang, such as 'de'")
+    try:
+        from sentence_splitter import SentenceSplitter, SentenceSplitterException
+    except ImportError as error:
+        raise ValueError(
+            "the published rule cuts texts into sentences with sentence_splitter: "
+            f"{install_command('ctxpro')}, or take the rule 'line'"
+        ) from error
+    try:
+        return SentenceSplitter(language=lang)
+    except SentenceSplitterException as error:
+        raise ValueError(f"sentence_splitter has no rules for {lang!r}; take the rule 'line'") from error
