@@ -68,7 +68,11 @@ class Architecture:
 
     @cached_property
     def model_class(self) -> type[PreTrainedModel]:
-        return load(self.model_path)
+        from hf_docmt.model_card import write_card
+
+        model_class = load(self.model_path)
+        model_class.write_card = write_card  # texts and templates of cards do not travel with the code of a model
+        return model_class
 
     def _path(self, module_prefix: str, class_suffix: str) -> str:
         package = f"{self.package}." if self.package else ""
