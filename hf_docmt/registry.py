@@ -58,7 +58,11 @@ class Architecture:
 
     @cached_property
     def model_class(self) -> type[PreTrainedModel]:
-        return self._imported("modeling", "ForConditionalGeneration")
+        from hf_docmt.model_card import write_card
+
+        model_class = self._imported("modeling", "ForConditionalGeneration")
+        model_class.write_card = write_card  # texts and templates of cards do not travel with the code of a model
+        return model_class
 
     def _imported(self, module_prefix: str, class_suffix: str) -> Any:
         module = import_module(f"{self.package}.{module_prefix}_{self.name}".lstrip("."))

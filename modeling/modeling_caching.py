@@ -6,7 +6,6 @@ import torch
 from torch import nn
 from transformers import GenerationMixin
 
-from .card_caching import CachingCard
 from .configuration_caching import CachingConfig
 from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel
 from .context_cache import SharedEncoderTranslator
@@ -126,7 +125,6 @@ class CachingForConditionalGeneration(ContextForConditionalGeneration, Generatio
 
     config_class = CachingConfig
     model_class = CachingModel
-    card_class = CachingCard
     translator_class = SharedEncoderTranslator
 
     def adapt_state_dict(self, state_dict, source_config):

@@ -8,7 +8,6 @@ from transformers import GenerationMixin
 from transformers.modeling_outputs import BaseModelOutput
 
 from .cache import cached_length
-from .card_concat import ConcatCard
 from .configuration_concat import ConcatConfig
 from .layers import DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
@@ -218,7 +217,6 @@ class ConcatForConditionalGeneration(DocMTForConditionalGeneration, GenerationMi
 
     config_class = ConcatConfig
     model_class = ConcatModel
-    card_class = ConcatCard
 
     def decoder_inputs_for_generation(self, input_ids, model_inputs):
         """The sentence index of the new tokens."""

@@ -30,7 +30,6 @@ from transformers.utils.generic import can_return_tuple, merge_with_config_defau
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
 from .cache import CACHE_NAME, DecodingCache, cache_by_either_name, cached_length, is_static
-from .card_saving import CardSaving
 from .chunked_loss import OutputProjection, gives_loss
 from .configuration_docmt import DocMTConfig
 from .generation_docmt import DocumentTranslation
@@ -524,9 +523,7 @@ class DocMTModel(DocMTPreTrainedModel):
             self.shared = self.decoder.embed_tokens = value
 
 
-class DocMTForConditionalGeneration(
-    CardSaving, DocMTPreTrainedModel, DocumentTranslation, GenerationSeams, GenerationMixin
-):
+class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, GenerationSeams, GenerationMixin):
     """The backbone with a language modelling head; base class of every architecture."""
 
     model_class = DocMTModel
@@ -647,13 +644,29 @@ class DocMTForConditionalGeneration(
         start = labels.new_full((labels.shape[0], 1), self.config.decoder_start_token_id)
         return torch.cat([start, labels[:, :-1].masked_fill(labels[:, :-1] == -100, self.config.pad_token_id)], dim=1)
 
-    def save_pretrained(self, *args, **kwargs) -> None:
-        """As in transformers; `AutoModel` finds in the folder the model without the head."""
+    def save_pretrained(
+        self, save_directory, is_main_process: bool = True, state_dict=None, push_to_hub: bool = False, **kwargs
+    ) -> None:
+        """As in transformers; `AutoModel` finds in the folder the model without the head. With a card, if there is one.
+
+        One that is pushed gets its card in `_upload_modified_files`.
+        """
         base = self.model_class
         if base.is_remote_code():  # `register_for_auto_class` was called
             own = {"AutoModel": f"{base.__module__.rpartition('.')[2]}.{base.__name__}"}
             self.config.auto_map = (getattr(self.config, "auto_map", None) or {}) | own
-        super().save_pretrained(*args, **kwargs)
+        kwargs |= {"is_main_process": is_main_process, "state_dict": state_dict, "push_to_hub": push_to_hub}
+        super().save_pretrained(save_directory, **kwargs)
+        if is_main_process and not push_to_hub:
+            self.write_card(save_directory)
+
+    def _upload_modified_files(self, working_dir, repo_id, *args, **kwargs):
+        """With the card in place of the template that transformers has written."""
+        self.write_card(working_dir, repo_id)
+        return super()._upload_modified_files(working_dir, repo_id, *args, **kwargs)
+
+    def write_card(self, folder, name: str | None = None) -> None:
+        """Write README.md beside the weights: hf-docmt puts its function here. A Hub copy writes none."""
 
     def adapt_state_dict(
         self, state_dict: dict[str, torch.Tensor], source_config: DocMTConfig

@@ -7,7 +7,6 @@ from torch import nn
 from transformers import GenerationMixin
 from transformers.modeling_outputs import BaseModelOutput
 
-from .card_doct import DocTCard
 from .configuration_doct import DocTConfig
 from .context_attention import ContextForConditionalGeneration
 from .context_cache import ContextLayersTranslator
@@ -216,7 +215,6 @@ class DocTForConditionalGeneration(ContextForConditionalGeneration, GenerationMi
 
     config_class = DocTConfig
     model_class = DocTModel
-    card_class = DocTCard
     translator_class = JoinedContextTranslator  # a joined context is another one for every sentence: nothing to cache
 
     def __init__(self, config: DocTConfig):

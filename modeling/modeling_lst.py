@@ -6,7 +6,6 @@ from transformers import GenerationMixin
 from transformers.masking_utils import create_bidirectional_mask, create_causal_mask
 
 from .cache import CACHE_NAME, cached_length, is_static
-from .card_lst import LstCard
 from .configuration_lst import LstConfig
 from .cpu_inference import Linear
 from .layers import Attention, DecoderLayer, EncoderLayer
@@ -185,7 +184,6 @@ class LstForConditionalGeneration(DocMTForConditionalGeneration, GenerationMixin
 
     config_class = LstConfig
     model_class = LstModel
-    card_class = LstCard
     _supports_flash_attn = False  # it takes no masks but those of padding
 
     def decoder_inputs_for_generation(self, input_ids, model_inputs):

@@ -11,7 +11,6 @@ from transformers.modeling_outputs import (
     Seq2SeqModelOutput,
 )
 
-from .card_memory import RecurrentMemoryCard
 from .configuration_memory import MemoryConfig
 from .layers import DecoderLayer, EncoderLayer
 from .memory_unit import MemoryLayer, MemoryStack
@@ -191,7 +190,6 @@ class MemoryForConditionalGeneration(DocMTForConditionalGeneration, GenerationMi
 
     config_class = MemoryConfig
     model_class = MemoryModel
-    card_class = RecurrentMemoryCard
     output_class = MemoryLMOutput
     translator_class = StreamTranslator
     per_source_inputs = ("attention_mask", "encoder_memory", "decoder_memory", "document_start")

@@ -3,7 +3,6 @@
 import torch
 from transformers import GenerationMixin
 
-from .card_multiencoder import MultiEncoderCard
 from .configuration_multiencoder import MultiEncoderConfig
 from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel
 from .context_inputs import check_context, joined, with_end
@@ -65,7 +64,6 @@ class MultiEncoderForConditionalGeneration(ContextForConditionalGeneration, Gene
 
     config_class = MultiEncoderConfig
     model_class = MultiEncoderModel
-    card_class = MultiEncoderCard
     translator_class = JoinedContextTranslator
 
 

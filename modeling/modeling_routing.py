@@ -4,7 +4,6 @@ import torch
 from torch import nn
 from transformers import GenerationMixin
 
-from .card_routing import RoutingCard
 from .configuration_routing import RoutingConfig
 from .context_attention import ContextForConditionalGeneration
 from .context_cache import ContextLayersTranslator
@@ -132,7 +131,6 @@ class RoutingForConditionalGeneration(ContextForConditionalGeneration, Generatio
 
     config_class = RoutingConfig
     model_class = RoutingModel
-    card_class = RoutingCard
     translator_class = ContextLayersTranslator
 
     def adapt_state_dict(self, state_dict, source_config):

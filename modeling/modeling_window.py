@@ -11,7 +11,6 @@ from transformers import GenerationMixin
 from transformers.modeling_outputs import BaseModelOutput
 
 from .cache import cached_length, is_static
-from .card_window import WindowCard
 from .configuration_window import ALIGNMENTS, WindowConfig
 from .layers import Attention, DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
@@ -298,7 +297,6 @@ class WindowForConditionalGeneration(DocMTForConditionalGeneration, GenerationMi
 
     config_class = WindowConfig
     model_class = WindowModel
-    card_class = WindowCard
 
     @contextmanager
     def search_alignment(self, alignment: str | None) -> Iterator[None]:

@@ -24,14 +24,15 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "plugins": set(),
     "remote_code": set(),
     "reports": BASE,
+    "model_card": BASE | {"reports"},
     "data": BASE,
-    "registry": BASE | {"adapters", "data", "remote_code"},
+    "registry": BASE | {"adapters", "data", "model_card", "remote_code"},
     "pretrained": BASE | {"data.tokenizers", "data.sequence_formats", "registry", "remote_code"},
-    "training": BASE | {"adapters", "data", "pretrained", "registry", "reports", "remote_code"},
+    "training": BASE | {"adapters", "data", "model_card", "pretrained", "registry", "reports", "remote_code"},
     "translation": BASE | {"adapters", "data", "plugins", "registry", "remote_code", "reports"},
     "evaluation": BASE | {"data", "registry", "reports", "remote_code"},
     "analysis": BASE | {"data", "evaluation", "registry", "reports"},
-    "hub": BASE | {"pretrained", "registry", "reports"},
+    "hub": BASE | {"model_card", "pretrained", "registry", "reports"},
     "info": BASE | {"registry", "training", "remote_code"},
 }
 ROOMS["studies"] = BASE | {"analysis.pictures", "evaluation.metrics", "info", "reports", "training"}

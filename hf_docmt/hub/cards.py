@@ -1,21 +1,16 @@
 """Model cards made from a saved report."""
 
 import re
-from collections.abc import Iterator, Sequence
-from importlib.resources import files
+from collections.abc import Sequence
 
-import jinja2
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
-from markupsafe import Markup
 from transformers import PreTrainedConfig
 
 from hf_docmt import registry
+from hf_docmt.model_card import ModelCardText
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
-from hf_docmt.reports.tables import code_span, escape_markdown
 
-NOT_RECORDED = "not recorded"
-TEMPLATE = "model_card.md.j2"
 FORMS = {  # form: its library
     "document": "transformers",
     "stock": "transformers",
@@ -56,16 +51,20 @@ def make_card(
     if form not in FORMS:
         raise ValueError(f"form: got {form!r}, expected one of {', '.join(FORMS)}")
     architecture = registry.for_config(config)
-    text = architecture.model_class.card_class(config, repo_id, needs, example)
+    text = ModelCardText(config, repo_id, needs, example)
     name = (report and report.name) or repo_id or config.model_type
     header = _header(report.results if report else (), text, name, license, datasets, form)
-    known = report.to_dict() if report else {"model": {}, "data": {}, "results": []}
-    facts = {"report": known, "config": config.to_dict(), "license": license, "name": name, "repo_id": repo_id}
-    made = {"architecture": architecture.name, "text": text, "form": form, "model_class": model_class}
-    made |= {"parameters": parameters}
-    made |= {"sequence": config.sequence_format() if form == "stock" else None}
-    body = _environment().get_template(TEMPLATE).render(**made, **facts)
-    return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{body}")
+    body = text.body(
+        form=form,
+        name=name,
+        facts=report.to_dict() if report else {"model": {}, "data": {}, "results": []},
+        architecture=architecture.name,
+        parameters=parameters,
+        license=license,
+        model_class=model_class,
+        sequence=config.sequence_format() if form == "stock" else None,
+    )
+    return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{body}\n")
 
 
 def _header(scores: Sequence[Result], text, name: str, license: str | None, datasets, form: str) -> ModelCardData:
@@ -95,62 +94,3 @@ def _eval_result(result: Result) -> EvalResult:
         metric_value=result.value,
         metric_args={name: value for name, value in arguments.items() if value is not None},
     )
-
-
-class NotRecorded(jinja2.ChainableUndefined):
-    """The value of a missing fact in a template, at any depth."""
-
-    def __str__(self) -> str:
-        return NOT_RECORDED
-
-
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(lambda name: files("hf_docmt.hub_cards").joinpath(name).read_text("utf-8")),
-        undefined=NotRecorded,
-        finalize=_text,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"cell": _cell, "facts": _facts, "made": Markup}
-    environment.filters["code"] = lambda value: Markup(code_span(str(value)))
-    return environment
-
-
-def _text(value: object) -> object:
-    """What stands between braces in a template, as text of the card: on one line, and no Markdown, HTML or link.
-
-    Left as they are: `Markup`, which the filters `made` (text of the package's own) and `code` give.
-    """
-    if isinstance(value, Markup | jinja2.Undefined | int | float):
-        return value
-    return NOT_RECORDED if value is None else escape_markdown(value)
-
-
-def _cell(value: object) -> str:
-    """A value as the text of a table cell: numbers with at most four decimals, lists with commas."""
-    if value is None or isinstance(value, jinja2.Undefined):
-        return NOT_RECORDED
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.4f}".rstrip("0").rstrip(".") if abs(value) >= 1e-3 or not value else f"{value:g}"
-    if isinstance(value, list | tuple):
-        return ", ".join(map(_cell, value))
-    return str(value)
-
-
-def _facts(section: dict) -> Iterator[tuple[str, object]]:
-    """Nested facts as pairs of (name in words, value): {"train": {"documents": 3}} -> "train documents", 3.
-
-    Curves, which are lists of points, are left out, without any point as well.
-    """
-    for name, value in dict(section or {}).items():
-        words = str(name).replace("_", " ")
-        if isinstance(value, dict):
-            yield from ((f"{words} {inner}", fact) for inner, fact in _facts(value))
-        elif not isinstance(value, list | tuple):
-            yield words, value
-        elif value and not any(isinstance(item, list | tuple | dict) for item in value):
-            yield words, value

@@ -11,7 +11,7 @@ from yaml import YAMLError
 
 from hf_docmt.hub.upload_files import UploadFile, is_adapter, upload_files
 from hf_docmt.messages import first_line
-from hf_docmt.modeling.model_card import HUB_NAME, PLACEHOLDER
+from hf_docmt.model_card import HUB_NAME, PLACEHOLDER
 
 # what huggingface_hub raises where there is no network: of httpx up to its 1.x, of httpx2 from 2.0 on
 CONNECTION_ERRORS = tuple(base for base in HfHubHTTPError.__bases__ if base is not OSError)

@@ -4,6 +4,7 @@ import yaml
 from huggingface_hub import ModelCard
 
 from hf_docmt.files import HUB_NAME
+from hf_docmt.model_card import ModelCardText
 
 PROCEDURE = "## Training procedure"
 
@@ -15,7 +16,7 @@ def trainer_card(draft: str, model, name: str) -> str:
     the training are kept.
     """
     adapter = getattr(model, "peft_config", {}).get("default")
-    text = model.card_class(model.config, name, ["peft"] if adapter else None)
+    text = ModelCardText(model.config, name, ["peft"] if adapter else None)
     fields = ModelCard(draft).data.to_dict()
     tags = [*text.metadata()["tags"], *(fields.get("tags") or [])]
     fields |= text.metadata() | {"tags": list(dict.fromkeys(tags))}

@@ -91,8 +91,7 @@ for task in json.loads(sys.argv[1]):
         model = pipe.model
     model.save_pretrained(task["again"])
     tokenizer.save_pretrained(task["again"])
-    cards = [Path(folder, "README.md").read_text() for folder in (task["folder"], task["again"])]
-    assert cards[0] == cards[1] and "translate_documents" in cards[0], task["folder"]
+    assert not Path(task["again"], "README.md").exists()  # texts of cards do not travel
 assert not any(name.split(".")[0] == "hf_docmt" for name in sys.modules)
 print("checked", len(json.loads(sys.argv[1])))
 """

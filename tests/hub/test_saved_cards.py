@@ -14,8 +14,8 @@ from transformers.utils import PushToHubMixin
 from transformers.utils.hub import create_and_tag_model_card
 
 from hf_docmt import registry
-from hf_docmt.modeling.card_saving import CardSaving
-from hf_docmt.modeling.model_card import EXAMPLES, LANGUAGE_CODE, is_draft
+from hf_docmt.model_card import EXAMPLES, LANGUAGE_CODE, ModelCardText, is_draft
+from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 from hf_docmt.modeling.pipeline_docmt import DocumentTranslationPipeline
 from hf_docmt.modeling.tested_versions import version_ranges
 
@@ -78,7 +78,7 @@ def test_context_by_hand_is_what_documents_get(architecture, caplog, capsys):
     model, tokenizer = build(architecture, **MODELS[architecture]), word_tokenizer()
     model.generation_config.max_new_tokens = 9
     document = ["w7 w8 w9", "w10 w11"]
-    block = code_blocks(str(model.card_class(model.config)))[-1]
+    block = code_blocks(str(ModelCardText(model.config)))[-1]
     exec(block, {"model": model, "tokenizer": tokenizer, "document": document})
     assert "no context" not in caplog.text
     last = re.sub(r"</?s>|<pad>|.*<sep>", "", capsys.readouterr().out.splitlines()[-1])
@@ -88,7 +88,7 @@ def test_context_by_hand_is_what_documents_get(architecture, caplog, capsys):
 
 def test_codes_of_pretrained_families():
     model = build("concat", source_lang="eng_Latn", target_lang="zh_CN")
-    card = model.card_class(model.config)
+    card = ModelCardText(model.config)
     assert card.metadata()["language"] == ["eng", "zh"] and card.example() == EXAMPLES["en"]
     assert "source language: eng_Latn, target language: zh_CN" in str(card)
     for code in ("x\n# y", "english", "[a](b)", ""):
@@ -100,7 +100,7 @@ def test_languages_of_a_model_with_codes():
     fields = {"source_format": "[source_lang] X </s>", "target_format": "<start> [target_lang] X </s>"}
     codes = {"eng_Latn": 28, "deu_Latn": 29}
     model = build("concat", **fields, language_ids=codes, source_lang="eng_Latn", target_lang=None)
-    text = str(model.card_class(model.config))
+    text = str(ModelCardText(model.config))
     assert 'translate_documents([document], tokenizer, target_lang="deu_Latn")' in text
     assert "of 2 codes" in " ".join(text.split())
     assert text.count('target_lang="deu_Latn"') == 2 and "source_lang=" not in text
@@ -110,20 +110,20 @@ def test_model_with_codes_of_its_target_alone():
     """As multilingual Marian: the calls give no source language, which such a model refuses."""
     fields = {"source_format": "[target_lang] X </s>", "source_lang": None}
     model = build("concat", **fields, language_ids={"deu": 28, "fra": 29}, target_lang="fra")
-    text = str(model.card_class(model.config))
+    text = str(ModelCardText(model.config))
     assert "source_lang=" not in text and "target_lang=" not in text
     assert "Languages are chosen by `target_lang`, of 2 codes." in " ".join(text.split())
 
 
 def test_base_model_is_named():
     model = build("concat", base_model="Helsinki-NLP/opus-mt-en-de")
-    assert model.card_class(model.config).metadata()["base_model"] == "Helsinki-NLP/opus-mt-en-de"
+    assert ModelCardText(model.config).metadata()["base_model"] == "Helsinki-NLP/opus-mt-en-de"
     model.config.name_or_path = "someone/first"  # of a folder by this name
-    assert model.card_class(model.config).metadata()["base_model"] == "Helsinki-NLP/opus-mt-en-de"
+    assert ModelCardText(model.config).metadata()["base_model"] == "Helsinki-NLP/opus-mt-en-de"
     model.config._commit_hash = "0" * 40  # of the Hub
-    assert model.card_class(model.config, "someone/second").metadata()["base_model"] == "someone/first"
-    assert model.card_class(model.config, "someone/first").metadata()["base_model"] == "Helsinki-NLP/opus-mt-en-de"
-    assert "base_model" not in build("concat").card_class(build("concat").config).metadata()
+    assert ModelCardText(model.config, "someone/second").metadata()["base_model"] == "someone/first"
+    assert ModelCardText(model.config, "someone/first").metadata()["base_model"] == "Helsinki-NLP/opus-mt-en-de"
+    assert "base_model" not in ModelCardText(build("concat").config).metadata()
 
 
 def test_card_of_somebody_stays(tmp_path):
@@ -183,7 +183,8 @@ def test_drafts_of_transformers_are_known(hub):
 
 
 def test_signature_of_transformers():
-    """The one method of transformers' own that `CardSaving` steps into."""
+    """The one method of transformers' own that saving steps into."""
     parameters = inspect.signature(PushToHubMixin._upload_modified_files).parameters
     assert list(parameters)[:4] == ["self", "working_dir", "repo_id", "files_timestamps"]
-    assert list(inspect.signature(CardSaving._upload_modified_files).parameters)[:3] == list(parameters)[:3]
+    own = inspect.signature(DocMTForConditionalGeneration._upload_modified_files).parameters
+    assert list(own)[:3] == list(parameters)[:3]

@@ -28,12 +28,10 @@ CLASSES = (
 ALLOWED = {
     "_attn_implementation": "of the configuration: which attention; models of transformers read it (eager is sdpa)",
     "_can_record_outputs": "documented for models: which layers give out states (attentions in rows of beams)",
-    "_commit_hash": "of the configuration: which revision of a base model a card names (test_model_cards)",
     "_forward": "documented for pipelines of one's own (test_pipeline)",
     "_batch_size": "of a pipeline: documented argument, kept there (test_pipeline)",
     "_forward_params": "of a pipeline: arguments of its making, kept there (test_pipeline)",
     "_get_resized_embeddings": "the second table of a model with two vocabularies (test_backbone: resized)",
-    "_hf_peft_config_loaded": "whether an adapter's card is peft's (test_adapters)",
     "_hf_hook": "whether accelerate offloads a layer (battery: offloaded)",
     "_init_weights": "documented for models: initial values (test_backbone)",
     "_keys_to_ignore_on_load_missing": "documented for models (battery: saved and loaded)",

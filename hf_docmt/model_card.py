@@ -1,0 +1,236 @@
+"""The model card that a configuration alone can fill, and writing it beside saved and pushed models.
+
+The texts are templates in `hub_cards/`: that of an architecture is `architectures/NAME.md.j2`, or `card_NAME.md.j2`
+beside its configuration in another package. All of them extend `model_card.md.j2`.
+"""
+
+import json
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+import jinja2
+import yaml
+from markupsafe import Markup
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from hf_docmt.modeling.sequence_format import LANGUAGES, uses_language
+from hf_docmt.modeling.tested_versions import version_ranges
+from hf_docmt.reports.tables import code_span, escape_markdown
+
+MARK = "<!-- Written from config.json by hf-docmt. Remove this line, and your text stays as it is. -->"
+DRAFTS = (  # what stands in cards that nobody wrote: this module's, those of 0.2.0, templates of transformers
+    MARK,
+    "<!-- Written from config.json by the model's own code.",
+    "This model card has been automatically generated",
+    "This model card has been generated automatically",
+)
+HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+LANGUAGE_CODE = re.compile(r"([A-Za-z]{2,3})([_-]\w+)*")
+PLACEHOLDER, NOT_RECORDED = "ORGANISATION/MODEL", "not recorded"
+EXAMPLES = {  # two sentences, of which the second needs the first
+    "en": ["The cat is hungry.", "It wants its dinner."],
+    "de": ["Die Katze hat Hunger.", "Sie will ihr Futter."],
+    "fr": ["La clé est sur la table.", "Elle est à Marie."],
+    "ru": ["Кошка голодна.", "Она хочет есть."],
+    "zh": ["猫饿了。", "它想吃饭。"],
+}
+THREE_LETTERS = {"eng": "en", "deu": "de", "fra": "fr", "rus": "ru", "zho": "zh"}
+
+
+def write_card(model: PreTrainedModel, folder: str | os.PathLike, name: str | None = None) -> None:
+    """Write README.md beside a saved model, or one that is pushed as `name`, unless there is one that somebody wrote.
+
+    One of this module, or a template of transformers, is written anew (see `is_draft`). The card of an adapter is not
+    this model's, and is left to peft.
+    """
+    path = Path(folder) / "README.md"
+    if os.path.lexists(path):
+        if not path.is_file() or not is_draft(path.read_text(encoding="utf-8", errors="replace")):
+            return
+    if not getattr(model, "_hf_peft_config_loaded", False):
+        path.write_text(str(ModelCardText(model.config, name)), encoding="utf-8")
+
+
+def is_draft(card: str) -> bool:
+    """Whether nobody wrote this card: it is this module's, or a template of transformers."""
+    return any(sign in card for sign in DRAFTS)
+
+
+class ModelCardText:
+    """The card of a model of one configuration; `str` of it is the whole README.md.
+
+    Args:
+        config: the model's configuration.
+        name: the model's name on the Hub, for the title and the examples; without it there is a placeholder.
+        needs: what has to be installed besides torch and transformers, for the tokenizer; None = not known.
+        example: two sentences of the source language that the model was made for; None = those of `EXAMPLES`.
+    """
+
+    def __init__(
+        self,
+        config: PreTrainedConfig,
+        name: str | None = None,
+        needs: list[str] | None = None,
+        example: list[str] | None = None,
+    ):
+        self.config, self.name, self.needs, self.own_example = config, name, needs, example
+
+    def __str__(self) -> str:
+        header = yaml.safe_dump(self.metadata(), sort_keys=False, allow_unicode=True)
+        return f"---\n{header}---\n\n{MARK}\n\n{self.body()}\n"
+
+    def body(self, **facts) -> str:
+        """The card below its header; `facts` are further variables of `model_card.md.j2`."""
+        values = {"form": "document", "name": self.name or self.config.model_type, "versions": version_ranges()}
+        text = self._template().render(card=self, config=self.config, PLACEHOLDER=PLACEHOLDER, **values | facts)
+        return text.strip()
+
+    def _template(self) -> jinja2.Template:
+        """That of the architecture; a general one where it has none."""
+        name = self.config.model_type.removeprefix("docmt-")
+        beside = Path(sys.modules[type(self.config).__module__].__file__ or "").with_name(f"card_{name}.md.j2")
+        return _environment().select_template([f"architectures/{name}.md.j2", str(beside), "model_card.md.j2"])
+
+    def metadata(self) -> dict:
+        """The fields of the header: library, task, tags, and what is known of languages, base model and widget."""
+        languages = [self.language(side) for side in ("source", "target")]
+        optional = {
+            "language": [code for code in dict.fromkeys(languages) if code],
+            "base_model": self.base_model(),
+            "widget": [{"text": " ".join(self.example())}] if self.source_example() else None,
+        }
+        return {
+            "library_name": "transformers",
+            "pipeline_tag": "translation",
+            "tags": ["translation", "document-level", "hf-docmt", self.config.model_type],
+        } | {field: value for field, value in optional.items() if value}
+
+    # What the templates ask for
+
+    def language(self, side: str) -> str | None:
+        """The code of a side's language as the Hub lists it, of two or three letters; None where there is none."""
+        match = LANGUAGE_CODE.fullmatch(getattr(self.config, f"{side}_lang") or "")
+        return match and match[1].lower()
+
+    def language_name(self, side: str) -> Markup:
+        """A side's language in the model's own code."""
+        return Markup(getattr(self.config, f"{side}_lang") if self.language(side) else NOT_RECORDED)
+
+    def language_arguments(self) -> str:
+        """Of a call of a model with language codes those that its configuration does not say."""
+        own = {name: getattr(self.config, name) for name in self.chosen_languages()}
+        codes = sorted(set(self.config.language_ids or ()) - set(own.values()))
+        missing = [name for name, code in own.items() if code is None]
+        return "".join(f", {name}={json.dumps(code)}" for name, code in zip(missing, codes))
+
+    def chosen_languages(self) -> list[str]:
+        """The arguments of a call by which languages are chosen: those whose codes stand in a sequence."""
+        return [name for name in LANGUAGES if self.config.language_ids and uses_language(self.config, name)]
+
+    def base_model(self) -> str | None:
+        """The model on the Hub that this one was made from, where that is known and another one."""
+        loaded = self.config.name_or_path if getattr(self.config, "_commit_hash", None) else None
+        names = (loaded, self.config.base_model)
+        return next((name for name in names if name and name != self.name and HUB_NAME.fullmatch(name)), None)
+
+    def source_example(self) -> list[str] | None:
+        """Two sentences of the source language; None where none are at hand."""
+        if self.own_example is not None:
+            return list(self.own_example)
+        code = self.language("source")
+        return EXAMPLES.get(THREE_LETTERS.get(code, code))
+
+    def example(self) -> list[str]:
+        """The document of the examples."""
+        return self.source_example() or ["First sentence.", "Second sentence."]
+
+
+class NotRecorded(jinja2.ChainableUndefined):
+    """The value of a missing fact in a template, at any depth."""
+
+    def __str__(self) -> str:
+        return NOT_RECORDED
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_read_template),
+        undefined=NotRecorded,
+        finalize=_text,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "cell": _cell,
+        "code": lambda value: Markup(code_span(str(value))),
+        "facts": _facts,
+        "json": lambda value: Markup(json.dumps(value, ensure_ascii=False)),
+        "made": Markup,
+        "paragraph": _paragraph,
+        "sentences": lambda count: {0: "no sentence", 1: "1 sentence"}.get(count, f"{count} sentences"),
+    }
+    environment.globals["bibtex"] = _bibtex
+    return environment
+
+
+def _read_template(name: str) -> str | None:
+    path = files("hf_docmt.hub_cards").joinpath(name)  # `name` may be an absolute path
+    return path.read_text("utf-8") if path.is_file() else None
+
+
+def _bibtex(*keys: str) -> Markup:
+    """Entries of `hub_cards/papers.bib`, of those keys that are not empty."""
+    entries = files("hf_docmt.hub_cards").joinpath("papers.bib").read_text("utf-8").strip().split("\n\n")
+    by_key = {entry.partition("{")[2].partition(",")[0]: entry for entry in entries}
+    return Markup("\n\n".join(by_key[key] for key in keys if key))
+
+
+def _paragraph(text: str) -> str:
+    """Text in lines of a card's width."""
+    return textwrap.fill(" ".join(text.split()), 110, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def _text(value: object) -> object:
+    """What stands between braces in a template, as text of the card: on one line, and no Markdown, HTML or link.
+
+    Left as they are: `Markup`, which the filters `made` (text of the package's own), `code` and `json` give.
+    """
+    if isinstance(value, Markup | jinja2.Undefined | int | float):
+        return value
+    return NOT_RECORDED if value is None else escape_markdown(value)
+
+
+def _cell(value: object) -> str:
+    """A value as the text of a table cell: numbers with at most four decimals, lists with commas."""
+    if value is None or isinstance(value, jinja2.Undefined):
+        return NOT_RECORDED
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4f}".rstrip("0").rstrip(".") if abs(value) >= 1e-3 or not value else f"{value:g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_cell, value))
+    return str(value)
+
+
+def _facts(section: dict) -> Iterator[tuple[str, object]]:
+    """Nested facts as pairs of (name in words, value): {"train": {"documents": 3}} -> "train documents", 3.
+
+    Curves, which are lists of points, are left out, without any point as well.
+    """
+    for name, value in dict(section or {}).items():
+        words = str(name).replace("_", " ")
+        if isinstance(value, dict):
+            yield from ((f"{words} {inner}", fact) for inner, fact in _facts(value))
+        elif not isinstance(value, list | tuple):
+            yield words, value
+        elif value and not any(isinstance(item, list | tuple | dict) for item in value):
+            yield words, value
