@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from transformers.masking_utils import create_bidirectional_mask
 
-from .cpu_inference import Linear
+from .acceleration import Linear
 from .layers import Attention
 
 

@@ -8,8 +8,8 @@ import torch
 from transformers import GenerationConfig, GenerationMixin
 from transformers.integrations import is_fsdp_managed_module
 
+from .acceleration import prepacked_weights
 from .cache import CACHE_NAME, DecodingCache, cached_length
-from .cpu_inference import prepacked_weights
 from .decoder_state import DecoderState
 from .missing_context import warn_without_context
 from .search import search

@@ -11,10 +11,10 @@ from transformers.activations import ACT2FN
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from .acceleration import BF16, Linear, joint_linear
 from .attention_functions import batched_attention, eager_attention
 from .cache import keep_source_states, source_states
 from .configuration_docmt import DocMTConfig
-from .cpu_inference import BF16, Linear, joint_linear
 
 MAX_QUERIES = 16  # of one row in a decoding step, where beams share their source
 MIN_BATCHED = 512  # queries of all rows and heads, from which on two batched products are faster than sdpa

@@ -7,6 +7,7 @@ from torch import nn
 from transformers import GenerationMixin
 from transformers.modeling_outputs import BaseModelOutput
 
+from .acceleration import Linear
 from .card_doct import DocTCard
 from .configuration_doct import DocTConfig
 from .context_attention import ContextForConditionalGeneration
@@ -16,7 +17,6 @@ from .context_layers import ContextLayers
 from .context_selection import SelectedAttention, selectable
 from .context_strategies import JoinedContextTranslator
 from .context_weights import adapt_selection
-from .cpu_inference import Linear
 from .layers import DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTModel, Encoder
 from .neutral_start import fill_with_zeros, move_affine

@@ -5,10 +5,10 @@ from torch import nn
 from transformers import GenerationMixin
 from transformers.masking_utils import create_bidirectional_mask, create_causal_mask
 
+from .acceleration import Linear
 from .cache import CACHE_NAME, cached_length, is_static
 from .card_lst import LstCard
 from .configuration_lst import LstConfig
-from .cpu_inference import Linear
 from .layers import Attention, DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
 from .neutral_start import fill_with_zeros

@@ -20,7 +20,7 @@ from hf_docmt.bench.timing import elapsed_seconds
 from hf_docmt.modeling.context_cache import CachedContextTranslator
 from hf_docmt.modeling.context_strategies import ContextTranslator
 from hf_docmt.modeling.document_state import CurrentSentence, DocumentState
-from hf_docmt.modeling.segment_strategies import SegmentTranslator
+from hf_docmt.modeling.strategies import SegmentTranslator
 
 TRAINING_STEPS = 3  # of a measurement
 
