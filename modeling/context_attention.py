@@ -11,7 +11,7 @@ from .configuration_context import IntegratedContextConfig
 from .context_inputs import CONTEXT_INPUTS
 from .layers import Attention, DecoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel
-from .neutral_start import fill_with_zeros, move_affine
+from .training import fill_with_zeros, move_affine
 
 
 class ContextAttention(nn.Module):

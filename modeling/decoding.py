@@ -10,7 +10,7 @@ import torch
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from .document_state import CurrentSentence, DocumentState
-from .inference import inference
+from .search import inference
 from .search_settings import end_tokens, merged_config
 from .tested_versions import check_untested_version
 

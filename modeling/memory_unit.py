@@ -8,8 +8,8 @@ from transformers.masking_utils import create_bidirectional_mask
 from .acceleration import Linear
 from .configuration_docmt import DocMTConfig
 from .layers import Attention
-from .neutral_start import fill_with_zeros
 from .segments import sinusoid
+from .training import fill_with_zeros
 
 
 class MemoryUnit(nn.Module):

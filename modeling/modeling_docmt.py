@@ -35,11 +35,10 @@ from .card_saving import CardSaving
 from .configuration_docmt import DocMTConfig
 from .generation_docmt import DocumentTranslation
 from .generation_seams import GenerationSeams
-from .initial_weights import init_as_fairseq
 from .layers import Attention, DecoderLayer, EncoderLayer, dropout
-from .loss import smoothing_target, target_count, weighted_cross_entropy
 from .pipeline_docmt import DocumentTranslationPipeline
 from .segments import is_right_padded, sinusoid, token_positions
+from .training import init_as_fairseq, smoothing_target, target_count, weighted_cross_entropy
 
 
 class DocMTPreTrainedModel(Quantization, PreTrainedModel):

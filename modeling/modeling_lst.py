@@ -11,9 +11,9 @@ from .card_lst import LstCard
 from .configuration_lst import LstConfig
 from .layers import Attention, DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
-from .neutral_start import fill_with_zeros
 from .segments import EVERY_SENTENCE, is_whole_target, same_sentence, sentence_index
 from .sentence_attention import gathered_sentences, latest_sentence, sentence_attention
+from .training import fill_with_zeros
 
 
 class LstAttention(Attention):

@@ -8,7 +8,7 @@ import torch
 from .decoding import Languages, Translator, pad_rows
 from .document_state import CurrentSentence, DocumentState, check_unicode, read_document, translated_sentences
 from .generation_docmt import check_counts, check_generation
-from .inference import inference
+from .search import inference
 from .strategies import sentences_alone
 from .tested_versions import check_untested_version
 

@@ -7,7 +7,7 @@ from torch.autograd import grad
 from torch.nn.functional import scaled_dot_product_attention
 
 from hf_docmt.modeling import layers
-from hf_docmt.modeling.attention_functions import batched_attention
+from hf_docmt.modeling.layers import batched_attention
 
 BATCH = {
     "input_ids": torch.tensor([[6, 7, 4, 8, 3], [9, 6, 3, 0, 0]]),
