@@ -4,16 +4,16 @@ A folder of int8 weights has this file, and those that it imports.
 """
 
 from .chunked_loss import OutputProjection, gives_loss
-from .cpu_inference import BF16, Linear, is_plain, joint_linear, prepacked_weights
+from .cpu_inference import Linear, faster_attention, is_plain, joint_linear, prepacked_weights
 from .draft_verification import draft_search
 from .quantization import Quantization, takes_bias
 
 __all__ = [
-    "BF16",
     "Linear",
     "OutputProjection",
     "Quantization",
     "draft_search",
+    "faster_attention",
     "gives_loss",
     "is_plain",
     "joint_linear",

@@ -11,13 +11,9 @@ from transformers.activations import ACT2FN
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from .acceleration import BF16, Linear, joint_linear
+from .acceleration import Linear, faster_attention, joint_linear
 from .cache import keep_source_states, source_states
 from .configuration_docmt import DocMTConfig
-
-MAX_QUERIES = 16  # of one row in a decoding step, where beams share their source
-MIN_BATCHED = 512  # queries of all rows and heads, from which on two batched products are faster than sdpa
-MAX_BF16 = 256  # queries or keys of one row and head, up to which they are so in training with bf16
 
 
 def dropout(states: torch.Tensor, p: float, training: bool) -> torch.Tensor:
@@ -100,27 +96,13 @@ class Attention(nn.Module):
     def attend(self, query, key, value, attention_mask, implementation: str | None = None, output_attentions=False):
         """Queries (B, H, T, Dh), keys and values (B, H, S, Dh) -> (B, T, H, Dh), and weights (B, H, T, S) or None."""
         implementation = implementation or self.config._attn_implementation
-        if implementation == "sdpa" and self.is_faster_batched(query, key, attention_mask):
-            return batched_attention(query, key, value, attention_mask, self.scaling, self.is_causal), None
-        function = ALL_ATTENTION_FUNCTIONS.get_interface(implementation, eager_attention)
         settings = {"dropout": self.dropout if self.training else 0.0, "scaling": self.scaling}
+        if implementation == "sdpa":
+            output = faster_attention(query, key, value, attention_mask, **settings, is_causal=self.is_causal)
+            if output is not None:
+                return output, None
+        function = ALL_ATTENTION_FUNCTIONS.get_interface(implementation, eager_attention)
         return function(self, query, key, value, attention_mask, **settings, output_attentions=output_attentions)
-
-    def is_faster_batched(self, query: torch.Tensor, key: torch.Tensor, attention_mask: torch.Tensor | None) -> bool:
-        """Whether queries (B, H, T, Dh) on a CPU are of a decoding step of many rows, or of short rows to train on."""
-        batch, heads, length, _ = query.shape
-        if torch.is_grad_enabled():
-            faster = BF16 and query.dtype is torch.bfloat16 and max(length, key.shape[2]) <= MAX_BF16
-        else:
-            many = batch * heads * length >= MIN_BATCHED
-            faster = many and length <= (1 if self.is_causal else MAX_QUERIES)
-        return (
-            faster
-            and query.is_cpu
-            and not torch.compiler.is_compiling()
-            and not (self.training and self.dropout)
-            and (attention_mask is None or attention_mask.dtype is torch.bool)
-        )
 
     def heads(self, states: torch.Tensor) -> torch.Tensor:
         return states.view(*states.shape[:2], -1, self.head_dim).transpose(1, 2)  # (B, T, D) -> (B, H, T, Dh)
@@ -280,9 +262,6 @@ class DecoderLayer(Layer):
         return self.with_residual(hidden_states, output, self.encoder_attn_layer_norm)
 
 
-# Attention as a function of queries, keys and values, besides those of transformers
-
-
 def eager_attention(
     module: nn.Module,
     query: torch.Tensor,
@@ -303,29 +282,3 @@ def eager_attention(
     weights = nn.functional.softmax(weights, dim=-1)
     kept = nn.functional.dropout(weights, p=dropout, training=module.training)
     return torch.matmul(kept, value).transpose(1, 2).contiguous(), weights
-
-
-def batched_attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
-    scaling: float,
-    is_causal: bool = False,
-) -> torch.Tensor:
-    """As `eager_attention`, without its weights and dropout: two products over all rows and heads at once.
-
-    `attention_mask` (B or 1, 1, T, S), True = is seen; without one, `is_causal` queries see the keys up to their own.
-    On a CPU twice as fast as sdpa with few queries, and up to ten times with bf16 and a backward pass, which sdpa has
-    for long rows only.
-    """
-    (batch, heads, length, dim), keys = query.shape, key.flatten(0, 1).transpose(1, 2)  # (B * H, Dh, S)
-    queries = query.reshape(-1, length, dim)  # (B * H, T, Dh)
-    weights = torch.baddbmm(query.new_empty(1), queries, keys, beta=0, alpha=scaling)
-    weights = weights.unflatten(0, (batch, heads))  # (B, H, T, S)
-    if attention_mask is None and is_causal and length > 1:
-        attention_mask = torch.ones(weights.shape[2:], dtype=torch.bool, device=weights.device).tril()  # (T, S)
-    if attention_mask is not None:
-        weights.masked_fill_(~attention_mask, torch.finfo(weights.dtype).min)
-    output = torch.bmm(weights.softmax(dim=-1).flatten(0, 1), value.flatten(0, 1))
-    return output.unflatten(0, (batch, heads)).transpose(1, 2)  # (B, T, H, Dh)
