@@ -164,10 +164,12 @@ class DecodingCache(EncoderDecoderCache):
         """Called by the search when the prompt stands in the cache and nothing was written yet."""
 
 
-def filled_up(states: torch.Tensor, length: int, front: bool = False) -> torch.Tensor:
-    """Keys or values (B, H, T, Dh) with zeros behind the last one, or in `front`: (B, H, length, Dh)."""
-    missing = length - states.shape[2]
-    return torch.nn.functional.pad(states, (0, 0, missing, 0) if front else (0, 0, 0, missing))
+def filled_up(states: torch.Tensor, length: int, dim: int = 2, front: bool = False) -> torch.Tensor:
+    """With zeros behind the last of `dim`, or in `front`: keys (B, H, T, Dh) -> (B, H, length, Dh)."""
+    shape = list(states.shape)
+    shape[dim] = length - shape[dim]
+    missing = states.new_zeros(shape)
+    return torch.cat([missing, states] if front else [states, missing], dim=dim)
 
 
 # Any cache, ours or one of transformers

@@ -5,7 +5,7 @@ from torch import nn
 from torch.autograd import Function
 
 from .cpu_inference import Linear
-from .loss import smoothing_target
+from .training import smoothing_target
 
 CHUNK = 2**20  # fewest logits in a chunk; a chunk has at least as many rows as states have dimensions
 CACHED = 2**20  # logits whose softmax is computed at a time, on a CPU: they stay in its cache

@@ -1,6 +1,6 @@
 """Configuration of the concatenation architecture."""
 
-from .configuration_segment import SegmentConfig
+from .configuration_docmt import SegmentConfig
 
 
 class ConcatConfig(SegmentConfig):

@@ -1,6 +1,6 @@
 """Configuration of the long-short term architecture."""
 
-from .configuration_segment import SegmentConfig
+from .configuration_docmt import SegmentConfig
 
 
 class LstConfig(SegmentConfig):

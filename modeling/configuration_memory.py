@@ -1,7 +1,6 @@
 """Configuration of the recurrent memory architecture."""
 
-from .configuration_docmt import SIDES
-from .configuration_segment import SegmentConfig
+from .configuration_docmt import SIDES, SegmentConfig
 
 
 class MemoryConfig(SegmentConfig):

@@ -1,6 +1,6 @@
 """Configuration of the window attention architecture."""
 
-from .configuration_segment import SegmentConfig
+from .configuration_docmt import SegmentConfig
 
 ALIGNMENTS = ("one_to_one", "linear", "sentence")
 

@@ -6,12 +6,12 @@ import torch
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
+from .acceleration import Linear, is_plain
 from .configuration_context import IntegratedContextConfig
 from .context_inputs import CONTEXT_INPUTS
-from .cpu_inference import Linear, is_plain
 from .layers import Attention, DecoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel
-from .neutral_start import fill_with_zeros, move_affine
+from .training import fill_with_zeros, move_affine
 
 
 class ContextAttention(nn.Module):

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from .batch_decoding import Languages, pad_rows
 from .context_attention import ContextEncoderOutput
 from .context_strategies import ContextSentence, ContextTranslator, Reach
+from .decoding import Languages, pad_rows
 from .document_state import CurrentSentence, DocumentState
 from .shortening import POOLINGS
 

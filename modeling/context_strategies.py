@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 import torch
 
-from .batch_decoding import pad_rows
+from .decoding import Translator, pad_rows
 from .document_state import CurrentSentence, DocumentState, all_sentences
-from .strategies import Translator
 
 SORTED_BATCHES = 16  # batches whose sentences are sorted by length together
 
@@ -83,18 +82,17 @@ class ContextTranslator(Translator):
                 sentences = [CurrentSentence(document, index) for document in group if index < len(document.parts)]
                 self.translate_known(sentences, Reach(self.past, self.future))
 
+    strategies = {"sentence": sentence, "sliding": sliding, "sequential": sequential}
+
     def translate_known(self, sentences: Sequence[CurrentSentence], reach: Reach) -> None:
         """Translate sentences whose context is known, longest together."""
         for batch in self.batches(sentences, lambda sentence: len(sentence.part.ids)):
-            jobs = [self.sentence_job(*sentence) for sentence in batch]
+            jobs = [self.segment_job(*sentence, sentence.index + 1) for sentence in batch]
             inputs = self.context_inputs(batch, reach, self.source_inputs(jobs)) | self.prefix_inputs(jobs)
             for sentence in batch:
                 self.report_context(sentence, reach)
             for sentence, output in zip(batch, self.generate(inputs, jobs)):
                 self.take_sentence(sentence, output)
-
-    def sentence_job(self, document: DocumentState, index: int):
-        return self.segment_job(document, index, index + 1)
 
     def all_context(self, sentence: CurrentSentence, reach: Reach) -> list[ContextSentence]:
         """The context that there is for a sentence: sources before and after it, then translations before it."""
@@ -126,7 +124,7 @@ class ContextTranslator(Translator):
         document, index = context.document, context.index
         if context.is_target:
             return self.format.translation([*self.opening(index == 0), *document.parts[index].target])
-        return self.sentence_job(document, index).source
+        return self.segment_job(document, index, index + 1).source
 
     def context_grid(
         self, batch: Sequence[CurrentSentence], reach: Reach

@@ -3,8 +3,6 @@
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
-from .sentence_splitting import split_sentence
-
 
 @dataclass
 class SentencePart:
@@ -121,3 +119,50 @@ def join_parts(parts: list[list[str]]) -> list[str]:
             lines = lines[1:]
         joined += lines
     return joined
+
+
+def split_at(ids: list[int], sep: int) -> list[list[int]]:
+    """Generated ids as sentences, without the separators."""
+    sentences: list[list[int]] = [[]]
+    for token in ids:
+        if token == sep:
+            sentences.append([])
+        else:
+            sentences[-1].append(token)
+    return sentences
+
+
+# Text to token ids
+
+
+def split_sentence(text: str, tokenizer, limit: int) -> list[list[int]]:
+    """Ids of a sentence, cut at the blank nearest to its middle (or in the middle) until every part fits."""
+    text = text.strip()
+    ids = token_ids(text, tokenizer)
+    if len(ids) <= limit or len(text) < 2:
+        return [ids]
+    middle = len(text) // 2
+    blanks = [offset for offset, character in enumerate(text) if character.isspace() and 0 < offset < len(text) - 1]
+    cut = min(blanks, key=lambda offset: abs(offset - middle), default=middle)
+    return split_sentence(text[:cut], tokenizer, limit) + split_sentence(text[cut:], tokenizer, limit)
+
+
+def token_ids(text: str, tokenizer) -> list[int]:
+    """Ids of a text as in training: the name of a special token is read as text, or becomes the unknown token."""
+    ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    unknown = tokenizer.unk_token_id
+    if unknown is None:
+        return ids
+    special = {token for token in tokenizer.all_special_ids if token != unknown}
+    return [unknown if token in special else token for token in ids]
+
+
+def check_unicode(text: str, name: str) -> None:
+    """ValueError for half of a surrogate pair, which tokenizers do not read; `name` says where the text stands."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{name} holds half of a surrogate pair, {text[error.start]!r}, which is not Unicode text: repair the "
+            "escape or the encoding that it was read with."
+        ) from error

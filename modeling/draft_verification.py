@@ -10,10 +10,14 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import nn
+from transformers.utils import logging
 
-from .batch_decoding import BatchDecoder, Job, NonFiniteScoresError, Output, pad_rows
-from .forced_prefixes import SourceState
+from .cache import filled_up
+from .decoding import Job, NonFiniteScoresError, Output, Translator, model_name, pad_rows
+from .document_state import CurrentSentence, DocumentState, split_at
 from .search_settings import PROCESSED, is_neutral, is_plain
+
+logger = logging.get_logger(__name__)
 
 LEAST = 4  # draft tokens that are proposed at least, also where the last ones were wrong
 FIRST = 8  # draft tokens that are proposed at most until so many were written that it shows whether drafts hold
@@ -23,39 +27,95 @@ HOLES = 32  # columns of the cache that may be without use
 FULL = 0.75  # share of rows that must go on for those that ended to be left in the batch
 LOGITS = 2**24  # scores that are computed at once
 
-# a target for every sentence of a job, None where there is none; or nothing at all
-Draft = Sequence[list[int] | None]
+
+def draft_search(translator: Translator) -> "DraftSearch | None":
+    """A search with drafts where nothing but the model's scores decides about the next token.
+
+    No beams, no sampling, and no processors or criteria, neither given nor made by settings, which might depend on the
+    step, as a penalty of repetition does.
+    """
+    settings = translator.settings
+    if not translator.drafts or translator.generate_kwargs or (settings.num_beams or 1) > 1:
+        return None
+    is_greedy = settings.use_cache is not False and is_plain(settings)
+    neutral = is_greedy and all(is_neutral(name, getattr(settings, name)) for name in PROCESSED)
+    return DraftSearch(translator) if neutral else None
 
 
-class DraftDecoder(BatchDecoder):
-    """Base class of what decodes jobs with drafts."""
+class DraftSearch:
+    """Greedy search for the jobs of a translator, and the drafts that windows are for each other.
 
-    accepted = written = 0  # tokens of drafts that stayed, and all tokens that were written in passes with drafts
+    Windows side by side come first. They hold a translation of every sentence, which is the draft of it in all other
+    windows.
+    """
 
-    def is_plain_greedy_search(self) -> bool:
-        """Whether nothing but the model's scores decides about the next token.
+    def __init__(self, translator: Translator):
+        self.translator = translator
+        self.accepted = self.written = 0  # tokens of drafts that stayed, and all of passes with drafts
+        self.targets: dict[tuple[DocumentState, int], list[int]] = {}  # what windows hold for the parts of documents
 
-        No beams, no sampling, and no processors or criteria, neither given nor made by settings, which might depend on
-        the step, as a penalty of repetition does.
-        """
-        settings = self.settings
-        if self.generate_kwargs or (settings.num_beams or 1) > 1 or settings.use_cache is False:
-            return False
-        return is_plain(settings) and all(is_neutral(name, getattr(settings, name)) for name in PROCESSED)
+    # Windows
 
-    def decode(self, jobs: list[Job], stop_at_sep: bool = False, drafts: Sequence[Draft] | None = None) -> list[Output]:
-        """As in the base class; with `drafts` greedy outputs by the search of this file, of jobs and their drafts."""
-        if drafts is None:
-            return super().decode(jobs, stop_at_sep)
-        rows = [self.draft_row(job, draft, stop_at_sep) for job, draft in zip(jobs, drafts, strict=True)]
-        for batch in self.batches(rows, lambda row: len(row.job.source)):
+    def side_by_side(self, sentences: Sequence[CurrentSentence]) -> tuple[list[CurrentSentence], list[CurrentSentence]]:
+        """The sentences whose windows stand side by side, so that together they have all sentences, and the others."""
+        past, future = self.translator.past, self.translator.future
+        first, others = [], []
+        covered: dict[DocumentState, int] = {}  # sentences that the windows of a document have so far
+        for sentence in sentences:
+            document, index = sentence
+            last = min(covered.get(document, 0) + past, len(document.parts) - 1)
+            if index == last and covered.get(document, 0) < len(document.parts):
+                covered[document] = index + future + 1
+                first.append(sentence)
+            else:
+                others.append(sentence)
+        return first, others
+
+    def propose(self, windows) -> None:
+        """Give jobs of windows the targets of their sentences in other windows; an empty one where there is none."""
+        for (document, index), past, future, job in windows:
+            parts = range(index - past, index + 1 + future)
+            job.draft = [self.targets.get((document, part)) if part < len(document.parts) else [] for part in parts]
+
+    def keep(self, window, output: Output) -> None:
+        """Keep what a window holds for its sentences."""
+        (document, index), past, future, _ = window
+        targets = split_at(output.ids, self.translator.sep)
+        for part, target in zip(range(index - past, index + 1 + future), targets):
+            self.targets.setdefault((document, part), target)
+
+    def log(self) -> None:
+        if self.written:
+            logger.debug("sliding: of %d tokens %d were accepted from drafts", self.written, self.accepted)
+
+    # Jobs
+
+    def decode(self, jobs: Sequence[Job], stop_at_sep: bool = False) -> list[Output]:
+        """Outputs of jobs, in their order."""
+        rows = [self.row(job, stop_at_sep) for job in jobs]
+        for batch in self.translator.batches(rows, lambda row: len(row.job.source)):
             waiting = iter([batch])
             self.write(lambda places, waiting=waiting: next(waiting, []), len(batch))
         return [row.output() for row in rows]
 
-    def draft_row(self, job: Job, draft: Draft = (), stop_at_sep: bool = False) -> "DraftRow":
+    def write_jobs(self, next_jobs: Callable[[int], list[Job]], take: Callable[[Job, Output], None]) -> None:
+        """Sentences of jobs, of which one takes the place of one that has ended, and is for `take`."""
+        rows: list[DraftRow] = []
+
+        def more(places: int) -> list[DraftRow]:
+            nonlocal rows
+            for row in rows:
+                if row.is_finished:
+                    take(row.job, row.output())
+            new = [self.row(job, stop_at_sep=True) for job in next_jobs(places)]
+            rows = [row for row in rows if not row.is_finished] + new
+            return new
+
+        self.write(more, self.translator.batch_size)
+
+    def row(self, job: Job, stop_at_sep: bool = False) -> "DraftRow":
         """The row of a job, which ends at its end token, or at a separator, too."""
-        return DraftRow(self, job, draft, self.ends_of(stop_at_sep))
+        return DraftRow(self.translator, job, self.translator.ends_of(stop_at_sep))
 
     def write(self, more: Callable[[int], list["DraftRow"]], size: int) -> None:
         """Write rows to their ends, at most `size` at a time.
@@ -71,7 +131,7 @@ class DraftDecoder(BatchDecoder):
                 if not rows + added:
                     return
                 if added:
-                    new = DraftState(self, [row.job for row in added])
+                    new = DraftState(self.translator, [row.job for row in added])
                     added = self.write_further(added, new)
                     state = state.joined(new) if rows and added else new if added else state
                     rows = rows + added
@@ -80,12 +140,13 @@ class DraftDecoder(BatchDecoder):
 
     def write_further(self, rows: list["DraftRow"], state: "DraftState") -> list["DraftRow"]:
         """One pass; gives back the rows that stay in the batch, from which those that ended go when they are many."""
+        self.translator.before_pass()
         most = self.longest_proposal(rows)
         proposals = [row.proposal(most) for row in rows]
         unread = [[*row.unread, *proposal] for row, proposal in zip(rows, proposals)]
         asked = [0 if row.is_finished else 1 + len(proposal) for row, proposal in zip(rows, proposals)]
-        found = state.read(unread, asked)
-        kept = [row.take(proposal, best) if best else 0 for row, proposal, best in zip(rows, proposals, found)]
+        chosen = state.read(unread, asked)
+        kept = [row.take(proposal, best) if best else 0 for row, proposal, best in zip(rows, proposals, chosen)]
         remaining = [number for number, row in enumerate(rows) if not row.is_finished]
         if len(remaining) > FULL * len(rows):
             remaining = list(range(len(rows)))
@@ -111,11 +172,11 @@ class DraftRow:
     token further; and in any case behind the separator that ends the sentence.
     """
 
-    def __init__(self, decoder: BatchDecoder, job: Job, draft: Draft, ends: Sequence[int]):
-        self.job, self.draft, self.sep, self.eos, self.ends = job, draft, decoder.sep, decoder.eos, ends
-        self.model = decoder.model_name
-        (self.limit,) = decoder.token_limits([job.length], 1 + len(job.prefix))
-        self.unread = [decoder.start, *job.prefix]  # tokens that the decoder has not read yet
+    def __init__(self, translator: Translator, job: Job, ends: Sequence[int]):
+        self.job, self.draft, self.ends = job, job.draft, ends
+        self.sep, self.eos, self.model = translator.sep, translator.eos, model_name(translator.model)
+        (self.limit,) = translator.token_limits([job.length], 1 + len(job.prefix))
+        self.unread = [translator.start, *job.prefix]  # tokens that the decoder has not read yet
         self.written: list[int] = []
         self.accepted = self.tried = 0  # tokens of the draft that stayed, and all that were written in passes with it
         self.sentence = self.column = self.agreed = 0  # of the draft: next token, and the first one not accepted
@@ -190,19 +251,30 @@ class DraftRow:
         self.column = self.agreed = 0
 
 
-class DraftState(SourceState):
-    """Encoder states and the decoder's cache of what was accepted, padded on the left or with holes."""
+class DraftState:
+    """Encoder states of jobs and the decoder's cache of what was accepted, padded on the left or with holes."""
 
-    def __init__(self, decoder: BatchDecoder, jobs: Sequence[Job]):
-        super().__init__(decoder, jobs)
+    def __init__(self, translator: Translator, jobs: Sequence[Job]):
+        self.model, self.pad = translator.model, translator.pad
+        source = translator.source_inputs(jobs)
+        with torch.no_grad():
+            self.encoder_outputs = self.model.get_encoder()(**source, return_dict=True)
+        self.source_mask = source["attention_mask"]
         self.ids = torch.empty(len(jobs), 0, dtype=torch.long, device=self.model.device)
         self.mask = self.ids.clone()
         self.past = 0  # columns before those that were read last
         self.cache = self.model.new_cache()
 
     def joined(self, new: "DraftState") -> "DraftState":
-        """With the rows of a new one behind its own."""
-        self.join_sources(new)
+        """With the rows of a new one behind its own; of each source there are tensors (B,) or (B, S, ...)."""
+        length = max(self.source_mask.shape[1], new.source_mask.shape[1])
+        self.source_mask = torch.cat([filled_up(mask, length, dim=1) for mask in (self.source_mask, new.source_mask)])
+        for name, value in self.encoder_outputs.items():
+            if torch.is_tensor(value):
+                pair = (value, new.encoder_outputs[name])
+                self.encoder_outputs[name] = torch.cat(
+                    [filled_up(states, length, dim=1) if states.dim() > 1 else states for states in pair]
+                )
         self.cache.join(new.cache)
         width = max(self.ids.shape[1], new.ids.shape[1])
         for name, filling in (("ids", self.pad), ("mask", 0)):
@@ -261,5 +333,8 @@ class DraftState(SourceState):
         self.ids, self.mask = self.ids[index].gather(1, columns), self.mask[index].gather(1, columns)
         self.cache.select_tokens(index, columns)
         if len(rows) < len(lengths):
-            self.select_sources(index)
+            self.source_mask = self.source_mask[index]
+            for name, value in self.encoder_outputs.items():
+                if torch.is_tensor(value):
+                    self.encoder_outputs[name] = value[index]
             self.cache.select_sources(index)

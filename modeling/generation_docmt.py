@@ -1,16 +1,12 @@
-"""Translation of whole documents and of streams of sentences: N sentences in, N out."""
+"""Translation of whole documents: N sentences in, N out."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Integral
 
-import torch
-
-from .document_state import read_document, translated_sentences
-from .segment_strategies import SegmentTranslator
-from .sentence_splitting import check_unicode
-from .strategies import LOOKING_BACK, STRATEGIES, Translator
-from .stream_strategies import SentenceStream, StreamTranslator
+from .decoding import LOOKING_BACK, STRATEGIES, Translator
+from .document_state import check_unicode, read_document, translated_sentences
+from .strategies import SegmentTranslator
 
 
 class DocumentTranslation:
@@ -99,45 +95,12 @@ class DocumentTranslation:
         translations = [translated_sentences(state, tokenizer) for state in states]
         return (translations, [state.report() for state in states]) if return_report else translations
 
-    def translate_stream(
-        self,
-        sentences: Iterable[str],
-        tokenizer,
-        memory: dict[str, torch.Tensor] | None = None,
-        max_sentence_tokens: int = 256,
-        source_lang: str | None = None,
-        target_lang: str | None = None,
-        **generate_kwargs,
-    ) -> SentenceStream:
-        """Translations of the sentences of one document, one by one as they are asked for: chat, live subtitles.
-
-        For models with strategy `stream`. Nothing is kept but the memory (`SentenceStream.memory`), so a stream may be
-        endless. Where it stops, or `sentences` raises an error, all translations so far were given out, and
-        `memory=stream.memory` goes on from there. Blank sentences stay empty and leave the memory alone; over-long ones
-        are translated in parts. Languages are those of `translate_documents`. Further arguments go to `generate`. A
-        sentence whose translation fails is tried again by the next call. Raises `ValueError` for what is no string,
-        before it is read, for a memory that is not that of one document of this model, for languages as
-        `translate_documents` does, and for a model without a memory.
-
-        >>> stream = model.translate_stream(["Hello .", "She sleeps ."], tokenizer)
-        >>> next(stream)
-        'Hallo .'
-        """
-        if not issubclass(self.translator_class, StreamTranslator):
-            raise ValueError(
-                "translate_stream carries a state from sentence to sentence, which this model does not have: use "
-                "translate_documents."
-            )
-        if isinstance(sentences, str):
-            raise ValueError("sentences must be an iterable of sentences, got a plain string.")
-        if isinstance(sentences, Mapping) or not isinstance(sentences, Iterable):
-            raise ValueError(f"sentences must be an iterable of sentences, got {type(sentences).__name__}.")
-        check_counts(max_sentence_tokens=max_sentence_tokens)
-        check_generation(generate_kwargs)
-        translator = self.translator_class(self, 1, generate_kwargs, (source_lang, target_lang))
-        memory = translator.checked_memory(memory)
-        limit = translator.sentence_limit(max_sentence_tokens)
-        return SentenceStream(translator, tokenizer, iter(sentences), memory, limit)
+    def translate_stream(self, sentences: Iterable[str], tokenizer, **settings):
+        """Translations of sentences as they come, see `StreamTranslation`; ValueError for a model without a memory."""
+        raise ValueError(
+            "translate_stream carries a state from sentence to sentence, which this model does not have: use "
+            "translate_documents."
+        )
 
     def default_strategy(self) -> str:
         """The strategy of the configuration, or the one that fits how the model was trained."""

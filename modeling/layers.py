@@ -11,14 +11,9 @@ from transformers.activations import ACT2FN
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from .attention_functions import batched_attention, eager_attention
+from .acceleration import Linear, faster_attention, joint_linear
 from .cache import keep_source_states, source_states
 from .configuration_docmt import DocMTConfig
-from .cpu_inference import BF16, Linear, joint_linear
-
-MAX_QUERIES = 16  # of one row in a decoding step, where beams share their source
-MIN_BATCHED = 512  # queries of all rows and heads, from which on two batched products are faster than sdpa
-MAX_BF16 = 256  # queries or keys of one row and head, up to which they are so in training with bf16
 
 
 def dropout(states: torch.Tensor, p: float, training: bool) -> torch.Tensor:
@@ -101,27 +96,13 @@ class Attention(nn.Module):
     def attend(self, query, key, value, attention_mask, implementation: str | None = None, output_attentions=False):
         """Queries (B, H, T, Dh), keys and values (B, H, S, Dh) -> (B, T, H, Dh), and weights (B, H, T, S) or None."""
         implementation = implementation or self.config._attn_implementation
-        if implementation == "sdpa" and self.is_faster_batched(query, key, attention_mask):
-            return batched_attention(query, key, value, attention_mask, self.scaling, self.is_causal), None
-        function = ALL_ATTENTION_FUNCTIONS.get_interface(implementation, eager_attention)
         settings = {"dropout": self.dropout if self.training else 0.0, "scaling": self.scaling}
+        if implementation == "sdpa":
+            output = faster_attention(query, key, value, attention_mask, **settings, is_causal=self.is_causal)
+            if output is not None:
+                return output, None
+        function = ALL_ATTENTION_FUNCTIONS.get_interface(implementation, eager_attention)
         return function(self, query, key, value, attention_mask, **settings, output_attentions=output_attentions)
-
-    def is_faster_batched(self, query: torch.Tensor, key: torch.Tensor, attention_mask: torch.Tensor | None) -> bool:
-        """Whether queries (B, H, T, Dh) on a CPU are of a decoding step of many rows, or of short rows to train on."""
-        batch, heads, length, _ = query.shape
-        if torch.is_grad_enabled():
-            faster = BF16 and query.dtype is torch.bfloat16 and max(length, key.shape[2]) <= MAX_BF16
-        else:
-            many = batch * heads * length >= MIN_BATCHED
-            faster = many and length <= (1 if self.is_causal else MAX_QUERIES)
-        return (
-            faster
-            and query.is_cpu
-            and not torch.compiler.is_compiling()
-            and not (self.training and self.dropout)
-            and (attention_mask is None or attention_mask.dtype is torch.bool)
-        )
 
     def heads(self, states: torch.Tensor) -> torch.Tensor:
         return states.view(*states.shape[:2], -1, self.head_dim).transpose(1, 2)  # (B, T, D) -> (B, H, T, Dh)
@@ -279,3 +260,25 @@ class DecoderLayer(Layer):
             **layer_inputs,
         )
         return self.with_residual(hidden_states, output, self.encoder_attn_layer_norm)
+
+
+def eager_attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float,
+    dropout: float = 0.0,
+    **kwargs,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """softmax(QK^T / sqrt(d)) V: Q (B, H, T, Dh), K, V (B, H, S, Dh) -> (B, T, H, Dh) and weights (B, H, T, S).
+
+    `attention_mask` (B or 1, 1, T, S) is added to the scores: 0 = is seen, the lowest number = is not.
+    """
+    weights = torch.matmul(query, key.transpose(2, 3)) * scaling  # (B, H, T, S)
+    if attention_mask is not None:
+        weights = weights + attention_mask
+    weights = nn.functional.softmax(weights, dim=-1)
+    kept = nn.functional.dropout(weights, p=dropout, training=module.training)
+    return torch.matmul(kept, value).transpose(1, 2).contiguous(), weights

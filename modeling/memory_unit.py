@@ -5,11 +5,11 @@ from torch import nn
 from transformers.activations import ACT2FN
 from transformers.masking_utils import create_bidirectional_mask
 
+from .acceleration import Linear
 from .configuration_docmt import DocMTConfig
-from .cpu_inference import Linear
 from .layers import Attention
-from .neutral_start import fill_with_zeros
 from .segments import sinusoid
+from .training import fill_with_zeros
 
 
 class MemoryUnit(nn.Module):

@@ -10,7 +10,7 @@ from .configuration_caching import CachingConfig
 from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel
 from .context_cache import SharedEncoderTranslator
 from .context_inputs import check_context, completed, scatter_sentences, sentences_to_read
-from .context_weights import move_rows
+from .context_selection import move_rows
 from .modeling_docmt import Encoder
 from .segments import is_right_padded
 from .shortening import new_shortener, sentence_mean

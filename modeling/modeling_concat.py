@@ -11,8 +11,8 @@ from .cache import cached_length
 from .configuration_concat import ConcatConfig
 from .layers import DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
-from .neutral_start import fill_with_zeros
 from .segments import is_whole_target, sentence_count, sentence_index, sentence_numbers, sinusoid
+from .training import fill_with_zeros
 
 
 class SegmentEncoding(nn.Module):

@@ -29,18 +29,15 @@ from transformers.modeling_outputs import (
 from transformers.utils.generic import can_return_tuple, merge_with_config_defaults
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
+from .acceleration import OutputProjection, Quantization, gives_loss, takes_bias
 from .cache import CACHE_NAME, DecodingCache, cache_by_either_name, cached_length, is_static
-from .chunked_loss import OutputProjection, gives_loss
 from .configuration_docmt import DocMTConfig
 from .generation_docmt import DocumentTranslation
 from .generation_seams import GenerationSeams
-from .initial_weights import init_as_fairseq
-from .int8_linear import Int8Linear
 from .layers import Attention, DecoderLayer, EncoderLayer, dropout
-from .loss import smoothing_target, target_count, weighted_cross_entropy
 from .pipeline_docmt import DocumentTranslationPipeline
-from .quantization import Quantization
 from .segments import is_right_padded, sinusoid, token_positions
+from .training import init_as_fairseq, smoothing_target, target_count, weighted_cross_entropy
 
 
 class DocMTPreTrainedModel(Quantization, PreTrainedModel):
@@ -629,8 +626,8 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, G
         return loss, None if skip_logits else logits
 
     def logits_of(self, hidden_states: torch.Tensor) -> torch.Tensor:
-        """Logits (..., V) of states (..., D); an adapter around the projection would lose a bias handed to it."""
-        if isinstance(self.lm_head, (OutputProjection, Int8Linear)):
+        """Logits (..., V) of states (..., D)."""
+        if takes_bias(self.lm_head):
             return self.lm_head(hidden_states, self.final_logits_bias[0])
         return self.lm_head(hidden_states) + self.final_logits_bias[0]
 

@@ -5,14 +5,14 @@ from torch import nn
 from transformers import GenerationMixin
 from transformers.masking_utils import create_bidirectional_mask, create_causal_mask
 
+from .acceleration import Linear
 from .cache import CACHE_NAME, cached_length, is_static
 from .configuration_lst import LstConfig
-from .cpu_inference import Linear
 from .layers import Attention, DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
-from .neutral_start import fill_with_zeros
 from .segments import EVERY_SENTENCE, is_whole_target, same_sentence, sentence_index
 from .sentence_attention import gathered_sentences, latest_sentence, sentence_attention
+from .training import fill_with_zeros
 
 
 class LstAttention(Attention):

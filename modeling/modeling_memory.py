@@ -15,7 +15,7 @@ from .configuration_memory import MemoryConfig
 from .layers import DecoderLayer, EncoderLayer
 from .memory_unit import MemoryLayer, MemoryStack
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder
-from .stream_strategies import STATE, StreamTranslator
+from .stream_strategies import STATE, StreamTranslation
 
 
 class MemoryEncoderLayer(MemoryLayer, EncoderLayer):
@@ -177,7 +177,7 @@ class MemoryModel(DocMTModel):
         )
 
 
-class MemoryForConditionalGeneration(DocMTForConditionalGeneration, GenerationMixin):
+class MemoryForConditionalGeneration(StreamTranslation, DocMTForConditionalGeneration, GenerationMixin):
     """Transformer with recurrent memory (Feng et al. 2022).
 
     A sentence at a time; the state goes in and comes out. `encoder_memory` and `decoder_memory` (B, slots, D) are what
@@ -191,7 +191,6 @@ class MemoryForConditionalGeneration(DocMTForConditionalGeneration, GenerationMi
     config_class = MemoryConfig
     model_class = MemoryModel
     output_class = MemoryLMOutput
-    translator_class = StreamTranslator
     per_source_inputs = ("attention_mask", "encoder_memory", "decoder_memory", "document_start")
     context_arguments = ("document_start", "encoder_memory", "decoder_memory")
 

@@ -5,8 +5,7 @@ from transformers import GenerationMixin
 
 from .configuration_multiencoder import MultiEncoderConfig
 from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel
-from .context_inputs import check_context, joined, with_end
-from .context_layers import ContextLayers
+from .context_inputs import ContextLayers, check_context, joined, with_end
 from .context_strategies import JoinedContextTranslator
 from .modeling_docmt import Encoder
 

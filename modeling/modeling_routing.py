@@ -7,13 +7,11 @@ from transformers import GenerationMixin
 from .configuration_routing import RoutingConfig
 from .context_attention import ContextForConditionalGeneration
 from .context_cache import ContextLayersTranslator
-from .context_inputs import CONTEXT_INPUTS, by_offset
-from .context_layers import ContextLayers
-from .context_selection import SelectedAttention, selectable
-from .context_weights import adapt_selection
+from .context_inputs import CONTEXT_INPUTS, ContextLayers, by_offset
+from .context_selection import SelectedAttention, adapt_selection, selectable
 from .layers import EncoderLayer
 from .modeling_docmt import DocMTModel, Encoder
-from .neutral_start import fill_with_zeros, move_affine
+from .training import fill_with_zeros, move_affine
 
 PREVIOUS, CURRENT, NEXT = range(3)  # rows of the segment embedding
 

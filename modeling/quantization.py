@@ -17,6 +17,7 @@ from transformers.quantizers import HfQuantizer, register_quantization_config, r
 from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING, AUTO_QUANTIZER_MAPPING
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
+from .chunked_loss import OutputProjection
 from .cpu_inference import is_plain
 from .int8_linear import Int8Linear
 
@@ -93,6 +94,11 @@ class Quantization:
         return super().resize_token_embeddings(*args, **kwargs)
 
 
+def takes_bias(module: nn.Module) -> bool:
+    """Whether the output projection adds a bias that is handed to it; an adapter around it would lose one."""
+    return isinstance(module, (OutputProjection, Int8Linear))
+
+
 def check_layers(linear: dict[str, nn.Linear], kept: list[str]) -> None:
     """ValueError for layers that cannot be quantized, and for a configuration that does not fit them."""
     unknown = [name for name in kept if name not in linear]
@@ -148,7 +154,10 @@ class Int8Quantizer(HfQuantizer):
 
     def _process_model_before_weight_loading(self, model, **kwargs):
         if not hasattr(model, "replace_linear"):
-            raise ValueError(f"{QUANT_METHOD} quantizes models of this family only, got {type(model).__name__}")
+            raise ValueError(
+                f"{QUANT_METHOD} quantizes models of hf_docmt, got {type(model).__name__} of "
+                f"{type(model).__module__}; load a folder with plain code by hf_docmt.load_model"
+            )
         if self.pre_quantized:
             model.replace_linear(self.quantization_config, weights_follow=True)
 

@@ -5,12 +5,16 @@ is read once a source. In beam search, scores of beams are added to the best tok
 block, where transformers goes through the whole vocabulary several times.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
 from transformers import LogitsProcessorList, StoppingCriteriaList
 
-from .decoder_state import DecoderState
+from .cache import DecodingCache, cached_length
 
 BLOCK = 128  # neighbouring tokens, of which only the best is looked at first
 NEVER = -1e9  # added to the score of what must not be chosen
@@ -48,7 +52,7 @@ class SearchSettings:
 
 
 @torch.no_grad()
-def search(state: DecoderState, prompt: torch.Tensor, settings: SearchSettings) -> tuple[torch.Tensor, torch.Tensor]:
+def search(state: "DecoderState", prompt: torch.Tensor, settings: SearchSettings) -> tuple[torch.Tensor, torch.Tensor]:
     """Translations behind prompts (B, T), one for each source: ids (B * returned, at most `max_length`) and scores.
 
     Scores (B * returned,) are those of beam search, zeros of greedy search.
@@ -61,7 +65,7 @@ def search(state: DecoderState, prompt: torch.Tensor, settings: SearchSettings) 
 # Greedy search
 
 
-def greedy_search(state: DecoderState, ids: torch.Tensor, settings: SearchSettings) -> torch.Tensor:
+def greedy_search(state: "DecoderState", ids: torch.Tensor, settings: SearchSettings) -> torch.Tensor:
     """Prompts (B, T) to the best token at every step: (B, at most `max_length`)."""
     unfinished = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
     while True:
@@ -90,7 +94,7 @@ def best_token(scores: torch.Tensor) -> torch.Tensor:
 
 
 def beam_search(
-    state: DecoderState, prompt: torch.Tensor, settings: SearchSettings
+    state: "DecoderState", prompt: torch.Tensor, settings: SearchSettings
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Prompts (B, T) to the best translations (B * returned, at most `max_length`), and their scores."""
     beams, (batch, length), device = settings.num_beams, prompt.shape, prompt.device
@@ -217,3 +221,91 @@ def best_tokens(scores: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.T
         values, indices = torch.cat([values, scores[:, whole:]], 1), torch.cat([indices, rest.expand(rows, -1)], 1)
     values, order = values.topk(count)
     return values, indices.gather(1, order)
+
+
+class DecoderState:
+    """Sources that were read, and the cache of their targets: one row of each source, one or more of each target.
+
+    `mask` (B, T) is that of target tokens, 1 = token, None = all. `inputs` are further arguments of `forward` with a
+    row for each source, such as its mask and a memory. Without a cache all of the target is read at every step.
+    """
+
+    def __init__(self, model, encoder_outputs, cache: DecodingCache | None, mask: torch.Tensor | None = None, **inputs):
+        self.model, self.encoder_outputs, self.inputs = model, encoder_outputs, inputs
+        self.cache, self.mask, self.is_prompt = cache, mask, True
+
+    def arguments(self, ids: torch.Tensor) -> dict:
+        """The arguments of `forward` to read what of target ids (R, T) the cache has not."""
+        if self.mask is not None:
+            self.mask = torch.nn.functional.pad(self.mask, (0, ids.shape[1] - self.mask.shape[1]), value=1)
+        return self.model.prepare_inputs_for_generation(
+            ids,
+            ids.shape[1] - cached_length(self.cache),
+            cache=self.cache,
+            encoder_outputs=self.encoder_outputs,
+            decoder_attention_mask=self.mask,
+            use_cache=self.cache is not None,
+            **self.inputs,
+        )
+
+    def read(self, ids: torch.Tensor) -> torch.Tensor:
+        """Logits (R, V) in float32 of what comes behind target ids (R, T)."""
+        logits = self.model(**self.arguments(ids), logits_to_keep=1, return_dict=True).logits[:, -1]
+        if self.is_prompt and self.cache is not None:
+            self.cache.prompt_was_read()
+        self.is_prompt = False
+        return logits.to(ids.device, torch.float32)
+
+    def repeat(self, times: int) -> None:
+        """Of every target so many rows, next to each other."""
+        if self.cache is not None:
+            self.cache.batch_repeat_interleave(times)
+        if self.mask is not None:
+            self.mask = self.mask.repeat_interleave(times, dim=0)
+
+    def reorder(self, rows: torch.Tensor) -> None:
+        """Targets go on from these rows (R,), each from one of the same source, so that their masks are the same."""
+        if self.cache is not None:
+            self.cache.reorder_cache(rows)
+
+
+DROPOUTS = {
+    nn.functional.dropout,
+    nn.functional.alpha_dropout,
+    nn.functional.feature_alpha_dropout,
+    nn.functional.dropout1d,
+    nn.functional.dropout2d,
+    nn.functional.dropout3d,
+    torch.dropout,
+}
+
+
+@contextmanager
+def inference(model) -> Iterator[None]:
+    """Scope of a translation: weights that do not change, see `prepacked_weights`, and no dropout.
+
+    A model in training mode is not put into evaluation mode, which other threads would see, and which a copy, a fork or
+    an error would leave behind: dropout is switched off for the functions that this thread calls. Not reached is
+    attention dropout inside the kernels of flash-attention.
+    """
+    with model.prepacked_weights():
+        if not any(module.training for module in model.modules()):
+            yield
+            return
+        with WithoutDropout():
+            yield
+
+
+class WithoutDropout(TorchFunctionMode):
+    """Within it the functions of torch that drop values, called from this thread, give all of them, in any mode."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func in DROPOUTS:
+            return args[0] if args else kwargs["input"]
+        if func is torch.native_dropout:
+            return args[0], None  # the mask is for a backward pass
+        if func is nn.functional.scaled_dot_product_attention:  # (query, key, value, attn_mask, dropout_p, ...)
+            args = (*args[:4], 0.0, *args[5:]) if len(args) > 4 else args
+            kwargs = {**kwargs, "dropout_p": 0.0} if "dropout_p" in kwargs else kwargs
+        return func(*args, **kwargs)

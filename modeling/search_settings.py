@@ -71,9 +71,8 @@ def full_config(model, config: GenerationConfig | None, arguments: dict) -> tupl
     own = model.generation_config
     if config is None:
         check_model_config(model.config)
-    config = copy.deepcopy(own if config is None else config)
-    config.update(**own.to_dict(), defaults_only=True, allow_custom_entries=True)
-    others = {name: value for name, value in config.update(**arguments).items() if value is not None}
+    config, others = merged_config(model, config, arguments)
+    others = {name: value for name, value in others.items() if value is not None}
     if "past_key_values" in others:
         others["cache"] = others.pop("past_key_values")
     if config.max_new_tokens is not None:
@@ -85,6 +84,13 @@ def full_config(model, config: GenerationConfig | None, arguments: dict) -> tupl
     elif config.max_length is None:
         config.max_length = model.config.longest_translation
     return config, others
+
+
+def merged_config(model, config: GenerationConfig | None, arguments: dict) -> tuple[GenerationConfig, dict]:
+    """Arguments before those of `config`, before the model's own, as a new configuration; and other arguments."""
+    merged = copy.deepcopy(model.generation_config if config is None else config)
+    merged.update(**model.generation_config.to_dict(), defaults_only=True, allow_custom_entries=True)
+    return merged, merged.update(**arguments)
 
 
 def check_model_config(config: PreTrainedConfig) -> None:
@@ -131,7 +137,7 @@ def has_plain_criteria(criteria: Sequence | None) -> bool:
     return not any(type(criterion) in (MaxLengthCriteria, EosTokenCriteria) for criterion in criteria or ())
 
 
-def end_tokens(config: GenerationConfig) -> list[int]:
+def end_tokens(config: GenerationConfig | PreTrainedConfig) -> list[int]:
     """The tokens that a translation ends at."""
     ends = config.eos_token_id
     return [] if ends is None else list(ends) if isinstance(ends, list | tuple) else [ends]

@@ -5,7 +5,7 @@ from torch import nn
 from transformers.activations import ACT2FN
 from transformers.masking_utils import create_bidirectional_mask
 
-from .cpu_inference import Linear
+from .acceleration import Linear
 from .layers import Attention
 from .segments import is_right_padded, tokens_first
 

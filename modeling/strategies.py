@@ -1,129 +1,465 @@
-"""What the strategies of all models share, and strategy `sentence`."""
+"""The strategies of models that read segments: `sentence`, `sliding`, `sequential`, `chunk_sequential`, `full`.
+
+Each is a function of the translator, which decodes jobs, and of documents, whose parts it gives their targets.
+"""
 
 from collections.abc import Sequence
+from itertools import accumulate, islice, takewhile, zip_longest
+from typing import NamedTuple
 
-from .batch_decoding import BatchDecoder, Job, Languages, Output
-from .document_state import CurrentSentence, DocumentState, all_sentences
-from .inference import inference
-from .tested_versions import check_untested_version
+import torch
 
-STRATEGIES = ("sentence", "sliding", "sequential", "chunk_sequential", "full", "stream")
-REPAIRS = ("all", "none")
-LOOKING_BACK = ("sliding", "sequential")  # strategies that `past_context` is for
+from .acceleration import draft_search
+from .decoding import Job, Output, Translator, pad_rows
+from .document_state import CurrentSentence, DocumentState, SentencePart, all_sentences, split_at
+from .segments import chunk_cuts
+
+READY_BATCHES = 16  # batches of documents whose next sentences are put together by length
 
 
-class Translator(BatchDecoder):
-    """Base class: strategy `sentence`, and which strategies a model of this configuration has."""
+class Segment(NamedTuple):
+    """Parts of a document that are read together, from `first` to before `end`."""
 
-    def __init__(self, model, batch_size: int, generate_kwargs: dict, languages: Languages = (None, None)):
-        super().__init__(model, batch_size, generate_kwargs, languages)
-        self.past, self.future = (getattr(self.config, f"{side}_context", 0) for side in ("past", "future"))
-        self.sides = getattr(self.config, "context_sides", "both")
-        self.past_context: int | None = None  # k that was asked for
-        self.repairs = "all"
+    document: DocumentState
+    first: int
+    end: int
+
+    @property
+    def parts(self) -> list[SentencePart]:
+        return self.document.parts[self.first : self.end]
+
+
+# Strategy `sentence`: every sentence alone
+
+
+def sentences_alone(translator: Translator, documents: list[DocumentState]) -> None:
+    """Every sentence alone."""
+    translate_alone(translator, all_sentences(documents))
+
+
+def translate_alone(translator: Translator, sentences: Sequence[CurrentSentence]) -> None:
+    """Strategy `sentence` for these sentences."""
+    jobs = [translator.window_job(*sentence) for sentence in sentences]
+    for sentence, output in zip(sentences, translator.decode(jobs)):
+        translator.take_sentence(sentence, output)
+
+
+# Strategy `sliding`: every window whole, of which the current sentence is kept
+
+
+class Window(NamedTuple):
+    """A sentence with so many others before and after it, and the job of translating them."""
+
+    sentence: CurrentSentence
+    past: int
+    future: int
+    job: Job
+
+
+def sliding(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
+    """`sliding` of Lupo et al. (2023), section 2."""
+    translator.slide(all_sentences(documents))
+
+
+def slide(translator: "SegmentTranslator", sentences: Sequence[CurrentSentence]) -> None:
+    """Strategy `sliding` for these sentences; one alone where its window has another number of separators.
+
+    Without repairs it is what stands behind the last separator, as in the released code of Lupo et al. (2023); where
+    the window has future sentences, behind so many separators less. Where there is a search with drafts, it takes what
+    windows side by side hold as the draft of all other windows; results are the same.
+    """
+    drafts = draft_search(translator) if writes_context(translator) else None
+    again = []
+    for together in drafts.side_by_side(sentences) if drafts else [sentences]:
+        waiting = [(sentence, min(translator.past, sentence.index), translator.future) for sentence in together]
+        while waiting:
+            windows = [largest_window(translator, *window, translator.window_job) for window in waiting]
+            waiting = []
+            if drafts:
+                drafts.propose(windows)
+            outputs = translator.decode([window.job for window in windows], drafts=drafts)
+            for window, output in zip(windows, outputs):
+                if is_to_be_smaller(translator, window, output):
+                    waiting.append((window.sentence, *fewer(window.past, window.future)))
+                    continue
+                if drafts:
+                    drafts.keep(window, output)
+                report_fewer(translator, window, min(translator.past, window.sentence.index), translator.future)
+                if not take_current(translator, window, output):
+                    again.append(window.sentence)
+    if drafts:
+        drafts.log()
+    translate_alone(translator, again)
+
+
+def writes_context(translator: "SegmentTranslator") -> bool:
+    """Whether a window's translation has other sentences than the current one."""
+    return translator.sides != "source" and (translator.past > 0 or translator.future > 0)
+
+
+def is_to_be_smaller(translator: "SegmentTranslator", window: Window, output: Output) -> bool:
+    """Whether the translation of a window ended where the learned positions do, and is to be repaired."""
+    is_repaired = writes_context(translator) and translator.repairs == "all"
+    return is_repaired and window.past + window.future > 0 and translator.is_cut_off(window.job, output)
+
+
+def take_current(translator: "SegmentTranslator", window: Window, output: Output) -> bool:
+    """Take the current sentence of a window's translation; False where it has to be translated again."""
+    sentence, past, future, job = window
+    if not writes_context(translator):
+        translator.take_sentence(sentence, output)
+        return True
+    targets = split_at(output.ids, translator.sep)
+    if len(targets) == job.sentences:
+        sentence.part.target = targets[past]
+    elif translator.repairs == "none":
+        sentence.part.target = targets[max(-1 - future, -len(targets))]
+        sentence.document.report_misaligned(sentence.index, job.sentences, len(targets))
+    else:
+        remedy = "translated again by strategy sentence"
+        sentence.document.report_separators(sentence.index, job.sentences, len(targets), remedy)
+        return False
+    translator.check_end(sentence, output)
+    return True
+
+
+def largest_window(translator: Translator, sentence: CurrentSentence, past: int, future: int, make_job) -> Window:
+    """The window of at most so many sentences that learned positions reach for."""
+    past = min(past, sentence.index)
+    job = make_job(*sentence, past, future)
+    while (past or future) and not translator.fits(len(job.source), len(job.prefix), job.length):
+        past, future = fewer(past, future)
+        job = make_job(*sentence, past, future)
+    return Window(sentence, past, future, job)
+
+
+def fewer(past: int, future: int) -> tuple[int, int]:
+    """So many sentences of context without one: the farthest before, while there is any, or else the farthest after.
+
+    Behind a sentence of the past there are all future ones, by which the current one is told (`sentence_numbers`).
+    """
+    return (past - 1, future) if past else (past, future - 1)
+
+
+def report_fewer(translator: Translator, window: Window, past: int, future: int) -> None:
+    """Report a window that has fewer sentences for want of positions."""
+    got, expected = 1 + window.past + window.future, 1 + past + future
+    if got < expected:
+        window.sentence.document.report_positions(window.sentence.index, got, expected, translator.positions)
+
+
+# Strategy `sequential`: sentence by sentence, earlier translations as forced prefix
+
+
+def sequential(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
+    """SD of Herold and Ney (2023), section 3.4: argmax p(E_i | E^_{i-k}^{i-1}, F_{i-k}^i), sentence by sentence.
+
+    The next sentences of `batch_size` documents are translated together, see `sentences_together`. All of a window is
+    read anew: a further source sentence changes the states of all others in the encoder, and so those of the prefix in
+    the decoder. Where there is a search with drafts, a sentence comes in as soon as others have ended.
+    """
+    waiting = iter(sorted(documents, key=lambda document: -len(document.parts)))
+    ready: list[Job] = []  # the next sentence of each document
+
+    def next_jobs(size: int) -> list[Job]:
+        nonlocal ready
+        new = islice(waiting, READY_BATCHES * translator.batch_size - len(ready))
+        ready += [current_job(translator, CurrentSentence(document, 0)) for document in new if document.parts]
+        batch, ready = sentences_together(ready, size)
+        return batch
+
+    def take(job: Job, output: Output) -> None:
+        document, index = job.current
+        job.current.part.target = output.ids
+        translator.check_end(job.current, output)
+        if index + 1 < len(document.parts):
+            ready.append(current_job(translator, CurrentSentence(document, index + 1)))
+
+    drafts = draft_search(translator)
+    if drafts and translator.batch_tokens is None:
+        return translator.write_jobs(drafts, next_jobs, take)
+    while batch := next_jobs(translator.batch_size):
+        outputs = translator.decode(batch, stop_at_sep=True, drafts=drafts)
+        for job, output in zip(batch, outputs):
+            take(job, output)
+
+
+def sentences_together(ready: list[Job], size: int) -> tuple[list[Job], list[Job]]:
+    """A batch of the next sentences of documents, and the others.
+
+    With that of the document that has most left, so that no document is left alone at the end, come those of about its
+    length, since a batch takes as long as its longest sentence. Windows count half: they are read in one pass.
+    """
+    if not ready:
+        return [], []
+    first = max(ready, key=lambda job: len(job.current.document.parts) - job.current.index)
+
+    def distance(job: Job) -> int:
+        return 2 * abs(job.length - first.length) + abs(len(job.source) - len(first.source))
+
+    ready = sorted(ready, key=distance)
+    return ready[:size], ready[size:]
+
+
+def current_job(translator: "SegmentTranslator", sentence: CurrentSentence) -> Job:
+    """What `sequential` translates: the largest window that learned positions reach for, prefix included."""
+
+    def prefixed_job(document: DocumentState, index: int, past: int, future: int) -> Job:
+        job = translator.window_job(document, index, past, future)
+        job.length = len(document.parts[index].ids)
+        if translator.sides == "both":
+            for part in document.parts[index - past : index]:
+                job.prefix += [*part.target, translator.sep]
+        return job
+
+    past, future = past_sentences(translator, *sentence), translator.future
+    window = largest_window(translator, sentence, past, future, prefixed_job)
+    report_fewer(translator, window, past, future)
+    return window.job
+
+
+def past_sentences(translator: "SegmentTranslator", document: DocumentState, index: int) -> int:
+    """k of the paper: sentences before the part at `index` that `sequential` reads.
+
+    A model of chunks reads, unless asked otherwise, as many as fit into `chunk_tokens` source tokens together with the
+    current one, a separator counted for each, as `chunk_cuts` counts.
+    """
+    if translator.past_context is not None or not is_of_chunks(translator.config):
+        return min(index, translator.past)
+    tokens = accumulate(len(part.ids) + 1 for part in document.parts[index::-1])  # current sentence, one more, ...
+    fitting = sum(1 for _ in takewhile(lambda count: count <= translator.config.chunk_tokens, tokens))
+    return max(0, fitting - 1)
+
+
+# Strategy `full`: segments that do not overlap, each at once
+
+
+def full(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
+    """FSD of Herold and Ney (2023), section 3.4; repaired where the number of separators is not the source's.
+
+    A repair translates the segment again sentence by sentence (see `force_prefixes`).
+    """
+    waiting = [segment for document in documents for segment in segments_that_fit(translator, document)]
+    again = []
+    while waiting:
+        segments, waiting = waiting, []
+        jobs = [translator.segment_job(*segment) for segment in segments]
+        for segment, job, output in zip(segments, jobs, translator.decode(jobs)):
+            document, first, end = segment
+            targets = split_at(output.ids, translator.sep)
+            if len(targets) == end - first and output.finished:
+                for part, target in zip(segment.parts, targets):
+                    part.target = target
+            elif translator.repairs == "none":
+                leave_as_written(translator, segment, targets, output)
+            elif end - first > 1 and translator.is_cut_off(job, output):
+                waiting += halves(translator, segment)
+            else:
+                remedy = "translated again sentence by sentence"
+                for index in range(first, end):
+                    if output.finished:
+                        document.report_separators(index, end - first, len(targets), remedy)
+                    translator.check_end(CurrentSentence(document, index), output, remedy=remedy)
+                again.append(segment)
+    force_prefixes(translator, again)
+
+
+def segments_that_fit(translator: "SegmentTranslator", document: DocumentState) -> list[Segment]:
+    """The segments of a document, those whose source is longer than learned positions reach in halves."""
+    waiting = [Segment(document, *ends) for ends in segment_ends(translator, document)]
+    fitting = []
+    while waiting:
+        segment = waiting.pop(0)
+        source = len(translator.segment_job(*segment).source)
+        if segment.end - segment.first == 1 or translator.fits(source, 0, source):
+            fitting.append(segment)
+        else:
+            waiting = halves(translator, segment) + waiting
+    return fitting
+
+
+def segment_ends(translator: "SegmentTranslator", document: DocumentState) -> list[tuple[int, int]]:
+    """First part and end of segments that do not overlap: windows side by side, or chunks of about equal length."""
+    if is_of_chunks(translator.config):
+        cuts = chunk_cuts([len(part.ids) + 1 for part in document.parts], translator.config.chunk_tokens)
+        return list(zip(cuts, cuts[1:]))
+    size, step = len(document.parts), translator.past + 1 + translator.future
+    return [(first, min(first + step, size)) for first in range(0, size, step)]
+
+
+def halves(translator: "SegmentTranslator", segment: Segment) -> list[Segment]:
+    """A segment as two, which is reported for all of its sentences."""
+    document, first, end = segment
+    middle = (first + end) // 2
+    pair = [Segment(document, first, middle), Segment(document, middle, end)]
+    for half in pair:
+        for index in range(half.first, half.end):
+            document.report_positions(index, half.end - half.first, end - first, translator.positions)
+    return pair
+
+
+def leave_as_written(
+    translator: "SegmentTranslator", segment: Segment, targets: list[list[int]], output: Output
+) -> None:
+    """Give the parts the sentences written for them, in order: too few leave some without, the last has more."""
+    document, first, end = segment
+    for number, part in enumerate(segment.parts):
+        part.lines = targets[number:] if first + number == end - 1 else targets[number : number + 1]
+        if len(targets) != end - first:
+            document.report_misaligned(first + number, end - first, len(targets))
+    translator.check_end(CurrentSentence(document, end - 1), output, remedy="left as written")
+
+
+# Strategy `chunk_sequential`, and the repairs of `full`: sentence by sentence inside segments that are encoded once
+
+
+def chunk_sequential(translator: "SegmentTranslator", documents: list[DocumentState]) -> None:
+    """Sentence by sentence inside the chunks of `full`, whose source, future sentences included, is encoded once.
+
+    A departure from SD of Herold and Ney (2023), which it is cheaper than.
+    """
+    force_prefixes(
+        translator, [segment for document in documents for segment in segments_that_fit(translator, document)]
+    )
+
+
+def force_prefixes(translator: "SegmentTranslator", segments: Sequence[Segment]) -> None:
+    """Sentence by sentence inside fixed segments: the source is encoded once, the prefix is read once.
+
+    Where the prefix leaves too few learned positions, the rest of the segment becomes one of its own.
+    """
+    segments = sorted(segments, key=lambda segment: segment.first - segment.end)  # longest first
+    rest: list[Segment] = []
+    for start in range(0, len(segments), translator.batch_size):
+        group = segments[start : start + translator.batch_size]
+        for together in [group] if has_room(translator, group) else [[segment] for segment in group]:
+            rest += translator.force_prefixes_together(together)
+    if rest:
+        force_prefixes(translator, rest)
+
+
+def has_room(translator: "SegmentTranslator", group: Sequence[Segment]) -> bool:
+    """Whether learned positions reach for segments side by side, whatever is written."""
+    lengths = [[len(part.ids) for part in segment.parts] for segment in group]
+    longest = sum(1 + translator.wanted(max(column)) for column in zip_longest(*lengths, fillvalue=0))
+    return 1 + translator.marks + longest <= translator.positions
+
+
+def force_prefixes_together(translator: "SegmentTranslator", group: Sequence[Segment]) -> list[Segment]:
+    """One batch of `force_prefixes`, longest first; gives back what is left of a segment without room."""
+    state = PrefixState(translator, [translator.segment_job(*segment) for segment in group])
+    for step in range(group[0].end - group[0].first):
+        rows = [row for row, segment in enumerate(group) if segment.first + step < segment.end]
+        state.select(rows)
+        group = [group[row] for row in rows]
+        sentences = [CurrentSentence(segment.document, segment.first + step) for segment in group]
+        if step and len(group) == 1 and not translator.fits(0, state.ids.shape[1] - 1, len(sentences[0].part.ids)):
+            return [rest_of(translator, group[0], step)]
+        jobs = [Job([], [], 1, len(sentence.part.ids), sentence) for sentence in sentences]
+        outputs = translator.generate(state.inputs(), jobs, stop_at_sep=True, use_cache=True)
+        state.extend([[*output.ids, translator.sep] for output in outputs])
+        for sentence, output in zip(sentences, outputs):
+            sentence.part.target = output.ids
+            translator.check_end(sentence, output)
+    return []
+
+
+def rest_of(translator: "SegmentTranslator", segment: Segment, step: int) -> Segment:
+    """What is left of a segment after some sentences, which is reported for all that is left."""
+    document, first, end = segment
+    for index in range(first + step, end):
+        document.report_positions(index, end - first - step, end - first, translator.positions)
+    return Segment(document, first + step, end)
+
+
+class PrefixState:
+    """Encoder states of jobs and the decoder's cache of a growing target prefix, rows = segments of documents.
+
+    New prefix tokens are appended as columns, padded on the left inside their columns; the mask leaves the holes out,
+    and positions count tokens only, so rows of different length keep their cache without being moved.
+    """
+
+    def __init__(self, translator: Translator, jobs: Sequence[Job]):
+        self.model, self.pad = translator.model, translator.pad
+        self.source = translator.source_inputs(jobs)  # whose ids an assistant and processors read
+        with torch.no_grad():
+            self.encoder_outputs = self.model.get_encoder()(**self.source, return_dict=True)
+        prompts = [[translator.start, *job.prefix] for job in jobs]
+        # padded by the start token, or generate puts one more in front
+        self.ids, self.mask = pad_rows(prompts, translator.start, self.model.device, side="left")
+        self.cache = None
+
+    def inputs(self) -> dict:
+        """What `generate` takes to go on."""
+        self.cache = self.cache if self.cache is not None else self.model.new_cache()
+        target = {"decoder_input_ids": self.ids, "decoder_attention_mask": self.mask, "cache": self.cache}
+        return self.source | target | {"encoder_outputs": self.encoder_outputs}
+
+    def extend(self, tokens: list[list[int]]) -> None:
+        """Append the chosen sentences; of the cache only the prompt stays, which all beams of a row share.
+
+        It is empty where the search was not ours, which reads the prompt anew.
+        """
+        if self.cache.get_seq_length():
+            self.cache.keep(self.ids.shape[0], self.ids.shape[1])
+        ids, mask = pad_rows(tokens, self.pad, self.ids.device, side="left")
+        self.ids, self.mask = torch.cat([self.ids, ids], dim=1), torch.cat([self.mask, mask], dim=1)
+
+    def select(self, rows: list[int]) -> None:
+        """Keep these rows."""
+        if len(rows) == self.ids.shape[0]:
+            return
+        index = torch.tensor(rows, device=self.ids.device)
+        self.ids, self.mask = self.ids[index], self.mask[index]
+        self.source = {name: states[index] for name, states in self.source.items()}
+        for name, value in self.encoder_outputs.items():
+            if torch.is_tensor(value):
+                self.encoder_outputs[name] = value[index]
+        self.cache.batch_select_indices(index)
+
+
+def is_of_chunks(config) -> bool:
+    """Whether a model was trained on chunks of documents."""
+    return getattr(config, "view", "window") == "chunk"
+
+
+class SegmentTranslator(Translator):
+    """The strategies of a model that reads segments, for an engine to override how it decodes.
+
+    It writes them whole (`context_sides="both"`), or the current sentence alone (`"source"`).
+    """
+
+    strategies = {
+        "sentence": sentences_alone,
+        "sliding": sliding,
+        "sequential": sequential,
+        "chunk_sequential": chunk_sequential,
+        "full": full,
+    }
+    drafts = True  # whether the search may take drafts
+    slide, force_prefixes_together = slide, force_prefixes_together
+
+    def write_jobs(self, search, next_jobs, take) -> None:
+        """Let a search with drafts write jobs, one in the place of another that has ended, which is for `take`."""
+        search.write_jobs(next_jobs, take)
 
     @classmethod
     def default_strategy(cls, config) -> str:
-        """The strategy that fits how a model of this configuration was trained."""
-        return "sentence"
-
-    @classmethod
-    def check_strategy(cls, config, strategy: str) -> None:
-        """Raise `ValueError` for a strategy that a model of this configuration does not have."""
-        if strategy == "stream":
-            raise ValueError(
-                "strategy 'stream' carries a state from sentence to sentence, which this model has not: use "
-                f"{cls.default_strategy(config)!r}."
-            )
-        if strategy == "chunk_sequential":
-            raise ValueError(
-                "strategy 'chunk_sequential' is for models of chunks (view='chunk'), which this one is not: use "
-                f"'sequential' or {cls.default_strategy(config)!r}."
-            )
+        if is_of_chunks(config):
+            return "full"
+        has_context = getattr(config, "past_context", 0) or getattr(config, "future_context", 0)
+        return "sliding" if has_context else "sentence"
 
     @classmethod
     def repaired_strategies(cls, config) -> tuple[str, ...]:
-        """The strategies whose translations may need repairs, which `repairs="none"` leaves out."""
-        return ()
+        return () if getattr(config, "context_sides", "both") == "source" else ("sliding", "full")
 
     @classmethod
-    def check_search(cls, config, strategy: str, past_context: int | None, repairs: str) -> None:
-        """Raise `ValueError` for a `past_context` or `repairs` that do not fit the strategy or the model."""
-        if past_context is not None:
-            cls.check_past_context(config, strategy, past_context)
-        if repairs not in REPAIRS:
-            raise ValueError(f"repairs must be one of {', '.join(REPAIRS)}, got {repairs!r}.")
-        repaired = cls.repaired_strategies(config)
-        if repairs == "none" and strategy not in repaired:
-            others = f", or use {' or '.join(map(repr, repaired))}" if repaired else ""
+    def check_strategy(cls, config, strategy: str) -> None:
+        if strategy == "full" and getattr(config, "context_sides", "both") == "source":
             raise ValueError(
-                f"repairs='none' leaves segments as they were written, got strategy {strategy!r}, which writes this "
-                f"model's sentences one by one: leave it out{others}."
+                "strategy 'full' needs a model that writes all sentences; this one has context_sides='source': use "
+                "'sliding' or 'sentence'."
             )
-
-    @classmethod
-    def check_past_context(cls, config, strategy: str, past_context: int) -> None:
-        """Raise `ValueError` for a number of past sentences that the strategy or the model does not read."""
-        if strategy not in LOOKING_BACK:
-            raise ValueError(
-                "past_context is how many sentences before the current one the strategies 'sliding' and 'sequential' "
-                f"read, got {past_context} with strategy {strategy!r}: leave it out."
-            )
-        if not isinstance(past_context, int) or isinstance(past_context, bool) or past_context < 0:
-            raise ValueError(f"past_context must be a whole number >= 0, got {past_context!r}.")
-        trained = getattr(config, "past_context", 0)
-        if getattr(config, "view", "window") != "chunk" and past_context > trained:
-            raise ValueError(
-                f"past_context must be at most {trained}, the sentences that this model was trained with, got "
-                f"{past_context}."
-            )
-
-    def translate(
-        self, documents: list[DocumentState], strategy: str, past_context: int | None = None, repairs: str = "all"
-    ) -> None:
-        """Translate documents by a strategy that the model has; the targets of their parts are filled in.
-
-        `past_context` and `repairs` are those of `translate_documents`, checked by `check_search`.
-        """
-        self.past_context, self.repairs = past_context, repairs
-        if past_context is not None:
-            self.past = past_context
-        check_untested_version(self.model)
-        with inference(self.model):
-            getattr(self, strategy)(documents)
-
-    def sentence(self, documents: list[DocumentState]) -> None:
-        """Every sentence alone."""
-        self.translate_alone(all_sentences(documents))
-
-    def translate_alone(self, sentences: Sequence[CurrentSentence]) -> None:
-        for sentence, output in zip(sentences, self.decode([self.window_job(*sentence) for sentence in sentences])):
-            self.take_sentence(sentence, output)
-
-    def window_job(self, document: DocumentState, index: int, past: int = 0, future: int = 0) -> Job:
-        """The window of the part at `index`; future sentences that the document does not have are empty ones."""
-        first, end = max(0, index - past), index + 1 + future
-        missing = max(0, end - len(document.parts))
-        job = self.segment_job(document, first, end - missing, padding=missing)
-        job.current = CurrentSentence(document, index)
-        if self.sides == "source":
-            job.length = len(document.parts[index].ids)
-            if index > 0:
-                job.prefix = list(
-                    self.format.target_before
-                )  # the target is the current sentence, which does not start the document
-        return job
-
-    def take_sentence(self, sentence: CurrentSentence, output: Output) -> None:
-        """Take over the translation of one sentence, without separators."""
-        document, index = sentence
-        sentence.part.target = [token for token in output.ids if token != self.sep]
-        found = len(output.ids) - len(sentence.part.target) + 1
-        if found > 1:
-            document.report_separators(index, 1, found, "separators taken out")
-        self.check_end(sentence, output)
-
-    def check_end(self, sentence: CurrentSentence, output: Output, **remedy: str) -> None:
-        """Report a translation that was stopped before its end."""
-        if not output.finished:
-            sentence.document.report_length(sentence.index, len(output.ids), **remedy)
+        if strategy != "chunk_sequential" or not is_of_chunks(config):
+            super().check_strategy(config, strategy)

@@ -1,15 +1,15 @@
 """Strategies with a state: sentence by sentence, what was read and written before carried along in a memory."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import torch
 
-from .batch_decoding import Languages, pad_rows
-from .document_state import CurrentSentence, DocumentState, read_document, translated_sentences
-from .inference import inference
-from .sentence_splitting import check_unicode
-from .strategies import Translator
+from .decoding import Languages, Translator, pad_rows
+from .document_state import CurrentSentence, DocumentState, check_unicode, read_document, translated_sentences
+from .generation_docmt import check_counts, check_generation
+from .search import inference
+from .strategies import sentences_alone
 from .tested_versions import check_untested_version
 
 STATE = ("encoder_memory", "decoder_memory")
@@ -48,9 +48,6 @@ class StreamTranslator(Translator):
             "use strategy 'sentence' for none."
         )
 
-    def sequential(self, documents: list[DocumentState]) -> None:
-        self.stream(documents)
-
     def stream(self, documents: list[DocumentState]) -> None:
         """The n-th sentences of `batch_size` documents together; a document that ends makes room for the next one."""
         waiting = (document for document in documents if document.parts)
@@ -61,6 +58,8 @@ class StreamTranslator(Translator):
             going_on = [row for row, (document, index) in enumerate(rows) if index + 1 < len(document.parts)]
             memory = {name: state[going_on] for name, state in memory.items()}
             rows = [CurrentSentence(rows[row].document, rows[row].index + 1) for row in going_on]
+
+    strategies = {"sentence": sentences_alone, "sequential": stream, "stream": stream}
 
     @torch.no_grad()
     def step(self, rows: Sequence[CurrentSentence], memory: dict, starts: list[bool]) -> dict[str, torch.Tensor]:
@@ -102,6 +101,46 @@ class StreamTranslator(Translator):
                 f"memory must be that of one document, as SentenceStream.memory has it, {expected}; got {found}."
             )
         return {name: state.to(model.device, model.dtype) for name, state in memory.items()}
+
+
+class StreamTranslation:
+    """To be placed before `DocMTForConditionalGeneration`: streams of sentences, by a model with a memory."""
+
+    translator_class = StreamTranslator
+
+    def translate_stream(
+        self,
+        sentences: Iterable[str],
+        tokenizer,
+        memory: dict[str, torch.Tensor] | None = None,
+        max_sentence_tokens: int = 256,
+        source_lang: str | None = None,
+        target_lang: str | None = None,
+        **generate_kwargs,
+    ) -> "SentenceStream":
+        """Translations of the sentences of one document, one by one as they are asked for: chat, live subtitles.
+
+        Nothing is kept but the memory (`SentenceStream.memory`), so a stream may be endless. Where it stops, or
+        `sentences` raises an error, all translations so far were given out, and `memory=stream.memory` goes on from
+        there. Blank sentences stay empty and leave the memory alone; over-long ones are translated in parts. Languages
+        are those of `translate_documents`. Further arguments go to `generate`. A sentence whose translation fails is
+        tried again by the next call. Raises `ValueError` for what is no string, before it is read, for a memory that is
+        not that of one document of this model, for languages as `translate_documents` does.
+
+        >>> stream = model.translate_stream(["Hello .", "She sleeps ."], tokenizer)
+        >>> next(stream)
+        'Hallo .'
+        """
+        if isinstance(sentences, str):
+            raise ValueError("sentences must be an iterable of sentences, got a plain string.")
+        if isinstance(sentences, Mapping) or not isinstance(sentences, Iterable):
+            raise ValueError(f"sentences must be an iterable of sentences, got {type(sentences).__name__}.")
+        check_counts(max_sentence_tokens=max_sentence_tokens)
+        check_generation(generate_kwargs)
+        translator = self.translator_class(self, 1, generate_kwargs, (source_lang, target_lang))
+        memory = translator.checked_memory(memory)
+        limit = translator.sentence_limit(max_sentence_tokens)
+        return SentenceStream(translator, tokenizer, iter(sentences), memory, limit)
 
 
 class SentenceStream(Iterator[str]):

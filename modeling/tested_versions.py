@@ -15,9 +15,7 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from .decoder_state import DecoderState
-from .inference import WithoutDropout
-from .search import SearchSettings, beam_search
+from .search import DecoderState, SearchSettings, WithoutDropout, beam_search
 
 logger = logging.get_logger(__name__)
 

@@ -9,7 +9,7 @@ from hf_docmt import registry
 from hf_docmt.analysis.context_use import context_use
 from hf_docmt.analysis.model_runs import chosen_languages
 from hf_docmt.analysis.read_sentences import ContextUse
-from hf_docmt.modeling.strategies import STRATEGIES
+from hf_docmt.modeling.decoding import STRATEGIES
 from hf_docmt.reports.side_by_side import changed_words
 from hf_docmt.translation.live_translation import Progress, live_translation
 

@@ -50,12 +50,12 @@ def record_search(
             segments.extend(searched_segment(job, output, self) for job, output in zip(jobs, outputs))
             return outputs
 
-        def write_jobs(self, next_jobs, take):
+        def write_jobs(self, search, next_jobs, take):
             def record_and_take(job, output):
                 segments.append(searched_segment(job, output, self))
                 take(job, output)
 
-            super().write_jobs(next_jobs, record_and_take)
+            super().write_jobs(search, next_jobs, record_and_take)
 
     lang, _ = check_documents(documents)
     was_set = "translator_class" in vars(model)
@@ -75,7 +75,7 @@ def record_search(
 
 
 def searched_segment(job, output, translator) -> SearchedSegment:
-    """A job and its output, see `modeling.batch_decoding`, as a segment."""
+    """A job and its output, see `modeling.decoding`, as a segment."""
     return SearchedSegment(
         source=job.source,
         read=[translator.start, *job.prefix, *output.ids],

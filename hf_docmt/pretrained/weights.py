@@ -6,7 +6,7 @@ from transformers import PreTrainedModel
 
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
-from hf_docmt.modeling.neutral_start import start_neutral
+from hf_docmt.modeling.training import start_neutral
 
 VOCABULARY = ("shared.weight", "embed_tokens.weight", "lm_head.weight", "final_logits_bias")
 UNUSED = ("embed_positions.weight", "model.shared.weight")  # sinusoidal tables; the common table of untied ones

@@ -102,7 +102,7 @@ class CTranslate2Model(DocumentTranslation):
     def _tokens(self, ids: Sequence[int]) -> list[str]:
         return [self.names[index] for index in ids]
 
-    # What a scope of inference asks of a torch model, see hf_docmt.modeling.inference
+    # What a scope of inference asks of a torch model, see hf_docmt.modeling.search
 
     prepacked_weights = nullcontext
 

@@ -5,11 +5,10 @@ from typing import Any
 
 from transformers import GenerationConfig
 
-from hf_docmt.modeling.batch_decoding import Job, Output
+from hf_docmt.modeling.decoding import Job, Output
 from hf_docmt.modeling.document_state import CurrentSentence
-from hf_docmt.modeling.forced_prefixes import Segment
 from hf_docmt.modeling.search_settings import HARMLESS, READ, RECORDED, effective_settings
-from hf_docmt.modeling.segment_strategies import SegmentTranslator
+from hf_docmt.modeling.strategies import Segment, SegmentTranslator, rest_of
 
 SUPPORTED = {"repetition_penalty": 1.0, "no_repeat_ngram_size": 0, "bad_words_ids": None}  # values that ask for nothing
 WITHOUT_EFFECT = ("use_cache", "cache_implementation", "renormalize_logits")  # scores are renormalized always
@@ -112,7 +111,7 @@ class CTranslate2Translator(SegmentTranslator):
                 job.current = CurrentSentence(segment.document, segment.first + step)
                 job.length = len(job.current.part.ids)
             if step and len(group) == 1 and not self.fits(0, len(jobs[0].prefix), jobs[0].length):
-                return [self.rest_of(group[0], step)]
+                return [rest_of(self, group[0], step)]
             for job, output in zip(jobs, self.decode(jobs, stop_at_sep=True)):
                 job.current.part.target = output.ids
                 job.prefix += [*output.ids, self.sep]

@@ -103,13 +103,8 @@ def watched_class(translator_class: type, watch: Watch) -> type:
                 yield batch
                 watch.rows += len(batch)
 
-        def generate(self, inputs, jobs, *arguments, **options):
+        def before_pass(self):
             watch.check()
-            return super().generate(inputs, jobs, *arguments, **options)
-
-        def write_further(self, rows, state):  # of models that write with drafts
-            watch.check()
-            return super().write_further(rows, state)
 
     return Watched
 

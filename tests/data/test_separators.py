@@ -8,7 +8,7 @@ from transformers import AutoTokenizer
 
 from hf_docmt.data.tokenized_documents import tokenize_sentences
 from hf_docmt.data.tokenizers import adapt_tokenizer, train_tokenizer
-from hf_docmt.modeling.sentence_splitting import token_ids
+from hf_docmt.modeling.document_state import token_ids
 
 FIRST, SECOND = "der hund .", "die katze ."
 

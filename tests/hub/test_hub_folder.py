@@ -142,22 +142,7 @@ def saved(request, tmp_path_factory):
             again = root / "again" / folder.name
             tasks.append({"folder": str(folder), "expected": str(root / f"{folder.name}.pt"), "again": str(again)})
             tasks[-1] |= {"options": {}, "pipeline": name == next(iter(models)), "strategies": strategies}
-    return root, tasks + [quantized_while_loading(root)] * (request.param is MODELS)
-
-
-def quantized_while_loading(root) -> dict:
-    """The task of making a model int8 that is saved in float."""
-    again, expected = root / "again" / "concat-loaded-int8", root / "concat-int8.pt"
-    options = {"quantization_config": {"quant_method": "docmt-int8", "modules_to_not_convert": []}}
-    folder = root / "concat-sentence"
-    return {
-        "folder": str(folder),
-        "expected": str(expected),
-        "again": str(again),
-        "options": options,
-        "pipeline": False,
-        "strategies": ["sliding"],
-    }
+    return root, tasks
 
 
 def is_possible(model, strategy: str) -> bool:

@@ -6,8 +6,8 @@ from support.tiny_models import build
 from torch.autograd import grad
 from torch.nn.functional import scaled_dot_product_attention
 
-from hf_docmt.modeling import layers
-from hf_docmt.modeling.attention_functions import batched_attention
+from hf_docmt.modeling import cpu_inference
+from hf_docmt.modeling.cpu_inference import batched_attention
 
 BATCH = {
     "input_ids": torch.tensor([[6, 7, 4, 8, 3], [9, 6, 3, 0, 0]]),
@@ -44,9 +44,11 @@ def test_gradients_are_as_close_as_those_of_sdpa(kind):
 def test_short_rows_of_bf16_are_trained_so(longest, calls, monkeypatch):
     """Rows of 5 source and 6 target tokens, three attentions in each of two layers; never in fp32."""
     model, lengths = build(dropout=0.0).train(), []
-    monkeypatch.setattr(layers, "BF16", True)
-    monkeypatch.setattr(layers, "MAX_BF16", longest)
-    monkeypatch.setattr(layers, "batched_attention", lambda *a: lengths.append(a[0].shape[2]) or batched_attention(*a))
+    monkeypatch.setattr(cpu_inference, "BF16", True)
+    monkeypatch.setattr(cpu_inference, "MAX_BF16", longest)
+    monkeypatch.setattr(
+        cpu_inference, "batched_attention", lambda *a: lengths.append(a[0].shape[2]) or batched_attention(*a)
+    )
     exact = model(**BATCH).loss
     assert not lengths
     with torch.autocast("cpu", torch.bfloat16):

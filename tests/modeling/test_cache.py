@@ -10,9 +10,9 @@ from torch._dynamo.utils import counters
 from transformers import CompileConfig, DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import DynamicLayer
 
-from hf_docmt.modeling import layers
+from hf_docmt.modeling import cpu_inference
 from hf_docmt.modeling.cache import CACHE_NAME, BeamLayer, DecodingCache
-from hf_docmt.modeling.layers import batched_attention
+from hf_docmt.modeling.cpu_inference import batched_attention
 
 SOURCE = torch.tensor([[7, 8, SEP, 10, EOS], [11, 12, EOS, PAD, PAD]])
 INPUTS = {"input_ids": SOURCE, "attention_mask": (SOURCE != PAD).long()}
@@ -387,7 +387,9 @@ def test_large_batches_are_decoded_alike(model, beams, monkeypatch):
     prompt = torch.tensor([[2, 9, 4], [2, 14, 15]])
     settings = SETTINGS | {"num_beams": beams, "decoder_input_ids": prompt}
     expected, lengths = model.generate(**INPUTS, **settings), []
-    monkeypatch.setattr(layers, "MIN_BATCHED", 1)
-    monkeypatch.setattr(layers, "batched_attention", lambda *a: lengths.append(a[0].shape[2]) or batched_attention(*a))
+    monkeypatch.setattr(cpu_inference, "MIN_BATCHED", 1)
+    monkeypatch.setattr(
+        cpu_inference, "batched_attention", lambda *a: lengths.append(a[0].shape[2]) or batched_attention(*a)
+    )
     assert torch.equal(model.generate(**INPUTS, **settings), expected)
     assert {1, beams} <= set(lengths)

@@ -7,7 +7,7 @@ from torch.autograd import grad
 
 from hf_docmt.modeling import chunked_loss
 from hf_docmt.modeling.chunked_loss import OutputProjection
-from hf_docmt.modeling.loss import smoothing_target, weighted_cross_entropy
+from hf_docmt.modeling.training import smoothing_target, weighted_cross_entropy
 
 LABELS = torch.tensor([[3, 1, 4, 1, 5, 9], [2, 6, 5, -100, -100, 3]])
 WEIGHTS = torch.tensor([[0.1, 0.1, 1, 1, 0, 1], [1, 1, 1, 1, 1, 0.5]])

@@ -4,12 +4,11 @@ import pytest
 import torch
 from support.tiny_models import EOS, SEP, build, random_text, word_tokenizer
 
-from hf_docmt.modeling import draft_verification
-from hf_docmt.modeling.batch_decoding import NonFiniteScoresError
-from hf_docmt.modeling.document_state import CurrentSentence, DocumentState, SentencePart
-from hf_docmt.modeling.draft_verification import DraftRow, DraftState
-from hf_docmt.modeling.segment_strategies import SegmentTranslator
-from hf_docmt.modeling.sliding_windows import split_at
+from hf_docmt.modeling import draft_verification, strategies
+from hf_docmt.modeling.decoding import NonFiniteScoresError
+from hf_docmt.modeling.document_state import CurrentSentence, DocumentState, SentencePart, split_at
+from hf_docmt.modeling.draft_verification import DraftRow, DraftSearch, DraftState, draft_search
+from hf_docmt.modeling.strategies import SegmentTranslator
 
 DOCUMENTS = [random_text(lengths, seed) for seed, lengths in enumerate([[2, 3, 1, 2, 4, 2, 3], [1, 2], [], [3] * 5])]
 PAST = {"past_context": 3}
@@ -46,23 +45,38 @@ def writing_model(name: str, ends: float = 0.0):
 
 
 class Search:
-    """Translations by `sliding` with drafts and without, and the translator that made the last ones."""
+    """Translations by `sliding` with drafts and without, and of the last ones the tokens in passes with drafts."""
 
     def __init__(self, model, monkeypatch):
-        self.model, self.monkeypatch, self.translator = model, monkeypatch, None
-        translate = SegmentTranslator.translate
+        self.model, self.monkeypatch, self.drafts = model, monkeypatch, None
 
-        def spy(translator, *args, **kwargs):
-            self.translator = translator
-            return translate(translator, *args, **kwargs)
+        def spy(translator):
+            self.drafts = draft_search(translator)
+            return self.drafts
 
-        monkeypatch.setattr(SegmentTranslator, "translate", spy)
+        monkeypatch.setattr(strategies, "draft_search", spy)
         monkeypatch.setattr(draft_verification, "PAYS", 0.0)  # or few drafts of untrained models would be read
 
     def __call__(self, drafts: bool, documents=DOCUMENTS, **settings):
         self.monkeypatch.setattr(SegmentTranslator, "drafts", drafts)
+        self.drafts = None
         arguments = {"strategy": "sliding", "max_new_tokens": 14, "return_report": True} | settings
         return self.model.translate_documents(documents, word_tokenizer(), **arguments)
+
+    @property
+    def written(self) -> int:
+        return self.drafts.written if self.drafts else 0
+
+    @property
+    def accepted(self) -> int:
+        return self.drafts.accepted if self.drafts else 0
+
+
+def decode_with_drafts(translator, jobs, drafts, search=None):
+    """Outputs of jobs with these drafts, by a new search if none is given."""
+    for job, draft in zip(jobs, drafts, strict=True):
+        job.draft = draft
+    return translator.decode(jobs, drafts=search or DraftSearch(translator))
 
 
 def test_sequential_keeps_to_batch_tokens(monkeypatch):
@@ -80,10 +94,10 @@ def test_sequential(name, monkeypatch):
     """Its own greedy search, without drafts, writes what `generate` does, also where rows come in between."""
     search = Search(writing_model(name), monkeypatch)
     expected = search(False, DOCUMENTS * 3, strategy="sequential", batch_size=4)
-    sizes, joined, write_further, join = [], [], SegmentTranslator.write_further, DraftState.joined
+    sizes, joined, write_further, join = [], [], DraftSearch.write_further, DraftState.joined
     monkeypatch.setattr(DraftState, "joined", lambda *args: joined.append(1) or join(*args))
     monkeypatch.setattr(
-        SegmentTranslator,
+        DraftSearch,
         "write_further",
         lambda self, rows, state: sizes.append(len(rows)) or write_further(self, rows, state),
     )
@@ -97,12 +111,12 @@ def test_results_are_those_of_search_without_drafts(name, monkeypatch):
     as_written = {} if name in WITHOUT_DRAFTS else {"repairs": "none"}
     for settings in ({"batch_tokens": 40}, {"batch_size": 3, "max_new_tokens": 9} | as_written):
         expected = search(False, **settings)
-        assert search.translator.written == 0
+        assert search.written == 0
         assert search(True, **settings) == expected
         if name in WITHOUT_DRAFTS:
-            assert search.translator.written == 0
+            assert search.written == 0
         else:
-            assert 0 < search.translator.accepted < search.translator.written
+            assert 0 < search.accepted < search.written
     assert len({sentence for document in expected[0] for sentence in document}) > 1
 
 
@@ -118,13 +132,13 @@ def test_a_true_draft_is_read_in_one_pass(monkeypatch):
     jobs = [translator.window_job(document, index, index) for index in range(4)]
     outputs = translator.decode(jobs)
     assert min(len(output.ids) for output in outputs) > 1
-    read = []
+    read, search = [], DraftSearch(translator)
     model.get_decoder().register_forward_hook(lambda *_: read.append(1))
     drafts = [split_at(output.ids, SEP) for output in outputs]
-    assert translator.decode(jobs, drafts=drafts) == outputs and len(read) == 1
+    assert decode_with_drafts(translator, jobs, drafts, search) == outputs and len(read) == 1
     for draft in drafts:
         draft[0][:1] = [28 if draft[0][:1] == [29] else 29]
-    assert translator.decode(jobs, drafts=drafts) == outputs and 1 < len(read) - 1 < 20
+    assert decode_with_drafts(translator, jobs, drafts, search) == outputs and 1 < len(read) - 1 < 20
 
 
 def test_drafts_that_do_not_pay_are_not_read(monkeypatch):
@@ -132,7 +146,7 @@ def test_drafts_that_do_not_pay_are_not_read(monkeypatch):
     monkeypatch.setattr(draft_verification, "FIRST", 3)
     translator = SegmentTranslator(build(), 1, {"max_new_tokens": 8})
     document = DocumentState(1, [SentencePart(0, [6, 9])])
-    jobs = [translator.window_job(document, 0)] * 4
+    jobs = [translator.window_job(document, 0) for _ in range(4)]
     outputs = translator.decode(jobs)
     wrong, true = [[28] * 6], split_at(outputs[0].ids, SEP)
     assert len(outputs[0].ids) == 8 and 28 not in outputs[0].ids and len(true) == 1
@@ -150,8 +164,7 @@ def test_drafts_that_do_not_pay_are_not_read(monkeypatch):
     ):
         monkeypatch.setattr(draft_verification, "ENOUGH", enough)
         read.clear()
-        translator.accepted = translator.written = 0
-        assert translator.decode(jobs[:2], drafts=drafts) == outputs[:2]
+        assert decode_with_drafts(translator, jobs[:2], drafts) == outputs[:2]
         assert read == widths
 
 
@@ -172,7 +185,7 @@ def test_drafts_that_do_not_pay_are_not_read(monkeypatch):
 def test_other_searches_have_no_drafts(settings, monkeypatch):
     search = Search(writing_model("none"), monkeypatch)
     search(True, DOCUMENTS[1:3], **settings)
-    assert search.translator.written == 0
+    assert search.written == 0
 
 
 def test_settings_that_change_nothing(monkeypatch):
@@ -180,7 +193,7 @@ def test_settings_that_change_nothing(monkeypatch):
     settings = {"repetition_penalty": 1.0, "no_repeat_ngram_size": 0, "length_penalty": 2.0, "forced_eos_token_id": EOS}
     assert search(True, DOCUMENTS[1:2], **settings) == search(False, DOCUMENTS[1:2], **settings)
     search(True, DOCUMENTS[1:2], **settings)
-    assert search.translator.written > 0
+    assert search.written > 0
 
 
 # One row
@@ -189,7 +202,9 @@ def test_settings_that_change_nothing(monkeypatch):
 def row_of(draft: list[list[int] | None], limit: int = 50) -> DraftRow:
     translator = SegmentTranslator(build(), 1, {"max_new_tokens": limit})
     document = DocumentState(1, [SentencePart(0, [6])], number=2)
-    return DraftRow(translator, translator.window_job(document, 0), draft, [EOS])
+    job = translator.window_job(document, 0)
+    job.draft = draft
+    return DraftRow(translator, job, [EOS])
 
 
 def written(row: DraftRow, target: list[int]) -> tuple[list[int], list[int]]:
@@ -257,7 +272,8 @@ def test_scores_of_a_model_that_are_no_numbers():
     with torch.no_grad():
         model.get_decoder().embed_tokens.weight[outputs[1].ids[0]] = float("nan")
     errors = []
-    for decode in (translator.decode, lambda jobs: translator.decode(jobs, drafts=[[one.ids] for one in outputs])):
+    drafts = [[output.ids] for output in outputs]
+    for decode in (translator.decode, lambda jobs: decode_with_drafts(translator, jobs, drafts)):
         with pytest.raises(NonFiniteScoresError) as caught:
             decode(jobs)
         errors.append((caught.value.document, caught.value.sentence))
@@ -272,6 +288,6 @@ def test_windows_side_by_side():
     for past, future, expected in ((3, 0, [3, 7, 8]), (8, 0, [8]), (1, 1, [1, 4, 7]), (0, 2, [0, 3, 6]), (20, 0, [8])):
         translator = SegmentTranslator(build(), 1, {})
         translator.past, translator.future = past, future
-        first, others = translator.side_by_side(sentences)
+        first, others = DraftSearch(translator).side_by_side(sentences)
         assert [sentence.index for sentence in first] == expected
         assert sorted(first + others) == sentences

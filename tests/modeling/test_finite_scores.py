@@ -8,7 +8,7 @@ import torch
 from support.tiny_models import EOS, build, word_tokenizer
 from transformers import GenerationConfig
 
-from hf_docmt.modeling.batch_decoding import NonFiniteScoresError
+from hf_docmt.modeling.decoding import NonFiniteScoresError
 
 PAST = {"past_context": 2}
 CASES = {

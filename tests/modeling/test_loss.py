@@ -8,7 +8,7 @@ from support.battery import rows_of
 from support.tiny_models import EOS, SEP, build, documents_of, random_text, word_tokenizer
 
 from hf_docmt import registry
-from hf_docmt.modeling.loss import smoothing_target, weighted_cross_entropy
+from hf_docmt.modeling.training import smoothing_target, weighted_cross_entropy
 
 LABELS = torch.tensor([[3, 1, 4, 1], [5, 2, -100, -100]])
 

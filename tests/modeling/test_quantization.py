@@ -102,12 +102,17 @@ def test_while_loading(model, tmp_path):
 
 
 def test_a_copy_beside_the_package_has_layers_of_its_own(tmp_path):
-    """Its attention multiplies Q, K and V at once only where it knows their class."""
+    """Its attention multiplies Q, K and V at once only where it knows their class; plain code is not quantized."""
     plain = build("concat", d_model=256, encoder_layers=1, decoder_layers=1)
-    plain.save_pretrained(tmp_path)
-    copied = get_class_from_dynamic_module("modeling_concat.ConcatForConditionalGeneration", tmp_path)
-    other = copied.from_pretrained(tmp_path, quantization_config=dict(INT8))
+    plain.save_pretrained(tmp_path / "plain")
+    copy.deepcopy(plain).quantize("int8").save_pretrained(tmp_path / "int8")
+    name = "modeling_concat.ConcatForConditionalGeneration"
+    other = get_class_from_dynamic_module(name, tmp_path / "int8").from_pretrained(tmp_path / "int8")
     assert not isinstance(other, type(plain))
+    with pytest.raises(ValueError, match="load a folder with plain code by hf_docmt.load_model"):
+        get_class_from_dynamic_module(name, tmp_path / "plain").from_pretrained(
+            tmp_path / "plain", quantization_config=dict(INT8)
+        )
     found = type(other.get_encoder().layers[0].self_attn.q_proj)
     assert found is not Int8Linear and found.__module__.rpartition(".")[0] == type(other).__module__.rpartition(".")[0]
     expected = logits(plain, BATCH)

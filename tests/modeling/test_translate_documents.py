@@ -7,7 +7,7 @@ from support.tiny_models import BOD, BOS, EOS, PAD, build, random_text, word_tok
 from transformers import GenerationConfig
 
 from hf_docmt.modeling import cpu_inference
-from hf_docmt.modeling.segment_strategies import SegmentTranslator
+from hf_docmt.modeling.strategies import SegmentTranslator
 
 CASES = {
     "sentence": {},

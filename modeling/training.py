@@ -1,7 +1,10 @@
-"""Cross-entropy with label smoothing and a weight for every target token."""
+"""What training needs: the loss, initial values, and those with which a mechanism changes nothing."""
 
 import torch
 from torch import nn
+from transformers import initialization as init
+
+from .configuration_docmt import DocMTConfig
 
 RULED_OUT = -50.0  # a bias in the logits below which no token is written
 
@@ -51,3 +54,62 @@ def smoothing_target(bias: torch.Tensor) -> torch.Tensor | None:
 def target_count(labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None) -> torch.Tensor | int:
     """What the sum of losses is divided by: the target tokens of these labels (B, T), or of the whole large batch."""
     return (labels != -100).sum() if num_items_in_batch is None else num_items_in_batch
+
+
+# Neutral start
+
+
+@torch.no_grad()
+def start_neutral(model: nn.Module) -> None:
+    """Call `start_neutral` of all parts of a model that have one, outer parts before those inside them."""
+    for module in model.modules():
+        if hasattr(module, "start_neutral"):
+            module.start_neutral()
+
+
+def fill_with_zeros(*modules: nn.Module) -> None:
+    """Set all parameters to zero: what a projection adds is nothing, what a norm scales is nothing."""
+    for module in modules:
+        for parameter in module.parameters():
+            parameter.zero_()
+
+
+def move_affine(norm: nn.LayerNorm, later: nn.LayerNorm) -> None:
+    """Give scale and shift of a norm to the one that stands right behind it.
+
+    LayerNorm(LayerNorm(x) a + b) is not LayerNorm(x) a + b; with 1 and 0 inside, a and b outside it is, but for the
+    epsilon in the root.
+    """
+    later.load_state_dict(norm.state_dict())
+    norm.weight.fill_(1.0)
+    norm.bias.zero_()
+
+
+# Initial values
+
+
+def init_as_fairseq(module: nn.Module, config: DocMTConfig) -> None:
+    """Draw the weights of a linear layer or an embedding, D = `d_model`, by its `init_role` where it has one.
+
+    Embeddings and output layer (`logits`) N(0, 1/D), zeros for padding; of sentences (`segments`, Lupo et al.) N(0, 1).
+    In attention Xavier-uniform: `projection` (Q, K, V) with the factor 1/sqrt(2) and biases U(-1/sqrt(D), 1/sqrt(D)),
+    `attention_output` with bias 0. Other linear layers, of the feed-forward network and of mechanisms, with
+    `fairseq_0.9` Xavier-uniform and bias 0, else (fairseq from 0.10 on) weights and biases U(-1/sqrt(n), 1/sqrt(n)) of
+    n inputs.
+    """
+    role = getattr(module, "init_role", None)
+    if isinstance(module, nn.Embedding) or role == "logits":
+        init.normal_(module.weight, std=1.0 if role == "segments" else config.d_model**-0.5)
+        if getattr(module, "padding_idx", None) is not None:
+            init.zeros_(module.weight[module.padding_idx])
+        return
+    bound = module.in_features**-0.5  # torch's own for linear layers
+    if role is None and config.init != "fairseq_0.9":
+        init.uniform_(module.weight, -bound, bound)
+    else:
+        init.xavier_uniform_(module.weight, gain=2**-0.5 if role == "projection" else 1.0)
+    if module.bias is not None:
+        if role == "projection" or (role is None and config.init != "fairseq_0.9"):
+            init.uniform_(module.bias, -bound, bound)
+        else:
+            init.zeros_(module.bias)

@@ -1,25 +1,32 @@
-"""Decoding of translation jobs in batches: padding, limits of tokens for each row, a target prefix that grows."""
+"""The decoder of all strategies: jobs of token ids in batches of `generate`, each row with its own limit of tokens."""
 
 import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from .document_state import CurrentSentence, DocumentState
+from .search import inference
+from .search_settings import end_tokens, merged_config
+from .tested_versions import check_untested_version
 
 Row = TypeVar("Row")
 Languages = tuple[str | None, str | None]  # codes of source and target
+STRATEGIES = ("sentence", "sliding", "sequential", "chunk_sequential", "full", "stream")
+REPAIRS = ("all", "none")
+LOOKING_BACK = ("sliding", "sequential")  # strategies that `past_context` is for
 
 
 @dataclass
 class Job:
     """Source segment, forced target prefix, sentences in the source, source tokens of what is to be generated.
 
-    `current` is the sentence that it is for, the first one of a segment that is translated whole.
+    `current` is the sentence that it is for, the first one of a segment that is translated whole. `draft` is a target
+    for every sentence, None where there is none, or nothing at all.
     """
 
     source: list[int]
@@ -27,6 +34,7 @@ class Job:
     sentences: int
     length: int
     current: CurrentSentence
+    draft: Sequence[list[int] | None] = ()
 
 
 @dataclass
@@ -37,60 +45,138 @@ class Output:
     finished: bool
 
 
-class BatchDecoder:
-    """Runs `model.generate` on jobs, with generation settings as `generate` takes them.
+class Translator:
+    """Decodes jobs by `model.generate`, and knows which strategies a model of its configuration has.
 
     `generate_kwargs` may hold a `generation_config`; other settings in it come before those of the configuration, and
     what neither has is as the model's own configuration has it.
     `languages` are codes of the source and the target language, None = those of the configuration; `format` is how a
     sequence is written in them. `batch_tokens` bounds batches of independent jobs by their padded source tokens, in
     place of `batch_size`. Raises `ValueError` for languages as `config.sequence_format` does.
+
+    `strategies` are functions of the translator and documents, by name; a subclass says which a model has.
     """
 
+    strategies: ClassVar[dict[str, Callable]] = {}
     batch_tokens: int | None = None
 
     def __init__(self, model, batch_size: int, generate_kwargs: dict, languages: Languages = (None, None)):
         self.model, self.config, self.batch_size = model, model.config, batch_size
         self.format = model.config.sequence_format(*languages)
+        starts_with_code = self.config.target_format.startswith("[target_lang]")
+        check_languages(self.config, self.format, generate_kwargs, starts_with_code)
         generate_kwargs = dict(generate_kwargs)
-        self.check_languages(generate_kwargs)
-        own = model.generation_config
-        self.settings = copy.deepcopy(generate_kwargs.pop("generation_config", None) or own)
-        self.settings.update(**own.to_dict(), defaults_only=True, allow_custom_entries=True)  # as `generate` does
+        self.settings, self.generate_kwargs = merged_config(
+            model, generate_kwargs.pop("generation_config", None), generate_kwargs
+        )
         if self.format.target_before:  # it is in the prefix, or `generate` sets it
-            self.settings.forced_bos_token_id = generate_kwargs["forced_bos_token_id"] = None
-        self.generate_kwargs = self.settings.update(**generate_kwargs)  # what no configuration holds
+            self.settings.forced_bos_token_id = None
         recorded = dict.fromkeys(("output_attentions", "output_hidden_states", "output_scores", "output_logits"), False)
         self.settings.update(return_dict_in_generate=False, num_return_sequences=1, **recorded)
         check_settings(self.settings)
         self.sep, self.pad = getattr(self.config, "sep_token_id", None), self.config.pad_token_id
-        eos, start = self.settings.eos_token_id, self.settings.decoder_start_token_id
-        eos = self.config.eos_token_id if eos is None else eos
-        self.ends = eos if isinstance(eos, list) else [eos]
+        self.ends = end_tokens(self.settings) or end_tokens(self.config)
         self.eos = self.ends[0]
-        starts_with_code = self.config.target_format.startswith("[target_lang]")
+        start = self.settings.decoder_start_token_id
         self.start = self.format.start if start is None or starts_with_code else start
         self.settings.decoder_start_token_id = self.start
         learned = getattr(self.config, "position_type", None) == "learned"
         self.positions = self.config.max_position_embeddings if learned else math.inf  # tokens of either side
         self.sentence_positions = self.positions  # tokens of a sentence, or of one that is context
+        self.past, self.future = (getattr(self.config, f"{side}_context", 0) for side in ("past", "future"))
+        self.sides = getattr(self.config, "context_sides", "both")
+        self.past_context: int | None = None  # k that was asked for
+        self.repairs = "all"
 
-    def check_languages(self, generate_kwargs: dict) -> None:
-        """ValueError for tokens of another language than the target language: what is written starts with its code."""
-        own = {"forced_bos_token_id": self.format.target_before[:1]}
-        if self.config.target_format.startswith("[target_lang]"):
-            own["decoder_start_token_id"] = [self.format.start]
-        for name, tokens in own.items():
-            if tokens and generate_kwargs.get(name) not in (None, *tokens):
-                remedy = "choose the language by target_lang" if self.config.language_ids else "leave it out"
-                raise ValueError(
-                    f"{name} must be {tokens[0]}, with which translations of this model start, got "
-                    f"{generate_kwargs[name]!r}: {remedy}."
-                )
+    # Which strategies a model of a configuration has
 
-    @property
-    def model_name(self) -> str:
-        return self.config.name_or_path or type(self.model).__name__
+    @classmethod
+    def default_strategy(cls, config) -> str:
+        """The strategy that fits how a model of this configuration was trained."""
+        return "sentence"
+
+    @classmethod
+    def check_strategy(cls, config, strategy: str) -> None:
+        """Raise `ValueError` for a strategy that a model of this configuration does not have."""
+        if strategy == "stream":
+            raise ValueError(
+                "strategy 'stream' carries a state from sentence to sentence, which this model has not: use "
+                f"{cls.default_strategy(config)!r}."
+            )
+        if strategy == "chunk_sequential":
+            raise ValueError(
+                "strategy 'chunk_sequential' is for models of chunks (view='chunk'), which this one is not: use "
+                f"'sequential' or {cls.default_strategy(config)!r}."
+            )
+
+    @classmethod
+    def repaired_strategies(cls, config) -> tuple[str, ...]:
+        """The strategies whose translations may need repairs, which `repairs="none"` leaves out."""
+        return ()
+
+    @classmethod
+    def check_search(cls, config, strategy: str, past_context: int | None, repairs: str) -> None:
+        """Raise `ValueError` for a `past_context` or `repairs` that do not fit the strategy or the model."""
+        if past_context is not None:
+            cls.check_past_context(config, strategy, past_context)
+        if repairs not in REPAIRS:
+            raise ValueError(f"repairs must be one of {', '.join(REPAIRS)}, got {repairs!r}.")
+        repaired = cls.repaired_strategies(config)
+        if repairs == "none" and strategy not in repaired:
+            others = f", or use {' or '.join(map(repr, repaired))}" if repaired else ""
+            raise ValueError(
+                f"repairs='none' leaves segments as they were written, got strategy {strategy!r}, which writes this "
+                f"model's sentences one by one: leave it out{others}."
+            )
+
+    @classmethod
+    def check_past_context(cls, config, strategy: str, past_context: int) -> None:
+        """Raise `ValueError` for a number of past sentences that the strategy or the model does not read."""
+        if strategy not in LOOKING_BACK:
+            raise ValueError(
+                "past_context is how many sentences before the current one the strategies 'sliding' and 'sequential' "
+                f"read, got {past_context} with strategy {strategy!r}: leave it out."
+            )
+        if not isinstance(past_context, int) or isinstance(past_context, bool) or past_context < 0:
+            raise ValueError(f"past_context must be a whole number >= 0, got {past_context!r}.")
+        trained = getattr(config, "past_context", 0)
+        if getattr(config, "view", "window") != "chunk" and past_context > trained:
+            raise ValueError(
+                f"past_context must be at most {trained}, the sentences that this model was trained with, got "
+                f"{past_context}."
+            )
+
+    # Documents and sentences
+
+    def translate(
+        self, documents: list[DocumentState], strategy: str, past_context: int | None = None, repairs: str = "all"
+    ) -> None:
+        """Translate documents by a strategy that the model has; the targets of their parts are filled in.
+
+        `past_context` and `repairs` are those of `translate_documents`, checked by `check_search`.
+        """
+        self.past_context, self.repairs = past_context, repairs
+        if past_context is not None:
+            self.past = past_context
+        check_untested_version(self.model)
+        with inference(self.model):
+            self.strategies[strategy](self, documents)
+
+    def take_sentence(self, sentence: CurrentSentence, output: Output) -> None:
+        """Take over the translation of one sentence, without separators."""
+        document, index = sentence
+        sentence.part.target = [token for token in output.ids if token != self.sep]
+        count = len(output.ids) - len(sentence.part.target) + 1
+        if count > 1:
+            document.report_separators(index, 1, count, "separators taken out")
+        self.check_end(sentence, output)
+
+    def check_end(self, sentence: CurrentSentence, output: Output, **remedy: str) -> None:
+        """Report a translation that was stopped before its end."""
+        if not output.finished:
+            sentence.document.report_length(sentence.index, len(output.ids), **remedy)
+
+    # Jobs
 
     def segment_job(
         self, document: DocumentState, first: int, end: int, padding: int = 0, is_opened: bool | None = None
@@ -112,12 +198,26 @@ class BatchDecoder:
             current=CurrentSentence(document, first),
         )
 
+    def window_job(self, document: DocumentState, index: int, past: int = 0, future: int = 0) -> Job:
+        """The window of the part at `index`; future sentences that the document does not have are empty ones."""
+        first, end = max(0, index - past), index + 1 + future
+        missing = max(0, end - len(document.parts))
+        job = self.segment_job(document, first, end - missing, padding=missing)
+        job.current = CurrentSentence(document, index)
+        if self.sides == "source":
+            job.length = len(document.parts[index].ids)
+            if index > 0:  # the target is the current sentence, which does not start the document
+                job.prefix = list(self.format.target_before)
+        return job
+
     def opening(self, is_opened: bool) -> list[int]:
         """`<bod>` where a sequence opens its document and the model has this token."""
         return [self.config.bod_token_id] if is_opened and self.config.use_bod else []
 
-    def decode(self, jobs: list[Job], stop_at_sep: bool = False) -> list[Output]:
-        """Outputs of independent jobs, in their order; longest together, in batches."""
+    def decode(self, jobs: list[Job], stop_at_sep: bool = False, drafts=None) -> list[Output]:
+        """Outputs of independent jobs, in their order; longest together, in batches, by a search with drafts if any."""
+        if drafts:
+            return drafts.decode(jobs, stop_at_sep)
         outputs: list[Output] = [Output([], True)] * len(jobs)
         for rows in self.batches(range(len(jobs)), lambda row: len(jobs[row].source)):
             for together in self.rows_with_room(rows, jobs):
@@ -174,6 +274,7 @@ class BatchDecoder:
 
     def generate(self, inputs: dict, jobs: Sequence[Job], stop_at_sep: bool = False, **settings) -> list[Output]:
         """Outputs of one batch of `generate` inputs, a row for each job."""
+        self.before_pass()
         ends = self.ends_of(stop_at_sep)
         prompt = inputs["decoder_input_ids"].shape[1] if "decoder_input_ids" in inputs else 1
         config = copy.deepcopy(self.settings)
@@ -186,7 +287,7 @@ class BatchDecoder:
         config.update(eos_token_id=ends, max_new_tokens=len(forced) + max(limits) + 1, max_length=None, **settings)
         others = dict(self.generate_kwargs)
         criteria = StoppingCriteriaList([*(others.pop("stopping_criteria", None) or []), RowLimits(limits, before)])
-        finite = FiniteScores(self.model_name, before, [job.current for job in jobs])
+        finite = FiniteScores(model_name(self.model), before, [job.current for job in jobs])
         processors = LogitsProcessorList([*(others.pop("logits_processor", None) or []), finite])
         inputs = dict.fromkeys(getattr(self.model, "context_arguments", ())) | inputs  # none, on purpose
         sequences = self.model.generate(
@@ -198,6 +299,9 @@ class BatchDecoder:
             end = next((index for index, token in enumerate(ids) if token in ends), None)
             outputs.append(Output(ids[:end], end is not None))
         return outputs
+
+    def before_pass(self) -> None:
+        """Called before every search, or every pass of one with drafts; to be overridden, to stop by an error."""
 
     def ends_of(self, stop_at_sep: bool) -> list[int]:
         """The tokens that a translation ends at: all that are `eos_token_id`, or a separator, too."""
@@ -236,6 +340,20 @@ class BatchDecoder:
         return len(self.format.target_before) + 1
 
 
+def check_languages(config, sequence_format, generate_kwargs: dict, starts_with_code: bool) -> None:
+    """ValueError for tokens of another language than the target language: what is written starts with its code."""
+    own = {"forced_bos_token_id": sequence_format.target_before[:1]}
+    if starts_with_code:
+        own["decoder_start_token_id"] = [sequence_format.start]
+    for name, tokens in own.items():
+        if tokens and generate_kwargs.get(name) not in (None, *tokens):
+            remedy = "choose the language by target_lang" if config.language_ids else "leave it out"
+            raise ValueError(
+                f"{name} must be {tokens[0]}, with which translations of this model start, got "
+                f"{generate_kwargs[name]!r}: {remedy}."
+            )
+
+
 def check_settings(settings) -> None:
     """ValueError for generation settings with which there is no search."""
     for name in ("num_beams", "max_new_tokens"):
@@ -245,6 +363,11 @@ def check_settings(settings) -> None:
     penalty = settings.length_penalty
     if penalty is not None and (not isinstance(penalty, int | float) or not math.isfinite(penalty)):
         raise ValueError(f"length_penalty must be a finite number, got {penalty!r}.")
+
+
+def model_name(model) -> str:
+    """What messages call a model."""
+    return model.config.name_or_path or type(model).__name__
 
 
 class NonFiniteScoresError(ValueError):
