@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hf_docmt.bench.results import Check
-from hf_docmt.files import check_file, parse_json, sync, write_text
+from hf_docmt.files import check_file, parse_json, write_text
+from hf_docmt.store import sync
 
 FORMAT = 1
 UNFINISHED = "not finished"

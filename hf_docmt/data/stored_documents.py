@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -21,13 +22,12 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from hf_docmt import __version__
-from hf_docmt.data.cache import Cache
-from hf_docmt.data.digests import files_digest, tokenizer_digest
 from hf_docmt.data.documents import ROWS_PER_TABLE, checked_languages
 from hf_docmt.data.readers import iterate_documents, plugin_files
 from hf_docmt.data.readers.reader import NO_FILES
 from hf_docmt.data.tokenized_documents import TokenizedDocuments, tokenize_table, write_tokenized
 from hf_docmt.files import STDIN
+from hf_docmt.store import Cache, files_digest
 
 LAYOUT = 1  # of the files of an entry; another one makes them anew
 SENTENCES_PER_SHARD = 100_000
@@ -151,6 +151,13 @@ def _files_of(path: Path) -> list[Path]:
 def _file_status(file: Path) -> list:
     status = file.stat()
     return [str(file.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+
+
+def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
+    """Digest of what the tokenizer saves: equal tokenizers give equal tokens."""
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save_pretrained(folder)
+        return files_digest(sorted(Path(folder).iterdir()))
 
 
 def _write_rows(rows: Iterator[dict], languages: list[str], folder: Path) -> str:

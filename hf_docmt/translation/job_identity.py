@@ -1,7 +1,7 @@
 """What identifies a translation job: model, options, input and versions; a job goes on only where all are the same."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,8 @@ import transformers
 
 from hf_docmt import __version__
 from hf_docmt.adapters import ADAPTER_CONFIG, BASE, adapted_model
-from hf_docmt.data.digests import file_digest, text_digest
 from hf_docmt.data.readers.reader import NO_FILES
+from hf_docmt.store import differences, file_digest, text_digest
 from hf_docmt.translation.group_translation import TranslationSettings
 
 MODEL_FILES = (
@@ -74,11 +74,14 @@ def input_checksum(value: str | None) -> str | None:
     return text_digest(json.dumps(files))
 
 
-def differences(before: Any, now: Any, name: str = "") -> Iterator[str]:
-    """What changed, by name, between two values of JSON."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        for key in before | now:
-            yield from differences(before.get(key), now.get(key), f"{name} {key}".strip())
-    elif before != now:
-        is_checksum = isinstance(now, str) and len(now) == 64
-        yield f"{name} changed" if is_checksum else f"{name} was {before!r}, is {now!r}"
+def changes(before: Any, now: Any) -> str:
+    """In words, what differs in the identities of two jobs; empty where nothing does."""
+    return "; ".join(
+        f"{' '.join(names)} changed" if is_digest(new) else f"{' '.join(names)} was {old!r}, is {new!r}"
+        for names, old, new in differences(before, now)
+    )
+
+
+def is_digest(value: Any) -> bool:
+    """Whether a value says nothing to the reader."""
+    return isinstance(value, str) and len(value) == 64

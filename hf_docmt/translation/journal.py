@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from hf_docmt.files import lock_file, write_durably
+from hf_docmt.store import lock_file, write_durably
 
 MARK = "docmt_translation_job"  # the first key of the first line
 VERSION = 1

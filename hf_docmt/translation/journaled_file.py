@@ -10,9 +10,10 @@ import zlib
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hf_docmt.files import mode_of_file, open_private, sync, write_durably
+from hf_docmt.files import mode_of_file
 from hf_docmt.messages import counted
-from hf_docmt.translation.job_identity import differences
+from hf_docmt.store import open_private, sync, write_durably
+from hf_docmt.translation.job_identity import changes
 from hf_docmt.translation.job_summary import JobSummary
 from hf_docmt.translation.journal import Journal
 
@@ -75,7 +76,7 @@ class JournaledFile:
             self.partial.unlink(missing_ok=True)  # before its journal, without which it would be a file of others
             self.journal.begin(identity)
         if not self._is_moved():
-            self._file = open(self.partial, "r+b", buffering=0, opener=open_private)
+            self._file = open_private(self.partial)
             self._file.truncate(self._bytes)
             self._file.seek(self._bytes)
             sync(self.path.parent)
@@ -91,7 +92,7 @@ class JournaledFile:
             )
         if not resume:
             raise ValueError(f"an unfinished job lies in {self.partial}: give --resume to go on with it, or {way_out}")
-        if changed := "; ".join(differences(before, identity)):
+        if changed := changes(before, identity):
             raise ValueError(
                 f"the job in {self.partial} cannot be resumed, since something else is asked for now ({changed}): give "
                 f"what was given then, or {way_out}"

@@ -14,7 +14,7 @@ from hf_docmt.translation.group_translation import TranslationSettings
 from hf_docmt.translation.groups import Group, document_groups
 from hf_docmt.translation.interruption import Interrupted, Interruption
 from hf_docmt.translation.job import Engine, check_first_documents, with_results
-from hf_docmt.translation.job_identity import differences, job_identity
+from hf_docmt.translation.job_identity import changes, job_identity
 from hf_docmt.translation.job_summary import JobSummary
 from hf_docmt.translation.parts import PartitionedInput
 from hf_docmt.translation.progress import job_progress
@@ -136,7 +136,7 @@ class ShardFolder:
             return
         if not resume:
             raise ValueError(f"{url} holds the shards of a job; go on with it by --resume, or give another folder")
-        if changed := "; ".join(differences(manifest["identity"], identity)):
+        if changed := changes(manifest["identity"], identity):
             raise ValueError(
                 f"the job in {url} cannot be resumed, since something else is asked for now ({changed}): give what was "
                 "given then, or another folder"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_docmt.files import write_durably
+from hf_docmt.store import write_durably
 from hf_docmt.translation import journal, journaled_file
 from hf_docmt.translation.job_summary import JobSummary
 from hf_docmt.translation.journaled_file import JournaledFile
