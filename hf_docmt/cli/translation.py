@@ -10,7 +10,6 @@ import typer
 if TYPE_CHECKING:
     from hf_docmt.translation.group_translation import TranslationSettings
     from hf_docmt.translation.job import TranslationJob
-    from hf_docmt.translation.shards import ShardedJob
 
 from hf_docmt.cli.options import BatchSize, Beams, Lang, Model, OutputText, Strategy
 
@@ -136,8 +135,7 @@ def translate(
 def _settings(model, languages, strategy, batch_size, search, device, dtype, revision, engine) -> TranslationSettings:
     from hf_docmt.cli.loading import default_device
     from hf_docmt.registry import load_config
-    from hf_docmt.translation.devices import check_device, checked_dtype
-    from hf_docmt.translation.group_translation import TranslationSettings
+    from hf_docmt.translation.group_translation import TranslationSettings, check_device, checked_dtype
 
     device = check_device(device or default_device())
     library = "ctranslate2" if engine == "ctranslate2" else "transformers"
@@ -168,7 +166,7 @@ def _check_source(model: str, given: str | None, own: str | None) -> None:
         )
 
 
-def _job(settings, input, output, format, resume, engine, address, processes) -> TranslationJob | ShardedJob:
+def _job(settings, input, output, format, resume, engine, address, processes) -> TranslationJob:
     from hf_docmt.cli.loading import hide_progress_bars
 
     if engine not in ("local", "ctranslate2", "ray"):
@@ -186,7 +184,7 @@ def _local_job(settings, input, output, format, resume, processes) -> Translatio
     from hf_docmt.translation.group_translation import translates_without_context
     from hf_docmt.translation.job import TranslationJob
     from hf_docmt.translation.job_input import JobInput
-    from hf_docmt.translation.job_output import check_output
+    from hf_docmt.translation.job_output import check_output, open_output
     from hf_docmt.translation.outputs import check_repairs, renderer
     from hf_docmt.translation.processes import job_engine
 
@@ -197,21 +195,20 @@ def _local_job(settings, input, output, format, resume, processes) -> Translatio
         input, format, settings.source_lang, is_line_by_line, settings.search.get("target_lang") or config.target_lang
     )
     check_repairs(documents.reader, settings.search.get("repairs"))
+    render = renderer(documents.reader)
     return TranslationJob(
         settings,
         documents,
-        output,
         make_engine=lambda settings: job_engine(settings, processes),
-        render=renderer(documents.reader),
-        resume=resume,
+        open_output=lambda identity: open_output(output, identity, render, resume, documents.paths),
     )
 
 
-def _sharded_job(settings, input, output, format, resume, address, actors) -> ShardedJob:
+def _sharded_job(settings, input, output, format, resume, address, actors) -> TranslationJob:
     from hf_docmt.files import STDIN, STDOUT
-    from hf_docmt.translation.parts import PartitionedInput
+    from hf_docmt.translation.job import TranslationJob
     from hf_docmt.translation.ray_actors import ray_engine
-    from hf_docmt.translation.shards import ShardedJob
+    from hf_docmt.translation.shards import PartitionedInput, ShardFolder
 
     if format != "auto":
         raise ValueError(f"--engine ray reads JSON lines and Parquet, by the files' names; leave --format {format} out")
@@ -219,4 +216,9 @@ def _sharded_job(settings, input, output, format, resume, address, actors) -> Sh
         raise ValueError("--engine ray reads files and writes shards; give a folder, pattern or URL, and -o FOLDER")
     documents = PartitionedInput(input, settings.source_lang)
     engine = ray_engine(settings, address, actors)
-    return ShardedJob(settings, documents, output, make_engine=lambda settings: engine, resume=resume)
+    return TranslationJob(
+        settings,
+        documents,
+        make_engine=lambda settings: engine,
+        open_output=lambda identity: ShardFolder(output, identity, documents, resume),
+    )

@@ -13,7 +13,7 @@ import torch
 
 from hf_docmt.messages import counted
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
-from hf_docmt.translation.groups import Group, document_groups
+from hf_docmt.translation.job_input import Group, document_groups
 from hf_docmt.translation.progress import duration
 
 SECONDS = 60.0  # that the sample takes, for each number of processes
@@ -114,7 +114,7 @@ def read_strata(groups: Iterable[Group], seed: int = 0) -> tuple[dict[int, Strat
         longest = max(len(row["translation"]) for row in group.rows)
         stratum = strata.setdefault(longest.bit_length(), Stratum())
         stratum.groups += 1
-        stratum.characters += characters_of(group)
+        stratum.characters += group.characters
         documents, sentences = documents + len(group.rows), sentences + group.sentences
         if len(stratum.sample) < KEPT:
             stratum.sample.append(group)
@@ -156,7 +156,7 @@ def translate_sample(
         part = units[key][len(strata[key].times)]
         begin = time.perf_counter()
         translator(part)
-        strata[key].times.append((characters_of(part), time.perf_counter() - begin))
+        strata[key].times.append((part.characters, time.perf_counter() - begin))
         sentences += part.sentences
         texts = [text for source in part.sources(translator.source_lang) for text in source]
         tokens += sum(map(len, translator.tokenizer(texts, split_special_tokens=True)["input_ids"]))
@@ -191,11 +191,6 @@ def parts_of(group: Group, sentences: int) -> list[Group]:
     """The documents of a group, in a random order, in parts of at most so many sentences or one document."""
     order = random.Random(group.number).sample(group.rows, len(group.rows))
     return [replace(part, number=group.number) for part in document_groups(order, sentences, sys.maxsize)]
-
-
-def characters_of(group: Group) -> int:
-    """Characters of all sentences."""
-    return sum(len(text) for row in group.rows for pair in row["translation"] for text in pair.values())
 
 
 def peak_memory(device: str) -> float:

@@ -8,7 +8,7 @@ from support.tiny_models import word_tokenizer
 from hf_docmt.translation import estimate
 from hf_docmt.translation.estimate import Stratum, estimate_job, parts_of, read_strata, total_seconds, units_of
 from hf_docmt.translation.group_translation import TranslationSettings
-from hf_docmt.translation.groups import document_groups
+from hf_docmt.translation.job_input import document_groups
 
 
 def documents(sizes):

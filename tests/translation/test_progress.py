@@ -6,8 +6,7 @@ import sys
 import pytest
 
 from hf_docmt.translation.job_input import Size
-from hf_docmt.translation.job_summary import JobSummary
-from hf_docmt.translation.progress import ProgressLines, duration, job_progress
+from hf_docmt.translation.progress import JobSummary, ProgressLines, duration, job_progress
 
 INFINITE = float("inf")
 
