@@ -188,19 +188,19 @@ def _local_job(settings, input, output, format, resume, processes) -> Translatio
     from hf_docmt.translation.outputs import check_repairs, renderer
     from hf_docmt.translation.processes import job_engine
 
-    check_output(output, resume)
     config = load_config(settings.model, settings.revision)
     is_line_by_line = translates_without_context(config, settings.strategy)
     documents = JobInput(
         input, format, settings.source_lang, is_line_by_line, settings.search.get("target_lang") or config.target_lang
     )
+    check_output(output, resume, documents.paths)
     check_repairs(documents.reader, settings.search.get("repairs"))
     render = renderer(documents.reader)
     return TranslationJob(
         settings,
         documents,
         make_engine=lambda settings: job_engine(settings, processes),
-        open_output=lambda identity: open_output(output, identity, render, resume, documents.paths),
+        open_output=lambda identity: open_output(output, identity, render, resume),
     )
 
 

@@ -1,9 +1,7 @@
 """A translation job: documents in, translations out in the same order, written group by group."""
 
 import sys
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +21,9 @@ from hf_docmt.translation.progress import JobSummary, ProgressBar, ProgressLines
 if TYPE_CHECKING:
     from hf_docmt.translation.shards import PartitionedInput
 
-# the result rows of each group, in the groups' order; None in between says that no group has arrived yet
-Engine = Callable[[Iterable[Group | None]], Iterator[list[dict]]]
+Results = Generator[tuple[Group, list[dict]], None, None]  # groups and their rows of `translate_corpus`
+# gives the results of groups in their order; it may take groups in advance, None says that no group has arrived yet
+Engine = Callable[[Iterable[Group | None]], Results]
 FIRST_DOCUMENTS = 10  # so many that fail, and none else before them, end the job
 MODEL_FILES = (
     "config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*",
@@ -74,44 +73,26 @@ def run_job(
 ) -> JobSummary:
     """Translate the groups that `output` does not hold, and write them to it.
 
-    `engine` is a `GroupTranslator` mapped over the groups, in this process or in others. Documents that fail are
-    counted in the summary. Raises `ValueError` where the first ten documents of a new job fail, or all of fewer, since
-    then the model or a setting is to blame; `OSError` for what cannot be written.
+    Documents that fail are counted in the summary. Raises `ValueError` where the first ten documents of a new job fail,
+    or all of fewer, since then the model or a setting is to blame; `OSError` for what cannot be written.
     """
-    uninterrupted = interruption.deferred if output.is_kept else nullcontext
     is_new = not output.holds_work
-    results = with_results(output.missing(groups), engine)
+    results = engine(output.missing(groups))
     try:
         for group, rows in check_first_documents(results) if is_new else results:
-            with uninterrupted():
-                output.write(group, rows)
+            output.write(group, rows)
             interruption.check()
             progress.update(output.summary)
-        with uninterrupted():
-            output.finish()
+        output.finish()
     finally:
         progress.close()
         results.close()  # ends the processes of an engine
     return output.summary
 
 
-def with_results(groups: Iterable[Group | None], engine: Engine) -> Generator[tuple[Group, list[dict]], None, None]:
-    """Each group with its result rows; an engine may take groups in advance."""
-    waiting: deque[Group] = deque()
-
-    def passed_on() -> Iterator[Group | None]:
-        for group in groups:
-            if group is not None:
-                waiting.append(group)
-            yield group
-
-    for rows in engine(passed_on()):
-        yield waiting.popleft(), rows
-
-
-def check_first_documents(results: Iterable[tuple[Group, list[dict]]]) -> Iterator[tuple[Group, list[dict]]]:
-    """Pass on groups and their result rows; ValueError where the first ten documents fail, or all of fewer."""
-    results, held, first = iter(results), [], []
+def check_first_documents(results: Results) -> Results:
+    """Pass on results; ValueError where the first ten documents fail, or all of fewer."""
+    held, first = [], []
     for group, rows in results:
         held.append((group, rows))
         first = (first + rows)[:FIRST_DOCUMENTS]

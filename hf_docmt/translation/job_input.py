@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
-from typing import NamedTuple
 
 from hf_docmt.data.documents import checked_rows, make_row
 from hf_docmt.data.readers import check_arguments, detect_format, get_reader, input_files, iterate_documents
@@ -17,18 +16,12 @@ from hf_docmt.data.readers.lines import LinesReader
 from hf_docmt.data.readers.reader import NO_FILES
 from hf_docmt.files import STDIN, file_stem, location_of, read_lines
 from hf_docmt.store import file_digest, value_digest
+from hf_docmt.translation.progress import JobSummary
 
 MAX_SENTENCES = 1024  # of a group
 MAX_CHARACTERS = 1 << 20  # of all sides that were read
 BATCHES = 4  # of documents, which a group of long ones has at least
 PATIENCE = 0.2  # seconds that a document waits for a further one
-
-
-class Size(NamedTuple):
-    """How many documents and sentences there are."""
-
-    documents: int
-    sentences: int
 
 
 class JobInput:
@@ -86,8 +79,8 @@ class JobInput:
             location = location_of(path, number)
             yield location, make_row(location, f"{file_stem(path)}:{number}", [line], None, [self.source_lang])
 
-    def size(self) -> Size | None:
-        """The size of a file, which is read and checked from its first to its last document.
+    def size(self) -> JobSummary | None:
+        """How many documents and sentences a file has, which is read and checked from its first to its last document.
 
         None for a pipe, and for a data set on the Hub, which would be fetched twice.
         """
@@ -97,7 +90,7 @@ class JobInput:
         for row in self.rows():
             documents += 1
             sentences += len(row["translation"])
-        return Size(documents, sentences)
+        return JobSummary(documents, sentences)
 
     def groups(self, batch_size: int, as_they_come: bool = False) -> Iterator["Group | None"]:
         """The documents in groups; `as_they_come`: those of a pipe without waiting for groups to be full."""

@@ -5,6 +5,7 @@ import os
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,7 +21,7 @@ MARK, VERSION = "docmt_translation_job", 2  # the first key of a journal, and it
 FINISHED = {"finished": True}  # the record of a journal behind the last group
 
 
-class JobOutput:
+class JobOutput(AbstractContextManager):
     """What takes the result rows of one group after the other; a context manager. `summary` counts what it holds."""
 
     is_kept = True  # so that what is written survives the job
@@ -48,31 +49,23 @@ class JobOutput:
         """What is kept where the job ends now, and how to go on."""
         raise NotImplementedError
 
-    def __enter__(self):
-        return self
-
     def __exit__(self, *error) -> None:
         """Close it."""
 
 
-def check_output(path: str, resume: bool = False) -> None:
-    """Raise `ValueError` where it is known beforehand that an output cannot be written, or holds no job to resume."""
-    check_writable_file(path)
+def check_output(path: str, resume: bool = False, inputs: Iterable[str] = ()) -> None:
+    """Raise `ValueError` where an output cannot be written, is one of the inputs, or can hold no job to resume."""
+    check_writable_file(path, inputs)
     if resume and not is_file_output(path):
         name = "standard output" if path == STDOUT else f"{path}, a pipe or device,"
         raise ValueError(f"a job that writes to {name} leaves nothing to resume; leave --resume out, or give -o FILE")
 
 
-def open_output(
-    path: str, identity: dict[str, Any], render: Render, resume: bool = False, inputs: Iterable[str] = ()
-) -> JobOutput:
-    """The output of a job with this identity, locked for it, and none of its `inputs`; `-` is standard output.
+def open_output(path: str, identity: dict[str, Any], render: Render, resume: bool = False) -> JobOutput:
+    """The output of a job with this identity; `-` is standard output. Raises `ValueError` as `FileOutput`.
 
-    `render` gives the text of a document from its rows of input and result. Raises `ValueError` as `check_output` and
-    `FileOutput` do.
+    `render` gives the text of a document from its rows of input and result.
     """
-    check_writable_file(path, inputs)
-    check_output(path, resume)
     return FileOutput(path, identity, render, resume) if is_file_output(path) else StreamOutput(path, render)
 
 
@@ -124,7 +117,7 @@ class FileOutput(JobOutput):
         path = Path(path).resolve()  # a link stays, what it points to is replaced
         self.path, self.partial, self.render = path, path.with_name(f"{path.name}.partial"), render
         self.groups, self.damaged, self.is_resumable = 0, 0, identity["input"] is not None
-        self.journal = self._open_journal(path.with_name(f"{path.name}.journal"))
+        self.journal = self._locked_journal(path.with_name(f"{path.name}.journal"))
         self._has_groups = len(self.journal.items) > 1
         self._file: BinaryIO | None = None
         self._bytes = 0  # of the groups
@@ -146,27 +139,26 @@ class FileOutput(JobOutput):
             self.journal.delete()
         self.journal.close()
 
-    def _open_journal(self, path: Path) -> Records:
-        """The records of a journal, locked."""
+    def _locked_journal(self, path: Path) -> Records:
+        """The journal that lies there, or a new one; ValueError for one that cannot be gone on with."""
         file = lock_file(path)
         if file is None:
             raise ValueError(f"another job uses {path} now; wait for its end, or choose another output")
         beginning, content = f'{{"{MARK}": '.encode(), file.read()
-        problem, own = None, beginning + str(VERSION).encode()
-        if not content.startswith(beginning) and (b"\n" in content or not beginning.startswith(content)):
-            problem = f"{path} is in the way, which is no journal of a job; move it, or choose another output"
-        elif b"\n" in content and not content.startswith(own):
-            problem = f"{path} is of a job of another version of docmt; finish it with that one, or {self._start_anew}"
         file.seek(0)
-        journal = Records(path, file)
-        if journal.damage and not journal.items and problem is None:
+        journal, is_torn = Records(path, file), b"\n" not in content
+        if not content.startswith(beginning) and not (is_torn and beginning.startswith(content)):
+            problem = f"{path} is in the way, which is no journal of a job; move it, or choose another output"
+        elif not is_torn and not content.startswith(beginning + str(VERSION).encode()):
+            problem = f"{path} is of a job of another version of docmt; finish it with that one, or {self._start_anew}"
+        elif journal.damage and not journal.items:
             problem = f"{journal.damage}: the job cannot go on; {self._start_anew}"
-        if problem is not None:
-            file.close()
-            raise ValueError(problem)
-        if journal.damage:
-            print(f"{journal.damage}: the groups from there on are translated again", file=sys.stderr)
-        return journal
+        else:
+            if journal.damage:
+                print(f"{journal.damage}: the groups from there on are translated again", file=sys.stderr)
+            return journal
+        file.close()
+        raise ValueError(problem)
 
     @property
     def _start_anew(self) -> str:
@@ -191,20 +183,18 @@ class FileOutput(JobOutput):
 
     def _check(self, identity: dict, resume: bool) -> None:
         """Raise `ValueError` where the job that lies there is not to be resumed by this one."""
-        before = self.journal.items[0]["identity"]
+        before, job = self.journal.items[0]["identity"], f"job in {self.partial}"
         if before["input"] is None:
-            raise ValueError(
-                f"the job in {self.partial} read its documents from a pipe, which cannot be read again: translate a "
-                f"file instead, and {self._start_anew}"
-            )
+            problem = f"the {job} read its documents from a pipe, which cannot be read again: translate a file instead"
+            raise ValueError(f"{problem}, and {self._start_anew}")
         if not resume:
             raise ValueError(
                 f"an unfinished job lies in {self.partial}: give --resume to go on with it, or {self._start_anew}"
             )
         if changed := changes(before, identity):
             raise ValueError(
-                f"the job in {self.partial} cannot be resumed, since something else is asked for now ({changed}): give "
-                f"what was given then, or {self._start_anew}"
+                f"the {job} cannot be resumed, since something else is asked for now ({changed}): give what was given "
+                f"then, or {self._start_anew}"
             )
 
     def _go_on(self) -> None:

@@ -28,7 +28,7 @@ from transformers.utils.logging import disable_progress_bar
 from hf_docmt.plugins import load_plugins
 from hf_docmt.remote_code import is_trusted, trust_remote_code
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
-from hf_docmt.translation.job import Engine
+from hf_docmt.translation.job import Engine, Results
 from hf_docmt.translation.job_input import Group
 
 STOP_SECONDS = 5  # that a process has to end by itself
@@ -45,7 +45,7 @@ def job_engine(settings: TranslationSettings, processes: int = 1) -> Engine:
     if processes > 1:
         return process_engine(settings, processes)
     translator = GroupTranslator(settings)
-    return lambda groups: (translator(group) for group in groups if group is not None)
+    return lambda groups: ((group, translator(group)) for group in groups if group is not None)
 
 
 def process_engine(settings: TranslationSettings, processes: int) -> Engine:
@@ -58,7 +58,7 @@ def process_engine(settings: TranslationSettings, processes: int) -> Engine:
     devices = process_devices(settings.device, processes)
     threads = max(1, torch.get_num_threads() // processes)
 
-    def translate(groups: Iterable[Group | None]) -> Iterator[list[dict]]:
+    def translate(groups: Iterable[Group | None]) -> Results:
         with _started(devices, threads) as connections:
             yield from ConnectedProcesses(connections, settings).translate(groups)
 
@@ -83,7 +83,7 @@ def rank_engine(settings: TranslationSettings) -> Engine:
         broadcast_object_list([(host, listener.address[1]), key])
         ranks = [listener.accept() for _ in range(state.num_processes - 1)]
 
-    def translate(groups: Iterable[Group | None]) -> Iterator[list[dict]]:
+    def translate(groups: Iterable[Group | None]) -> Results:
         with _started([_rank_device(settings.device)], torch.get_num_threads()) as connections:
             yield from ConnectedProcesses(connections + ranks, settings).translate(groups)
 
@@ -136,8 +136,8 @@ class Workers:
         """
         raise NotImplementedError
 
-    def translate(self, groups: Iterable[Group | None]) -> Iterator[list[dict]]:
-        """The result rows of each group, in the groups' order; a group goes to whoever is idle.
+    def translate(self, groups: Iterable[Group | None]) -> Results:
+        """The groups and their result rows, in the groups' order; a group goes to whoever is idle.
 
         None among the groups says that none has arrived yet; what is done is then given out first. A group whose worker
         was lost (killed, out of memory, its machine gone) is given to another one, before all others; so its time is
@@ -145,14 +145,15 @@ class Workers:
         after the rows of all groups before, what `groups` raises.
         """
         waiting: Iterator[Group | None] | None = iter(groups)  # None when all were taken in
-        order: deque[int] = deque()  # numbers of the groups that were taken in, and are not given out
+        order: deque[Group] = deque()  # that were taken in, and are not given out
         rows_of: dict[int, list[dict]] = {}
         lost: deque[Group] = deque()
         losses: Counter = Counter()
         error: Exception | None = None
         while waiting or order:
-            while order and order[0] in rows_of:
-                yield rows_of.pop(order.popleft())
+            while order and order[0].number in rows_of:
+                group = order.popleft()
+                yield group, rows_of.pop(group.number)
             while self.idle and (lost or waiting and len(order) < AHEAD * self.size):
                 if lost:
                     self.submit(self.idle.pop(), lost.popleft())
@@ -167,7 +168,7 @@ class Workers:
                     break
                 if group is None:
                     break
-                order.append(group.number)
+                order.append(group)
                 self.submit(self.idle.pop(), group)
             if not order and (self.idle or not waiting):  # no group has arrived
                 continue

@@ -10,7 +10,6 @@ from typing import Any
 from tqdm import tqdm
 
 from hf_docmt.messages import counted
-from hf_docmt.translation.job_input import Size
 
 SHOWN_FAILURES = 20
 FIRST_LINE, NEXT_LINES = 10.0, 60.0  # seconds; a job that is shorter writes none
@@ -87,7 +86,7 @@ def _empty_translations(row: dict) -> int:
     return sum(bool(source.strip()) and not text.strip() for source, text in zip(row["source"], row["translation"]))
 
 
-def job_progress(total: Size | None, done: JobSummary) -> "ProgressBar | ProgressLines":
+def job_progress(total: JobSummary | None, done: JobSummary) -> "ProgressBar | ProgressLines":
     """The display of a job of this size (None: unknown), of which a job before has `done` some."""
     return ProgressBar(total, done) if sys.stderr.isatty() else ProgressLines(total, done)
 
@@ -95,7 +94,7 @@ def job_progress(total: Size | None, done: JobSummary) -> "ProgressBar | Progres
 class ProgressBar:
     """A bar of tqdm that counts sentences: for terminals."""
 
-    def __init__(self, total: Size | None, done: JobSummary):
+    def __init__(self, total: JobSummary | None, done: JobSummary):
         counts = {"total": total and total.sentences, "initial": done.sentences}
         self.bar = tqdm(**counts, unit=" sentences", smoothing=0.1, dynamic_ncols=True)
 
@@ -112,7 +111,7 @@ class ProgressBar:
 class ProgressLines:
     """A line after ten seconds, and then one a minute: for logs."""
 
-    def __init__(self, total: Size | None, done: JobSummary, clock=time.monotonic):
+    def __init__(self, total: JobSummary | None, done: JobSummary, clock=time.monotonic):
         self.total, self.clock = total, clock
         self.start, self.before = clock(), done.sentences
         self.next = self.start + FIRST_LINE

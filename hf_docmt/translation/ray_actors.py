@@ -16,7 +16,7 @@ from typing import Any
 from hf_docmt.messages import install_command
 from hf_docmt.remote_code import is_trusted
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
-from hf_docmt.translation.job import Engine
+from hf_docmt.translation.job import Engine, Results
 from hf_docmt.translation.job_input import Group
 from hf_docmt.translation.processes import Workers, user_error, worker_translator
 
@@ -40,7 +40,7 @@ def ray_engine(settings: TranslationSettings, address: str | None = None, actors
     if ray is None:
         raise ValueError(f"--engine ray needs Ray: {install_command('ray')}")
 
-    def translate(groups: Iterable[Group | None]) -> Iterator[list[dict]]:
+    def translate(groups: Iterable[Group | None]) -> Results:
         with _cluster(address):
             count, needs = actor_needs(settings.device, actors, [node for node in ray.nodes() if node["Alive"]])
             yield from RayActors(settings, count, needs).translate(groups)

@@ -48,8 +48,11 @@ def run(rows, translator, path, **bounds):
     """The summary of a job over these rows, and the rows that it wrote."""
     with open_output(str(path), {"input": {}}, lambda _, row: json_line(row)) as output:
         progress = job_progress(None, output.summary)
-        groups = document_groups(rows, **bounds)
-        summary = run_job(groups, lambda groups: map(translator, groups), output, progress, Interruption())
+        groups, engine = (
+            document_groups(rows, **bounds),
+            lambda groups: ((group, translator(group)) for group in groups),
+        )
+        summary = run_job(groups, engine, output, progress, Interruption())
     return summary, [json.loads(line) for line in path.read_text().splitlines()]
 
 

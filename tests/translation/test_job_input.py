@@ -12,7 +12,8 @@ from hf_docmt.data.documents import DataError
 from hf_docmt.translation.corpus import translation_rows
 from hf_docmt.translation.group_translation import TranslationSettings, translates_without_context
 from hf_docmt.translation.job import job_identity, model_checksums
-from hf_docmt.translation.job_input import PATIENCE, JobInput, Size, arriving_rows, document_groups
+from hf_docmt.translation.job_input import PATIENCE, JobInput, arriving_rows, document_groups
+from hf_docmt.translation.progress import JobSummary
 
 TEXT = "eins\n\n  zwei \ndrei\u2028vier\n"
 
@@ -20,7 +21,7 @@ TEXT = "eins\n\n  zwei \ndrei\u2028vier\n"
 @pytest.mark.parametrize("without_context", [False, True])
 def test_plain_lines(write, without_context):
     found = JobInput(str(write("talk.txt", TEXT)), "auto", "en", without_context)
-    assert found.size() == Size(4 if without_context else 1, 4) and found.by_line == without_context
+    assert found.size() == JobSummary(4 if without_context else 1, 4) and found.by_line == without_context
     rows = list(found.rows())
     assert [pair["en"] for row in rows for pair in row["translation"]] == ["eins", "", "  zwei ", "drei\u2028vier"]
     ids = ["talk:1", "talk:2", "talk:3", "talk:4"] if without_context else ["talk"]

@@ -51,7 +51,7 @@ def test_rows_of_one_process_though_another_is_killed(settings, capsys):
     stopped.suspend()  # so that it has a group when it is killed
     Timer(1, stopped.kill).start()
     found += results
-    assert found == [*map(GroupTranslator(settings), groups)] and len(groups) > 20
+    assert found == [*zip(groups, map(GroupTranslator(settings), groups))] and len(groups) > 20
     assert "a process was lost; documents 'd" in capsys.readouterr().err
     assert workers() == []
 
@@ -70,7 +70,7 @@ def test_the_engine_that_is_asked_for(settings, monkeypatch):
     monkeypatch.setattr(processes, "process_engine", lambda settings, count: ("processes", count))
     monkeypatch.setattr(processes, "rank_engine", lambda settings: "ranks")
     assert job_engine(settings, 2) == ("processes", 2)
-    assert next(job_engine(settings)(document_groups(ROWS)))[0]["doc_id"] == "d0"
+    assert next(job_engine(settings)(document_groups(ROWS)))[1][0]["doc_id"] == "d0"
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert job_engine(settings) == "ranks"
     with pytest.raises(ValueError, match="a launcher has; leave it out"):
@@ -175,8 +175,8 @@ def groups(count, taken=None):
 def test_order_and_bound(size):
     random.seed(size)
     taken, pool = [], Pool(size, {3: 1, 4: MAX_LOSSES - 1})
-    for expected, rows in enumerate(pool.translate(groups(60, taken))):
-        assert rows == [{"number": expected}]
+    for expected, (group, rows) in enumerate(pool.translate(groups(60, taken))):
+        assert group.number == expected and rows == [{"number": expected}]
         assert len(taken) - expected <= AHEAD * size
     assert expected == 59 and sorted(pool.given) == sorted([*range(60), 3] + [4] * (MAX_LOSSES - 1))
 
@@ -188,14 +188,14 @@ def test_groups_before_a_broken_document_are_given_out():
 
     found = []
     with pytest.raises(DataError, match="line 10"):
-        for rows in Pool(2).translate(broken()):
+        for _, rows in Pool(2).translate(broken()):
             found += rows
     assert [row["number"] for row in found] == list(range(9))
 
 
 def test_numbers_of_a_resumed_job_begin_anywhere():
     later = [group for group in groups(9) if group.number > 5]
-    assert [rows[0]["number"] for rows in Pool(2).translate(later)] == [6, 7, 8]
+    assert [rows[0]["number"] for _, rows in Pool(2).translate(later)] == [6, 7, 8]
     assert list(Pool(2).translate([])) == []
 
 
@@ -211,7 +211,7 @@ def test_rows_do_not_wait_for_groups_that_have_not_arrived():
                 yield None
             yield group
 
-    for rows in Pool(3).translate(arriving()):
+    for _, rows in Pool(3).translate(arriving()):
         given.append(rows[0]["number"])
     assert given == [0, 1, 2, 3]
 

@@ -79,7 +79,7 @@ def job(monkeypatch, url):
         sharded = TranslationJob(
             used,
             documents,
-            make_engine=lambda settings: lambda groups: map(translate, groups),
+            make_engine=lambda settings: lambda groups: ((group, translate(group)) for group in groups),
             open_output=lambda identity: ShardFolder(f"{url}/{output}", identity, documents, resume),
         )
         return sharded.run(Interruption())
