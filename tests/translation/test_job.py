@@ -48,11 +48,8 @@ def run(rows, translator, path, **bounds):
     """The summary of a job over these rows, and the rows that it wrote."""
     with open_output(str(path), {"input": {}}, lambda _, row: json_line(row)) as output:
         progress = job_progress(None, output.summary)
-        groups, engine = (
-            document_groups(rows, **bounds),
-            lambda groups: ((group, translator(group)) for group in groups),
-        )
-        summary = run_job(groups, engine, output, progress, Interruption())
+        results = ((group, translator(group)) for group in document_groups(rows, **bounds))
+        summary = run_job([], lambda groups: results, output, progress, Interruption())
     return summary, [json.loads(line) for line in path.read_text().splitlines()]
 
 
