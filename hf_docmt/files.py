@@ -1,4 +1,4 @@
-"""Files for every room: reading (UTF-8, gzip, JSON), atomic and durable writing, locks, checks before long work."""
+"""Files for every room: reading (UTF-8, gzip, JSON), atomic writing, checks before long work."""
 
 import gzip
 import io
@@ -14,11 +14,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
-
-try:
-    import fcntl
-except ImportError:  # on Windows, where nothing is locked
-    fcntl = None  # type: ignore[assignment]
 
 STDIN = "-"
 STDOUT = "-"
@@ -254,49 +249,6 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-# Durable writing, and locks
-
-
-def write_durably(file: BinaryIO, data: bytes) -> None:
-    """Write bytes to a file without buffer; they are on the disk when this returns. Raises `OSError`."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[file.write(rest) :]
-    os.fsync(file.fileno())
-
-
-def sync(path: str | os.PathLike) -> None:
-    """Put on the disk what a file holds, or which files a folder has: new and renamed ones then survive a power cut."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def open_private(path: str, flags: int) -> int:
-    """The opener of a file that is made where it is missing, for its owner alone."""
-    return os.open(path, flags | os.O_CREAT, 0o600)
-
-
-def lock_file(path: Path) -> BinaryIO | None:
-    """A file, made if missing, open without buffer to be read and written; None where another process has locked it.
-
-    The lock ends when the file is closed, and with the process, however it ends. Windows has none of this kind.
-    """
-    while True:
-        file = cast(BinaryIO, open(path, "r+b", buffering=0, opener=open_private))
-        try:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                return file
-        except BlockingIOError:
-            file.close()
-            return None
-        file.close()  # deleted by another process between the two steps
 
 
 # Checks before hours of work

@@ -13,10 +13,7 @@ from hf_docmt.files import (
     check_new_folder,
     check_writable_file,
     check_writable_folder,
-    lock_file,
     read_lines,
-    sync,
-    write_durably,
     write_lines,
     write_text,
 )
@@ -80,16 +77,6 @@ def test_modes_are_those_of_before_or_follow_the_umask(tmp_path, umask):
     (tmp_path / "a.txt").chmod(0o604)
     write_text("b", tmp_path / "a.txt")
     assert mode(tmp_path / "a.txt") == "0o604"
-
-
-def test_a_lock_is_of_one_process_at_a_time(tmp_path):
-    first = lock_file(tmp_path / "lock")
-    assert lock_file(tmp_path / "lock") is None  # opened a second time
-    first.close()
-    with lock_file(tmp_path / "lock") as file:
-        write_durably(file, b"written")
-    assert (tmp_path / "lock").read_bytes() == b"written" and mode(tmp_path / "lock") == "0o600"
-    sync(tmp_path)
 
 
 def test_a_folder_appears_when_it_is_complete(tmp_path):

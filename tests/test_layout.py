@@ -19,6 +19,7 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "trained_tokens": set(),
     "adapters": {"trained_tokens"},
     "files": set(),
+    "store": {"files"},
     "messages": set(),
     "options": set(),
     "plugins": set(),

@@ -12,10 +12,8 @@ from hf_docmt import __version__
 from hf_docmt.analysis.scat import MarkedText, ScatExample, Span, read_scat
 from hf_docmt.data.examples import check_choices
 from hf_docmt.evaluation.suites import check_languages
-from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
-from hf_docmt.evaluation.systems.forced_decoding import check_lengths
-from hf_docmt.evaluation.systems.model_system import evaluation_mode
-from hf_docmt.evaluation.systems.model_system import UNBROKEN, WORD, piece_ids, piece_spans, word_spans
+from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding, check_lengths
+from hf_docmt.evaluation.systems.model_system import UNBROKEN, WORD, evaluation_mode, piece_ids, piece_spans, word_spans
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.result import Part, Result

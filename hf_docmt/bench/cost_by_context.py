@@ -23,8 +23,8 @@ from hf_docmt.modeling.configuration_caching import PAPER
 from hf_docmt.modeling.context_cache import CachedContextTranslator
 from hf_docmt.modeling.context_strategies import ContextTranslator
 from hf_docmt.modeling.document_state import CurrentSentence, DocumentState
-from hf_docmt.modeling.segment_strategies import SegmentTranslator
 from hf_docmt.modeling.shortening import LATENT
+from hf_docmt.modeling.strategies import SegmentTranslator
 
 PEER, SINGLE = "sentence", "single-encoder"
 ROUTING = "routing"

@@ -23,7 +23,6 @@ from hf_docmt.options import (
 if TYPE_CHECKING:
     from hf_docmt.translation.group_translation import TranslationSettings
     from hf_docmt.translation.job import TranslationJob
-    from hf_docmt.translation.shards import ShardedJob
 
 
 @dataclass(kw_only=True)
@@ -105,8 +104,7 @@ def translation_settings(
     """How the job translates. ValueError: a device, number type or language that is not the model's."""
     from hf_docmt.cli.loading import default_device
     from hf_docmt.registry import load_config
-    from hf_docmt.translation.devices import check_device, checked_dtype
-    from hf_docmt.translation.group_translation import TranslationSettings
+    from hf_docmt.translation.group_translation import TranslationSettings, check_device, checked_dtype
 
     device = check_device(options.device or default_device())
     library = "ctranslate2" if options.engine == "ctranslate2" else "transformers"
@@ -142,9 +140,7 @@ def _check_source(model: str, asked: str | None, own: str | None) -> None:
         )
 
 
-def translation_job(
-    settings: TranslationSettings, input: str, output: str, options: JobOptions
-) -> TranslationJob | ShardedJob:
+def translation_job(settings: TranslationSettings, input: str, output: str, options: JobOptions) -> TranslationJob:
     """The job on this machine or on a Ray cluster. ValueError: options that do not fit the engine."""
     from hf_docmt.cli.loading import hide_progress_bars
 
@@ -162,31 +158,30 @@ def _local_job(settings: TranslationSettings, input: str, output: str, options: 
     from hf_docmt.translation.group_translation import translates_without_context
     from hf_docmt.translation.job import TranslationJob
     from hf_docmt.translation.job_input import JobInput
-    from hf_docmt.translation.job_output import check_output
+    from hf_docmt.translation.job_output import check_output, open_output
     from hf_docmt.translation.outputs import check_repairs, renderer
     from hf_docmt.translation.processes import job_engine
 
-    check_output(output, options.resume)
     config = load_config(settings.model, settings.revision)
     is_line_by_line = translates_without_context(config, settings.strategy)
     target_lang = settings.search.get("target_lang") or config.target_lang
     documents = JobInput(input, options.format, settings.source_lang, is_line_by_line, target_lang)
+    check_output(output, options.resume, documents.paths)
     check_repairs(documents.reader, settings.search.get("repairs"))
+    render = renderer(documents.reader)
     return TranslationJob(
         settings,
         documents,
-        output,
         make_engine=lambda settings: job_engine(settings, options.processes or 1),
-        render=renderer(documents.reader),
-        resume=options.resume,
+        open_output=lambda identity: open_output(output, identity, render, options.resume),
     )
 
 
-def _sharded_job(settings: TranslationSettings, input: str, output: str, options: JobOptions) -> ShardedJob:
+def _sharded_job(settings: TranslationSettings, input: str, output: str, options: JobOptions) -> TranslationJob:
     from hf_docmt.files import STDIN, STDOUT
-    from hf_docmt.translation.parts import PartitionedInput
+    from hf_docmt.translation.job import TranslationJob
     from hf_docmt.translation.ray_actors import ray_engine
-    from hf_docmt.translation.shards import ShardedJob
+    from hf_docmt.translation.shards import PartitionedInput, ShardFolder
 
     if options.format != "auto":
         raise ValueError(
@@ -196,4 +191,9 @@ def _sharded_job(settings: TranslationSettings, input: str, output: str, options
         raise ValueError("--engine ray reads files and writes shards; give a folder, pattern or URL, and -o FOLDER")
     documents = PartitionedInput(input, settings.source_lang)
     engine = ray_engine(settings, options.address, options.processes)
-    return ShardedJob(settings, documents, output, make_engine=lambda settings: engine, resume=options.resume)
+    return TranslationJob(
+        settings,
+        documents,
+        make_engine=lambda settings: engine,
+        open_output=lambda identity: ShardFolder(output, identity, documents, options.resume),
+    )

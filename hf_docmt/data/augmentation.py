@@ -6,8 +6,8 @@ import numpy as np
 from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
-from hf_docmt.data.digests import text_digest
 from hf_docmt.data.examples import Examples
+from hf_docmt.store import text_digest
 
 
 class AugmentedExamples(TorchDataset):

@@ -12,12 +12,12 @@ from datasets import Dataset
 from torch.utils.data import Dataset as TorchDataset
 from transformers import PreTrainedTokenizerBase
 
-from hf_docmt.data.digests import text_digest
 from hf_docmt.data.documents import check_documents
 from hf_docmt.data.stored_documents import StoredDocuments
 from hf_docmt.data.tokenized_documents import TokenizedDocuments, tokenize_table
 from hf_docmt.files import DataError
 from hf_docmt.modeling.segments import chunk_cuts
+from hf_docmt.store import text_digest
 
 VIEWS = ("sentence", "window", "chunk", "document")
 CONTEXT_SIDES = ("both", "source")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -21,13 +22,12 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from hf_docmt import __version__
-from hf_docmt.data.cache import Cache
-from hf_docmt.data.digests import files_digest, tokenizer_digest
 from hf_docmt.data.documents import ROWS_PER_TABLE, checked_languages
 from hf_docmt.data.readers import iterate_documents, plugin_files
 from hf_docmt.data.readers.reader import NO_FILES
 from hf_docmt.data.tokenized_documents import TokenizedDocuments, tokenize_table, write_tokenized
 from hf_docmt.files import STDIN
+from hf_docmt.store import Cache, files_digest
 
 LAYOUT = 1  # of the files of an entry; another one makes them anew
 SENTENCES_PER_SHARD = 100_000
@@ -132,20 +132,15 @@ def store_documents(
 
 def input_status(files: dict[str, str | Path | Sequence[str | Path]]) -> list | None:
     """What tells that files are unchanged; None where nothing does."""
-    status, found = [], False
+    status: list = []
     for name, value in sorted(files.items()):
         for path in [value] if isinstance(value, str | Path) else value:
             if str(path) == STDIN:
                 return None
-            there = [] if name in NO_FILES else _files_of(Path(path))
-            status.append([name, str(path), [_file_status(file) for file in there]])
-            found = found or bool(there)
-    return status if found else None
-
-
-def _files_of(path: Path) -> list[Path]:
-    """The file, or all files of the folder."""
-    return [file for file in (sorted(path.rglob("*")) if path.is_dir() else [path]) if file.is_file()]
+            path = Path(path)
+            some = [] if name in NO_FILES else sorted(path.rglob("*")) if path.is_dir() else [path]
+            status.append([name, str(path), [_file_status(file) for file in some if file.is_file()]])
+    return status if any(files for *_, files in status) else None
 
 
 def _file_status(file: Path) -> list:
@@ -153,49 +148,50 @@ def _file_status(file: Path) -> list:
     return [str(file.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
+def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
+    """Digest of what the tokenizer saves: equal tokenizers give equal tokens."""
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save_pretrained(folder)
+        return files_digest(sorted(Path(folder).iterdir()))
+
+
 def _write_rows(rows: Iterator[dict], languages: list[str], folder: Path) -> str:
     """Write Arrow files and facts; returns the digest of the content."""
     features = Features({"doc_id": Value("string"), "translation": List(Translation(languages))})
-    progress = tqdm(desc="reading", unit=" sentences", unit_scale=True, disable=None)
     documents = sentences = in_shard = 0
     writer = None
-    while some := list(islice(rows, ROWS_PER_TABLE)):
-        if writer is None:
-            name = f"{len(list(folder.glob('*.arrow'))):05d}.arrow"
-            writer, in_shard = ArrowWriter(features=features, path=str(folder / name)), 0
-        writer.write_table(pa.Table.from_pylist(some, schema=features.arrow_schema))
-        count = sum(len(row["translation"]) for row in some)
-        documents, sentences, in_shard = documents + len(some), sentences + count, in_shard + count
-        progress.update(count)
-        if in_shard >= SENTENCES_PER_SHARD:
-            writer.finalize()
-            writer = None
+    with tqdm(desc="reading", unit=" sentences", unit_scale=True, disable=None) as progress:
+        while some := list(islice(rows, ROWS_PER_TABLE)):
+            if writer is None:
+                name = f"{len(list(folder.iterdir())):05d}.arrow"
+                writer, in_shard = ArrowWriter(features=features, path=str(folder / name)), 0
+            writer.write_table(pa.Table.from_pylist(some, schema=features.arrow_schema))
+            count = sum(len(row["translation"]) for row in some)
+            documents, sentences, in_shard = documents + len(some), sentences + count, in_shard + count
+            progress.update(count)
+            if in_shard >= SENTENCES_PER_SHARD:
+                writer.finalize()
+                writer = None
     if writer is not None:
         writer.finalize()
-    progress.close()
     digest = files_digest(sorted(folder.iterdir()))
     facts = {"languages": languages, "documents": documents, "sentences": sentences, "digest": digest}
     (folder / FACTS).write_text(json.dumps(facts), encoding="utf-8")
     return digest
 
 
-def _read_table(file: Path) -> pa.Table:
-    return Dataset.from_file(str(file)).data.table  # memory-mapped as long as it is in use
-
-
 def _tokenized_files(files: list[Path], num_proc: int | None, settings: tuple) -> Iterator[TokenizedDocuments]:
     """The tokenized documents of every Arrow file, in order; at most two files a process are on the way."""
     processes = min(num_proc or available_cores(), len(files))
     if processes == 1:
-        for file in files:
-            yield tokenize_table(_read_table(file), *settings)
+        yield from (_tokenize_file(file, settings) for file in files)
         return
     waiting, pending = iter(files), deque[Future]()
-    with ProcessPoolExecutor(processes, initializer=_set_worker, initargs=settings) as pool:
-        pending.extend(pool.submit(_tokenize_file, file) for file in islice(waiting, 2 * processes))
+    with ProcessPoolExecutor(processes, initializer=_begin_process) as pool:
+        pending.extend(pool.submit(_tokenize_file, file, settings) for file in islice(waiting, 2 * processes))
         while pending:
             yield pending.popleft().result()
-            pending.extend(pool.submit(_tokenize_file, file) for file in islice(waiting, 1))
+            pending.extend(pool.submit(_tokenize_file, file, settings) for file in islice(waiting, 1))
 
 
 def available_cores() -> int:
@@ -203,22 +199,22 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-_worker_settings: tuple = ()  # tokenizer, languages, drop_blank of a process of the pool
+def _begin_process() -> None:
+    """A process is one core's, and ends with the one that started it: it would wait, and hold the lock, for ever."""
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
-def _set_worker(*settings) -> None:
-    global _worker_settings
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # a process is one core's
-    _worker_settings = settings
-    Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+def _tokenize_file(file: Path, settings: tuple) -> TokenizedDocuments:
+    return tokenize_table(_read_table(file), *settings)
 
 
-def _end_with_parent(parent: int) -> None:
-    """End this process when the one that started it is gone: it would wait for work, and hold the lock, for ever."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)
-
-
-def _tokenize_file(file: Path) -> TokenizedDocuments:
-    return tokenize_table(_read_table(file), *_worker_settings)
+def _read_table(file: Path) -> pa.Table:
+    return Dataset.from_file(str(file)).data.table  # memory-mapped as long as it is in use

@@ -1,5 +1,6 @@
 """Tokenized documents: flat arrays of token ids and of borders, in memory or in files."""
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -10,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from transformers import PreTrainedTokenizerBase
 
-from hf_docmt.data.digests import array_digest, text_digest
+from hf_docmt.store import text_digest
 
 SENTENCES_PER_CALL = 1000
+BLOCK = 2**22  # values of an array that are read at a time
 ARRAYS = {  # name: type of its values
     "document_starts": np.int64,
     "doc_id_bytes": np.uint8,
@@ -172,6 +174,14 @@ def write_tokenized(parts: Iterable[TokenizedDocuments], folder: Path) -> None:
         for file in files.values():
             file.close()
     (folder / "digest").write_text(TokenizedDocuments.open(folder).digest)
+
+
+def array_digest(array: np.ndarray | FileArray) -> str:
+    """Digest of type, number and values of a one-dimensional array; it need not be in memory."""
+    digest = hashlib.sha256(f"{np.dtype(array.dtype).str} {len(array)} ".encode())
+    for start in range(0, len(array), BLOCK):
+        digest.update(np.ascontiguousarray(array[start : start + BLOCK]).data)
+    return digest.hexdigest()
 
 
 def _open_array(path: Path, dtype) -> np.ndarray | FileArray:

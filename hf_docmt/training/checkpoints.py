@@ -1,27 +1,29 @@
-"""Checkpoints of a run: which are complete and whole, which are kept, and the mean of their weights."""
+"""Checkpoints of a run: which are complete and whole, which are kept, and the mean of their weights.
+
+A complete checkpoint is a sealed folder (`hf_docmt.store.seal`). One of version 0.1.0 has a mark without checksums: of
+it is checked that its files are there and can be read, by the checks that their formats have.
+"""
 
 import json
 import os
 import re
 import shutil
 import sys
+import zipfile
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
 from hf_docmt.adapters import ADAPTER_WEIGHTS
-from hf_docmt.files import sync
-from hf_docmt.training.checkpoint_manifest import (
-    COMPLETE,
-    DamagedCheckpointError,
-    check_checkpoint,
-    check_weights,
-)
+from hf_docmt.store import SEAL, DamagedError, check_files, read_seal, seal, sync
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 SHARDED_WEIGHTS = "pytorch_model_fsdp.bin"  # of FSDP, gathered
@@ -30,9 +32,75 @@ DELETED = "deleted-"  # before the name of a checkpoint that is being deleted
 KEPT = 2  # last checkpoints that are kept for resuming: where the last is damaged, the one before it is used
 
 
+@dataclass(frozen=True)
+class Manifest:
+    """What is known of a complete checkpoint. An update takes `batch_processes` x `accumulation` batches."""
+
+    processes: int  # that saved it, each with a random state of its own
+    batch_processes: int  # that the batches were made for; others where a run went on with another number
+    accumulation: int | None = None  # None: not written by 0.1.0
+    data: str | None = None  # fingerprint of the training data, of data that have one
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)  # name -> bytes, crc32; {}: not written by 0.1.0
+    validation: str | None = None  # fingerprint of the validation data
+
+
+def write_manifest(folder: str | Path, manifest: Manifest) -> None:
+    """Mark a checkpoint as complete when everything in it is on the disk."""
+    seal(Path(folder), asdict(manifest))
+
+
+def read_manifest(folder: str | Path) -> Manifest:
+    """The manifest of a complete checkpoint. Raises `DamagedError`."""
+    mark = Path(folder) / SEAL
+    if mark.is_file() and re.fullmatch(rb"[1-9][0-9]*", text := mark.read_bytes().strip()):  # of 0.1.0
+        return Manifest(processes=int(text), batch_processes=int(text))
+    return Manifest(**read_seal(Path(folder)))
+
+
+def check_checkpoint(
+    folder: str | Path, needed: Callable[[int], Collection[Collection[str]]] = lambda processes: ()
+) -> Manifest:
+    """The manifest of a checkpoint all of whose files are as they were written.
+
+    `needed`: from the number of processes that saved it to the names of files that must be there, one of each
+    collection. Raises `DamagedError`, which names the file and what is wrong with it, and a plain `ValueError` for a
+    checkpoint that never had such a file.
+    """
+    folder, manifest = Path(folder), read_manifest(folder)
+    for names in needed(manifest.processes):
+        if manifest.files and not any(name in manifest.files for name in names):
+            raise ValueError(
+                f"{folder} was saved without {next(iter(names))} (save_only_model): training cannot go on from it, but "
+                "its weights are whole; begin a new run with them"
+            )
+        if not any((folder / name).exists() for name in names):
+            raise DamagedError(f"{folder / next(iter(names))} is missing")
+    check_files(folder, manifest.files)
+    if not manifest.files:
+        for path in filter(Path.is_file, folder.rglob("*")):
+            _check_format(path)
+    return manifest
+
+
+def _check_format(path: Path) -> None:
+    """Read a file without known CRC-32: sizes of safetensors, the CRC-32 of every tensor of torch, JSON."""
+    try:
+        if path.suffix == ".safetensors":
+            with safe_open(path, framework="numpy"):
+                pass
+        elif path.suffix in (".pt", ".pth", ".bin"):
+            with zipfile.ZipFile(path) as archive:
+                if (broken := archive.testzip()) is not None:
+                    raise zipfile.BadZipFile(f"the CRC-32 of {broken} differs")
+        elif path.suffix == ".json":
+            json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, SafetensorError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+        raise DamagedError(f"{path} is damaged ({error})") from error
+
+
 def checkpoint_steps(folder: str | Path) -> list[int]:
     """Updates after which a complete checkpoint was saved in `folder`, in order."""
-    names = [file.parent.name for file in Path(folder).glob(f"checkpoint-*/{COMPLETE}")]
+    names = [file.parent.name for file in Path(folder).glob(f"checkpoint-*/{SEAL}")]
     return sorted(int(name.removeprefix("checkpoint-")) for name in names if re.fullmatch(r"checkpoint-\d+", name))
 
 
@@ -52,7 +120,7 @@ def last_usable_checkpoint(folder: str | Path, needed: Callable[[int], Collectio
         checkpoint = checkpoint_path(folder, step)
         try:
             check_checkpoint(checkpoint, needed)
-        except DamagedCheckpointError as error:
+        except DamagedError as error:
             damage.append(str(error))
             continue
         for problem in damage:
@@ -144,10 +212,15 @@ def read_weights(folder: str | Path) -> dict[str, torch.Tensor]:
 
 
 def require_weights(folder: str | Path) -> None:
-    """Check the weights of a checkpoint that is to be averaged. Raises `ValueError` with the ways out."""
+    """Check the files of weights of a checkpoint that is to be averaged, if it is complete.
+
+    Raises `ValueError` with the ways out.
+    """
     try:
-        check_weights(folder)
-    except DamagedCheckpointError as error:
+        files = read_manifest(folder).files if (Path(folder) / SEAL).exists() else {}
+        is_weights = re.compile(r".*\.safetensors|pytorch_model").match
+        check_files(Path(folder), {name: facts for name, facts in files.items() if is_weights(name)})
+    except DamagedError as error:
         raise ValueError(
             f"{error}; restore the checkpoint from a copy, or delete {folder} and resume: the mean is then that of the "
             "others"

@@ -11,18 +11,21 @@ from transformers import Seq2SeqTrainer, TrainerCallback, set_seed
 from transformers.trainer import OPTIMIZER_NAME, OPTIMIZER_NAME_BIN, SCHEDULER_NAME, TRAINER_STATE_NAME
 
 from hf_docmt.adapters import ADAPTER_WEIGHTS
-from hf_docmt.data.digests import text_digest
-from hf_docmt.training.checkpoint_manifest import Manifest, check_checkpoint, read_manifest, write_manifest
+from hf_docmt.store import text_digest
 from hf_docmt.training.checkpoints import (
     INDEX,
     SHARDED_WEIGHTS,
     WEIGHTS,
+    Manifest,
+    check_checkpoint,
     checkpoint_path,
     explain_write_errors,
     last_usable_checkpoint,
+    read_manifest,
     remove_checkpoint,
     remove_unneeded,
     require_weights,
+    write_manifest,
 )
 from hf_docmt.training.update_batches import accumulation_for
 

@@ -21,10 +21,10 @@ from transformers.trainer_callback import TrainerState
 
 from hf_docmt import registry
 from hf_docmt.data.augmentation import AugmentedExamples
-from hf_docmt.data.cache import Cache
 from hf_docmt.data.examples import Examples
 from hf_docmt.data.stored_documents import StoredDocuments, store_documents
 from hf_docmt.remote_code import load_tokenizer
+from hf_docmt.store import Cache
 from hf_docmt.training.arguments import DocMTTrainingArguments, training_arguments
 from hf_docmt.training.checkpoints import (
     average_weights,

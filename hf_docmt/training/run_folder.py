@@ -11,7 +11,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from hf_docmt.files import lock_file, write_text
+from hf_docmt.files import write_text
+from hf_docmt.store import differences, lock_file
 from hf_docmt.training.recipe import Recipe, load_recipe
 
 RECIPE, FACTS = "recipe.yaml", "training.json"  # the latter is written last: with it the run is finished
@@ -111,7 +112,8 @@ def _check_resumable(output: Path, recipe: Recipe) -> None:
             "training began, delete the folder and start without resume"
         )
     there, here = load_recipe(output / RECIPE).to_dict(), recipe.to_dict()
-    changed = _differences(there, here)
+    changed = [(".".join(names), old, new) for names, old, new in differences(there, here)]
+    changed = [f"{key} is {old!r} there, {new!r} here" for key, old, new in changed if key not in MAY_CHANGE]
     if changed:
         raise ValueError(
             f"output_dir: the run in {output} has another recipe: {'; '.join(changed)}; resume with {output / RECIPE}"
@@ -126,15 +128,3 @@ def write_facts(output: Path, facts: dict[str, Any]) -> None:
     """Write `training.json`, one fact a line."""
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in facts.items())
     write_text(f"{{\n{lines}\n}}\n", output / FACTS)
-
-
-def _differences(there: dict, here: dict, section: str = "") -> list[str]:
-    """In words, the values in which two recipes differ."""
-    changed = []
-    for name in sorted(there.keys() | here.keys()):
-        old, new, key = there.get(name), here.get(name), f"{section}{name}"
-        if isinstance(old, dict) and isinstance(new, dict):
-            changed += _differences(old, new, f"{key}.")
-        elif old != new and key not in MAY_CHANGE:
-            changed.append(f"{key} is {old!r} there, {new!r} here")
-    return changed

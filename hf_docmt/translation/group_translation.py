@@ -4,15 +4,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from transformers import PreTrainedConfig, PreTrainedTokenizerBase
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.messages import install_command
+from hf_docmt.messages import closest_hint, install_command
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
 from hf_docmt.translation.corpus import search_settings, translation_rows
-from hf_docmt.translation.devices import place_model
-from hf_docmt.translation.groups import Group
+from hf_docmt.translation.job_input import Group
 
+DTYPES = {
+    "fp32": torch.float32,
+    "float32": torch.float32,
+    "bf16": torch.bfloat16,
+    "bfloat16": torch.bfloat16,
+    "fp16": torch.float16,
+    "float16": torch.float16,
+}
+INT8 = "int8"  # of the weights of linear layers; the others, and what is computed between layers, stay as saved
+TORCH_ERRORS = (RuntimeError, AssertionError, ValueError, NotImplementedError)
 DOCUMENT_ERRORS = (ValueError, torch.OutOfMemoryError)  # what one document may raise; others end the job
 
 
@@ -119,3 +128,46 @@ class GroupTranslator:
             "search": self._search,
             "error": reason,
         }
+
+
+def check_device(device: str) -> str:
+    """The name of a device that torch can use, such as `cpu`, `cuda` or `cuda:1`; ValueError for others."""
+    try:
+        torch.zeros(1, device=device) + 1
+    except TORCH_ERRORS as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise ValueError(f"device {device!r} cannot be used here ({reason}); give cpu, or leave it out") from error
+    return device
+
+
+def place_model(model: PreTrainedModel, device: str, dtype: str | None) -> PreTrainedModel:
+    """The model on the device, in a dtype of `DTYPES` or with int8 weights; ValueError as in `checked_dtype`."""
+    model = model.to(device=device, dtype=checked_dtype(dtype, device))
+    if dtype == INT8 and not getattr(model, "is_quantized", False):
+        model.quantize(INT8)
+    return model
+
+
+def checked_dtype(name: str | None, device: str) -> torch.dtype | None:
+    """The dtype of this name, None for None and int8, where the dtype stays that of the saved weights.
+
+    ValueError for an unknown one and one that the device does not compute.
+    """
+    if name == INT8 and torch.device(device).type != "cpu":
+        raise ValueError(f"int8 is for the CPU, got device {device!r}; choose device cpu, or another dtype")
+    if name is None or name == INT8:
+        return None
+    if name not in DTYPES:
+        names = [*DTYPES, INT8]
+        hint = closest_hint(name, names, " (did you mean {!r}?)")
+        raise ValueError(f"unknown dtype {name!r}{hint}; choose one of {', '.join(names)}")
+    dtype = DTYPES[name]
+    try:
+        states = torch.ones(2, 8, 8, device=device, dtype=dtype)
+        states = torch.nn.functional.linear(states, states[0])
+        states = torch.nn.functional.layer_norm(states, (8,))
+        torch.nn.functional.scaled_dot_product_attention(*[states[:, None]] * 3).softmax(-1)
+    except TORCH_ERRORS as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise ValueError(f"{device} does not compute in {name} ({reason}); choose another dtype") from error
+    return dtype

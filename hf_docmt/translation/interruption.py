@@ -21,10 +21,9 @@ class Interruption:
 
     def __init__(self) -> None:
         self.number: int | None = None
-        self._is_deferred = False
 
     def check(self) -> None:
-        """Raise `Interrupted` where a signal came: one that was deferred, or whose exception some library lost."""
+        """Raise `Interrupted` where a signal came whose exception some library lost."""
         if self.number is not None:
             raise Interrupted(self.number)
 
@@ -33,17 +32,7 @@ class Interruption:
         self.number = number
         for one in NAMES:
             signal.signal(one, signal.SIG_DFL)
-        if not self._is_deferred:
-            raise Interrupted(number)
-
-    @contextmanager
-    def deferred(self) -> Iterator[None]:
-        """Within the block a signal raises nothing; `check` does so later."""
-        self._is_deferred = True
-        try:
-            yield
-        finally:
-            self._is_deferred = False
+        raise Interrupted(number)
 
 
 @contextmanager

@@ -1,61 +1,65 @@
 """A translation job: documents in, translations out in the same order, written group by group."""
 
 import sys
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import nullcontext
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from hf_docmt.files import check_writable_file
+import torch
+import transformers
+
+from hf_docmt import __version__
+from hf_docmt.adapters import ADAPTER_CONFIG, BASE, adapted_model
+from hf_docmt.store import file_digest
 from hf_docmt.translation.group_translation import TranslationSettings
-from hf_docmt.translation.groups import Group
 from hf_docmt.translation.interruption import Interrupted, Interruption
-from hf_docmt.translation.job_identity import job_identity
-from hf_docmt.translation.job_input import JobInput
-from hf_docmt.translation.job_output import JobOutput, is_file_output, open_output
-from hf_docmt.translation.job_summary import JobSummary
-from hf_docmt.translation.outputs import Render
-from hf_docmt.translation.progress import Progress, job_progress
+from hf_docmt.translation.job_input import Group, JobInput
+from hf_docmt.translation.job_output import JobOutput
+from hf_docmt.translation.progress import JobSummary, ProgressBar, ProgressLines, job_progress
 
-# the result rows of each group, in the groups' order; None in between says that no group has arrived yet
-Engine = Callable[[Iterable[Group | None]], Iterator[list[dict]]]
+if TYPE_CHECKING:
+    from hf_docmt.translation.shards import PartitionedInput
+
+Results = Generator[tuple[Group, list[dict]], None, None]  # groups and their rows of `translate_corpus`
+# gives the results of groups in their order; it may take groups in advance, None says that no group has arrived yet
+Engine = Callable[[Iterable[Group | None]], Results]
 FIRST_DOCUMENTS = 10  # so many that fail, and none else before them, end the job
+MODEL_FILES = (
+    "config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*",
+    "*token*.json", "*vocab*", "merges.txt", "*.spm", "*.model", "*.py", "ctranslate2/*",
+    "adapter_config.json", "base/*.safetensors*",
+)  # fmt: skip  # of a folder: what its translations follow from
 
 
 @dataclass(frozen=True)
 class TranslationJob:
-    """Documents of a file or pipe that are translated to a file or pipe.
+    """Documents of an input that are translated to an output.
 
-    `make_engine` loads the model, here or in other processes. `render` gives the text of a document. With `resume` a
-    job that ended before its time goes on, to the same bytes as without the interruption.
+    `make_engine` loads the model, here, in other processes or on other machines. `open_output` gives the output of a
+    job of this identity, which holds the groups of a job before where that one is to be resumed: then the job ends with
+    the same bytes as without the interruption.
     """
 
     settings: TranslationSettings
-    input: JobInput
-    output: str
+    input: "JobInput | PartitionedInput"
     make_engine: Callable[[TranslationSettings], Engine]
-    render: Render
-    resume: bool = False
+    open_output: Callable[[dict[str, Any]], JobOutput]
 
     def run(self, interruption: Interruption) -> JobSummary:
         """Translate all documents. Raises `ValueError`, `OSError` and `Interrupted`; what can be is known before work.
 
         Where an error leaves finished work, a line on standard error says how to go on.
         """
-        check_writable_file(self.output, self.input.paths)
-        inputs = None if self.input.path is None else self.input.files
-        identity = job_identity(self.settings, inputs, format=self.input.format)
-        with open_output(self.output, identity, self.resume) as output:
+        with self.open_output(job_identity(self.settings, self.input)) as output:
             try:
                 engine, size = self.make_engine(self.settings), self.input.size()
-                groups = self.input.groups(self.settings.batch_size, as_they_come=not is_file_output(self.output))
-                progress = job_progress(size, output.summary)
-                return run_job(groups, engine, output, self.render, progress, interruption)
+                groups = self.input.groups(self.settings.batch_size, as_they_come=not output.is_kept)
+                return run_job(groups, engine, output, job_progress(size, output.summary), interruption)
             except Interrupted as stopped:
                 raise Interrupted(stopped.number, output.way_on()) from stopped
             except Exception:
-                if output.groups:
+                if output.holds_work:
                     print(output.way_on(), file=sys.stderr)
                 raise
 
@@ -64,70 +68,75 @@ def run_job(
     groups: Iterable[Group | None],
     engine: Engine,
     output: JobOutput,
-    render: Render,
-    progress: Progress,
+    progress: ProgressBar | ProgressLines,
     interruption: Interruption,
 ) -> JobSummary:
-    """Translate groups of documents and write the text of each to `output`, behind the groups that it holds already.
+    """Translate the groups that `output` does not hold, and write them to it.
 
-    `engine` is a `GroupTranslator` mapped over the groups, in this process or in others. Documents that fail are
-    counted in the summary. Raises `ValueError` where the first ten documents fail, or all of fewer, since then the
-    model or a setting is to blame; `OSError` for what cannot be written.
+    Documents that fail are counted in the summary. Raises `ValueError` where the first ten documents of a new job fail,
+    or all of fewer, since then the model or a setting is to blame; `OSError` for what cannot be written.
     """
-    uninterrupted = interruption.deferred if output.is_kept else nullcontext
-    results = with_results(islice(groups, output.groups, None), engine)
+    is_new = not output.holds_work
+    results = engine(output.missing(groups))
     try:
-        for group, rows in results if output.groups else check_first_documents(results):
-            text = "".join(render(row, result) for row, result in zip(group.rows, rows, strict=True))
-            with uninterrupted():
-                output.append(text, JobSummary.of(rows))
+        for group, rows in check_first_documents(results) if is_new else results:
+            output.write(group, rows)
             interruption.check()
             progress.update(output.summary)
-        with uninterrupted():
-            output.finish()
+        output.finish()
     finally:
         progress.close()
         results.close()  # ends the processes of an engine
     return output.summary
 
 
-def local_engine(translator: Callable[[Group], list[dict]]) -> Engine:
-    """The engine that translates in this process, one group after the other."""
-    return lambda groups: (translator(group) for group in groups if group is not None)
-
-
-def check_first_documents(results: Iterable[tuple[Group, list[dict]]]) -> Iterator[tuple[Group, list[dict]]]:
-    """Pass on groups and their result rows; ValueError where the first ten documents fail, or all of fewer."""
-    results, held = iter(results), []
+def check_first_documents(results: Results) -> Results:
+    """Pass on results; ValueError where the first ten documents fail, or all of fewer."""
+    held, first = [], []
     for group, rows in results:
         held.append((group, rows))
-        first = [row for _, rows in held for row in rows][:FIRST_DOCUMENTS]
-        if not all("error" in row for row in first):
+        first = (first + rows)[:FIRST_DOCUMENTS]
+        if len(first) == FIRST_DOCUMENTS or not all("error" in row for row in first):
             break
-        if len(first) == FIRST_DOCUMENTS:
-            raise _nothing_translated(first)
-    else:
-        if held:
-            raise _nothing_translated(first)
+    if first and all("error" in row for row in first):
+        problem = (
+            "the first document cannot be translated"
+            if len(first) == 1
+            else f"none of the first {len(first)} documents can be translated"
+        )
+        raise ValueError(f"{problem}; {first[0]['doc_id']!r}: {first[0]['error']}")
     yield from held
     yield from results
 
 
-def _nothing_translated(rows: list[dict]) -> ValueError:
-    count = "the first document" if len(rows) == 1 else f"none of the first {len(rows)} documents"
-    verb = "cannot be translated" if len(rows) == 1 else "can be translated"
-    return ValueError(f"{count} {verb}; {rows[0]['doc_id']!r}: {rows[0]['error']}")
+def job_identity(settings: TranslationSettings, documents: "JobInput | PartitionedInput") -> dict[str, Any]:
+    """What identifies a job, as JSON values: a job goes on only where model, options, input and versions are the same.
+
+    Model and input count by their content, not by their names.
+    """
+    options = asdict(settings) | {"format": documents.format}
+    return {
+        "model": model_checksums(options.pop("model"), settings.revision),
+        "options": options,
+        "input": documents.identity(),
+        "versions": {"hf-docmt": __version__, "torch": torch.__version__, "transformers": transformers.__version__},
+    }
 
 
-def with_results(groups: Iterable[Group | None], engine: Engine) -> Generator[tuple[Group, list[dict]], None, None]:
-    """Each group with its result rows; an engine may take groups in advance."""
-    waiting: deque[Group] = deque()
+def model_checksums(model: str, revision: str | None = None) -> dict[str, str]:
+    """SHA-256 of each file of a model's folder that its translations follow from; of a Hub name its commit.
 
-    def taken() -> Iterator[Group | None]:
-        for group in groups:
-            if group is not None:
-                waiting.append(group)
-            yield group
-
-    for rows in engine(taken()):
-        yield waiting.popleft(), rows
+    Those of an adapter come with those of the model that it adapts. Empty where there is no such model, as loading it
+    will say.
+    """
+    folder = Path(model)
+    if folder.is_dir():
+        files = {path for pattern in MODEL_FILES for path in folder.glob(pattern) if path.is_file()}
+        checksums = {path.relative_to(folder).as_posix(): file_digest(path) for path in sorted(files)}
+        base = adapted_model(folder) if ADAPTER_CONFIG in checksums else None
+        adapted = model_checksums(base) if base and Path(base) != folder / BASE else {}
+        return checksums | {f"adapted model: {name}": digest for name, digest in adapted.items()}
+    try:
+        return {"commit": Path(transformers.utils.cached_file(model, "config.json", revision=revision)).parent.name}
+    except (OSError, ValueError):
+        return {}

@@ -1,22 +1,27 @@
-"""The documents of a translation job: one file, or standard input, read lazily."""
+"""The documents of a translation job, read lazily from a file or standard input, and their groups.
 
+A group is the unit of work: of what is decoded together, of what a process gets, and of what a killed job loses.
+"""
+
+import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from queue import Empty, Queue
+from threading import Thread
 
 from hf_docmt.data.documents import checked_rows, make_row
 from hf_docmt.data.readers import check_arguments, detect_format, get_reader, input_files, iterate_documents
 from hf_docmt.data.readers.lines import LinesReader
 from hf_docmt.data.readers.reader import NO_FILES
 from hf_docmt.files import STDIN, file_stem, location_of, read_lines
-from hf_docmt.translation.groups import Group, arriving_groups, document_groups
+from hf_docmt.store import file_digest, value_digest
+from hf_docmt.translation.progress import JobSummary
 
-
-class Size(NamedTuple):
-    """How many documents and sentences there are."""
-
-    documents: int
-    sentences: int
+MAX_SENTENCES = 1024  # of a group
+MAX_CHARACTERS = 1 << 20  # of all sides that were read
+BATCHES = 4  # of documents, which a group of long ones has at least
+PATIENCE = 0.2  # seconds that a document waits for a further one
 
 
 class JobInput:
@@ -45,14 +50,22 @@ class JobInput:
             self.files.setdefault("tgt_lang", target_lang)
         check_arguments(self.reader, {name: value for name, value in self.files.items() if value is not None})
         self.by_line = without_context and self.reader.name == LinesReader.name
-        self.path = (
-            None if path is None or STDIN in self.files.values() else Path(path)
-        )  # None: can be read once, as it comes
+        is_pipe = path is None or STDIN in self.files.values()
+        self.path = None if is_pipe else Path(path)  # None: can be read once, as it comes
 
     @property
     def paths(self) -> list[str]:
         """The arguments that may be files."""
         return [value for name, value in self.files.items() if value is not None and name not in NO_FILES]
+
+    def identity(self) -> dict[str, str | None] | None:
+        """The arguments of the reader, with digests in place of files and folders; None for a pipe.
+
+        Others, such as the name of a data set on the Hub, are as they are.
+        """
+        if self.path is None:
+            return None
+        return {name: value if name in NO_FILES else _content_digest(value) for name, value in self.files.items()}
 
     def rows(self) -> Iterator[dict]:
         """The rows of the document contract, one at a time; `DataError` when its turn comes for one that is broken."""
@@ -66,8 +79,8 @@ class JobInput:
             location = location_of(path, number)
             yield location, make_row(location, f"{file_stem(path)}:{number}", [line], None, [self.source_lang])
 
-    def size(self) -> Size | None:
-        """The size of a file, which is read and checked from its first to its last document.
+    def size(self) -> JobSummary | None:
+        """How many documents and sentences a file has, which is read and checked from its first to its last document.
 
         None for a pipe, and for a data set on the Hub, which would be fetched twice.
         """
@@ -77,9 +90,115 @@ class JobInput:
         for row in self.rows():
             documents += 1
             sentences += len(row["translation"])
-        return Size(documents, sentences)
+        return JobSummary(documents, sentences)
 
-    def groups(self, batch_size: int, as_they_come: bool = False) -> Iterable[Group | None]:
+    def groups(self, batch_size: int, as_they_come: bool = False) -> Iterator["Group | None"]:
         """The documents in groups; `as_they_come`: those of a pipe without waiting for groups to be full."""
-        make_groups = arriving_groups if as_they_come and self.path is None else document_groups
-        return make_groups(self.rows(), batch_size=batch_size)
+        rows = arriving_rows(self.rows()) if as_they_come and self.path is None else self.rows()
+        return document_groups(rows, batch_size=batch_size)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Consecutive documents of the input: rows of the document contract, numbered from 0 as the group itself is."""
+
+    number: int
+    first_document: int
+    rows: list[dict]
+
+    def sources(self, lang: str) -> list[list[str]]:
+        """The sentences of each document in this language."""
+        return [[pair[lang] for pair in row["translation"]] for row in self.rows]
+
+    @property
+    def sentences(self) -> int:
+        return sum(len(row["translation"]) for row in self.rows)
+
+    @property
+    def characters(self) -> int:
+        return sum(map(_characters, self.rows))
+
+
+def document_groups(
+    rows: Iterable[dict | None],
+    max_sentences: int = MAX_SENTENCES,
+    max_characters: int = MAX_CHARACTERS,
+    batch_size: int | None = None,
+) -> Iterator[Group | None]:
+    """Consecutive documents in groups of at most so many sentences and characters, as full as the next one allows.
+
+    A document that is larger is a group of its own. But with `batch_size` a group goes on beyond `max_sentences` until
+    it has BATCHES batches of documents: strategies that translate sentence after sentence have one of each document in
+    a batch. The groups follow from rows and bounds alone, so that a job makes the same ones whenever and wherever it
+    runs. A row None (see `arriving_rows`) ends the group, and is passed on where there is none. ValueError: a bound
+    below 1.
+
+    >>> row = {"doc_id": "talk-1", "translation": [{"en": "Hello."}]}
+    >>> [len(group.rows) for group in document_groups([row] * 5, max_sentences=2)]
+    [2, 2, 1]
+    """
+    bounds = {"max_sentences": max_sentences, "max_characters": max_characters, "batch_size": batch_size}
+    for name, bound in bounds.items():
+        if bound is not None and bound < 1:
+            raise ValueError(f"{name} of a group must be at least 1, got {bound}")
+    least_documents = BATCHES * (batch_size or 0)
+    group, sentences, characters = Group(0, 0, []), 0, 0
+    for row in rows:
+        more = (len(row["translation"]), _characters(row)) if row is not None else (0, 0)
+        is_full = sentences + more[0] > max_sentences and len(group.rows) >= least_documents
+        if group.rows and (row is None or is_full or characters + more[1] > max_characters):
+            yield group
+            group, sentences, characters = Group(group.number + 1, group.first_document + len(group.rows), []), 0, 0
+        elif row is None:
+            yield None
+        if row is not None:
+            group.rows.append(row)
+            sentences, characters = sentences + more[0], characters + more[1]
+    if group.rows:
+        yield group
+
+
+def arriving_rows(rows: Iterable[dict], ahead: int = MAX_SENTENCES) -> Iterator[dict | None]:
+    """The rows of a pipe as they come, and None wherever no further one arrives within a moment.
+
+    They are read in a thread, so many ahead at most. Errors of reading are raised after the rows before.
+    """
+    queue: Queue = Queue(maxsize=ahead)
+    end = object()
+
+    def read(standard_input) -> None:  # which the thread holds, or Python could not end while it waits for a line
+        try:
+            for row in rows:
+                queue.put(row)
+            queue.put(end)
+        except Exception as error:  # raised in the thread that takes the rows
+            queue.put(error)
+
+    Thread(target=read, args=(sys.stdin,), daemon=True).start()
+    while True:
+        try:
+            row = queue.get(timeout=PATIENCE)
+        except Empty:
+            yield None
+            continue
+        if row is end:
+            return
+        if isinstance(row, Exception):
+            yield None  # which ends the group before
+            raise row
+        yield row
+
+
+def _characters(row: dict) -> int:
+    return sum(len(text) for pair in row["translation"] for text in pair.values())
+
+
+def _content_digest(value: str | None) -> str | None:
+    """The digest of a file, or of the names and files of a folder; any other value is itself."""
+    path = Path(value) if value is not None else None
+    if path is None or not path.exists():
+        return value
+    if path.is_file():
+        return file_digest(path)
+    files = (file for file in path.rglob("*") if file.is_file())
+    return value_digest({str(file.relative_to(path)): file_digest(file) for file in files})

@@ -1,54 +1,72 @@
 """Where a translation job writes to: a file that survives the job's end, or a pipe, device or standard output."""
 
+import gzip
+import os
 import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO
 
-from hf_docmt.files import STDOUT, check_writable_file
+from hf_docmt.files import STDOUT, check_writable_file, mode_of_file
 from hf_docmt.messages import counted
-from hf_docmt.translation.job_summary import JobSummary
-from hf_docmt.translation.journaled_file import JournaledFile
+from hf_docmt.store import Records, differences, lock_file, open_private, sync, write_durably
+from hf_docmt.translation.job_input import Group
+from hf_docmt.translation.outputs import Render
+from hf_docmt.translation.progress import JobSummary
+
+MARK, VERSION = "docmt_translation_job", 2  # the first key of a journal, and its value
+FINISHED = {"finished": True}  # the record of a journal behind the last group
 
 
-class JobOutput(Protocol):
-    """A context manager that takes the text of one group after the other."""
+class JobOutput(AbstractContextManager):
+    """What takes the result rows of one group after the other; a context manager. `summary` counts what it holds."""
 
-    summary: JobSummary
-    groups: int  # that it holds from a job before
-    is_kept: bool  # so that what is written survives the job
+    is_kept = True  # so that what is written survives the job
 
-    def append(self, text: str, summary: JobSummary) -> None:
-        """Write the text of the next group, which `summary` counts."""
-        ...
+    def __init__(self) -> None:
+        self.summary = JobSummary()
+
+    @property
+    def holds_work(self) -> bool:
+        """Whether there is something to go on from."""
+        return self.summary.documents > 0
+
+    def missing(self, groups: Iterable[Group | None]) -> Iterator[Group | None]:
+        """The groups that it does not hold from a job before."""
+        return iter(groups)
+
+    def write(self, group: Group, rows: list[dict]) -> None:
+        """Write the next one of these groups. Raises `OSError`."""
+        raise NotImplementedError
 
     def finish(self) -> None:
-        """All groups are written."""
-        ...
+        """All groups are written. Raises `OSError`."""
 
     def way_on(self) -> str:
         """What is kept where the job ends now, and how to go on."""
-        ...
+        raise NotImplementedError
 
-    def __enter__(self) -> "JobOutput": ...
+    def __exit__(self, *error) -> None:
+        """Close it."""
 
-    def __exit__(self, *error) -> None: ...
 
-
-def check_output(path: str, resume: bool = False) -> None:
-    """Raise `ValueError` where it is known beforehand that an output cannot be written, or holds no job to resume."""
-    check_writable_file(path)
+def check_output(path: str, resume: bool = False, inputs: Iterable[str] = ()) -> None:
+    """Raise `ValueError` where an output cannot be written, is one of the inputs, or can hold no job to resume."""
+    check_writable_file(path, inputs)
     if resume and not is_file_output(path):
         name = "standard output" if path == STDOUT else f"{path}, a pipe or device,"
         raise ValueError(f"a job that writes to {name} leaves nothing to resume; leave --resume out, or give -o FILE")
 
 
-def open_output(path: str, identity: dict[str, Any], resume: bool = False) -> JobOutput:
-    """The output of a job with this identity, locked for it; `-` is standard output.
+def open_output(path: str, identity: dict[str, Any], render: Render, resume: bool = False) -> JobOutput:
+    """The output of a job with this identity; `-` is standard output. Raises `ValueError` as `FileOutput`.
 
-    Raises `ValueError` as `check_output` and `JournaledFile` do.
+    `render` gives the text of a document from its rows of input and result.
     """
-    check_output(path, resume)
-    return JournaledFile(path, identity, resume) if is_file_output(path) else StreamOutput(path)
+    return FileOutput(path, identity, render, resume) if is_file_output(path) else StreamOutput(path, render)
 
 
 def is_file_output(path: str) -> bool:
@@ -56,32 +74,209 @@ def is_file_output(path: str) -> bool:
     return path != STDOUT and (Path(path).is_file() or not Path(path).exists())
 
 
-class StreamOutput:
+class StreamOutput(JobOutput):
     """Standard output, a pipe or a device: the text of a group is written at once, and nothing is kept."""
 
     is_kept = False
 
-    def __init__(self, path: str):
-        self.summary, self.groups = JobSummary(), 0
+    def __init__(self, path: str, render: Render):
+        super().__init__()
+        self.render = render
         self._file = sys.stdout if path == STDOUT else open(path, "w", encoding="utf-8", newline="\n")
 
-    def __enter__(self) -> "StreamOutput":
-        return self
+    def write(self, group: Group, rows: list[dict]) -> None:
+        self._file.write(text_of(group, rows, self.render))
+        self._file.flush()
+        self.summary.add(JobSummary.of(rows))
+
+    def way_on(self) -> str:
+        return f"{counted(self.summary.documents, 'document')} written, and nothing else is kept"
 
     def __exit__(self, *error) -> None:
-        """Close a pipe or device."""
         if self._file is not sys.stdout:
             self._file.close()
 
-    def append(self, text: str, summary: JobSummary) -> None:
-        """Write the text of a group."""
-        self._file.write(text)
-        self._file.flush()
+
+class FileOutput(JobOutput):
+    """A file that is written group by group beside its place, to which it moves when it is whole.
+
+    Beside `FILE` lie `FILE.partial`, to which the text of each group is appended, and `FILE.journal`, the records of
+    the groups that are on the disk (`hf_docmt.store.Records`). A job that was killed goes on behind the last of them.
+    `groups` is the number of groups that it holds, `damaged` of those that it held and are lost. Where the block ends
+    by an error before the first group is written, nothing is left.
+    """
+
+    def __init__(self, path: str | os.PathLike, identity: dict[str, Any], render: Render, resume: bool = False):
+        """Open it for a job with this `identity`, a dict of JSON values; with `resume` go on with the job before.
+
+        Raises `ValueError` where another job writes the same file, where an unfinished one lies there and is not to be
+        resumed, or is one of another identity or version, and where a name is taken by another file. `OSError`: nothing
+        can be written.
+        """
+        super().__init__()
+        path = Path(path).resolve()  # a link stays, what it points to is replaced
+        self.path, self.partial, self.render = path, path.with_name(f"{path.name}.partial"), render
+        self.groups, self.damaged, self.is_resumable = 0, 0, identity["input"] is not None
+        self.journal = self._locked_journal(path.with_name(f"{path.name}.journal"))
+        self._has_groups = len(self.journal.items) > 1
+        self._file: BinaryIO | None = None
+        self._bytes = 0  # of the groups
+        try:
+            self._open(identity, resume)
+        except BaseException as error:
+            self.__exit__(True)
+            if isinstance(error, OSError):
+                raise self._cannot_write(error) from error
+            raise
+
+    def __exit__(self, *error) -> None:
+        """Close the files; after an error before the first group was written, delete them."""
+        if self._file is not None:
+            self._file.close()
+        if error[0] and not self._has_groups:
+            if self._file is not None:
+                self.partial.unlink(missing_ok=True)
+            self.journal.delete()
+        self.journal.close()
+
+    def _locked_journal(self, path: Path) -> Records:
+        """The journal that lies there, or a new one; ValueError for one that cannot be gone on with."""
+        file = lock_file(path)
+        if file is None:
+            raise ValueError(f"another job uses {path} now; wait for its end, or choose another output")
+        beginning, content = f'{{"{MARK}": '.encode(), file.read()
+        file.seek(0)
+        journal, is_torn = Records(path, file), b"\n" not in content
+        if not content.startswith(beginning) and not (is_torn and beginning.startswith(content)):
+            problem = f"{path} is in the way, which is no journal of a job; move it, or choose another output"
+        elif not is_torn and not content.startswith(beginning + str(VERSION).encode()):
+            problem = f"{path} is of a job of another version of docmt; finish it with that one, or {self._start_anew}"
+        elif journal.damage and not journal.items:
+            problem = f"{journal.damage}: the job cannot go on; {self._start_anew}"
+        else:
+            if journal.damage:
+                print(f"{journal.damage}: the groups from there on are translated again", file=sys.stderr)
+            return journal
+        file.close()
+        raise ValueError(problem)
+
+    @property
+    def _start_anew(self) -> str:
+        return f"delete {self.partial} and {self.partial.with_suffix('.journal')} to start anew"
+
+    def _open(self, identity: dict, resume: bool) -> None:
+        if not self.journal.items and self.partial.exists():
+            raise ValueError(f"{self.partial} is in the way, of which there is no journal; move or delete it")
+        if self._has_groups and (resume or self.partial.exists()):
+            self._check(identity, resume)
+            self._go_on()
+        self._has_groups = self.groups > 0
+        if not self.groups:
+            self.partial.unlink(missing_ok=True)  # before its journal, without which it would be a file of others
+            self.journal.keep(0)
+            self.journal.append({MARK: VERSION, "identity": identity})
+        if not self._is_moved():
+            self._file = open_private(self.partial)
+            self._file.truncate(self._bytes)
+            self._file.seek(self._bytes)
+            sync(self.path.parent)
+
+    def _check(self, identity: dict, resume: bool) -> None:
+        """Raise `ValueError` where the job that lies there is not to be resumed by this one."""
+        before, job = self.journal.items[0]["identity"], f"job in {self.partial}"
+        if before["input"] is None:
+            problem = f"the {job} read its documents from a pipe, which cannot be read again: translate a file instead"
+            raise ValueError(f"{problem}, and {self._start_anew}")
+        if not resume:
+            raise ValueError(
+                f"an unfinished job lies in {self.partial}: give --resume to go on with it, or {self._start_anew}"
+            )
+        if changed := changes(before, identity):
+            raise ValueError(
+                f"the {job} cannot be resumed, since something else is asked for now ({changed}): give what was given "
+                f"then, or {self._start_anew}"
+            )
+
+    def _go_on(self) -> None:
+        """Count the groups of the journal whose text is in the partial file; drop the others."""
+        records = [record for record in self.journal.items[1:] if record != FINISHED]
+        if not self._is_moved():
+            with open(self.partial if self.partial.exists() else os.devnull, "rb") as file:
+                whole = next((n for n, record in enumerate(records) if not _is_whole(file, record)), len(records))
+            self.damaged, records = len(records) - whole, records[:whole]
+            if self.damaged:
+                print(
+                    f"{self.partial} is not as it was written: {counted(self.damaged, 'group')} of documents are "
+                    "translated again",
+                    file=sys.stderr,
+                )
+                self.journal.keep(1 + whole)
+        for record in records:
+            self.summary.add(JobSummary.from_json(record["summary"]))
+        self.groups, self._bytes = len(records), sum(record["bytes"] for record in records)
+
+    def _is_moved(self) -> bool:
+        """Whether the job before was killed between its last two steps: the output is there, and the journal still."""
+        return self.journal.items[-1] == FINISHED and not self.partial.exists()
+
+    def missing(self, groups: Iterable[Group | None]) -> Iterator[Group | None]:
+        return islice(groups, self.groups, None)
+
+    def write(self, group: Group, rows: list[dict]) -> None:
+        """Append the text of the next group; it is on the disk when this returns. `.gz`: each is packed for itself."""
+        data, summary = text_of(group, rows, self.render).encode(), JobSummary.of(rows)
+        data = gzip.compress(data, mtime=0) if self.path.suffix == ".gz" and data else data
+        record = {"group": self.groups, "bytes": len(data), "text_crc32": zlib.crc32(data)}
+        try:
+            write_durably(self._file, data)
+            self.journal.append(record | {"summary": summary.to_json()})
+        except OSError as error:
+            raise self._cannot_write(error) from error
+        self.groups, self._bytes = self.groups + 1, self._bytes + len(data)
         self.summary.add(summary)
+        self._has_groups = True
 
     def finish(self) -> None:
-        """Nothing is left to be done."""
+        """Move the file to its place, with the mode of the one it replaces; delete the journal."""
+        try:
+            if not self._is_moved():
+                if self.journal.items[-1] != FINISHED:
+                    self.journal.append(FINISHED)
+                os.chmod(self.partial, mode_of_file(self.path))
+                os.replace(self.partial, self.path)
+                sync(self.path.parent)
+            self.journal.delete()
+        except OSError as error:
+            raise self._cannot_write(error) from error
+
+    def _cannot_write(self, error: OSError) -> OSError:
+        return OSError(f"cannot write {self.path}: {error.strerror or error}")
 
     def way_on(self) -> str:
-        """What was written."""
-        return f"{counted(self.summary.documents, 'document')} written, and nothing else is kept"
+        if not self.groups:
+            return "nothing was finished, and nothing is kept"
+        documents, verb = counted(self.summary.documents, "document"), "is" if self.summary.documents == 1 else "are"
+        kept = f"{documents} ({counted(self.summary.sentences, 'sentence')}) {verb} kept in {self.partial}"
+        if not self.is_resumable:
+            return f"{kept}; the job cannot go on, since its input came from a pipe"
+        return f"{kept}: go on with the same command and --resume"
+
+
+def changes(before: Any, now: Any) -> str:
+    """In words, what differs in the identities of two jobs; empty where nothing does."""
+    texts = []
+    for names, old, new in differences(before, now):
+        is_digest = isinstance(new, str) and len(new) == 64
+        texts.append(f"{' '.join(names)} " + ("changed" if is_digest else f"was {old!r}, is {new!r}"))
+    return "; ".join(texts)
+
+
+def text_of(group: Group, rows: list[dict], render: Render) -> str:
+    """The text of a group."""
+    return "".join(render(document, row) for document, row in zip(group.rows, rows, strict=True))
+
+
+def _is_whole(file: BinaryIO, record: dict) -> bool:
+    """Whether the next bytes are the text of a group as it was written."""
+    data = file.read(record["bytes"])
+    return len(data) == record["bytes"] and zlib.crc32(data) == record["text_crc32"]

@@ -12,6 +12,7 @@ import signal
 import sys
 import traceback
 from _thread import interrupt_main
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -22,14 +23,17 @@ from threading import Thread
 import torch
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list
+from transformers.utils.logging import disable_progress_bar
 
-from hf_docmt.remote_code import is_trusted
+from hf_docmt.plugins import load_plugins
+from hf_docmt.remote_code import is_trusted, trust_remote_code
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
-from hf_docmt.translation.groups import Group
-from hf_docmt.translation.job import Engine, local_engine
-from hf_docmt.translation.workers import report_loss, translate_in_order, user_error, worker_translator
+from hf_docmt.translation.job import Engine, Results
+from hf_docmt.translation.job_input import Group
 
 STOP_SECONDS = 5  # that a process has to end by itself
+AHEAD = 4  # groups for each worker that are taken in before the first of them is given out; bounds the memory
+MAX_LOSSES = 3  # workers that one group may end before the job does
 
 
 def job_engine(settings: TranslationSettings, processes: int = 1) -> Engine:
@@ -38,7 +42,10 @@ def job_engine(settings: TranslationSettings, processes: int = 1) -> Engine:
         if processes > 1:
             raise ValueError("--processes is for one process that starts others, and a launcher has; leave it out")
         return rank_engine(settings)
-    return local_engine(GroupTranslator(settings)) if processes == 1 else process_engine(settings, processes)
+    if processes > 1:
+        return process_engine(settings, processes)
+    translator = GroupTranslator(settings)
+    return lambda groups: ((group, translator(group)) for group in groups if group is not None)
 
 
 def process_engine(settings: TranslationSettings, processes: int) -> Engine:
@@ -51,9 +58,9 @@ def process_engine(settings: TranslationSettings, processes: int) -> Engine:
     devices = process_devices(settings.device, processes)
     threads = max(1, torch.get_num_threads() // processes)
 
-    def translate(groups: Iterable[Group | None]) -> Iterator[list[dict]]:
+    def translate(groups: Iterable[Group | None]) -> Results:
         with _started(devices, threads) as connections:
-            yield from translate_in_order(groups, ConnectedProcesses(connections, settings))
+            yield from ConnectedProcesses(connections, settings).translate(groups)
 
     return translate
 
@@ -76,9 +83,9 @@ def rank_engine(settings: TranslationSettings) -> Engine:
         broadcast_object_list([(host, listener.address[1]), key])
         ranks = [listener.accept() for _ in range(state.num_processes - 1)]
 
-    def translate(groups: Iterable[Group | None]) -> Iterator[list[dict]]:
+    def translate(groups: Iterable[Group | None]) -> Results:
         with _started([_rank_device(settings.device)], torch.get_num_threads()) as connections:
-            yield from translate_in_order(groups, ConnectedProcesses(connections + ranks, settings))
+            yield from ConnectedProcesses(connections + ranks, settings).translate(groups)
 
     return translate
 
@@ -110,23 +117,91 @@ def process_devices(device: str, processes: int) -> list[str]:
     return [f"cuda:{index}" for index in range(processes)]
 
 
-class ConnectedProcesses:
-    """The pool of processes at the other ends of these connections; one that is lost stays lost."""
+class Workers:
+    """Workers that translate a group at a time: processes, or the actors of a cluster; `size` at the start."""
+
+    def __init__(self, size: int):
+        self.size = size
+        self.idle: list = []
+
+    def submit(self, worker, group: Group) -> None:
+        """Give a group to a worker that is idle no more."""
+        raise NotImplementedError
+
+    def wait(self) -> list[tuple[Group, list[dict] | None]]:
+        """Wait for workers; groups with their rows, or with None where the worker was lost before it had them.
+
+        No groups where a worker was only made ready. Raises what a translator raised, and `ChildProcessError` where no
+        worker is left.
+        """
+        raise NotImplementedError
+
+    def translate(self, groups: Iterable[Group | None]) -> Results:
+        """The groups and their result rows, in the groups' order; a group goes to whoever is idle.
+
+        None among the groups says that none has arrived yet; what is done is then given out first. A group whose worker
+        was lost (killed, out of memory, its machine gone) is given to another one, before all others; so its time is
+        lost and nothing else. Raises `ChildProcessError` for a group that lost three workers, what `wait` raises, and,
+        after the rows of all groups before, what `groups` raises.
+        """
+        waiting: Iterator[Group | None] | None = iter(groups)  # None when all were taken in
+        order: deque[Group] = deque()  # that were taken in, and are not given out
+        rows_of: dict[int, list[dict]] = {}
+        lost: deque[Group] = deque()
+        losses: Counter = Counter()
+        error: Exception | None = None
+        while waiting or order:
+            while order and order[0].number in rows_of:
+                group = order.popleft()
+                yield group, rows_of.pop(group.number)
+            while self.idle and (lost or waiting and len(order) < AHEAD * self.size):
+                if lost:
+                    self.submit(self.idle.pop(), lost.popleft())
+                    continue
+                try:
+                    group = next(waiting)
+                except StopIteration:
+                    waiting = None
+                    break
+                except Exception as reading:
+                    waiting, error = None, reading
+                    break
+                if group is None:
+                    break
+                order.append(group)
+                self.submit(self.idle.pop(), group)
+            if not order and (self.idle or not waiting):  # no group has arrived
+                continue
+            for group, rows in self.wait():
+                if rows is not None:
+                    rows_of[group.number] = rows
+                    continue
+                first, last = group.rows[0]["doc_id"], group.rows[-1]["doc_id"]
+                losses[group.number] += 1
+                if losses[group.number] == MAX_LOSSES:
+                    raise ChildProcessError(
+                        f"{MAX_LOSSES} processes ended while they translated documents {first!r} to {last!r}; look for "
+                        "a lack of memory (a smaller --batch-size helps)"
+                    )
+                print(f"a process was lost; documents {first!r} to {last!r} go to another", file=sys.stderr, flush=True)
+                lost.append(group)
+        if error is not None:
+            raise error
+
+
+class ConnectedProcesses(Workers):
+    """The processes at the other ends of these connections; one that is lost stays lost."""
 
     def __init__(self, connections: list[Connection], settings: TranslationSettings):
-        self.size = len(connections)
+        super().__init__(len(connections))
         self.idle = connections
         self.busy: dict[Connection, Group] = {}
-        for one in connections:
-            _send(one, (settings, is_trusted()))
+        for process in connections:
+            _send(process, (settings, is_trusted()))
 
-    def has_idle(self) -> bool:
-        return bool(self.idle)
-
-    def submit(self, group: Group) -> None:
-        process = self.idle.pop()
-        self.busy[process] = group
-        _send(process, group)
+    def submit(self, worker: Connection, group: Group) -> None:
+        self.busy[worker] = group
+        _send(worker, group)
 
     def wait(self) -> list[tuple[Group, list[dict] | None]]:
         if not self.busy:
@@ -138,7 +213,6 @@ class ConnectedProcesses:
             try:
                 rows = process.recv()
             except (EOFError, OSError):
-                report_loss(group)
                 results.append((group, None))
                 continue
             if isinstance(rows, Exception):
@@ -149,10 +223,8 @@ class ConnectedProcesses:
 
 
 def _send(process: Connection, message: object) -> None:
-    try:
+    with suppress(OSError):  # the process is lost, as `wait` will see
         process.send(message)
-    except OSError:  # the process is lost, as `wait` will see
-        pass
 
 
 @contextmanager
@@ -209,3 +281,18 @@ def _receive(client: Connection, inbox: queue.SimpleQueue) -> None:
     except (EOFError, OSError):
         inbox.put(None)  # which ends the process where it waits,
         interrupt_main(signal.SIGTERM)  # and this where it translates
+
+
+def worker_translator(settings: TranslationSettings, is_trusted: bool, threads: int | None) -> GroupTranslator:
+    """The translator of a worker in a process of its own, with the plugins and the trust of the process of the job."""
+    if threads is not None:
+        torch.set_num_threads(threads)
+    disable_progress_bar()
+    load_plugins()
+    with trust_remote_code(is_trusted):
+        return GroupTranslator(settings)
+
+
+def user_error(error: BaseException) -> Exception | None:
+    """What a translator raised for the user to mend, as an error that every process can unpickle; else None."""
+    return next((kind(str(error)) for kind in (ValueError, OSError) if isinstance(error, kind)), None)

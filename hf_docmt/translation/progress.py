@@ -1,41 +1,102 @@
-"""Progress of a translation job on standard error: a bar on a terminal, else a line now and then."""
+"""What a translation job has done: its counts, and their display on standard error while it works."""
 
 import sys
 import time
-from typing import Protocol
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from tqdm import tqdm
 
 from hf_docmt.messages import counted
-from hf_docmt.translation.job_input import Size
-from hf_docmt.translation.job_summary import JobSummary
 
+SHOWN_FAILURES = 20
 FIRST_LINE, NEXT_LINES = 10.0, 60.0  # seconds; a job that is shorter writes none
 
 
-class Progress(Protocol):
-    """What is told of every group that was written."""
+@dataclass
+class JobSummary:
+    """Counts over documents; `failures` are (id, reason) of the first documents that could not be translated.
 
-    def update(self, summary: JobSummary) -> None:
-        """Show what was done so far."""
-        ...
+    `empty` counts sentences of the others whose translation is empty and whose source is not.
+    """
 
-    def close(self) -> None:
-        """End the display."""
-        ...
+    documents: int = 0
+    sentences: int = 0
+    lines: int = 0  # written sentences
+    as_written: bool = False  # translated with repairs="none", so that there may be other lines than sentences
+    repairs: Counter = field(default_factory=Counter)
+    empty: int = 0
+    failed: int = 0
+    failures: list[tuple[str, str]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, rows: Sequence[dict]) -> "JobSummary":
+        """The counts over result rows."""
+        failures = [(row["doc_id"], row["error"]) for row in rows if "error" in row]
+        return cls(
+            documents=len(rows),
+            sentences=sum(len(row["source"]) for row in rows),
+            lines=sum(len(row["translation"]) for row in rows),
+            as_written=any(row["search"].get("repairs") == "none" for row in rows),
+            repairs=Counter(repair["kind"] for row in rows for repair in row["repairs"]),
+            empty=sum(map(_empty_translations, rows)),
+            failed=len(failures),
+            failures=failures[:SHOWN_FAILURES],
+        )
+
+    def add(self, other: "JobSummary") -> None:
+        """Count further documents in."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+        del self.failures[SHOWN_FAILURES:]
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "JobSummary":
+        """From what `to_json` gave."""
+        failures = [(doc_id, reason) for doc_id, reason in values["failures"]]
+        return cls(**values | {"repairs": Counter(values["repairs"]), "failures": failures})
+
+    @property
+    def exit_code(self) -> int:
+        return 1 if self.failed else 0
+
+    def text(self) -> str:
+        """The last line of the command, after a line for each of the first documents that failed."""
+        shown = [f"{doc_id}: {reason}" for doc_id, reason in self.failures]
+        if self.failed > len(shown):
+            shown.append(f"... and {self.failed - len(shown)} more")
+        written = f", {counted(self.lines, 'line')} as written" if self.as_written else ""
+        repairs = ", ".join(f"{count} {kind}" for kind, count in sorted(self.repairs.items())) or "none"
+        empty = f" ({self.empty} with an empty translation)" if self.empty else ""
+        failed = f", {counted(self.failed, 'document')} failed" if self.failed else ""
+        size = f"{counted(self.documents, 'document')}, {counted(self.sentences, 'sentence')}{empty}"
+        return "\n".join([*shown, f"{size}{written}, repairs: {repairs}{failed}"])
 
 
-def job_progress(total: Size | None, done: JobSummary) -> Progress:
+def _empty_translations(row: dict) -> int:
+    """Sentences of a result row that are empty though their source is not; 0 for failures, and lines as written."""
+    if "error" in row or row["search"].get("repairs") == "none":  # of which line j need not be sentence j
+        return 0
+    return sum(bool(source.strip()) and not text.strip() for source, text in zip(row["source"], row["translation"]))
+
+
+def job_progress(total: JobSummary | None, done: JobSummary) -> "ProgressBar | ProgressLines":
     """The display of a job of this size (None: unknown), of which a job before has `done` some."""
     return ProgressBar(total, done) if sys.stderr.isatty() else ProgressLines(total, done)
 
 
 class ProgressBar:
-    """A bar of tqdm that counts sentences."""
+    """A bar of tqdm that counts sentences: for terminals."""
 
-    def __init__(self, total: Size | None, done: JobSummary):
-        sentences = None if total is None else total.sentences
-        self.bar = tqdm(total=sentences, initial=done.sentences, unit=" sentences", smoothing=0.1, dynamic_ncols=True)
+    def __init__(self, total: JobSummary | None, done: JobSummary):
+        counts = {"total": total and total.sentences, "initial": done.sentences}
+        self.bar = tqdm(**counts, unit=" sentences", smoothing=0.1, dynamic_ncols=True)
 
     def update(self, summary: JobSummary) -> None:
         """Move the bar."""
@@ -50,7 +111,7 @@ class ProgressBar:
 class ProgressLines:
     """A line after ten seconds, and then one a minute: for logs."""
 
-    def __init__(self, total: Size | None, done: JobSummary, clock=time.monotonic):
+    def __init__(self, total: JobSummary | None, done: JobSummary, clock=time.monotonic):
         self.total, self.clock = total, clock
         self.start, self.before = clock(), done.sentences
         self.next = self.start + FIRST_LINE

@@ -16,9 +16,9 @@ from typing import Any
 from hf_docmt.messages import install_command
 from hf_docmt.remote_code import is_trusted
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
-from hf_docmt.translation.groups import Group
-from hf_docmt.translation.job import Engine
-from hf_docmt.translation.workers import report_loss, translate_in_order, user_error, worker_translator
+from hf_docmt.translation.job import Engine, Results
+from hf_docmt.translation.job_input import Group
+from hf_docmt.translation.processes import Workers, user_error, worker_translator
 
 try:
     import ray
@@ -40,10 +40,10 @@ def ray_engine(settings: TranslationSettings, address: str | None = None, actors
     if ray is None:
         raise ValueError(f"--engine ray needs Ray: {install_command('ray')}")
 
-    def translate(groups: Iterable[Group | None]) -> Iterator[list[dict]]:
+    def translate(groups: Iterable[Group | None]) -> Results:
         with _cluster(address):
             count, needs = actor_needs(settings.device, actors, [node for node in ray.nodes() if node["Alive"]])
-            yield from translate_in_order(groups, RayActors(settings, count, needs))
+            yield from RayActors(settings, count, needs).translate(groups)
 
     return translate
 
@@ -64,11 +64,11 @@ def actor_needs(device: str, actors: int | None, nodes: list[dict[str, Any]]) ->
     return count, {"num_cpus": max(1, min(sum(amounts) // count, smallest))}
 
 
-class RayActors:
-    """The pool of actors of a Ray cluster. One that is lost works again when Ray has started it again."""
+class RayActors(Workers):
+    """The actors of a Ray cluster. One that is lost works again when Ray has started it again."""
 
     def __init__(self, settings: TranslationSettings, count: int, needs: dict[str, int]):
-        self.size, self.idle = count, []
+        super().__init__(count)
         self.calls: dict[Any, tuple[Any, Group | None]] = {}  # of an actor: a group, or None while it loads the model
         actor_class = ray.remote(max_restarts=MAX_RESTARTS, max_task_retries=0, **needs)(TranslatingActor)
         for _ in range(count):
@@ -77,12 +77,8 @@ class RayActors:
     def _load(self, actor) -> None:
         self.calls[actor.load.options(max_task_retries=-1).remote()] = actor, None
 
-    def has_idle(self) -> bool:
-        return bool(self.idle)
-
-    def submit(self, group: Group) -> None:
-        actor = self.idle.pop()
-        self.calls[actor.translate.remote(group)] = actor, group
+    def submit(self, worker, group: Group) -> None:
+        self.calls[worker.translate.remote(group)] = worker, group
 
     def wait(self) -> list[tuple[Group, list[dict] | None]]:
         if not self.calls:
@@ -96,7 +92,6 @@ class RayActors:
         except (RayActorError, ObjectLostError):
             if group is None:  # Ray does not start it again
                 return []
-            report_loss(group)
             self._load(actor)
             return [(group, None)]
         self.idle.append(actor)

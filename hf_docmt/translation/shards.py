@@ -1,27 +1,109 @@
-"""Jobs whose output is a folder of shards with a manifest, on any file system that fsspec knows."""
+"""Jobs on many machines: documents in many files, translated to a folder of shards with a manifest.
+
+Both stand on any file system that fsspec knows.
+"""
 
 import hashlib
 import json
+import tempfile
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
 
+from hf_docmt.data.document_ids import DocumentIds
+from hf_docmt.data.readers import iterate_documents
+from hf_docmt.files import DataError, open_bytes
 from hf_docmt.translation.corpus import json_line
-from hf_docmt.translation.group_translation import TranslationSettings
-from hf_docmt.translation.groups import Group, document_groups
-from hf_docmt.translation.interruption import Interrupted, Interruption
-from hf_docmt.translation.job import Engine, check_first_documents, with_results
-from hf_docmt.translation.job_identity import differences, job_identity
-from hf_docmt.translation.job_summary import JobSummary
-from hf_docmt.translation.parts import PartitionedInput
-from hf_docmt.translation.progress import job_progress
+from hf_docmt.translation.job_input import Group, document_groups
+from hf_docmt.translation.job_output import JobOutput, changes
+from hf_docmt.translation.progress import JobSummary
 
+ENDINGS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", ".parquet")
+NAMED_IDS = 100  # so many ids that are repeated in another file are named
 SHARD_SENTENCES = 1 << 14  # a shard ends with the group that reaches so many
-MANIFEST = "manifest.json"
-VERSION = 1
+MANIFEST, MARK, VERSION = "manifest.json", "docmt_translation_shards", 1
+
+
+@dataclass
+class InputFile:
+    """One file of the input; the counts are of the documents that were read so far."""
+
+    path: str
+    bytes: int
+    documents: int = 0
+    sentences: int = 0
+
+
+class PartitionedInput:
+    """The documents of the files at a URL: a folder (with folders in it), a pattern with `*`, or one file.
+
+    Files come in the order of their paths; of a folder those whose names end as JSON lines or Parquet do and begin
+    neither with `_` nor with `.`. A file of another file system is copied to a local folder for temporary files while
+    it is read. An id may be used once in a file; ids that another file has, too, are noted in `repeated_ids`.
+
+    Raises `DataError` where nothing is found, and for broken files.
+    """
+
+    format = "auto"
+
+    def __init__(self, url: str, source_lang: str):
+        self.source_lang = source_lang
+        self.fs, root = url_to_fs(url)
+        paths = self.fs.glob(root) if "*" in root else self.fs.find(root)
+        if root not in paths and "*" not in root:
+            paths = [path for path in paths if _is_input(Path(path).name)]
+        self.parts = [InputFile(path, self.fs.size(path)) for path in sorted(paths) if self.fs.isfile(path)]
+        self.repeated, self.repeated_ids = 0, []
+        if not self.parts:
+            raise DataError(f"{url}: no files that end in {', '.join(ENDINGS)}; give their folder, or a pattern with *")
+
+    def identity(self) -> dict[str, int]:
+        """The size of each file by its path."""
+        return {part.path: part.bytes for part in self.parts}
+
+    def size(self) -> None:
+        """Not known before all is read."""
+
+    def groups(self, batch_size: int, as_they_come: bool = False) -> Iterator[Group | None]:
+        """The documents in groups."""
+        return document_groups(self.rows(), batch_size=batch_size)
+
+    def rows(self) -> Iterator[dict]:
+        """The documents of all files, one row at a time."""
+        ids = DocumentIds()
+        for part in self.parts:
+            part.documents = part.sentences = 0
+            with self._local(part) as path:
+                if _is_empty(path):
+                    continue
+                for row in iterate_documents(path=path, source_lang=self.source_lang):
+                    part.documents += 1
+                    part.sentences += len(row["translation"])
+                    if ids.add(row["doc_id"], part.path):
+                        self.repeated += 1
+                        self.repeated_ids = [*self.repeated_ids, row["doc_id"]][:NAMED_IDS]
+                    yield row
+
+    @contextmanager
+    def _local(self, part: InputFile) -> Iterator[str]:
+        """A local path of the file while it is read."""
+        if isinstance(self.fs, LocalFileSystem):
+            yield part.path
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(Path(folder) / Path(part.path).name)
+            self.fs.get_file(part.path, path)
+            try:
+                yield path
+            except DataError as error:
+                raise DataError(str(error).replace(path, part.path)) from error
 
 
 @dataclass
@@ -36,10 +118,6 @@ class Shard:
     def name(self) -> str:
         return f"shard-{self.number:06}.jsonl"
 
-    @property
-    def rows(self) -> list[dict]:
-        return [row for rows in self.results for row in rows]
-
     def matches(self, rows: list[dict], lang: str) -> bool:
         """Whether these are result rows of its documents."""
         sources = [source for group in self.groups for source in group.sources(lang)]
@@ -47,84 +125,34 @@ class Shard:
         return [row.get("doc_id") for row in rows] == ids and [row.get("source") for row in rows] == sources
 
 
-def shards_of(groups: Iterable[Group], sentences: int = SHARD_SENTENCES) -> Iterator[Shard]:
+def shards_of(groups: Iterable[Group], sentences: int) -> Iterator[Shard]:
     """Consecutive groups in shards of that many sentences or a few more; they follow from the groups alone."""
-    number, collected, count = 0, [], 0
+    shard, count = Shard(0, []), 0
     for group in groups:
-        collected.append(group)
+        shard.groups.append(group)
         count += group.sentences
         if count >= sentences:
-            yield Shard(number, collected)
-            number, collected, count = number + 1, [], 0
-    if collected:
-        yield Shard(number, collected)
+            yield shard
+            shard, count = Shard(shard.number + 1, []), 0
+    if shard.groups:
+        yield shard
 
 
-@dataclass(frozen=True)
-class ShardedJob:
-    """Documents of a partitioned input that are translated to shards of JSON lines, rows as of `translate_corpus`.
+class ShardFolder(JobOutput):
+    """A folder of shards of JSON lines, rows as of `translate_corpus`.
 
     Shards hold the documents in the order of the input, each once, and appear whole. `manifest.json` beside them says
     what they hold; it has `"complete": true` when all are there. With `resume` only missing or damaged shards are made.
     """
 
-    settings: TranslationSettings
-    input: PartitionedInput
-    output: str
-    make_engine: Callable[[TranslationSettings], Engine]
-    resume: bool = False
-
-    def run(self, interruption: Interruption) -> JobSummary:
-        """Translate all documents. Raises `ValueError`, `OSError` and `Interrupted`."""
-        identity = job_identity(self.settings, None) | {"input": self.input.identity()}
-        folder = ShardFolder(self.output, identity, self.resume)
-        engine = self.make_engine(self.settings)
-        summary, facts = JobSummary(), {}
-        progress = job_progress(None, summary)
-        waiting: deque[Shard] = deque()
-        results = with_results(self._missing_groups(folder, waiting, facts, summary), engine)
-        try:
-            for _, rows in results if self.resume else check_first_documents(results):
-                shard = waiting[0]
-                shard.results.append(rows)
-                summary.add(JobSummary.of(rows))
-                if len(shard.results) == len(shard.groups):
-                    facts[shard.number] = folder.write(waiting.popleft())
-                progress.update(summary)
-                interruption.check()
-            folder.finish([facts[number] for number in sorted(facts)], self.input)
-        except Interrupted as stopped:
-            raise Interrupted(stopped.number, f"--resume goes on behind {len(facts)} shards") from stopped
-        finally:
-            progress.close()
-            results.close()  # ends the workers of an engine
-        return summary
-
-    def _missing_groups(
-        self, folder: "ShardFolder", waiting: deque[Shard], facts: dict[int, dict], summary: JobSummary
-    ) -> Iterator[Group]:
-        """The groups of shards that the folder does not have; these wait. The facts of the others are noted."""
-        for shard in shards_of(document_groups(self.input.rows(), batch_size=self.settings.batch_size)):
-            data = folder.read(shard.name) if self.resume else None
-            rows = _parse(data)
-            if data is not None and shard.matches(rows, self.input.source_lang):
-                facts[shard.number] = shard_facts(shard.name, data, rows)
-                summary.add(JobSummary.of(rows))
-                continue
-            waiting.append(shard)
-            yield from shard.groups
-
-
-class ShardFolder:
-    """The folder of a sharded job: `read` and `write` shards, `finish` the manifest.
-
-    Raises `ValueError` for a folder with something else in it, and where `resume` was not asked for or is not possible.
-    """
-
-    def __init__(self, url: str, identity: dict[str, Any], resume: bool):
-        self.url, self.identity = url, identity
+    def __init__(self, url: str, identity: dict[str, Any], documents: PartitionedInput, resume: bool = False):
+        """Raises `ValueError` for a folder with something else in it, and for `resume` where it is not possible."""
+        super().__init__()
+        self.url, self.identity, self.documents, self.resume = url, identity, documents, resume
         self.fs, self.path = url_to_fs(url)
-        self._known: dict[str, str] = {}  # checksums by the manifest of a finished job
+        self.facts: dict[str, dict] = {}  # of the shards that are whole, by name
+        self._waiting: deque[Shard] = deque()  # those whose groups are being translated
+        self._checksums: dict[str, str] = {}  # by the manifest of a finished job
         manifest = self._manifest()
         if manifest is None:
             if self.fs.exists(self.path) and self.fs.ls(self.path):
@@ -132,42 +160,75 @@ class ShardFolder:
             if resume:
                 raise ValueError(f"{url} holds no {MANIFEST}, so there is nothing to resume; leave --resume out")
             self.fs.makedirs(self.path, exist_ok=True)
-            self._put(MANIFEST, self._manifest_bytes(complete=False))
+            self._write_manifest(complete=False)
             return
         if not resume:
             raise ValueError(f"{url} holds the shards of a job; go on with it by --resume, or give another folder")
-        if changed := "; ".join(differences(manifest["identity"], identity)):
+        if changed := changes(manifest["identity"], identity):
             raise ValueError(
                 f"the job in {url} cannot be resumed, since something else is asked for now ({changed}): give what was "
                 "given then, or another folder"
             )
-        self._known = {shard["file"]: shard["sha256"] for shard in manifest.get("shards", [])}
+        self._checksums = {shard["file"]: shard["sha256"] for shard in manifest.get("shards", [])}
 
-    def read(self, name: str) -> bytes | None:
+    @property
+    def holds_work(self) -> bool:
+        return self.resume or bool(self.facts)
+
+    def missing(self, groups: Iterable[Group | None]) -> Iterator[Group | None]:
+        for shard in shards_of(filter(None, groups), SHARD_SENTENCES):
+            data = self._read(shard.name) if self.resume else None
+            rows = _parse(data)
+            if data is not None and shard.matches(rows, self.documents.source_lang):
+                self._add(shard.name, data, rows)
+                self.summary.add(JobSummary.of(rows))
+                continue
+            self._waiting.append(shard)
+            yield from shard.groups
+
+    def write(self, group: Group, rows: list[dict]) -> None:
+        """Add the rows of a group to its shard, which is written with the last of them."""
+        shard = self._waiting[0]
+        shard.results.append(rows)
+        self.summary.add(JobSummary.of(rows))
+        if len(shard.results) == len(shard.groups):
+            self._waiting.popleft()
+            rows = [row for some in shard.results for row in some]
+            data = "".join(map(json_line, rows)).encode()
+            self._put(shard.name, data)
+            self._add(shard.name, data, rows)
+
+    def finish(self) -> None:
+        shards = [self.facts[name] for name in sorted(self.facts)]
+        self._write_manifest(
+            complete=True,
+            **{name: sum(shard[name] for shard in shards) for name in ("documents", "sentences", "failed")},
+            repeated_ids={"count": self.documents.repeated, "first": self.documents.repeated_ids},
+            parts=[asdict(part) for part in self.documents.parts],
+            shards=shards,
+        )
+
+    def way_on(self) -> str:
+        return f"--resume goes on behind {len(self.facts)} shards"
+
+    def _add(self, name: str, data: bytes, rows: list[dict]) -> None:
+        """Note what the manifest says of a shard with these bytes and rows."""
+        summary = JobSummary.of(rows)
+        self.facts[name] = {
+            "file": name,
+            "bytes": len(data),
+            "sha256": sha256(data),
+            "documents": summary.documents,
+            "sentences": summary.sentences,
+            "repairs": dict(summary.repairs),
+            "failed": summary.failed,
+        }
+
+    def _read(self, name: str) -> bytes | None:
         """The bytes of a shard; None for one that is missing, or is not what the manifest says."""
         path = f"{self.path}/{name}"
-        if not self.fs.exists(path):
-            return None
-        data = self.fs.cat_file(path)
-        return data if self._known.get(name, sha256(data)) == sha256(data) else None
-
-    def write(self, shard: Shard) -> dict[str, Any]:
-        """Write a shard whose results are complete, as a file that appears whole; what the manifest says of it."""
-        data = "".join(map(json_line, shard.rows)).encode()
-        self._put(shard.name, data)
-        return shard_facts(shard.name, data, shard.rows)
-
-    def finish(self, shards: list[dict[str, Any]], documents: PartitionedInput) -> None:
-        """Write the manifest of a job that is done."""
-        facts = {
-            "documents": sum(shard["documents"] for shard in shards),
-            "sentences": sum(shard["sentences"] for shard in shards),
-            "failed": sum(shard["failed"] for shard in shards),
-            "repeated_ids": {"count": documents.repeated, "first": documents.repeated_ids},
-            "parts": documents.to_json(),
-            "shards": shards,
-        }
-        self._put(MANIFEST, self._manifest_bytes(complete=True, **facts))
+        data = self.fs.cat_file(path) if self.fs.exists(path) else None
+        return data if data is not None and self._checksums.get(name, sha256(data)) == sha256(data) else None
 
     def _manifest(self) -> dict[str, Any] | None:
         path = f"{self.path}/{MANIFEST}"
@@ -175,35 +236,20 @@ class ShardFolder:
             return None
         try:
             manifest = json.loads(self.fs.cat_file(path))
-            if manifest["docmt_translation_shards"] == VERSION:
+            if manifest[MARK] == VERSION:
                 return manifest
         except (ValueError, KeyError, TypeError):
             pass
         raise ValueError(f"{self.url}/{MANIFEST} is not that of a job of this version; give another folder")
 
-    def _manifest_bytes(self, **facts: Any) -> bytes:
-        text = json.dumps({"docmt_translation_shards": VERSION, "identity": self.identity} | facts, indent=1)
-        return text.encode() + b"\n"
+    def _write_manifest(self, **facts: Any) -> None:
+        self._put(MANIFEST, json.dumps({MARK: VERSION, "identity": self.identity} | facts, indent=1).encode() + b"\n")
 
     def _put(self, name: str, data: bytes) -> None:
         """Write a file under another name first, so that it appears whole."""
         temporary, path = f"{self.path}/.{name}.temporary", f"{self.path}/{name}"
         self.fs.pipe_file(temporary, data)
         self.fs.mv(temporary, path)
-
-
-def shard_facts(name: str, data: bytes, rows: list[dict]) -> dict[str, Any]:
-    """What the manifest says of a shard with these bytes and rows."""
-    summary = JobSummary.of(rows)
-    return {
-        "file": name,
-        "bytes": len(data),
-        "sha256": sha256(data),
-        "documents": summary.documents,
-        "sentences": summary.sentences,
-        "repairs": dict(summary.repairs),
-        "failed": summary.failed,
-    }
 
 
 def sha256(data: bytes) -> str:
@@ -217,3 +263,15 @@ def _parse(data: bytes | None) -> list[dict]:
         return [json.loads(line) for line in (data or b"").splitlines()]
     except ValueError:
         return []
+
+
+def _is_input(name: str) -> bool:
+    return name.endswith(ENDINGS) and not name.startswith(("_", "."))
+
+
+def _is_empty(path: str) -> bool:
+    """Whether a file has no documents, as the last ones of a partition often do."""
+    if path.endswith(".parquet"):
+        return Path(path).stat().st_size == 0 or pq.read_metadata(path).num_rows == 0
+    with open_bytes(path) as file:
+        return not file.read(1)

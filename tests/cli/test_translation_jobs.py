@@ -70,7 +70,7 @@ def test_options_of_a_resumed_job(run, model, documents, tmp_path):
         raise OSError(28, "No space left on device")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hf_docmt.translation.journaled_file.os.replace", full)
+        patch.setattr("hf_docmt.translation.job_output.os.replace", full)
         run("translate", model, documents, "-o", output, "--beams", 2)
     code, _, err = run("translate", model, documents, "-o", output, "--beams", 3, "--resume")
     assert code == 1 and "asked for now (options search num_beams was 2, is 3)" in err

@@ -11,7 +11,6 @@ from torch.utils.data import DataLoader
 
 from hf_docmt.data import stored_documents
 from hf_docmt.data.augmentation import AugmentedExamples
-from hf_docmt.data.cache import Cache
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.examples import ContextExamples, Examples
 from hf_docmt.data.readers import read_documents, reader, readers
@@ -21,6 +20,7 @@ from hf_docmt.data.synthetic.corpus import make_corpus
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.files import DataError
 from hf_docmt.plugins import load_plugins
+from hf_docmt.store import Cache
 
 LANGUAGES = {"source_lang": "en", "target_lang": "de"}
 KINDS = {
@@ -126,7 +126,7 @@ def test_number_of_processes_changes_nothing(file, tokenizer):
     write_documents(rows_of(), file.parent / "two" / "train.jsonl")
     other = Examples(stored(file.parent / "two" / "train.jsonl", num_proc=2), tokenizer, **LANGUAGES)
     assert one.corpus.folder.parent != other.corpus.folder.parent and one.corpus.folder.name == other.corpus.folder.name
-    files = sorted(path.name for path in one.corpus.folder.iterdir() if path.name != "entry.json")
+    files = sorted(path.name for path in one.corpus.folder.iterdir() if path.name != ".complete")
     assert len(files) == 8
     for name in files:
         assert (one.corpus.folder / name).read_bytes() == (other.corpus.folder / name).read_bytes()

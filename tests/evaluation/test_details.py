@@ -99,22 +99,23 @@ def test_files_of_more_than_the_run(tmp_path):
         file.finish()
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"notes", "no file of details of items, which would be overwritten"),
-        (b"notes\n", r"line 1, column 1: broken JSON"),
-        (b"[1]\n", "line 1: no details of an item"),
-        (b'{"a": 1}\n', "line 1: of another run, model is None there"),
-        (b"\xff\n", "line 1: not UTF-8"),
-    ],
-)
-def test_bad_files_stay_as_they_are(tmp_path, content, message):
+@pytest.mark.parametrize("content", [b"notes", b"notes\n", b"[1]\n", b'{"a": 1}\n', b"\xff\n"])
+def test_bad_files_stay_as_they_are(tmp_path, content):
     path = tmp_path / "details.jsonl"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="no file of details of items, which would be overwritten; give another file"):
         run(path, Lengths())
     assert path.read_bytes() == content
+
+
+def test_damage_is_told(tmp_path):
+    path = tmp_path / "details.jsonl"
+    run(path, Lengths())
+    damaged = path.read_bytes().replace(b"suite:1", b"suite:7", 1)
+    path.write_bytes(damaged)
+    with pytest.raises(ValueError, match="details.jsonl, line 1: no record, or not as it was written .*another file"):
+        run(path, Lengths())
+    assert path.read_bytes() == damaged
 
 
 def test_paths():

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hf_docmt import cli
 from hf_docmt.translation import job_input
-from hf_docmt.translation.groups import document_groups
+from hf_docmt.translation.job_input import document_groups
 from support.tiny_models import WORDS, build, word_tokenizer
 
 GROUP = 24  # sentences, so that a short job has many groups

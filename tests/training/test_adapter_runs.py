@@ -20,7 +20,7 @@ from hf_docmt.messages import install_command
 from hf_docmt.training.checkpoints import read_weights
 from hf_docmt.training.recipe import parse_recipe
 from hf_docmt.training.run import train
-from hf_docmt.translation.job_identity import model_checksums
+from hf_docmt.translation.job import model_checksums
 
 peft = pytest.importorskip("peft")
 torch.set_num_threads(1)

@@ -1,7 +1,6 @@
 """Checkpoints that were damaged, cut off or half deleted: named, and the one before is used; other data are refused."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -13,20 +12,18 @@ from transformers import Seq2SeqTrainer
 
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.corpus import make_corpus
-from hf_docmt.training.checkpoint_manifest import (
-    COMPLETE,
-    DamagedCheckpointError,
-    Manifest,
-    check_checkpoint,
-    read_manifest,
-    write_manifest,
-)
+from hf_docmt.store import SEAL as COMPLETE
+from hf_docmt.store import DamagedError
 from hf_docmt.training.checkpoints import (
+    Manifest,
     average_weights,
+    check_checkpoint,
     checkpoint_steps,
     last_usable_checkpoint,
+    read_manifest,
     remove_checkpoint,
     remove_unneeded,
+    write_manifest,
 )
 from hf_docmt.training.recipe import parse_recipe
 from hf_docmt.training.run import train
@@ -143,7 +140,7 @@ def test_bytes_of_the_manifest(two_checkpoints, tmp_path):
         try:
             assert read_manifest(folder) == expected
             same += 1
-        except DamagedCheckpointError as error:
+        except DamagedError as error:
             assert COMPLETE in str(error)
     assert same < len(whole) / 70  # blanks
 
@@ -158,7 +155,7 @@ def test_checkpoints_of_version_0_1_0(two_checkpoints, tmp_path, name, damage):
     damage(folder / name)
     if damage is flip and name not in ("optimizer.pt", "rng_state.pth"):
         return  # may be between the parts of a file, or a digit of a number
-    with pytest.raises(DamagedCheckpointError, match=name):
+    with pytest.raises(DamagedError, match=name):
         check_checkpoint(folder, needed)
 
 
@@ -181,33 +178,6 @@ def test_resumed_from_the_one_before(data, two_checkpoints, tmp_path, capsys):
             make_trainer(data, folder).train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
         finally:
             shutil.copytree(folder / "checkpoint-8", two_checkpoints[0] / "checkpoint-2")
-
-
-def test_order_of_writing(tmp_path, monkeypatch):
-    """Every file and folder is written through before the mark, and the mark before it has its name."""
-    events = []
-    sync, replace = os.fsync, os.replace
-
-    def log_sync(descriptor):
-        events.append(os.path.relpath(os.readlink(f"/proc/self/fd/{descriptor}"), tmp_path.resolve()))
-        sync(descriptor)
-
-    def log_replace(old, new):
-        events.append(f"{Path(old).name} -> {Path(new).name}")
-        replace(old, new)
-
-    folder = tmp_path / "run" / "checkpoint-3"
-    (folder / "part").mkdir(parents=True)
-    (folder / "a").write_text("1")
-    (folder / "part" / "b").write_text("2")
-    monkeypatch.setattr(os, "fsync", log_sync)
-    monkeypatch.setattr(os, "replace", log_replace)
-    write_manifest(folder, Manifest(2, 2, 3, "fingerprint"))
-    here = "run/checkpoint-3"
-    assert events[-3:] == [f"{here}/.complete.new", ".complete.new -> .complete", here]
-    assert set(events[:-3]) == {f"{here}/a", f"{here}/part/b", f"{here}/part", here, "run", "."}
-    files = {"a": {"bytes": 1, "crc32": "83dcefb7"}, "part/b": {"bytes": 1, "crc32": "1ad5be0d"}}
-    assert check_checkpoint(folder) == Manifest(2, 2, 3, "fingerprint", files)
 
 
 def test_what_is_kept_and_half_deleted(tmp_path, monkeypatch):

@@ -6,9 +6,9 @@ import pytest
 from support.tiny_models import word_tokenizer
 
 from hf_docmt.translation import estimate
-from hf_docmt.translation.estimate import Stratum, estimate_job, parts_of, read_strata, total_seconds, units_of
+from hf_docmt.translation.estimate import Sample, estimate_job, parts_of, read_sample, total_seconds
 from hf_docmt.translation.group_translation import TranslationSettings
-from hf_docmt.translation.groups import document_groups
+from hf_docmt.translation.job_input import document_groups
 
 
 def documents(sizes):
@@ -64,23 +64,22 @@ def test_a_small_job_is_translated_whole(clock):
     assert "1 process: 0 s (" in found.text() and "GiB at most" in found.text()
 
 
-def test_strata_and_parts():
-    groups = [*document_groups(documents([5] * 40 + [100] * 30), max_sentences=100)]
-    strata, counts = read_strata(groups)
-    assert counts == (70, 3200) and {key: one.groups for key, one in strata.items()} == {3: 2, 7: 30}
-    assert len(strata[7].sample) == estimate.KEPT and strata[7].characters == 30 * 100 * 5
+def test_sample_and_parts():
+    groups = [*document_groups(documents([5] * 4000 + [100] * 300), max_sentences=100)]
+    sample = read_sample(groups)
+    assert (sample.documents, sample.sentences, sample.characters) == (4300, 50_000, 250_000)
+    assert len(sample.groups) == estimate.KEPT
+    first = [len(part.rows[0]["translation"]) for part, _ in zip(sample.parts(12), range(10))]
+    assert 4 <= first.count(100) <= 8  # of 500 groups 300
     parts = parts_of(groups[0], 12)
     assert [part.sentences for part in parts] == [10] * 10
     assert sorted(row["doc_id"] for part in parts for row in part.rows) == sorted(str(n) for n in range(20))
-    assert [part.number for part in units_of(strata[3], 50)] in ([0, 1, 0, 1], [1, 0, 1, 0])
+    assert [part.number for part in Sample(groups[:2]).parts(50)] in ([0, 1, 0, 1], [1, 0, 1, 0])
 
 
 def test_the_range_shrinks_with_the_sample():
-    """By hand: two units of 10 and 12 s for 100 characters each, of 1000; Student's t of one degree of freedom."""
-    few = Stratum(groups=9, characters=1000, times=[(100, 10.0), (100, 12.0)])
-    total, low, high = total_seconds([few])
-    deviation = (2 * 0.01**2) ** 0.5
-    half = ((12.7 * 1000 * deviation * (0.8 / 2) ** 0.5) ** 2 + (0.05 * 110) ** 2) ** 0.5
+    """By hand: two parts of 10 and 12 s for 100 characters each, of 1000; Student's t of one degree of freedom."""
+    total, low, high = total_seconds([(100, 10.0), (100, 12.0)], 1000)
+    half = ((12.7 * 10 * 2**0.5 * (0.8 / 2) ** 0.5) ** 2 + (0.05 * 110) ** 2) ** 0.5
     assert total == pytest.approx(110) and high - total == pytest.approx(half) and low == max(total - half, 0)
-    many = Stratum(groups=9, characters=1000, times=[(100, 10.0), (100, 12.0)] * 3)
-    assert total_seconds([many])[2] < high
+    assert total_seconds([(100, 10.0), (100, 12.0)] * 3, 1000)[2] < high

@@ -31,11 +31,3 @@ def test_a_library_that_makes_another_error_of_it():
             raise ImportError("no module") from error
     with pytest.raises(ImportError), interruption():
         raise ImportError("no module")
-
-
-def test_a_deferred_signal():
-    with pytest.raises(Interrupted), interruption() as signals:
-        with signals.deferred():
-            interrupt()
-        assert signals.number == signal.SIGINT
-        signals.check()

@@ -8,9 +8,9 @@ from support.tiny_models import WORDS, build, word_tokenizer
 
 from hf_docmt.translation.corpus import json_line, translate_corpus
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
-from hf_docmt.translation.groups import document_groups
 from hf_docmt.translation.interruption import Interruption
-from hf_docmt.translation.job import local_engine, run_job
+from hf_docmt.translation.job import run_job
+from hf_docmt.translation.job_input import document_groups
 from hf_docmt.translation.job_output import open_output
 from hf_docmt.translation.progress import job_progress
 
@@ -46,10 +46,10 @@ def translator(monkeypatch):
 
 def run(rows, translator, path, **bounds):
     """The summary of a job over these rows, and the rows that it wrote."""
-    with open_output(str(path), {"input": {}}) as output:
+    with open_output(str(path), {"input": {}}, lambda _, row: json_line(row)) as output:
         progress = job_progress(None, output.summary)
-        groups, engine = document_groups(rows, **bounds), local_engine(translator)
-        summary = run_job(groups, engine, output, lambda _, row: json_line(row), progress, Interruption())
+        results = ((group, translator(group)) for group in document_groups(rows, **bounds))
+        summary = run_job([], lambda groups: results, output, progress, Interruption())
     return summary, [json.loads(line) for line in path.read_text().splitlines()]
 
 

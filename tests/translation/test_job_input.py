@@ -1,4 +1,8 @@
-"""Documents of a job: sizes, groups, and plain lines one by one where no sentence reads another."""
+"""Documents of a job and their groups; plain lines one by one where no sentence reads another; what identifies it."""
+
+import random
+import threading
+import time
 
 import pytest
 from support.tiny_models import build, random_text, word_tokenizer
@@ -7,8 +11,9 @@ from hf_docmt import registry
 from hf_docmt.data.documents import DataError
 from hf_docmt.translation.corpus import translation_rows
 from hf_docmt.translation.group_translation import TranslationSettings, translates_without_context
-from hf_docmt.translation.job_identity import job_identity, model_checksums
-from hf_docmt.translation.job_input import JobInput, Size
+from hf_docmt.translation.job import job_identity, model_checksums
+from hf_docmt.translation.job_input import PATIENCE, JobInput, arriving_rows, document_groups
+from hf_docmt.translation.progress import JobSummary
 
 TEXT = "eins\n\n  zwei \ndrei\u2028vier\n"
 
@@ -16,7 +21,7 @@ TEXT = "eins\n\n  zwei \ndrei\u2028vier\n"
 @pytest.mark.parametrize("without_context", [False, True])
 def test_plain_lines(write, without_context):
     found = JobInput(str(write("talk.txt", TEXT)), "auto", "en", without_context)
-    assert found.size() == Size(4 if without_context else 1, 4) and found.by_line == without_context
+    assert found.size() == JobSummary(4 if without_context else 1, 4) and found.by_line == without_context
     rows = list(found.rows())
     assert [pair["en"] for row in rows for pair in row["translation"]] == ["eins", "", "  zwei ", "drei\u2028vier"]
     ids = ["talk:1", "talk:2", "talk:3", "talk:4"] if without_context else ["talk"]
@@ -74,42 +79,41 @@ def test_identity(tmp_path, write):
     folder, path = tmp_path / "model", write("in.txt", "eins\n")
     build().save_pretrained(folder)
     settings = TranslationSettings(str(folder), "en", search={"num_beams": 4})
-    before = job_identity(settings, {"path": str(path)}, format="lines")
+    before = job_identity(settings, JobInput(str(path), "lines", "en"))
     assert set(before["model"]) == {"config.json", "generation_config.json", "model.safetensors"} | {
         file.name for file in folder.glob("*.py")
     }
     (folder / "training.json").write_text("{}")
-    moved = {"path": str(path.rename(tmp_path / "moved.txt"))}
-    assert job_identity(settings, moved, format="lines") == before
-    assert job_identity(settings, {"path": str(write("in.txt", "zwei\n"))}, format="lines") != before
-    assert job_identity(settings, None, format="lines")["input"] is None
+    moved = JobInput(str(path.rename(tmp_path / "moved.txt")), "lines", "en")
+    assert job_identity(settings, moved) == before
+    assert job_identity(settings, JobInput(str(write("in.txt", "zwei\n")), "lines", "en")) != before
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\x7f")
-    changed = job_identity(settings, moved, format="lines")
+    changed = job_identity(settings, moved)
     assert [name for name, value in changed["model"].items() if before["model"][name] != value] == [weights.name]
     assert model_checksums("no/such-model") == {}
 
 
 def test_inputs_by_their_content(tmp_path, monkeypatch):
-    """A folder counts by its files; what is no path by its name."""
-    settings = TranslationSettings(str(tmp_path / "model"))
+    """A folder counts by its files; what is no path by its name; a pipe cannot be read again."""
     folder = tmp_path / "data"
     (folder / "below").mkdir(parents=True)
     (folder / "below" / "a.arrow").write_text("eins")
 
-    def content(**inputs):
-        return job_identity(settings, inputs)["input"]
+    def content(text):
+        return JobInput(text, "datasets", "en").identity()
 
-    before = content(path=str(folder), split="test", tgt_lang=None)
-    assert len(before["path"]) == 64 and (before["split"], before["tgt_lang"]) == ("test", None)
+    before = content(f"path={folder},split=test")
+    assert len(before["path"]) == 64 and before["split"] == "test"
     folder = folder.rename(tmp_path / "moved")
-    assert content(path=str(folder), split="test", tgt_lang=None) == before
+    assert content(f"path={folder},split=test") == before
     (folder / "below" / "a.arrow").write_text("zwei")
-    assert content(path=str(folder))["path"] != before["path"]
-    assert content(path="owner/name") == {"path": "owner/name"}
+    assert content(f"path={folder},split=test")["path"] != before["path"]
+    assert content("path=owner/name")["path"] == "owner/name"
     monkeypatch.chdir(tmp_path)
     (tmp_path / "test").mkdir()
-    assert content(split="test") == {"split": "test"} and len(content(path="test")["path"]) == 64
+    assert content("path=owner/name,split=test")["split"] == "test" and len(content("path=test")["path"]) == 64
+    assert JobInput("-", "lines", "en").identity() is None
 
 
 def test_commit_of_a_revision(monkeypatch):
@@ -118,10 +122,85 @@ def test_commit_of_a_revision(monkeypatch):
     monkeypatch.setattr("transformers.utils.cached_file", lambda model, name, revision=None: files[revision])
     for revision, commit in ((None, "aaaa"), ("new", "bbbb")):
         settings = TranslationSettings("owner/model", "en", revision=revision)
-        assert job_identity(settings, {})["model"] == {"commit": commit}
+        assert model_checksums(settings.model, settings.revision) == {"commit": commit}
 
 
 def test_standard_input_is_read_once(write):
     """Whichever argument of the reader it is."""
     path = write("a.txt", "one\n")
     assert JobInput(f"source={path},ids=-", "moses", "en").size() is None
+
+
+# Groups
+
+
+def rows_of(*sizes, text="abc"):
+    return [{"doc_id": str(n), "translation": [{"en": text}] * size} for n, size in enumerate(sizes)]
+
+
+def sizes_of(groups):
+    return [[len(row["translation"]) for row in group.rows] for group in groups]
+
+
+def groups_of_arriving(rows, *bounds, **options):
+    return document_groups(arriving_rows(rows), *bounds, **options)
+
+
+@pytest.mark.parametrize("group", [document_groups, groups_of_arriving])
+def test_bounds(group):
+    rows = rows_of(2, 2, 1, 9, 1, 4, 5, 5, 1)
+    assert sizes_of(group(rows, 5)) == [[2, 2, 1], [9], [1, 4], [5], [5], [1]]
+    assert sizes_of(group(rows, 50, 13)) == [[2, 2], [1], [9], [1], [4], [5], [5], [1]]  # 3 characters a sentence
+    assert sizes_of(group(rows)) == [[2, 2, 1, 9, 1, 4, 5, 5, 1]]
+    assert sizes_of(group([])) == []
+    for bounds in ((0, 1), (1, 0), (1, 1, 0)):
+        with pytest.raises(ValueError, match="of a group must be at least 1, got 0"):
+            list(group(rows, *bounds))
+
+
+@pytest.mark.parametrize("group", [document_groups, groups_of_arriving])
+def test_long_documents_fill_batches(group):
+    """More sentences than the bound until there are four batches of documents; never more characters."""
+    rows = rows_of(*[9] * 20)
+    assert sizes_of(group(rows, 5, batch_size=2)) == [[9] * 8, [9] * 8, [9] * 4]
+    assert sizes_of(group(rows, 90, batch_size=2)) == [[9] * 10, [9] * 10]
+    assert sizes_of(group(rows, 5, 3 * 9 * 3, batch_size=2)) == [[9] * 3] * 6 + [[9] * 2]  # 3 characters a sentence
+
+
+def test_every_document_is_in_one_group():
+    """Against a slow definition: a group ends where the next document would pass a bound."""
+    for seed in range(50):
+        draw = random.Random(seed)
+        rows, limit = rows_of(*draw.choices(range(1, 12), k=40)), draw.randint(1, 20)
+        groups = list(document_groups(rows, limit))
+        assert [row for group in groups for row in group.rows] == rows
+        assert [group.number for group in groups] == list(range(len(groups)))
+        for this, following in zip(groups, groups[1:]):
+            assert this.first_document + len(this.rows) == following.first_document
+            assert this.sentences <= limit or len(this.rows) == 1
+            assert this.sentences + len(following.rows[0]["translation"]) > limit
+
+
+def test_a_group_is_lazy():
+    """No more documents are read than the group and the one that does not fit."""
+    read = []
+    groups = document_groups((read.append(row["doc_id"]) or row for row in rows_of(3, 3, 3, 3)), 3)
+    next(groups)
+    assert read == ["0", "1"]
+
+
+def test_arriving_documents_do_not_wait():
+    go_on = threading.Event()
+
+    def arriving():
+        yield from rows_of(1, 1)
+        go_on.wait(10)
+        yield from rows_of(1)
+        raise ValueError("line 4: broken")
+
+    groups, started = document_groups(arriving_rows(arriving())), time.monotonic()
+    assert sizes_of([next(groups)]) == [[1, 1]] and time.monotonic() - started < PATIENCE + 2
+    go_on.set()
+    assert sizes_of([next(groups)]) == [[1]]
+    with pytest.raises(ValueError, match="line 4: broken"):
+        next(groups)

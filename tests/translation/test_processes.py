@@ -1,7 +1,8 @@
-"""Several processes: the rows of one, whatever becomes of a process; none is left behind."""
+"""Several processes: the rows of one in the groups' order, whatever becomes of a process; none is left behind."""
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -14,10 +15,11 @@ import torch
 from support.processes import FORKS
 from support.tiny_models import WORDS, build, word_tokenizer
 
+from hf_docmt.files import DataError
 from hf_docmt.translation import processes
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
-from hf_docmt.translation.groups import document_groups
-from hf_docmt.translation.processes import job_engine, process_devices, process_engine
+from hf_docmt.translation.job_input import Group, document_groups
+from hf_docmt.translation.processes import AHEAD, MAX_LOSSES, Workers, job_engine, process_devices, process_engine
 
 ROWS = [
     {"doc_id": f"d{number}", "translation": [{"en": f"{WORDS[number % 20]} {WORDS[k]}"} for k in range(1 + number % 4)]}
@@ -57,7 +59,7 @@ def test_rows_of_one_process_though_another_is_killed(settings, capsys):
     stopped.suspend()  # so that it has a group when it is killed
     Timer(1, stopped.kill).start()
     found += results
-    assert found == [*map(GroupTranslator(settings), groups)] and len(groups) > 20
+    assert found == [*zip(groups, map(GroupTranslator(settings), groups))] and len(groups) > 20
     assert "a process was lost; documents 'd" in capsys.readouterr().err
     assert workers() == []
 
@@ -76,7 +78,7 @@ def test_the_engine_that_is_asked_for(settings, monkeypatch):
     monkeypatch.setattr(processes, "process_engine", lambda settings, count: ("processes", count))
     monkeypatch.setattr(processes, "rank_engine", lambda settings: "ranks")
     assert job_engine(settings, 2) == ("processes", 2)
-    assert next(job_engine(settings)(document_groups(ROWS)))[0]["doc_id"] == "d0"
+    assert next(job_engine(settings)(document_groups(ROWS)))[1][0]["doc_id"] == "d0"
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert job_engine(settings) == "ranks"
     with pytest.raises(ValueError, match="a launcher has; leave it out"):
@@ -125,7 +127,7 @@ def test_processes_end_with_the_one_that_started_them(settings, number, tmp_path
         "        while True: time.sleep(0.01)\n"
         "processes.GroupTranslator = Endless\n"
         "if __name__ == '__main__':\n"
-        "    from hf_docmt.translation.groups import document_groups\n"
+        "    from hf_docmt.translation.job_input import document_groups\n"
         "    settings = processes.TranslationSettings('none')\n"
         "    row = {'doc_id': 'a', 'translation': [{'en': 'b'}]}\n"
         "    list(processes.process_engine(settings, 2)(document_groups([row] * 9, 1)))\n"
@@ -139,3 +141,90 @@ def test_processes_end_with_the_one_that_started_them(settings, number, tmp_path
     assert job.wait(20) != 0
     assert psutil.wait_procs(children, timeout=20)[1] == []
     assert "leaked" not in (tmp_path / "errors").read_text()
+
+
+# Workers of any kind
+
+
+class Pool(Workers):
+    """In this process: workers finish in a random order, and some are lost in between."""
+
+    def __init__(self, size: int, losses: dict[int, int] | None = None):
+        super().__init__(size)
+        self.losses, self.given, self.loading = dict(losses or {}), [], size
+        self.busy: list[Group] = []
+
+    def submit(self, worker, group):
+        self.busy.append(group)
+        self.given.append(group.number)
+
+    def wait(self):
+        if self.loading:
+            self.loading -= 1
+            self.idle.append("worker")
+            return []
+        assert self.busy, "would wait for ever"
+        group = self.busy.pop(random.randrange(len(self.busy)))
+        self.idle.append("worker")  # a lost worker is replaced
+        if self.losses.get(group.number):
+            self.losses[group.number] -= 1
+            return [(group, None)]
+        return [(group, [{"number": group.number}])]
+
+
+def groups(count, taken=None):
+    for number in range(count):
+        if taken is not None:
+            taken.append(number)
+        yield Group(number, number, [{"doc_id": f"d{number}"}])
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_order_and_bound(size):
+    random.seed(size)
+    taken, pool = [], Pool(size, {3: 1, 4: MAX_LOSSES - 1})
+    for expected, (group, rows) in enumerate(pool.translate(groups(60, taken))):
+        assert group.number == expected and rows == [{"number": expected}]
+        assert len(taken) - expected <= AHEAD * size
+    assert expected == 59 and sorted(pool.given) == sorted([*range(60), 3] + [4] * (MAX_LOSSES - 1))
+
+
+def test_groups_before_a_broken_document_are_given_out():
+    def broken():
+        yield from groups(9)
+        raise DataError("line 10: no JSON")
+
+    found = []
+    with pytest.raises(DataError, match="line 10"):
+        for _, rows in Pool(2).translate(broken()):
+            found += rows
+    assert [row["number"] for row in found] == list(range(9))
+
+
+def test_numbers_of_a_resumed_job_begin_anywhere():
+    later = [group for group in groups(9) if group.number > 5]
+    assert [rows[0]["number"] for _, rows in Pool(2).translate(later)] == [6, 7, 8]
+    assert list(Pool(2).translate([])) == []
+
+
+def test_rows_do_not_wait_for_groups_that_have_not_arrived():
+    """The next group comes when the rows of the one before are given out, as with a program that waits for them."""
+    given, asked = [], []
+
+    def arriving():
+        for group in groups(4):
+            while len(given) < group.number:
+                asked.append(group.number)
+                assert len(asked) < 100, f"no rows of group {group.number - 1}"
+                yield None
+            yield group
+
+    for _, rows in Pool(3).translate(arriving()):
+        given.append(rows[0]["number"])
+    assert given == [0, 1, 2, 3]
+
+
+def test_a_group_that_loses_its_workers_again_and_again_ends_the_job():
+    results = Pool(2, {2: MAX_LOSSES}).translate(groups(9))
+    with pytest.raises(ChildProcessError, match="3 processes ended while they translated documents 'd2' to 'd2'"):
+        list(results)

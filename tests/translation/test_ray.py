@@ -14,7 +14,7 @@ from support.tiny_models import WORDS, build, word_tokenizer
 from hf_docmt.messages import install_command
 from hf_docmt.translation import ray_actors
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
-from hf_docmt.translation.groups import document_groups
+from hf_docmt.translation.job_input import document_groups
 from hf_docmt.translation.ray_actors import TranslatingActor, actor_needs, ray_engine
 
 

@@ -13,11 +13,10 @@ from support.tiny_models import WORDS, word_tokenizer
 from hf_docmt.files import DataError
 from hf_docmt.translation import shards
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
-from hf_docmt.translation.groups import document_groups
 from hf_docmt.translation.interruption import Interruption
-from hf_docmt.translation.job import local_engine
-from hf_docmt.translation.parts import PartitionedInput
-from hf_docmt.translation.shards import MANIFEST, ShardedJob
+from hf_docmt.translation.job import TranslationJob
+from hf_docmt.translation.job_input import document_groups
+from hf_docmt.translation.shards import MANIFEST, PartitionedInput, ShardFolder
 
 
 def row(doc_id, sentences):
@@ -61,7 +60,6 @@ def job(monkeypatch, url):
     model.to = lambda **_: model
     monkeypatch.setattr("hf_docmt.registry.load_model", lambda *_: (model, word_tokenizer()))
     monkeypatch.setattr(shards, "SHARD_SENTENCES", 4)
-    monkeypatch.setattr(shards, "shards_of", lambda groups, cut=shards.shards_of: cut(groups, 4))
     monkeypatch.setattr(shards, "document_groups", lambda rows, batch_size: document_groups(rows, 3))
     settings = TranslationSettings("folder", "en")
     translator = GroupTranslator(settings)
@@ -78,7 +76,12 @@ def job(monkeypatch, url):
         run.translated = translated
         used = TranslationSettings("folder", "en", **changes)
         documents = PartitionedInput(f"{url}/in", "en")
-        sharded = ShardedJob(used, documents, f"{url}/{output}", lambda settings: local_engine(translate), resume)
+        sharded = TranslationJob(
+            used,
+            documents,
+            make_engine=lambda settings: lambda groups: ((group, translate(group)) for group in groups),
+            open_output=lambda identity: ShardFolder(f"{url}/{output}", identity, documents, resume),
+        )
         return sharded.run(Interruption())
 
     return run

@@ -13,22 +13,32 @@ from pathlib import Path
 
 import pytest
 
-from hf_docmt.files import write_durably
-from hf_docmt.translation import journal, journaled_file
-from hf_docmt.translation.job_summary import JobSummary
-from hf_docmt.translation.journaled_file import JournaledFile
+from hf_docmt import store
+from hf_docmt.store import write_durably
+from hf_docmt.translation import job_output
+from hf_docmt.translation.job_input import Group
+from hf_docmt.translation.job_output import FileOutput
 
 IDENTITY = {"model": {"config.json": "a" * 64}, "options": {"beams": 4}, "input": {"content": "b" * 64}}
 TEXTS = ["eins\nzwei\n", "", "drei ü\n"]
+ROW = {"doc_id": "d", "source": ["a", "b", "c"], "translation": ["x", "y", "z"], "repairs": [], "search": {}}
 WHOLE = "".join(TEXTS).encode()
-COUNTS = JobSummary(documents=2, sentences=3)
+
+
+def open_file(path, identity=None, resume=False):
+    return FileOutput(path, identity or IDENTITY, lambda text, row: text, resume)
+
+
+def add(file, text):
+    """A group of two documents of three sentences each."""
+    file.write(Group(0, 0, [text, ""]), [ROW, ROW])
 
 
 def write(path, resume=False, groups=3, identity=IDENTITY):
     """Write the file as a job does, or its first groups; the summary."""
-    with JournaledFile(path, identity, resume) as file:
+    with open_file(path, identity, resume) as file:
         for text in TEXTS[file.groups : groups]:
-            file.append(text, COUNTS)
+            add(file, text)
         if groups < len(TEXTS):
             raise KeyboardInterrupt
         file.finish()
@@ -67,7 +77,7 @@ def kill_at(step):
 
         return call
 
-    journal.write_durably = journaled_file.write_durably = torn
+    store.write_durably = job_output.write_durably = torn
     os.replace, os.unlink, os.chmod = map(watched, (os.replace, os.unlink, os.chmod))
 
 
@@ -124,7 +134,7 @@ def test_it_appears_at_the_end_with_the_mode_of_the_file_before(tmp_path):
     file = write(link, resume=True)
     assert path.read_bytes() == WHOLE and path.stat().st_mode & 0o777 == 0o604
     assert link.is_symlink() and names(tmp_path) == ["link.txt", "real.txt"]
-    assert (file.summary.documents, file.summary.sentences, file.groups, file.damaged) == (6, 9, 3, 0)
+    assert (file.summary.documents, file.summary.sentences, file.groups, file.damaged) == (6, 18, 3, 0)
     before = os.umask(0o027)
     write(tmp_path / "new.txt")
     os.umask(before)
@@ -152,8 +162,8 @@ def test_an_unfinished_job_is_not_lost(tmp_path):
 
 def test_input_of_a_pipe_cannot_be_resumed(tmp_path):
     path, identity = tmp_path / "out.txt", IDENTITY | {"input": None}
-    with JournaledFile(path, identity) as file:
-        file.append(TEXTS[0], COUNTS)
+    with open_file(path, identity) as file:
+        add(file, TEXTS[0])
         assert file.way_on().endswith("the job cannot go on, since its input came from a pipe")
     for resume in (True, False):
         with pytest.raises(ValueError, match="read its documents from a pipe.*delete .*partial and .*journal"):
@@ -178,7 +188,7 @@ def test_a_torn_line_of_the_journal_is_dropped(tmp_path, kept):
 
 def test_a_torn_header_is_a_job_that_never_began(tmp_path):
     for size in (0, 5, 40):
-        (tmp_path / "out.txt.journal").write_bytes(b'{"docmt_translation_job": 1, "identity": {"model": '[:size])
+        (tmp_path / "out.txt.journal").write_bytes(b'{"docmt_translation_job": 2, "identity": {"model": '[:size])
         write(tmp_path / "out.txt")
         assert names(tmp_path) == ["out.txt"]
 
@@ -198,6 +208,38 @@ def test_groups_whose_text_is_damaged_are_written_again(tmp_path):
         path.unlink()
 
 
+def test_a_journal_of_another_version_is_refused(tmp_path):
+    """As of 0.2.0; nothing of it is touched."""
+    journal, partial = tmp_path / "out.txt.journal", tmp_path / "out.txt.partial"
+    journal.write_text('{"docmt_translation_job": 1, "identity": {"input": null}}\n{"group": 0, "bytes": 3}\n')
+    partial.write_text("abc")
+    ways = f"finish it with that one, or delete {partial} and {journal} to start anew"
+    for resume in (True, False):
+        with pytest.raises(ValueError, match=f"out.txt.journal is of a job of another version of docmt; {ways}"):
+            write(tmp_path / "out.txt", resume)
+    assert partial.read_text() == "abc" and journal.read_text().count("\n") == 2
+
+
+def test_damage_of_the_journal_is_told(tmp_path, capsys):
+    """Of the record of a group: it is written again; of the first one: the job cannot go on. Never a wrong result."""
+    path, journal = tmp_path / "out.txt", tmp_path / "out.txt.journal"
+    unfinished(path)
+    whole, partial = journal.read_bytes(), (tmp_path / "out.txt.partial").read_bytes()
+    header = whole.index(b"\n") + 1
+    for place in range(0, len(whole) - 1, 3):
+        content = bytearray(whole)
+        content[place] ^= 4
+        journal.write_bytes(content)
+        (tmp_path / "out.txt.partial").write_bytes(partial)
+        if place < header:
+            with pytest.raises(ValueError, match=r"out.txt.journal(, line 1: no record| is in the way| is of a job)"):
+                write(path, resume=True)
+            continue
+        assert write(path, resume=True).groups == 3 and path.read_bytes() == WHOLE
+        assert "the groups from there on are translated again" in capsys.readouterr().err
+        path.unlink()
+
+
 def test_names_that_other_files_have(tmp_path):
     for ending, content in ((".partial", "mine"), (".journal", "mine\n"), (".journal", "mine")):
         other = tmp_path / f"out.txt{ending}"
@@ -212,8 +254,8 @@ def test_one_job_at_a_time(tmp_path):
     """Another process has the lock, until it is killed."""
     path = tmp_path / "out.txt"
     code = (
-        "import sys, time; from hf_docmt.translation.journaled_file import JournaledFile\n"
-        f"with JournaledFile({str(path)!r}, {IDENTITY!r}) as file: print('open', flush=True); time.sleep(60)"
+        "import sys, time; from hf_docmt.translation.job_output import FileOutput\n"
+        f"with FileOutput({str(path)!r}, {IDENTITY!r}, None) as file: print('open', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
         process.stdout.readline()
@@ -231,19 +273,19 @@ def test_a_failed_write_keeps_what_was_written(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    for patched in ("journaled_file.write_durably", "journal.write_durably", "journaled_file.os.replace"):
+    for patched in ("translation.job_output.write_durably", "store.write_durably", "translation.job_output.os.replace"):
         with monkeypatch.context() as patch, pytest.raises(OSError, match=f"cannot write {path}: No space left"):
-            with JournaledFile(path, IDENTITY) as file:
-                file.append(TEXTS[0], COUNTS)
-                file.append(TEXTS[1], COUNTS)
-                patch.setattr(f"hf_docmt.translation.{patched}", full)
-                file.append(TEXTS[2], COUNTS)
+            with open_file(path) as file:
+                add(file, TEXTS[0])
+                add(file, TEXTS[1])
+                patch.setattr(f"hf_docmt.{patched}", full)
+                add(file, TEXTS[2])
                 file.finish()
         documents = 6 if "replace" in patched else 4
         assert file.way_on().startswith(f"{documents} documents (") and file.way_on().endswith("command and --resume")
         assert write(path, resume=True).damaged == 0 and path.read_bytes() == WHOLE
         path.unlink()
-    monkeypatch.setattr("hf_docmt.translation.journal.write_durably", full)
+    monkeypatch.setattr("hf_docmt.store.write_durably", full)
     with pytest.raises(OSError, match=f"cannot write {path}: No space left"):
         write(path)
     assert names(tmp_path) == []
@@ -261,9 +303,9 @@ def test_a_folder_that_becomes_read_only():
             try:
                 if os.getuid() == 0:
                     os.setuid(65534)
-                with JournaledFile(folder / "out.txt", IDENTITY) as file:
+                with open_file(folder / "out.txt") as file:
                     for text in TEXTS:
-                        file.append(text, COUNTS)
+                        add(file, text)
                     folder.chmod(0o555)
                     file.finish()
             except OSError as error:
