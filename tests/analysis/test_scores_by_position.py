@@ -77,15 +77,6 @@ def test_files_in_any_order(tmp_path):
     assert result.value == pytest.approx((10 * ranges[0].difference + 2 * ranges[1].difference) / 12)
 
 
-def test_untranslated_documents_are_named(tmp_path, caplog):
-    paths = files(tmp_path)
-    rows = [json.loads(line) for line in paths[1].read_text().splitlines()]
-    rows[0] |= {"error": "too long", "translation": [""] * len(rows[0]["translation"])}
-    paths[1].write_text("".join(json.dumps(row) + "\n" for row in rows))
-    by_index_files(*paths, source_lang="en", target_lang="de", samples=0)
-    assert "old.jsonl: 1 of" in caplog.text and "could not be translated" in caplog.text
-
-
 def test_command(run, tmp_path):
     pytest.importorskip("matplotlib")
     command = ("analyze", "by-index", *files(tmp_path), "--source-lang", "en", "--target-lang", "de", "--samples", 20)

@@ -302,6 +302,8 @@ def test_welch_with_a_worked_example():
     assert found.p_value == pytest.approx(2 * stats.t.sf(4 / error, freedom))
     half = stats.t.ppf(0.975, freedom) * error
     assert found.interval == (pytest.approx(4 - half), pytest.approx(4 + half))
+    whole = stats.ttest_ind(high, low, equal_var=False)
+    assert found.p_value == pytest.approx(whole.pvalue) and found.interval == pytest.approx(whole.confidence_interval())
     assert found.significant == (found.p_value < 0.05) and welch_test(low, high, level=0.9).significant
 
 
