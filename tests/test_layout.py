@@ -275,11 +275,11 @@ TEST_LINES = {
     "studies": 785,
     "support": 3787,
     "training": 2660,
-    "transformers_contract": 413,
+    "transformers_contract": 416,
     "translation": 1654,
     "top-level files": 2144,
 }
-MOST_LINES = {"package": 46156, "tests": 42314}
+MOST_LINES = {"package": 46156, "tests": 42317}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
