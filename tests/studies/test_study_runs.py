@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import stat
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -208,7 +207,7 @@ def test_options_of_runs_are_refused_where_tables_alone_are_made(finished, optio
 
 @pytest.mark.slow
 def test_a_study_from_file_to_table(tmp_path, monkeypatch):
-    """With trust in the code of models, which reaches the jobs; then by Snakemake's own command line."""
+    """With trust in the code of models, which reaches the jobs."""
     monkeypatch.chdir(tmp_path)
     Path("small.yaml").write_text(yaml.safe_dump(VALUES | {"seeds": [1]}, sort_keys=False))
     result = CliRunner().invoke(app, ["--trust-remote-code", "study", "small.yaml", "--processes", "2"])
@@ -218,10 +217,3 @@ def test_a_study_from_file_to_table(tmp_path, monkeypatch):
     assert "(randomisation over documents" in table
     logs = "".join(file.read_text() for file in Path(".snakemake/log").iterdir())
     assert "hf_docmt --trust-remote-code train" in logs
-    snakefile = Path(__file__).parents[2] / "examples" / "studies" / "Snakefile"
-    command = [sys.executable, "-m", "snakemake", "--snakefile", snakefile, "--cores", "1", "--dry-run", "--config"]
-    done = subprocess.run([*command, "study=small.yaml"], capture_output=True, text=True)
-    assert done.returncode == 0 and "rule evaluate" not in done.stdout + done.stderr
-    shutil.rmtree("runs/reports")
-    done = subprocess.run([*command, "study=small.yaml", "results=new"], capture_output=True, text=True)
-    assert done.returncode == 0 and "rule evaluate" in done.stdout + done.stderr
