@@ -176,16 +176,6 @@ def test_nothing_is_left_of_a_job_without_a_group(tmp_path):
     assert write(tmp_path / "out.txt", resume=True).path.read_bytes() == WHOLE  # nothing to resume: a new job
 
 
-@pytest.mark.parametrize("kept", range(1, 20, 2))
-def test_a_torn_line_of_the_journal_is_dropped(tmp_path, kept):
-    path = tmp_path / "out.txt"
-    unfinished(path)
-    journal_path = tmp_path / "out.txt.journal"
-    lines = journal_path.read_bytes().splitlines(keepends=True)
-    journal_path.write_bytes(b"".join(lines[:2]) + (lines[2][:kept] if kept < 19 else b"\0" * 9 + b"\n"))
-    assert write(path, resume=True).summary.documents == 6 and path.read_bytes() == WHOLE
-
-
 def test_a_torn_header_is_a_job_that_never_began(tmp_path):
     for size in (0, 5, 40):
         (tmp_path / "out.txt.journal").write_bytes(b'{"docmt_translation_job": 2, "identity": {"model": '[:size])
