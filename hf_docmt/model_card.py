@@ -62,6 +62,11 @@ def is_draft(card: str) -> bool:
     return any(sign in card for sign in DRAFTS)
 
 
+def render(template: str, **values) -> str:
+    """A template of `hub_cards/` with its values, none of which can be Markdown."""
+    return _environment().get_template(template).render(**values)
+
+
 class ModelCardText:
     """The card of a model of one configuration; `str` of it is the whole README.md.
 

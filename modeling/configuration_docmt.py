@@ -170,8 +170,13 @@ class DocMTConfig(PreTrainedConfig):
 
     @property
     def custom_pipelines(self) -> dict[str, dict]:
-        """Where `transformers.pipeline` finds the pipelines of a model folder, a new dict, as it writes into it."""
-        return {TASK: {"impl": "pipeline_docmt.DocumentTranslationPipeline", "pt": ["AutoModelForSeq2SeqLM"]}}
+        """Where `transformers.pipeline` finds the pipelines of a model, a new dict, as it writes into it.
+
+        It is where the class of the configuration is: the model's folder, or a repository of code (`owner/name--`).
+        """
+        code_repo, dashes, _ = (getattr(self, "auto_map", None) or {}).get("AutoConfig", "").rpartition("--")
+        pipeline = f"{code_repo}{dashes}pipeline_docmt.DocumentTranslationPipeline"
+        return {TASK: {"impl": pipeline, "pt": ["AutoModelForSeq2SeqLM"]}}
 
     def to_dict(self) -> dict:
         """As in transformers, with `custom_pipelines`."""

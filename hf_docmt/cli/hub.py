@@ -66,24 +66,39 @@ def push(
     private: bool = option(False, "A new repository is private."),
     revision: str | None = option(None, "Branch, created if it is not there; default: main."),
     create_pr: bool = option(False, "Open a pull request.", "--pr"),
+    code_repo: str | None = option(
+        None, "Keep the Python files in this repository, owner/name, which gets those of this version."
+    ),
     dry_run: bool = option(False, "List what would go up, and send nothing."),
 ) -> None:
     """Upload a folder to the Hub in one commit. No secrets, pickles or states of training go up.
 
     The token is that of hf auth login, or of the variable HF_TOKEN.
     """
-    from hf_docmt.hub.publishing import planned_upload, push_model
+    from hf_docmt.hub.publishing import planned_upload, upload_model
 
-    place = {"revision": revision, "create_pr": create_pr}
+    options = {"revision": revision, "create_pr": create_pr, "code_repo": code_repo}
     if dry_run:
-        files = planned_upload(folder, repo_id, **place)
-        for file in files:
-            print(f"{file.size:>12,}  {file.path_in_repo}")
-        size = sum(file.size for file in files)
-        print(f"{size:>12,}  bytes in {len(files)} files, to {repo_id}; nothing was sent")
+        files = planned_upload(folder, repo_id, **options)
+        _print_files({file.path_in_repo: file.size for file in files}, repo_id)
+        if code_repo is not None:
+            from hf_docmt.hub.code_repository import code_files
+
+            code = {name: len(content) for name, content in code_files(code_repo).items()}
+            _print_files(code, f"{code_repo} unless it has them")
         return
     hide_progress_bars()
-    print(push_model(folder, repo_id, private=private or None, **place))
+    upload = upload_model(folder, repo_id, private=private or None, **options)
+    print(upload.url)
+    if code_repo is not None:
+        options = f'trust_remote_code=True, code_revision="{upload.code_revision}"'
+        print(f'AutoModelForSeq2SeqLM.from_pretrained("{repo_id}", {options})')
+
+
+def _print_files(sizes: dict[str, int], target: str) -> None:
+    for name, size in sizes.items():
+        print(f"{size:>12,}  {name}")
+    print(f"{sum(sizes.values()):>12,}  bytes in {len(sizes)} files, to {target}; nothing was sent")
 
 
 @command

@@ -2,19 +2,36 @@
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from huggingface_hub import CommitOperationAdd, HfApi, ModelCard
 from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.utils import validate_repo_id
 from yaml import YAMLError
 
+from hf_docmt.hub.code_repository import (
+    UNKNOWN_REVISION,
+    card_with_code_repository,
+    config_with_code_repository,
+    push_code,
+)
 from hf_docmt.hub.upload_files import UploadFile, is_adapter, upload_files
 from hf_docmt.messages import first_line
 from hf_docmt.model_card import HUB_NAME, PLACEHOLDER
 
 # what huggingface_hub raises where there is no network: of httpx up to its 1.x, of httpx2 from 2.0 on
 CONNECTION_ERRORS = tuple(base for base in HfHubHTTPError.__bases__ if base is not OSError)
+
+
+class Upload(NamedTuple):
+    """The commit's or pull request's URL, and the revision of the code where that is in a repository of its own."""
+
+    url: str
+    code_revision: str | None
 
 
 def push_model(
@@ -24,6 +41,7 @@ def push_model(
     private: bool | None = None,
     revision: str | None = None,
     create_pr: bool = False,
+    code_repo: str | None = None,
 ) -> str:
     """Upload a folder that `export_model` wrote to the Hub in one commit; returns the commit's or pull request's URL.
 
@@ -32,15 +50,34 @@ def push_model(
     become a pull request. The token is huggingface_hub's: `hf auth login`, or the variable HF_TOKEN. Files that were
     not checked (see `upload_files`) are never sent.
 
+    With `code_repo`, a name on the Hub, no Python files go up: `config.json` points at this repository, which gets the
+    code of all architectures first, unless it has it. The card says at which revision (`code_revision`) to load it.
+
     Raises ValueError before anything is sent for what `planned_upload` refuses, and for a private upload to a
     repository that is public; and for what the Hub refuses, such as a missing token.
 
     >>> push_model("runs/hub", "someone/concat", private=True)  # doctest: +SKIP
     'https://huggingface.co/someone/concat/commit/4b5f...'
     """
-    files = planned_upload(folder, repo_id, revision=revision, create_pr=create_pr)
-    api = HfApi(library_name="hf-docmt")
-    try:
+    return upload_model(folder, repo_id, private, revision, create_pr, code_repo).url
+
+
+def upload_model(
+    folder: str | os.PathLike,
+    repo_id: str,
+    private: bool | None,
+    revision: str | None,
+    create_pr: bool,
+    code_repo: str | None,
+) -> Upload:
+    """As `push_model`; with the revision of the code."""
+    files = planned_upload(folder, repo_id, revision=revision, create_pr=create_pr, code_repo=code_repo)
+    api, code_revision = HfApi(library_name="hf-docmt"), None
+    if code_repo is not None:
+        with _refusals_in_one_line(code_repo):
+            code_revision = push_code(api, code_repo, private)
+        files = [_with_code_revision(file, code_revision) for file in files]
+    with _refusals_in_one_line(repo_id):
         repo_id = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
         if private and not api.model_info(repo_id).private:
             raise ValueError(
@@ -50,50 +87,81 @@ def push_model(
             api.create_branch(repo_id, branch=revision, exist_ok=True)
         commit = api.create_commit(
             repo_id,
-            [CommitOperationAdd(file.path_in_repo, _content(file, repo_id)) for file in files],
+            [CommitOperationAdd(file.path_in_repo, file.content) for file in files],
             commit_message="Upload model",
             revision=revision,
             create_pr=create_pr,
         )
-    except (HfHubHTTPError, *CONNECTION_ERRORS) as error:
-        raise ValueError(
-            f"the Hub did not take {repo_id}: {first_line(error)}. Check the name, and your token: hf auth whoami"
-        ) from error
-    return commit.pr_url or commit.commit_url
+    return Upload(commit.pr_url or commit.commit_url, code_revision)
 
 
 def planned_upload(
-    folder: str | os.PathLike, repo_id: str, *, revision: str | None = None, create_pr: bool = False
+    folder: str | os.PathLike,
+    repo_id: str,
+    *,
+    revision: str | None = None,
+    create_pr: bool = False,
+    code_repo: str | None = None,
 ) -> list[UploadFile]:
     """The files that `push_model` would send; asks nothing of the network.
 
     Raises ValueError for a folder or file that must not go up (see `upload_files`), a card whose header huggingface_hub
     cannot read or that is an empty template, an adapter of a model that is not on the Hub, a name that the Hub does not
-    allow, and a branch together with a pull request.
+    allow, and a branch together with a pull request; with `code_repo` for a model whose code is not the package's.
     """
     validate_repo_id(repo_id)
     if create_pr and revision is not None:
         raise ValueError(
             f"a pull request goes to the main branch, got revision {revision!r}, too: leave one of them out"
         )
-    files = upload_files(folder)
-    card = next(file.path for file in files if file.path_in_repo == "README.md")
+    files = {file.path_in_repo: file for file in upload_files(folder)}
+    path = files["README.md"].content
+    card = path.read_text("utf-8")
     try:
-        ModelCard(card.read_text("utf-8"))
+        ModelCard(card)
     except (ValueError, TypeError, YAMLError) as error:
-        raise ValueError(f"{card}: the header cannot be read: {first_line(error)}") from error
-    if "[More Information Needed]" in card.read_text("utf-8"):
-        raise ValueError(f"{card} is an empty template; write what the model is, or a folder with docmt export")
+        raise ValueError(f"{path}: the header cannot be read: {first_line(error)}") from error
+    if "[More Information Needed]" in card:
+        raise ValueError(f"{path} is an empty template; write what the model is, or a folder with docmt export")
     if is_adapter(folder):
         _check_base_model(Path(folder))
-    return files
+    card = card.replace(PLACEHOLDER, repo_id)
+    if code_repo is not None:
+        _check_code_repository(code_repo, repo_id, folder)
+        config = config_with_code_repository(Path(folder, "config.json"), code_repo)
+        files["config.json"] = replace(files["config.json"], content=config)
+        files = {name: file for name, file in files.items() if "/" in name or not name.endswith(".py")}
+        card = card_with_code_repository(card, code_repo)
+    files["README.md"] = replace(files["README.md"], content=card.encode())
+    return list(files.values())
 
 
-def _content(file: UploadFile, repo_id: str) -> Path | bytes:
-    """What goes up of a file: the file, or the text of the card with the model's name in place of the placeholder."""
+@contextmanager
+def _refusals_in_one_line(repo_id: str) -> Iterator[None]:
+    try:
+        yield
+    except (HfHubHTTPError, *CONNECTION_ERRORS) as error:
+        raise ValueError(
+            f"the Hub did not take {repo_id}: {first_line(error)}. Check the name, and your token: hf auth whoami"
+        ) from error
+
+
+def _with_code_revision(file: UploadFile, revision: str) -> UploadFile:
+    """The card with the revision of the code in place of zeros."""
     if file.path_in_repo != "README.md":
-        return file.path
-    return file.path.read_bytes().replace(PLACEHOLDER.encode(), repo_id.encode())
+        return file
+    return replace(file, content=file.content.replace(UNKNOWN_REVISION.encode(), revision.encode()))
+
+
+def _check_code_repository(code_repo: str, repo_id: str, folder: str | os.PathLike) -> None:
+    """ValueError for a name that is none of a repository, or that of the model; and for an adapter, without code."""
+    if not HUB_NAME.fullmatch(code_repo) or "--" in code_repo:
+        raise ValueError(f"--code-repo: got {code_repo!r}, expected the name of a repository on the Hub, owner/name")
+    validate_repo_id(code_repo)
+    if code_repo == repo_id:
+        raise ValueError(f"--code-repo: got the name of the model, {repo_id}; give a repository for code alone")
+    if is_adapter(folder):
+        raise ValueError(f"{folder}: an adapter has no code; push it without --code-repo")
 
 
 def _check_base_model(folder: Path) -> None:

@@ -33,11 +33,15 @@ CHUNK, OVERLAP, MAX_HEADER = 1 << 20, 1 << 10, 100_000_000  # bytes; the last is
 
 @dataclass(frozen=True)
 class UploadFile:
-    """A file that goes up: where it is, its path in the repository, its size in bytes."""
+    """A file that goes up: its path in the repository, and where it is or what it holds."""
 
-    path: Path
     path_in_repo: str
-    size: int
+    content: Path | bytes
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return len(self.content) if isinstance(self.content, bytes) else self.content.stat().st_size
 
 
 def upload_files(folder: str | os.PathLike) -> list[UploadFile]:
@@ -64,7 +68,7 @@ def upload_files(folder: str | os.PathLike) -> list[UploadFile]:
             f"{folder}: not to be published: {'; '.join(refused)}. Take these files out, or write a clean folder with "
             "docmt export"
         )
-    return [UploadFile(folder / name, name, (folder / name).stat().st_size) for name in names]
+    return [UploadFile(name, folder / name) for name in names]
 
 
 def is_adapter(folder: str | os.PathLike) -> bool:

@@ -13,6 +13,7 @@ from huggingface_hub import HfApi
 from support import hub_double
 from support.tiny_models import build, word_tokenizer
 
+from hf_docmt import registry
 from hf_docmt.hub.export import export_model
 from hf_docmt.hub.publishing import planned_upload, push_model
 
@@ -225,6 +226,70 @@ def test_command(hub, folder, run):
     (folder / "optimizer.pt").write_text("")
     code, out, err = run("push", folder, "someone/model")
     assert (code, out) == (1, "") and "optimizer.pt (a state of training)" in err and len(err.splitlines()) == 1
+
+
+def test_code_in_a_repository_of_its_own(hub, folder, run):
+    """It gets the code of all architectures in one commit; no other one follows while nothing changes."""
+    code, out, _ = run("push", folder, "someone/model", "--code-repo", "someone/code", "--dry-run")
+    lines = out.splitlines()
+    assert (
+        code == 0 and hub.requests == [] and lines[-1].endswith("to someone/code unless it has them; nothing was sent")
+    )
+    code, out, _ = run("push", folder, "someone/model", "--code-repo", "someone/code")
+    repository, files = hub.repositories["someone/code"], uploaded(hub)
+    oid = repository.oid("main")
+    assert code == 0 and out.splitlines() == [
+        f"{hub.endpoint}/someone/model/commit/{hub.repositories['someone/model'].oid('main')}",
+        f'AutoModelForSeq2SeqLM.from_pretrained("someone/model", trust_remote_code=True, code_revision="{oid}")',
+    ]
+    planned = {line.split()[1]: line.split()[0] for line in lines if "bytes in" not in line}
+    everything = files | {name: text for name, text in uploaded(hub, "someone/code").items() if name != "README.md"}
+    assert all(planned[name] == f"{len(text):,}" for name, text in everything.items() if name != "README.md")
+    assert json.loads(files["config.json"])["auto_map"] == {
+        "AutoConfig": "someone/code--configuration_concat.ConcatConfig",
+        "AutoModel": "someone/code--modeling_concat.ConcatModel",
+        "AutoModelForSeq2SeqLM": "someone/code--modeling_concat.ConcatForConditionalGeneration",
+    }
+    card = files["README.md"].decode()
+    assert card.count(f'name, trust_remote_code=True, code_revision="{oid}"') == 3 and "0" * 40 not in card
+    python = {name: text for name, text in contents(folder).items() if name.endswith(".py")}
+    code_files = uploaded(hub, "someone/code")
+    assert python.items() < code_files.items() and "modeling_window.py" in code_files and len(repository.commits) == 2
+    again = export_model(*registry.load_model("someone/model"), folder.with_name("again"))
+    assert uploaded(hub).keys() | python.keys() == contents(again).keys()
+    assert "someone/code" not in (again / "config.json").read_text()
+    push_model(folder, "someone/other", code_repo="someone/code")
+    assert len(repository.commits) == 2 and len(hub.repositories["someone/other"].commits) == 2
+    repository.add_commit("main", code_files | {"stale.py": b"", "layers.py": b"old"})
+    push_model(folder, "someone/model", code_repo="someone/code")
+    assert uploaded(hub, "someone/code") == code_files and len(repository.commits) == 4
+
+
+def test_code_repository_that_does_not_fit(hub, folder, tmp_path, monkeypatch):
+    for name, message in (
+        ("code", "--code-repo: got 'code', expected the name of a repository on the Hub, owner/name"),
+        ("someone/a--b", "--code-repo: got 'someone/a--b', expected the name"),
+        ("someone/model", "--code-repo: got the name of the model"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            push_model(folder, "someone/model", code_repo=name)
+    (folder / "layers.py").write_text("changed")
+    with pytest.raises(ValueError, match="layers.py is not the code of this version of hf-docmt, which someone/code"):
+        push_model(folder, "someone/model", code_repo="someone/code")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({name: config[name] for name in config if name != "auto_map"}))
+    with pytest.raises(ValueError, match="the model has no code of its own .auto_map is missing."):
+        push_model(folder, "someone/model", code_repo="someone/code")
+    assert hub.requests == []
+    other = export_model(build("concat"), word_tokenizer(), tmp_path / "other")
+    push_model(other, "someone/code")
+    before = uploaded(hub, "someone/code")
+    with pytest.raises(ValueError, match="someone/code is there already and holds something else"):
+        push_model(other, "someone/model", code_repo="someone/code")
+    monkeypatch.setenv("HF_TOKEN", "hf_wrong")
+    with pytest.raises(ValueError, match="the Hub did not take someone/new: .*401"):
+        push_model(other, "someone/model", code_repo="someone/new")
+    assert uploaded(hub, "someone/code") == before and "someone/model" not in hub.repositories
 
 
 def test_the_token_is_nowhere(hub, folder, tmp_path, caplog, capfd):

@@ -43,13 +43,20 @@ blocked |= {"hf_docmt"}
 
 hide(blocked)
 assert {"datasets", "peft", "sentencepiece", "accelerate"} & kept == set(), kept
+import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 for task in json.loads(sys.argv[1]):
     name, revision = task["name"], task["revision"]
-    options = {"revision": revision, "code_revision": revision, "trust_remote_code": True}
+    options = {"revision": revision, "code_revision": task["code_revision"], "trust_remote_code": True}
     tokenizer = AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=True)
     model = AutoModelForSeq2SeqLM.from_pretrained(name, **options)
     assert model.translate_documents([task["document"]], tokenizer, max_new_tokens=9) == task["expected"], name
+    logits = model(torch.tensor([[7, 8, 3]]), decoder_input_ids=torch.tensor([[2, 9]])).logits
+    torch.testing.assert_close(logits, torch.tensor(task["logits"]), atol=1e-5, rtol=1e-5)
+    model.save_pretrained(task["again"])
+    again = AutoModelForSeq2SeqLM.from_pretrained(task["again"], trust_remote_code=True)
+    assert type(again) is not type(model) and again.config.auto_map.keys() == model.config.auto_map.keys(), name
+    assert not any("--" in class_name for class_name in again.config.auto_map.values()), again.config.auto_map
     for block in task["card"]:
         exec(block)
 assert not any(name.split(".")[0] in blocked for name in sys.modules)
@@ -85,21 +92,31 @@ def files_of(hub, name):
     return hub.repositories[name].files()
 
 
-@pytest.mark.parametrize("architectures", [("caching",), pytest.param(ALL, marks=pytest.mark.slow)], ids=len)
+@pytest.mark.parametrize("architectures", [("caching", "concat"), pytest.param(ALL, marks=pytest.mark.slow)], ids=len)
 def test_pushed_models_work_elsewhere(hub, tmp_path, architectures):
-    """At the revision of its push, after which another model is there; and the code of its card."""
+    """At the revision of its push, after which another model is there; and the code of its card.
+
+    Every second model has its code in a repository of its own, which is one for all.
+    """
     tasks = []
-    for architecture in architectures:
+    for number, architecture in enumerate(architectures):
         fields = {} if architecture == "memory" else {"past_context": 1}
         model, name = build(architecture, **fields), f"someone/{architecture}"
         model.generation_config.max_new_tokens = 9
         folder = export_model(model, word_tokenizer(), tmp_path / architecture, repo_id=name)
-        revision = push_model(folder, name).rpartition("/")[2]
+        code_repo = "someone/code" if number % 2 else None
+        revision = code_revision = push_model(folder, name, code_repo=code_repo).rpartition("/")[2]
+        if code_repo:
+            code_revision = hub.repositories[code_repo].oid("main")
+            assert not any(file.endswith(".py") for file in hub.repositories[name].files())
         expected = model.translate_documents([DOCUMENT], word_tokenizer(), max_new_tokens=9)
-        card = code_blocks((folder / "README.md").read_text())
-        tasks.append({"name": name, "revision": revision, "document": DOCUMENT, "expected": expected, "card": card})
-        build(architecture, seed=1, **fields).push_to_hub(name)
-        assert hub.repositories[name].oid("main") != revision
+        logits = model(torch.tensor([[7, 8, 3]]), decoder_input_ids=torch.tensor([[2, 9]])).logits.tolist()
+        card = code_blocks(hub.repositories[name].files()["README.md"].decode())
+        task = {"name": name, "revision": revision, "document": DOCUMENT, "expected": expected, "card": card}
+        tasks.append(task | {"code_revision": code_revision, "logits": logits, "again": f"again-{architecture}"})
+        if code_repo is None:
+            build(architecture, seed=1, **fields).push_to_hub(name)
+            assert hub.repositories[name].oid("main") != revision
     assert run_elsewhere(hub, tasks, tmp_path) == f"loaded {len(tasks)}"
 
 
