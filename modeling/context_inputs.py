@@ -9,6 +9,11 @@ from .segments import tokens_first
 CONTEXT_INPUTS = ("context_input_ids", "context_attention_mask", "context_offsets", "context_is_target")
 
 
+def given_context(inputs: dict) -> tuple[torch.Tensor | None, ...]:
+    """Of arguments of `forward` those of the context, None for what is missing: ids, mask, offsets, side."""
+    return tuple(inputs.get(name) for name in CONTEXT_INPUTS)
+
+
 def joined(config, ids: torch.Tensor, mask: torch.Tensor, offsets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Sentences (B, C, L) as one sequence a row in the document's order, `s1 <sep> s2 ... </s>`: (B, N), (B, N).
 

@@ -9,7 +9,7 @@ from transformers import GenerationMixin
 from .configuration_caching import CachingConfig
 from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel
 from .context_cache import SharedEncoderTranslator
-from .context_inputs import check_context, completed, scatter_sentences, sentences_to_read
+from .context_inputs import check_context, completed, given_context, scatter_sentences, sentences_to_read
 from .context_selection import move_rows
 from .modeling_docmt import Encoder
 from .segments import is_right_padded
@@ -27,27 +27,16 @@ class CachingEncoder(Encoder):
         self.segment_embedding = nn.Embedding(len(config.segment_rows), config.d_model)
         self.post_init()
 
-    def build_output(
-        self,
-        outputs,
-        layer_inputs,
-        input_ids,
-        attention_mask=None,
-        context_input_ids: torch.Tensor | None = None,
-        context_attention_mask: torch.Tensor | None = None,
-        context_offsets: torch.Tensor | None = None,
-        context_is_target: torch.Tensor | None = None,
-        **kwargs,
-    ) -> ContextEncoderOutput:
+    def build_output(self, outputs, layer_inputs, input_ids, attention_mask=None, **kwargs) -> ContextEncoderOutput:
         """With `context_states` (B, N, D) of all context sentences and, if included, the current one."""
         plain = super().build_output(outputs, layer_inputs, input_ids)
         parts = []
-        inputs = (context_input_ids, context_attention_mask, context_offsets, context_is_target)
+        ids, mask, offsets, is_target = given_context(kwargs)
         if self.config.missing_context == "eos":
-            inputs = (*completed(self.config, input_ids, *inputs), None)
-        elif context_input_ids is not None:
-            check_context(self.config, input_ids, *inputs)
-        ids, mask, offsets, is_target = inputs
+            ids, mask, offsets = completed(self.config, input_ids, ids, mask, offsets, is_target)
+            is_target = None
+        elif ids is not None:
+            check_context(self.config, input_ids, ids, mask, offsets, is_target)
         if ids is not None:
             vectors, kept = self.context_vectors(ids, mask.bool(), offsets)
             parts.append(self.with_segments(vectors, kept, offsets, is_target))

@@ -11,7 +11,7 @@ from .acceleration import Linear
 from .configuration_doct import DocTConfig
 from .context_attention import ContextForConditionalGeneration
 from .context_cache import ContextLayersTranslator
-from .context_inputs import CONTEXT_INPUTS, ContextLayers, by_offset, check_context, joined
+from .context_inputs import CONTEXT_INPUTS, ContextLayers, by_offset, check_context, given_context, joined
 from .context_selection import SelectedAttention, adapt_selection, selectable
 from .context_strategies import JoinedContextTranslator
 from .layers import DecoderLayer, EncoderLayer
@@ -122,10 +122,6 @@ class DocTEncoder(ContextLayers, Encoder):
         self,
         input_ids: torch.Tensor | None = None,
         attention_mask: torch.Tensor | None = None,
-        context_input_ids: torch.Tensor | None = None,
-        context_attention_mask: torch.Tensor | None = None,
-        context_offsets: torch.Tensor | None = None,
-        context_is_target: torch.Tensor | None = None,
         context: tuple[list[torch.Tensor], torch.Tensor] | None = None,
         inputs_embeds: torch.Tensor | None = None,
         **kwargs,
@@ -135,8 +131,7 @@ class DocTEncoder(ContextLayers, Encoder):
         `context` may replace them: the context encoder's output (B, C, L, D) in a list, and its mask (B, C, L).
         """
         if context is None:
-            ids = self.ids_of(input_ids, inputs_embeds)
-            inputs = (ids, context_input_ids, context_attention_mask, context_offsets, context_is_target)
+            inputs = (self.ids_of(input_ids, inputs_embeds), *given_context(kwargs))
             context = self.selected(*inputs) if self.config.selection == "routing" else self.joined(*inputs)
         (states,), mask = context
         context = {"context_states": states, "context_padding": mask, "inputs_embeds": inputs_embeds}

@@ -5,7 +5,7 @@ from transformers import GenerationMixin
 
 from .configuration_multiencoder import MultiEncoderConfig
 from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, ContextModel
-from .context_inputs import ContextLayers, check_context, joined, with_end
+from .context_inputs import ContextLayers, check_context, given_context, joined, with_end
 from .context_strategies import JoinedContextTranslator
 from .modeling_docmt import Encoder
 
@@ -19,25 +19,14 @@ class MultiEncoder(ContextLayers, Encoder):
         super().__init__(config)
         self.add_context_layers(config, config.context_layers)
 
-    def build_output(
-        self,
-        outputs,
-        layer_inputs,
-        input_ids,
-        attention_mask=None,
-        context_input_ids: torch.Tensor | None = None,
-        context_attention_mask: torch.Tensor | None = None,
-        context_offsets: torch.Tensor | None = None,
-        context_is_target: torch.Tensor | None = None,
-        **kwargs,
-    ) -> ContextEncoderOutput:
+    def build_output(self, outputs, layer_inputs, input_ids, attention_mask=None, **kwargs) -> ContextEncoderOutput:
         """With `context_states` (B, N, D) of the joined context."""
         plain = super().build_output(outputs, layer_inputs, input_ids)
-        states = ids = mask = None
-        if context_input_ids is not None:
-            inputs = (context_input_ids, context_attention_mask, context_offsets, context_is_target)
-            check_context(self.config, input_ids, *inputs)
-            ids, mask = joined(self.config, context_input_ids, context_attention_mask.bool(), context_offsets)
+        states = None
+        ids, mask, offsets, is_target = given_context(kwargs)
+        if ids is not None:
+            check_context(self.config, input_ids, ids, mask, offsets, is_target)
+            ids, mask = joined(self.config, ids, mask.bool(), offsets)
         if self.config.missing_context == "eos" and self.config.known_offsets:
             if ids is None:
                 ids, mask = input_ids[:, :1], torch.zeros_like(input_ids[:, :1], dtype=torch.bool)

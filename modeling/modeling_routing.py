@@ -7,7 +7,7 @@ from transformers import GenerationMixin
 from .configuration_routing import RoutingConfig
 from .context_attention import ContextForConditionalGeneration
 from .context_cache import ContextLayersTranslator
-from .context_inputs import CONTEXT_INPUTS, ContextLayers, by_offset
+from .context_inputs import CONTEXT_INPUTS, ContextLayers, by_offset, given_context
 from .context_selection import SelectedAttention, adapt_selection, selectable
 from .layers import EncoderLayer
 from .modeling_docmt import DocMTModel, Encoder
@@ -71,10 +71,6 @@ class RoutingEncoder(ContextLayers, Encoder):
         input_ids,
         positions,
         attention_mask=None,
-        context_input_ids: torch.Tensor | None = None,
-        context_attention_mask: torch.Tensor | None = None,
-        context_offsets: torch.Tensor | None = None,
-        context_is_target: torch.Tensor | None = None,
         context: tuple[list[torch.Tensor], torch.Tensor] | None = None,
         **kwargs,
     ):
@@ -84,8 +80,7 @@ class RoutingEncoder(ContextLayers, Encoder):
         (B, C, L). Without both there is no context.
         """
         if context is None:
-            inputs = (input_ids, context_input_ids, context_attention_mask, context_offsets, context_is_target)
-            context = self.context_outputs(*by_offset(self.config, *inputs))
+            context = self.context_outputs(*by_offset(self.config, input_ids, *given_context(kwargs)))
         outputs, mask = context
         states = {f"context_states_{layer}": output for layer, output in enumerate(outputs)}
         return states | selectable(self.config, outputs[0], mask, words=input_ids.shape[1])
