@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -81,8 +81,8 @@ class ModelCardText:
         self,
         config: PreTrainedConfig,
         name: str | None = None,
-        needs: list[str] | None = None,
-        example: list[str] | None = None,
+        needs: Sequence[str] | None = None,
+        example: Sequence[str] | None = None,
     ):
         self.config, self.name, self.needs, self.own_example = config, name, needs, example
 

@@ -66,11 +66,10 @@ class Translator:
         starts_with_code = self.config.target_format.startswith("[target_lang]")
         check_languages(self.config, self.format, generate_kwargs, starts_with_code)
         generate_kwargs = dict(generate_kwargs)
-        self.settings, self.generate_kwargs = merged_config(
-            model, generate_kwargs.pop("generation_config", None), generate_kwargs
-        )
+        config = generate_kwargs.pop("generation_config", None)
         if self.format.target_before:  # it is in the prefix, or `generate` sets it
-            self.settings.forced_bos_token_id = None
+            generate_kwargs["forced_bos_token_id"] = None
+        self.settings, self.generate_kwargs = merged_config(model, config, generate_kwargs)
         recorded = dict.fromkeys(("output_attentions", "output_hidden_states", "output_scores", "output_logits"), False)
         self.settings.update(return_dict_in_generate=False, num_return_sequences=1, **recorded)
         check_settings(self.settings)

@@ -25,7 +25,7 @@ class Quantization:
     """Models with int8 weights are made, and saved with their code, by hf_docmt."""
 
     def quantize(self, precision: str):
-        raise NotImplementedError(f"quantize({precision!r}) needs hf_docmt: pip install hf_docmt, and load it there.")
+        raise NotImplementedError(f"quantize({precision!r}) needs the package hf_docmt: load the model there.")
 
 
 def joint_linear(layers, hidden_states: torch.Tensor) -> list[torch.Tensor]:

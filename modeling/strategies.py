@@ -68,7 +68,7 @@ def slide(translator: "SegmentTranslator", sentences: Sequence[CurrentSentence])
     the window has future sentences, behind so many separators less. Where there is a search with drafts, it takes what
     windows side by side hold as the draft of all other windows; results are the same.
     """
-    drafts = draft_search(translator) if writes_context(translator) else None
+    drafts = translator.draft_search = draft_search(translator) if writes_context(translator) else None
     again = []
     for together in drafts.side_by_side(sentences) if drafts else [sentences]:
         waiting = [(sentence, min(translator.past, sentence.index), translator.future) for sentence in together]
@@ -437,6 +437,7 @@ class SegmentTranslator(Translator):
         "full": full,
     }
     drafts = True  # whether the search may take drafts
+    draft_search = None  # that of the last documents, where there was one
     slide, force_prefixes_together = slide, force_prefixes_together
 
     def write_jobs(self, search, next_jobs, take) -> None:

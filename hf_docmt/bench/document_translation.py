@@ -199,7 +199,9 @@ def measure_sides(
             translator.drafts = drafts
             translator.translate(states, strategy, **options)
             translations[name] = [part.target for state in states for part in state.parts]
-            accepted[name] = translator.accepted / translator.written if translator.written else 0.0
+            search_with_drafts = translator.draft_search
+            written = search_with_drafts.written if search_with_drafts else 0
+            accepted[name] = search_with_drafts.accepted / written if written else 0.0
 
         return lambda: elapsed_seconds(work, getattr(engine, "device", "cpu"))
 

@@ -10,6 +10,7 @@ from transformers.dynamic_module_utils import get_relative_import_files
 
 from hf_docmt import __version__, registry
 from hf_docmt.model_card import render
+from hf_docmt.modeling.configuration_docmt import ACCELERATION, PLAIN_CODE
 
 TAG = "hf-docmt-code"  # in the header of the card of such a repository
 UNKNOWN_REVISION = "0" * 40
@@ -29,8 +30,11 @@ def code_files(repo_id: str) -> dict[str, bytes]:
             for part in (architecture.config_class, architecture.model_class):
                 file = modules[part.__module__].__file__
                 paths |= {Path(file), *map(Path, get_relative_import_files(file))}
+    code = {path.name: path for path in sorted(paths) if path.stem not in ACCELERATION} | {
+        "acceleration.py": PLAIN_CODE
+    }
     card = render("code_card.md.j2", repo_id=repo_id, version=__version__)
-    return {"README.md": card.encode()} | {path.name: path.read_bytes() for path in sorted(paths)}
+    return {"README.md": card.encode()} | {name: path.read_bytes() for name, path in code.items()}
 
 
 def push_code(api: HfApi, repo_id: str, private: bool | None = None) -> str:

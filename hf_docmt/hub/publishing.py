@@ -115,7 +115,7 @@ def planned_upload(
             f"a pull request goes to the main branch, got revision {revision!r}, too: leave one of them out"
         )
     files = {file.path_in_repo: file for file in upload_files(folder)}
-    path = files["README.md"].content
+    path = Path(folder, "README.md")
     card = path.read_text("utf-8")
     try:
         ModelCard(card)
@@ -148,7 +148,7 @@ def _refusals_in_one_line(repo_id: str) -> Iterator[None]:
 
 def _with_code_revision(file: UploadFile, revision: str) -> UploadFile:
     """The card with the revision of the code in place of zeros."""
-    if file.path_in_repo != "README.md":
+    if file.path_in_repo != "README.md" or isinstance(file.content, Path):
         return file
     return replace(file, content=file.content.replace(UNKNOWN_REVISION.encode(), revision.encode()))
 

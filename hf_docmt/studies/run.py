@@ -17,6 +17,7 @@ from hf_docmt.analysis.pictures.figures import check_matplotlib
 from hf_docmt.evaluation.metrics import metric_classes
 from hf_docmt.files import write_text
 from hf_docmt.info import describe
+from hf_docmt.messages import install_command
 from hf_docmt.reports.report import Report
 from hf_docmt.studies.packed_reports import write_reports
 from hf_docmt.studies.plan import SNAKEFILE, Run, StudyPlan
@@ -34,7 +35,7 @@ def run_study(plan: StudyPlan, only: Sequence[str] = (), processes: int = 1, dry
     that match no run, figures without matplotlib, no Snakemake.
     """
     if find_spec("snakemake") is None:
-        raise ValueError("studies need Snakemake, which is not installed: pip install 'hf-docmt[studies]'")
+        raise ValueError(f"studies need Snakemake, which is not installed: {install_command('studies')}")
     if plan.study.figures:
         check_matplotlib()
     plan.pending(only)

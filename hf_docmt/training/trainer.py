@@ -256,4 +256,4 @@ class ProgressOnStderr(ProgressCallback):
             if shown:
                 text = "  ".join(f"{name} {logs[name]:.4g}" for name in shown)
                 steps = f"step {state.global_step} of {state.max_steps}"
-                tqdm.write(f"{args.run_name}  {steps}  {text}", file=sys.stderr)
+                tqdm.write("  ".join(filter(None, (args.run_name, steps, text))), file=sys.stderr)

@@ -260,7 +260,7 @@ def test_several_validation_sets(data, tmp_path, capfd):
     best, last = several.state.best_global_step, several.state.global_step
     assert last == best + 3 * 2 < 60 and losses_by_set["film"][best] == min(losses_by_set["film"].values())
     output = capfd.readouterr().err
-    assert "step 2  eval_chat_loss" in output and "step 2  eval_film_loss" in output
+    assert "step 2 of 60  eval_chat_loss" in output and "step 2 of 60  eval_film_loss" in output
     several.create_model_card()
     for name, rows in sets.items():  # the best checkpoint was loaded at the end
         alone = make_trainer((train, rows, tokenizer), tmp_path / name)
@@ -292,7 +292,7 @@ def test_output_and_bf16(data, tmp_path, capfd):
     full = make_trainer(data, tmp_path / "full", dropout=0.0)
     full.train()
     output = capfd.readouterr()
-    assert output.out == "" and "step 2 of 2  eval_loss" in output.err and "step 1 of 2  loss" in output.err
+    assert output.out == "" and "step 2 of 8  eval_loss" in output.err and "step 1 of 8  loss" in output.err
     half = make_trainer(data, tmp_path / "half", dropout=0.0, bf16=True)
     half.train()
     assert losses(half) != losses(full)
