@@ -213,9 +213,9 @@ def test_files_that_are_no_report(tmp_path):
         BenchReport.read(tmp_path / "absent.json")
 
 
-def test_the_speed_of_the_readme_is_that_of_the_report():
+def test_the_speed_tables_are_those_of_the_report():
     """Made by `docmt bench table examples/reports/bench_cpu.json`."""
     report = BenchReport.read(ROOT / "examples/reports/bench_cpu.json")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = (ROOT / "examples/reports/README.md").read_text(encoding="utf-8")
     begin, end = "<!-- docmt bench table examples/reports/bench_cpu.json -->\n", "<!-- end -->"
     assert readme.partition(begin)[2].partition(end)[0].strip() == speed_tables(report, "markdown")
