@@ -11,6 +11,7 @@ from support.corpus_scores import corpus_results
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.metrics import default_metrics, metric_class
 from hf_docmt.evaluation.metrics.corpus_scores import bleu, segment_statistics
+from hf_docmt.evaluation.metrics.evaluate_metric import DocumentMetric
 from hf_docmt.reports.result import Part
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import column_sums, score_function
@@ -42,6 +43,15 @@ def test_equals_sacrebleu():
     assert [result.metric for result in results] == list(METRICS) and [result.n for result in results] == [5, 2, 5, 5]
     assert {(result.task, result.strategy, result.beams) for result in results} == {("translation", "sliding", 4)}
     assert all(result.details["repairs"] == 2 for result in results) and "precisions" in results[0].details
+    for result in results:  # the same as a metric of evaluate, document by document
+        metric = DocumentMetric(result.metric)
+        for prediction, reference in zip(HYPOTHESES, REFERENCES):
+            metric.add(prediction=prediction, reference=reference)
+        computed = metric.compute()
+        assert (computed["score"], computed["n"]) == (result.value, result.n)
+        assert computed["signature"] == str(result.signature)
+    with pytest.raises(ValueError, match="unknown metric 'dBLEU': expected one of .*'d-BLEU'"):
+        DocumentMetric("dBLEU")
 
 
 @pytest.mark.parametrize("name", ["s-BLEU", "d-BLEU", "chrF", "chrF++"])

@@ -1,0 +1,37 @@
+"""A metric of translated documents as an `evaluate.Metric`, for loops and trainers that take those."""
+
+import datasets
+import evaluate
+
+from hf_docmt.evaluation.metrics.metric import metric_class
+from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
+
+
+class DocumentMetric(evaluate.Metric):
+    """A metric of this package by its name, such as `d-BLEU`; inputs are documents as lists of sentences.
+
+    `compute` returns the score, its signature, `n` (number of segments) and the details of the metric; `target_lang`
+    chooses BLEU's tokenizer. ValueError: an unknown name.
+
+    >>> documents = [["Er schläft.", "Sie auch."]]
+    >>> round(DocumentMetric("chrF").compute(predictions=documents, references=documents)["score"])
+    100
+    """
+
+    def __init__(self, name: str, **options):
+        self.metric = metric_class(name)(**options)
+        super().__init__(config_name=name)
+
+    def _info(self) -> evaluate.MetricInfo:
+        documents = datasets.List(datasets.Value("string"))
+        return evaluate.MetricInfo(
+            description=type(self.metric).__doc__,
+            citation="",
+            inputs_description="predictions and references: documents, each a list of as many sentences.",
+            features=datasets.Features({"predictions": documents, "references": documents}),
+        )
+
+    def _compute(self, predictions, references, target_lang: str | None = None) -> dict:
+        measured = self.metric.measure(TranslatedDocuments(predictions, references, target_lang=target_lang))
+        segments = sum(map(len, measured.statistics)) if measured.n is None else measured.n
+        return {"score": measured.value, "signature": str(measured.signature), "n": segments, **measured.details}
