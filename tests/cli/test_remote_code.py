@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 
 import pytest
 import transformers
@@ -27,7 +28,12 @@ class PlantedTokenizer(PreTrainedTokenizerFast):
 def planted(model, tmp_path, monkeypatch):
     """A model folder with a tokenizer of its own code, and the file that this code writes when it runs."""
     monkeypatch.setattr(transformers.dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
-    return plant(model, tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    imported = sys.modules.pop("transformers_modules", None)
+    yield plant(model, tmp_path)
+    sys.modules.pop("transformers_modules", None)  # a package of this folder, where other tests would look for theirs
+    if imported:
+        sys.modules["transformers_modules"] = imported
 
 
 def plant(model, tmp_path):

@@ -116,7 +116,7 @@ def test_what_is_missing_is_run_and_what_failed_or_was_killed_goes_on(plan, capf
 @pytest.mark.parametrize(
     ("module", "message"),
     [
-        ("hf_docmt.studies.run", r"hf-docmt\[studies\]"),
+        ("hf_docmt.studies.run", "pip install 'snakemake>="),
         ("hf_docmt.analysis.pictures.figures", "pictures need matplotlib"),
     ],
 )
