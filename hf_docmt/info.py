@@ -9,7 +9,6 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from hf_docmt import registry
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
-from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 from hf_docmt.remote_code import load_tokenizer
 from hf_docmt.training.initialization import model_config, new_tokenizer, recipe_origin
 from hf_docmt.training.recipe import Recipe, load_recipe
@@ -92,8 +91,7 @@ def count_parameters(model: PreTrainedModel) -> dict[str, int]:
     `embeddings` are the tables of tokens, of learned positions and of the output; `mechanism` is what the architecture
     adds to the backbone.
     """
-    with torch.device("meta"):
-        backbone = {name for name, _ in DocMTForConditionalGeneration(model.config).named_parameters()}
+    backbone = registry.backbone_names(model.config)
     counts = dict.fromkeys(("total", "embeddings", "encoder", "decoder", "mechanism"), 0)
     for name, parameter in model.named_parameters():
         counts["total"] += parameter.numel()

@@ -229,6 +229,7 @@ def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTraine
         with _loading(path):
             model = merge_adapter(model, base, path, revision)
     check_weights(model, path)
+    check_backbone(model, path)
     check_token_ids(model, tokenizer, path)
     return model.eval(), tokenizer
 
@@ -297,6 +298,29 @@ def check_weights(model: PreTrainedModel, path: str | Path) -> None:
                 f"{path}: the weights {name} are not all finite numbers: the file is damaged, or training diverged. "
                 "Copy the checkpoint again, or take an earlier one."
             )
+
+
+def check_backbone(model: PreTrainedModel, path: str | Path) -> None:
+    """ValueError for a matrix of nothing but zeros, which a download leaves that was cut off in a preallocated file.
+
+    What an architecture adds to the backbone may be zero: so it begins where it is to change nothing.
+    """
+    names = backbone_names(model.config)
+    for name, weight in model.named_parameters():
+        if name in names and weight.dim() > 1 and not weight.detach().any():
+            raise ValueError(
+                f"{path}: the weights {name} are all zero: the file was not copied whole. Copy it again."
+            )
+
+
+def backbone_names(config: PreTrainedConfig) -> set[str]:
+    """The names of the parameters that the plain Transformer of a configuration has."""
+    import torch
+
+    from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
+
+    with torch.device("meta"):
+        return {name for name, _ in DocMTForConditionalGeneration(config).named_parameters()}
 
 
 def check_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, path: str | Path) -> None:

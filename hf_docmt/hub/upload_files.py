@@ -52,7 +52,7 @@ def upload_files(folder: str | os.PathLike) -> list[UploadFile]:
     tokens and passwords of the environment they hold), pickles, states of optimizers and trainers, links.
 
     >>> [file.path_in_repo for file in upload_files("runs/hub")][:2]
-    ['README.md', 'batch_decoding.py']
+    ['README.md', 'decoding.py']
     """
     folder = Path(folder)
     if not folder.is_dir():
