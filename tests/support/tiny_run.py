@@ -85,26 +85,27 @@ def same_course(one, other):
     return same_facts and all(torch.equal(tensor, theirs[name]) for name, tensor in read_weights(one).items())
 
 
-def launch(folder, mapping, *launcher, resume=False):
-    """Start a run in a process of its own."""
+def train_in_two_processes(folder, mapping, port):
+    """Facts of a run that two processes share; one of them says where it is."""
     path = folder / "recipe.yaml"
     path.write_text(yaml.safe_dump(mapping))
-    code = folder / "launch.py"
-    code.write_text(
-        "import sys, torch\ntorch.set_num_threads(1)\n"
-        "from hf_docmt.training.recipe import load_recipe\nfrom hf_docmt.training.run import train\n"
-        "train(load_recipe(sys.argv[1]), resume=sys.argv[2] == 'True')\n"
-    )
-    command = [*(launcher or [sys.executable]), str(code), str(path), str(resume)]
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", str(port)]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [*launcher, "-m", "hf_docmt", "train", str(path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{mapping['output_dir']}\n"
+    return facts(mapping["output_dir"])
 
 
-def finish(process):
-    """Wait for a process that must succeed; its standard output."""
-    output, errors = process.communicate(timeout=300)
-    assert process.returncode == 0, errors
-    return output
+def nearly_same_losses(one, two, within):
+    """Whether runs of one process and of two have the same losses, but for rounding."""
+    assert one["processes"] == 1 and two["processes"] == 2
+    return all(
+        step == other_step and abs(loss - other) <= within
+        for name in ("losses", "validation_losses")
+        for (step, loss), (other_step, other) in zip(one[name], two[name], strict=True)
+    )
 
 
 def second_stage(corpus, output, origin, *overrides):

@@ -1,11 +1,17 @@
 """Training on ordered documents: the memory handed on, its gradient cut where it is said, resumed, on two processes."""
 
-import sys
-
 import pytest
 import torch
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
-from support.tiny_run import SIZES, facts, fail_after, finish, launch, recipe_mapping, same_course
+from support.tiny_run import (
+    SIZES,
+    facts,
+    fail_after,
+    nearly_same_losses,
+    recipe_mapping,
+    same_course,
+    train_in_two_processes,
+)
 from transformers import Seq2SeqTrainer
 
 from hf_docmt import registry
@@ -234,16 +240,11 @@ def test_too_few_documents(corpus, tmp_path):
 @pytest.mark.slow
 def test_two_processes(corpus, tmp_path):
     """Two processes with rows of their own are one process with the rows of both."""
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "29533"]
     mapping = mapping_of(corpus, tmp_path / "two")
     mapping["model"]["dropout"] = 0.0
-    assert finish(launch(tmp_path, mapping, *launcher)) == ""
+    two = train_in_two_processes(tmp_path, mapping, port=29533)
     recipe = parse_recipe(mapping, [f"output_dir={tmp_path}/one", "training.stream.documents=6"])
-    two, one = facts(tmp_path / "two"), facts(train(recipe))
-    assert two["processes"] == 2 and one["processes"] == 1
-    for name in ("losses", "validation_losses"):
-        assert [step for step, _ in one[name]] == [step for step, _ in two[name]]
-        assert [loss for _, loss in one[name]] == pytest.approx([loss for _, loss in two[name]], abs=1e-4)
+    assert nearly_same_losses(facts(train(recipe)), two, within=1e-4)
 
 
 def test_the_sampler_of_training(tmp_path):
