@@ -1,18 +1,15 @@
 """A training run small enough for tests: built-in documents, a model of some thousand parameters."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import torch
-import yaml
 
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.corpus import make_corpus
 from hf_docmt.training.checkpoints import read_weights
 from hf_docmt.training.recipe import parse_recipe
+from support.processes import run_in_two
 
 SIZES = {
     "d_model": 16,
@@ -85,17 +82,12 @@ def same_course(one, other):
     return same_facts and all(torch.equal(tensor, theirs[name]) for name, tensor in read_weights(one).items())
 
 
-def train_in_two_processes(folder, mapping, port):
+def train_in_two_processes(recipe, port):
     """Facts of a run that two processes share; one of them says where it is."""
-    path = folder / "recipe.yaml"
-    path.write_text(yaml.safe_dump(mapping))
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", str(port)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    command = [*launcher, "-m", "hf_docmt", "train", str(path)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{mapping['output_dir']}\n"
-    return facts(mapping["output_dir"])
+    path = f"{recipe.output_dir}.yaml"
+    recipe.save(path)
+    assert run_in_two("-m", "hf_docmt", "train", path, port=port) == f"{recipe.output_dir}\n"
+    return facts(recipe.output_dir)
 
 
 def nearly_same_losses(one, two, within):

@@ -1,16 +1,14 @@
 """Runs that train an adapter: what is in the folder, resuming, loading, export, and what is refused."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
 import sys
 from types import SimpleNamespace
 
 import pytest
 import torch
-from support.tiny_run import facts, fail_after, recipe_mapping, same_course
+from support.tiny_run import facts, fail_after, recipe_mapping, same_course, train_in_two_processes
 from transformers import Seq2SeqTrainer
 
 from hf_docmt import registry
@@ -69,13 +67,8 @@ def test_folder(adapter, sentence_model):
 def test_two_processes(corpus, sentence_model, tmp_path):
     """Both adapt the model that the first of them has written."""
     recipe = adapter_recipe(corpus, tmp_path / "run", sentence_model[0], max_steps=2)
-    recipe.save(tmp_path / "recipe.yaml")
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "29537"]
-    command = [*launcher, "-m", "hf_docmt", "train", str(tmp_path / "recipe.yaml")]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    assert facts(tmp_path / "run")["processes"] == 2 and (tmp_path / "run" / "base" / "model.safetensors").exists()
+    assert train_in_two_processes(recipe, port=29537)["processes"] == 2
+    assert (tmp_path / "run" / "base" / "model.safetensors").exists()
     assert registry.load_model(tmp_path / "run")[0].config.past_context == 2
 
 

@@ -242,7 +242,7 @@ def test_two_processes(corpus, tmp_path):
     """Two processes with rows of their own are one process with the rows of both."""
     mapping = mapping_of(corpus, tmp_path / "two")
     mapping["model"]["dropout"] = 0.0
-    two = train_in_two_processes(tmp_path, mapping, port=29533)
+    two = train_in_two_processes(parse_recipe(mapping), port=29533)
     recipe = parse_recipe(mapping, [f"output_dir={tmp_path}/one", "training.stream.documents=6"])
     assert nearly_same_losses(facts(train(recipe)), two, within=1e-4)
 

@@ -211,7 +211,7 @@ def test_past_context_of_decoding(corpus, tmp_path):
 def test_two_processes(corpus, tmp_path):
     """Two processes with one batch each are one process with the same two batches accumulated."""
     mapping = recipe_mapping(corpus, tmp_path / "two", {**WINDOW, "dropout": 0.0})
-    two = train_in_two_processes(tmp_path, mapping, port=29531)
+    two = train_in_two_processes(parse_recipe(mapping), port=29531)
     recipe = parse_recipe(mapping, [f"output_dir={tmp_path}/one", "training.accumulation=2"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DocMTTrainer, "batch_processes", property(lambda self: 2, lambda *_: None), raising=False)
