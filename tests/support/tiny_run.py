@@ -3,12 +3,15 @@
 import json
 from pathlib import Path
 
+import pytest
 import torch
+from transformers import Seq2SeqTrainer
 
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.corpus import make_corpus
 from hf_docmt.training.checkpoints import read_weights
 from hf_docmt.training.recipe import parse_recipe
+from hf_docmt.training.run import train
 from support.processes import run_in_two
 
 SIZES = {
@@ -61,17 +64,19 @@ def facts(folder):
     return json.loads((Path(folder) / "training.json").read_text())
 
 
-def fail_after(calls, step):
-    """`step` that is interrupted after so many calls."""
+def train_until(recipe, batches):
+    """Train, and interrupt it after so many batches, in the middle of things."""
+    seen, step = [], Seq2SeqTrainer.training_step
 
     def training_step(*args, **kwargs):
-        nonlocal calls
-        calls -= 1
-        if calls < 0:
+        if len(seen) == batches:
             raise InterruptedError
+        seen.append(True)
         return step(*args, **kwargs)
 
-    return training_step
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(InterruptedError):
+        patch.setattr(Seq2SeqTrainer, "training_step", training_step)
+        train(recipe)
 
 
 def same_course(one, other):
