@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-from support.command_documents import DOCUMENTS
-from support.reader_checks import jsonl
+from support.reader_checks import DOCUMENTS, jsonl
 from transformers.utils.logging import disable_progress_bar
 
 from hf_docmt.data.tokenizers import train_tokenizer

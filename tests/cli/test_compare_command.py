@@ -4,8 +4,7 @@ import json
 import shutil
 
 import pytest
-from support.command_documents import DOCUMENTS
-from support.reader_checks import jsonl
+from support.reader_checks import DOCUMENTS, jsonl
 
 LANGUAGES = ("--source-lang", "en", "--target-lang", "de")
 
