@@ -268,7 +268,7 @@ def test_size_is_that_of_the_paper(task, millions, system):
     assert model.num_parameters() / 1e6 == pytest.approx(millions, abs=1)
 
 
-def test_recipes_of_the_readme(tmp_path, monkeypatch):
+def test_recipes_of_the_readme(tmp_path, monkeypatch, run):
     """The files that it prints, trained as they stand, on the data and from the models that it names."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     shown, *printed = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
@@ -289,7 +289,7 @@ def test_recipes_of_the_readme(tmp_path, monkeypatch):
     train(load_recipe("two_stages.yaml"))
     if find_spec("peft"):
         arguments = re.search(r"`docmt (convert opus-mt-en-de .+?)`", text)[1].split()
-        assert run_python("-m", "hf_docmt", *arguments).returncode == 0
+        assert run(*arguments)[0] == 0
         assert not (train(load_recipe("lora.yaml")) / "base").exists(), "init_from is the base"
 
 

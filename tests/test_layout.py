@@ -263,23 +263,23 @@ PACKAGE_LINES = {
     "top-level files": 2197,
 }
 TEST_LINES = {
-    "analysis": 2216,
-    "bench": 1543,
-    "cli": 2063,
+    "analysis": 2218,
+    "bench": 1554,
+    "cli": 2051,
     "data": 4639,
-    "evaluation": 6022,
+    "evaluation": 6017,
     "hub": 2531,
-    "modeling": 8781,
+    "modeling": 8778,
     "reports": 1745,
     "space": 689,
     "studies": 665,
-    "support": 3801,
-    "training": 2621,
+    "support": 3748,
+    "training": 2504,
     "transformers_contract": 416,
-    "translation": 1672,
+    "translation": 1675,
     "top-level files": 2382,
 }
-MOST_LINES = {"package": 43564, "tests": 41786}
+MOST_LINES = {"package": 43564, "tests": 41612}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support.reader_checks import jsonl
 
 from hf_docmt.analysis.connective_counts import by_name, connective_files, count_rows
 from hf_docmt.reports.comparison import compare_reports
@@ -26,7 +27,7 @@ COUNTS = {  # connective: reference, ours, others
 def files(write):
     """Reference and two systems, the documents of one in another order."""
     rows = [{"doc_id": i, "translation": [{"zh": "x", "en": text} for text in doc]} for i, doc in REFERENCE.items()]
-    paths = [write("talks.jsonl", "".join(json.dumps(row) + "\n" for row in rows))]
+    paths = [write("talks.jsonl", jsonl(rows))]
     for name, side in (("ours", OURS), ("others", OTHERS)):
         lines = [json.dumps({"doc_id": doc_id, "translation": document}) for doc_id, document in side.items()]
         paths.append(write(f"{name}.jsonl", "\n".join(lines) + "\n"))
@@ -113,7 +114,7 @@ def test_systems_without_names(files):
 def test_untranslated_documents_are_named(files, caplog):
     rows = [json.loads(line) for line in files[2].read_text().splitlines()]
     rows[0] |= {"error": "too long", "translation": [""] * len(rows[0]["translation"])}
-    files[2].write_text("".join(json.dumps(row) + "\n" for row in rows))
+    files[2].write_text(jsonl(rows))
     connective_files(files[0], files[1:], **LANGUAGES)
     assert "others.jsonl: 1 of 2 documents could not be translated" in caplog.text
 

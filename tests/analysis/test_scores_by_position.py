@@ -4,6 +4,7 @@ import json
 
 import pytest
 import sacrebleu
+from support.reader_checks import jsonl
 from support.tiny_models import random_text
 
 from hf_docmt.analysis.scores_by_position import by_index, by_index_files
@@ -63,7 +64,7 @@ def files(tmp_path):
         rows = [{"doc_id": f"d{number}", "translation": document} for number, document in enumerate(side)]
         if path.stem == "talks":
             rows = [row | {"translation": [{"en": "x", "de": text} for text in row["translation"]]} for row in rows]
-        path.write_text("".join(json.dumps(row) + "\n" for row in (rows if path.stem == "new" else rows[::-1])))
+        path.write_text(jsonl(rows if path.stem == "new" else rows[::-1]))
     return paths
 
 

@@ -163,20 +163,16 @@ def test_memory_of_maps_is_seen():
     """
     cases = [ALONE | {"implementation": name} for name in ("eager", "sdpa")]
     eager, sdpa = (measure_in_subprocess(WORK, case, 500) for case in cases)
+    assert eager.keys() == sdpa.keys() == {"seconds", "memory_mib"}
     assert eager["seconds"] > 0 and sdpa["seconds"] > 0
     assert 64 < eager["memory_mib"] < 250 and sdpa["memory_mib"] < 40
 
 
-def test_a_process():
-    case = ALONE | {"implementation": "sdpa", "tokens": 64}
-    found = measure_in_subprocess(WORK, case, 500)
-    assert found.keys() == {"seconds", "memory_mib"} and found["seconds"] > 0
-    found = measure_in_subprocess(WORK, case | {"work": "rest"}, 500)
-    assert found == {"skipped": "KeyError: 'rest'"}
+def test_a_process_that_fails():
+    case = ALONE | {"implementation": "eager", "tokens": 8192, "memory_limit": GIB}
     if sys.platform == "linux":
-        eager = case | {"implementation": "eager", "tokens": 8192, "memory_limit": GIB}
-        found = measure_in_subprocess(WORK, eager, 500)
-        assert found == {"skipped": "needs more than the 1.0 GiB that are free"}
+        numbers = measure_in_subprocess(WORK, case, 500)
+        assert numbers == {"skipped": "needs more than the 1.0 GiB that are free"}
     assert measure_in_subprocess(WORK, case, 0.01) == {"skipped": "not done after 0.01 s"}
 
 

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ import torch
 from hf_docmt.bench import process, report
 from hf_docmt.bench.ceilings import CeilingsBenchmark
 from hf_docmt.bench.models import TRANSFORMER_BASE
-from hf_docmt.bench.process import answer
 from hf_docmt.bench.report import UNFINISHED, BenchmarkRun, BenchReport, planned_runs, run_all_benchmarks
 from hf_docmt.bench.speed_tables import ceiling_share, report_text, speed_tables
 
@@ -86,14 +84,11 @@ def test_a_run_in_a_process_of_its_own():
     assert run.setting["threads"] == torch.get_num_threads() and run.setting["matrix_size"] == 32
 
 
-def test_the_other_end(monkeypatch):
+def test_the_other_end(monkeypatch, other_end):
     """Options come as JSON has them; what a library prints is not taken for a row."""
     case = {"benchmark": "ceilings", "options": TINY, "threads": torch.get_num_threads()}
-    monkeypatch.setattr("sys.stdin", StringIO(json.dumps(case)))
     monkeypatch.setattr(report, "load_plugins", lambda: print("a library"))
-    messages = StringIO()
-    answer(report.WORK, messages)
-    *rows, result = map(json.loads, messages.getvalue().splitlines())
+    *rows, result = other_end(report.WORK, case)
     assert [row["row"] for row in rows] == result["rows"] and result["setting"]["repeats"] == 1
 
 

@@ -4,12 +4,12 @@ import json
 
 import pytest
 import torch
+from support.processes import run_python
 from torch import nn
 
 from hf_docmt.bench import cost_by_context, measurement
 from hf_docmt.bench.cost_by_context import NEEDS_CONTEXT, PEER, ROUTING, SINGLE, SYSTEMS, CostByContext, context_fields
 from hf_docmt.bench.models import NEVER, SPECIAL_TOKENS, TRANSFORMER_BASE, random_model, random_units
-from hf_docmt.bench.process import measure_in_subprocess
 
 TINY = {name: 1 if name.endswith("layers") else 2 if name.endswith("heads") else 16 for name in TRANSFORMER_BASE}
 CONTEXT, SENTENCES, SIZE, TOKENS = 3, 2, 5, 20  # context, sentences that follow it, their tokens, the vocabulary
@@ -112,9 +112,6 @@ def test_tiny_run(monkeypatch, in_this_process, work):
     """All systems, in this process, whose memory stays as it is."""
     monkeypatch.setattr(cost_by_context, "return_freed_blocks", lambda: None)
     monkeypatch.setattr(cost_by_context, "SENTENCE_TOKENS", 5)
-    monkeypatch.setattr(
-        measurement, "measure_in_subprocess", lambda work, case, time_limit: cost_by_context.measure(case, None)
-    )
     options = {"contexts": (0, 1, 3), "sentences": 1, "sizes": TINY, "vocab_size": TOKENS}
     found = CostByContext(repeats=1, work=work, **options).run().to_json()
     rows = [row for row in found["rows"] if row["unit"] == "sentences/s"]
@@ -187,9 +184,17 @@ def test_an_end_that_was_written_is_an_error(monkeypatch):
         cost_by_context.translation(case_of(PEER), torch.device("cpu"))
 
 
-def test_a_process():
-    found = measure_in_subprocess(cost_by_context.WORK, case_of("grouping"), 500)
-    assert found.keys() == {"seconds", "memory_mib"} and found["seconds"] > 0
+def test_the_other_end(monkeypatch, other_end):
+    monkeypatch.setattr(cost_by_context, "return_freed_blocks", lambda: None)
+    (numbers,) = other_end(cost_by_context.WORK, case_of("grouping"))
+    assert numbers.keys() == {"seconds", "memory_mib"} and numbers["seconds"] > 0
+
+
+def test_freed_blocks_are_returned():
+    """In a process of its own, whose memory is slow from then on."""
+    code = "from hf_docmt.bench import measurement; measurement.return_freed_blocks(); print([0] * 9)"
+    done = run_python("-c", code)
+    assert done.returncode == 0 and done.stdout == f"{[0] * 9}\n", done.stderr
 
 
 def test_command(monkeypatch, run):

@@ -10,7 +10,6 @@ from hf_docmt.bench import cost_by_length, measurement
 from hf_docmt.bench.cost_by_length import SYSTEMS, CostByLength
 from hf_docmt.bench.measurement import alternate_rounds
 from hf_docmt.bench.models import SPECIAL_TOKENS, TRANSFORMER_BASE, random_model
-from hf_docmt.bench.process import measure_in_subprocess
 from hf_docmt.bench.results import ScalingRow
 
 TINY = {name: 1 if name.endswith("layers") else 2 if name.endswith("heads") else 16 for name in TRANSFORMER_BASE}
@@ -189,9 +188,9 @@ def test_memory_goes_from_chunk_to_chunk(monkeypatch):
     assert all(torch.equal(left, given) for (_, left), (given, _) in zip(seen, seen[1:]))
 
 
-def test_a_process():
-    found = measure_in_subprocess(cost_by_length.WORK, CASE, 500)
-    assert found.keys() == {"seconds", "memory_mib"} and found["seconds"] > 0
+def test_the_other_end(other_end):
+    (numbers,) = other_end(cost_by_length.WORK, CASE)
+    assert numbers.keys() == {"seconds", "memory_mib"} and numbers["seconds"] > 0
 
 
 def test_stream_that_was_not_measured(monkeypatch):

@@ -1,10 +1,8 @@
 """A tiny model and documents for the tests of the commands."""
 
-import json
-
 import pytest
 import torch
-from support.command_documents import DOCUMENTS
+from support.reader_checks import DOCUMENTS, jsonl
 from transformers.utils.logging import disable_progress_bar
 
 from hf_docmt.data.tokenizers import train_tokenizer
@@ -34,7 +32,7 @@ def model(tmp_path_factory):
 @pytest.fixture
 def documents(tmp_path):
     path = tmp_path / "documents.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in DOCUMENTS), encoding="utf-8")
+    path.write_text(jsonl(DOCUMENTS), encoding="utf-8")
     return path
 
 

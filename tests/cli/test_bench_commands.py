@@ -22,9 +22,9 @@ def test_help_of_bench_answers_quickly():
     assert done.stdout.splitlines()[-1] == "[]", done.stdout
 
 
-def test_no_such_benchmark():
-    done = subprocess.run([sys.executable, "-m", "hf_docmt", "bench", "decod"], capture_output=True, text=True)
-    assert done.returncode != 0 and done.stdout == "" and "No such command 'decod'" in done.stderr
+def test_no_such_benchmark(run):
+    code, out, err = run("bench", "decod")
+    assert code != 0 and out == "" and "No such command 'decod'" in err
 
 
 @pytest.fixture

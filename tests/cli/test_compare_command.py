@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from support.command_documents import DOCUMENTS
+from support.reader_checks import DOCUMENTS, jsonl
 
 LANGUAGES = ("--source-lang", "en", "--target-lang", "de")
 
@@ -19,7 +19,7 @@ def reports(run, documents, tmp_path):
             for row in DOCUMENTS
         ]
         path = tmp_path / f"{name}.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+        path.write_text(jsonl(rows), "utf-8")
         paths.append(tmp_path / f"{name}.json")
         options = ("--name", name, "--strategy", "sentence" if name == "a" else "sliding", "-o", paths[-1])
         assert run("evaluate", path, documents, *LANGUAGES, *options)[0] == 0

@@ -40,11 +40,14 @@ def dangerous_pickle(folder):
 
 
 def set_weights(name, value):
-    """One value of a tensor set."""
+    """One value of a tensor set, or the tensor left out."""
 
     def apply(folder):
         weights = load_file(folder / "model.safetensors")
-        weights[name].view(-1)[1] = float(value)
+        if value is None:
+            del weights[name]
+        else:
+            weights[name].view(-1)[1] = float(value)
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
     return apply
@@ -116,6 +119,20 @@ def test_info(run, damaged, words):
     folder = damaged(DAMAGES[words])
     code, out, err = run("info", folder)
     assert code == 1 and out == "" and err.count("\n") == 1 and words in err and str(folder) in err
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        set_weights("model.decoder.layers.0.encoder_attn.q_proj.weight", None),
+        change(CONFIG, segment_encoding="learned"),
+        change(CONFIG, d_model=32),
+    ],
+    ids=["a weight less", "a table more", "other sizes"],
+)
+def test_weights_of_another_configuration(run, damaged, documents, damage):
+    code, out, err = run("translate", damaged(damage), documents)
+    assert code == 1 and out == "" and "cannot load a model" in err and "train the checkpoint again" in err
 
 
 def test_tokenizer_of_another_model(run, damaged, documents):

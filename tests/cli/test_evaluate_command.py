@@ -5,7 +5,7 @@ import json
 import sys
 
 import pytest
-from support.command_documents import DOCUMENTS
+from support.reader_checks import DOCUMENTS, jsonl
 
 LANGUAGES = ("--source-lang", "en", "--target-lang", "de")
 
@@ -21,7 +21,7 @@ def translations(tmp_path):
             row = {"doc_id": document["doc_id"], "translation": [" ".join(target)] if joined else target}
             rows.append(row | ({"source": source} if sources else {}))
         path = tmp_path / "out.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        path.write_text(jsonl(rows))
         return path
 
     return write

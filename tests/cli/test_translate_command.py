@@ -87,25 +87,21 @@ def test_search_options_reach_the_report(run, tmp_path, documents):
     assert code == 0 and json.loads(out)["model"]["config"] == {"repairs": "none"}
 
 
-def test_search_options_that_do_not_fit(run, model, documents):
-    for options, message in (
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
         (("--alignment", "linear"), "is for window models"),
         (("--past-context", 9, "--strategy", "sequential"), "past_context must be at most"),
         (("--repairs", "some"), "repairs must be one of all, none, got 'some'"),
-    ):
-        code, out, err = run("translate", model, documents, *options)
-        assert (code, out) == (1, "") and message in err, err
-
-
-def test_engines_that_do_not_fit(run, model, documents, tmp_path):
-    for options, message in (
         (("--engine", "spark"), "--engine is 'spark', expected local, ctranslate2 or ray"),
         (("--address", "auto"), "--address is that of a Ray cluster"),
         (("--engine", "ray"), "give a folder, pattern or URL, and -o FOLDER"),
-        (("--engine", "ray", "--format", "tsv", "-o", tmp_path / "out"), "leave --format tsv out"),
-    ):
-        code, out, err = run("translate", model, documents, *options)
-        assert (code, out) == (1, "") and message in err, err
+        (("--engine", "ray", "--format", "tsv", "-o", "out"), "leave --format tsv out"),
+    ],
+)
+def test_options_that_do_not_fit(run, model, documents, options, message):
+    code, out, err = run("translate", model, documents, *options)
+    assert (code, out) == (1, "") and message in err, err
 
 
 def test_engine_ctranslate2(run, model, documents, tmp_path):

@@ -6,6 +6,7 @@ import time
 
 import pytest
 import torch
+from support.reader_checks import jsonl
 
 from hf_docmt import registry
 from hf_docmt.evaluation.systems import load_system
@@ -18,7 +19,7 @@ ROWS = [{"text": "The lamp is old. It is new.\n\nI see it."}, {"text": "She is h
 @pytest.fixture
 def texts(tmp_path):
     path = tmp_path / "texts.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    path.write_text(jsonl(ROWS))
     return path
 
 

@@ -1,8 +1,7 @@
 """References in several files, columns and translators; translations as lines, JSON lines and systems of an XML set."""
 
-import json
-
 import pytest
+from support.reader_checks import jsonl
 
 from hf_docmt.data.readers import read_documents
 from hf_docmt.evaluation.references import References, read_references
@@ -44,10 +43,6 @@ def test_time_grows_with_the_number_of_documents():
     rows = {doc_id: {"doc_id": doc_id} for doc_id in reversed(list(ids))}
     ids.read = 0
     assert [row["doc_id"] for row in references.in_order(rows, "t")] == list(ids) and ids.read < 6
-
-
-def jsonl(rows):
-    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def segs(*sentences):

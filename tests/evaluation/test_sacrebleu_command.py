@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from support.reader_checks import jsonl
 
 from hf_docmt.evaluation.comparison import compare
 from hf_docmt.evaluation.translation_scores import evaluate_files
@@ -123,7 +124,7 @@ def test_document_bleu_of_two_references(files, write):
         {"doc_id": number, "translation": [{"en": "x", "de": line} for line in first], "two": second}
         for number, (first, second) in enumerate(zip(documents["one"], documents["two"]))
     ]
-    reference = write("reference.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    reference = write("reference.jsonl", jsonl(rows))
     languages = {"source_lang": "en", "target_lang": "de"}
     report = evaluate_files(outputs, reference, **languages, reference_columns=["two"], metrics=["d-bleu"])
     outputs, paths = files(joined, "one", "two")

@@ -1,9 +1,8 @@
 """Translations of several systems beside each other: from files and reports, scores, context, files that do not fit."""
 
-import json
-
 import pytest
 from sacrebleu.metrics import CHRF
+from support.reader_checks import jsonl
 
 from hf_docmt.evaluation.comparison import side_by_side
 from hf_docmt.evaluation.translation_scores import evaluate_files
@@ -32,7 +31,7 @@ def files(tmp_path):
 
 
 def write(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    path.write_text(jsonl(rows), "utf-8")
     return path
 
 

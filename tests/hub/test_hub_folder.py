@@ -8,6 +8,7 @@ import sys
 import pytest
 import torch
 from support.battery import logits
+from support.hidden_packages import HIDE
 from support.tiny_models import build
 
 from hf_docmt import registry
@@ -51,16 +52,14 @@ BATCH = {
     "attention_mask": torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]),
     "decoder_input_ids": torch.tensor([[2, 60, 61, 4, 62], [2, 64, 65, 66, 67]]),
 }
-PROCESS = """
-import json, pickle, sys
+PROCESS = (
+    f"""{HIDE}
+hide({{"hf_docmt"}})
+"""
+    + """
+import json, pickle
 from pathlib import Path
 
-class Blocked:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == "hf_docmt":
-            raise ModuleNotFoundError(f"{name} is blocked")
-
-sys.meta_path.insert(0, Blocked())
 try:
     import hf_docmt
 except ModuleNotFoundError:
@@ -95,6 +94,7 @@ for task in json.loads(sys.argv[1]):
 assert not any(name.split(".")[0] == "hf_docmt" for name in sys.modules)
 print("checked", len(json.loads(sys.argv[1])))
 """
+)
 
 
 def run_without_package(tasks: list[dict], folder) -> str:

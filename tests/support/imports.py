@@ -2,26 +2,34 @@
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 
-PATH = re.compile(r"hf_docmt[\w.]*:\w+")  # "package.module:name", what registry.load imports
+PATH = re.compile(r"""["'](hf_docmt[\w.]*:\w+)["']""")  # "package.module:name", what registry.load imports
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """All statements of the tree and what holds some, without the expressions, which are most of its nodes."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for node in getattr(tree, field, ()):
+            yield node
+            yield from statements(node)
 
 
 def imported_names(tree: ast.AST, module: str, is_package: bool = False) -> set[str]:
     """Full names of what is imported anywhere in the tree; `from x import y` counts as x.y."""
-    found = set()
-    for node in ast.walk(tree):
+    names = set()
+    for node in statements(tree):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
                 parts = module.split(".")
                 parts = parts[: len(parts) - node.level + is_package]
                 base = ".".join(parts + ([node.module] if node.module else []))
-            found |= {f"{base}.{alias.name}" for alias in node.names}
-    return found
+            names |= {f"{base}.{alias.name}" for alias in node.names}
+    return names
 
 
 def import_graph(sources: Mapping[str, str], packages: set[str]) -> dict[str, set[str]]:
@@ -32,10 +40,8 @@ def import_graph(sources: Mapping[str, str], packages: set[str]) -> dict[str, se
     """
     graph = {}
     for module, text in sources.items():
-        tree = ast.parse(text)
-        names = imported_names(tree, module, module in packages)
-        texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and type(node.value) is str}
-        names |= {text.replace(":", ".") for text in texts if PATH.fullmatch(text)}
+        names = imported_names(ast.parse(text), module, module in packages)
+        names |= {path.replace(":", ".") for path in PATH.findall(text)}
         graph[module] = {found for name in names if (found := module_of(name, sources))} - {module}
     return graph
 

@@ -42,6 +42,16 @@ def run_python(
     return subprocess.CompletedProcess([sys.executable, *command], process.exitcode, *texts)
 
 
+def run_in_two(*arguments: object, port: int, **variables: str) -> str:
+    """What two processes that torch starts print; both run `python *arguments` in tests/."""
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", port]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""} | variables
+    options = {"cwd": Path(__file__).parent.parent, "env": environment, "capture_output": True, "text": True}
+    done = subprocess.run([str(part) for part in (*launcher, *arguments)], **options, timeout=900)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def run_forked(command: Sequence[str], *, input: str = "", timeout: float = 600, **_) -> subprocess.CompletedProcess:
     """In the place of `subprocess.run`, for a command that begins with `sys.executable`."""
     return run_python(*command[1:], input=input, timeout=timeout)

@@ -41,6 +41,11 @@ CHAT = {
     ]
 }
 
+DOCUMENTS = [  # that the tests of the commands translate and score
+    {"doc_id": "a", "translation": [{"en": "The lamp is old.", "de": "Die Lampe ist alt."}, {"en": "", "de": ""}]},
+    {"doc_id": "b", "translation": [{"en": "It is new.", "de": "Sie ist neu."}]},
+]
+
 
 def jsonl(rows):
     return "".join(json.dumps(row) + "\n" for row in rows)

@@ -1,18 +1,18 @@
 """A training run small enough for tests: built-in documents, a model of some thousand parameters."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
+import pytest
 import torch
-import yaml
+from transformers import Seq2SeqTrainer
 
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.corpus import make_corpus
 from hf_docmt.training.checkpoints import read_weights
 from hf_docmt.training.recipe import parse_recipe
+from hf_docmt.training.run import train
+from support.processes import run_in_two
 
 SIZES = {
     "d_model": 16,
@@ -64,17 +64,19 @@ def facts(folder):
     return json.loads((Path(folder) / "training.json").read_text())
 
 
-def fail_after(calls, step):
-    """`step` that is interrupted after so many calls."""
+def train_until(recipe, batches):
+    """Train, and interrupt it after so many batches, in the middle of things."""
+    seen, step = [], Seq2SeqTrainer.training_step
 
     def training_step(*args, **kwargs):
-        nonlocal calls
-        calls -= 1
-        if calls < 0:
+        if len(seen) == batches:
             raise InterruptedError
+        seen.append(True)
         return step(*args, **kwargs)
 
-    return training_step
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(InterruptedError):
+        patch.setattr(Seq2SeqTrainer, "training_step", training_step)
+        train(recipe)
 
 
 def same_course(one, other):
@@ -85,26 +87,22 @@ def same_course(one, other):
     return same_facts and all(torch.equal(tensor, theirs[name]) for name, tensor in read_weights(one).items())
 
 
-def launch(folder, mapping, *launcher, resume=False):
-    """Start a run in a process of its own."""
-    path = folder / "recipe.yaml"
-    path.write_text(yaml.safe_dump(mapping))
-    code = folder / "launch.py"
-    code.write_text(
-        "import sys, torch\ntorch.set_num_threads(1)\n"
-        "from hf_docmt.training.recipe import load_recipe\nfrom hf_docmt.training.run import train\n"
-        "train(load_recipe(sys.argv[1]), resume=sys.argv[2] == 'True')\n"
+def train_in_two_processes(recipe, port):
+    """Facts of a run that two processes share; one of them says where it is."""
+    path = f"{recipe.output_dir}.yaml"
+    recipe.save(path)
+    assert run_in_two("-m", "hf_docmt", "train", path, port=port) == f"{recipe.output_dir}\n"
+    return facts(recipe.output_dir)
+
+
+def nearly_same_losses(one, two, within):
+    """Whether runs of one process and of two have the same losses, but for rounding."""
+    assert one["processes"] == 1 and two["processes"] == 2
+    return all(
+        step == other_step and abs(loss - other) <= within
+        for name in ("losses", "validation_losses")
+        for (step, loss), (other_step, other) in zip(one[name], two[name], strict=True)
     )
-    command = [*(launcher or [sys.executable]), str(code), str(path), str(resume)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def finish(process):
-    """Wait for a process that must succeed; its standard output."""
-    output, errors = process.communicate(timeout=300)
-    assert process.returncode == 0, errors
-    return output
 
 
 def second_stage(corpus, output, origin, *overrides):

@@ -1,17 +1,14 @@
 """Runs that train an adapter: what is in the folder, resuming, loading, export, and what is refused."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
 import sys
 from types import SimpleNamespace
 
 import pytest
 import torch
-from support.tiny_run import facts, fail_after, recipe_mapping, same_course
-from transformers import Seq2SeqTrainer
+from support.tiny_run import facts, recipe_mapping, same_course, train_in_two_processes, train_until
 
 from hf_docmt import registry
 from hf_docmt.adapters import adapted_model
@@ -69,13 +66,8 @@ def test_folder(adapter, sentence_model):
 def test_two_processes(corpus, sentence_model, tmp_path):
     """Both adapt the model that the first of them has written."""
     recipe = adapter_recipe(corpus, tmp_path / "run", sentence_model[0], max_steps=2)
-    recipe.save(tmp_path / "recipe.yaml")
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "29537"]
-    command = [*launcher, "-m", "hf_docmt", "train", str(tmp_path / "recipe.yaml")]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    assert facts(tmp_path / "run")["processes"] == 2 and (tmp_path / "run" / "base" / "model.safetensors").exists()
+    assert train_in_two_processes(recipe, port=29537)["processes"] == 2
+    assert (tmp_path / "run" / "base" / "model.safetensors").exists()
     assert registry.load_model(tmp_path / "run")[0].config.past_context == 2
 
 
@@ -92,13 +84,10 @@ def test_loaded_and_exported(adapter, tmp_path):
     assert texts[0] == texts[1] and len(texts[0][0]) == 2
 
 
-def test_resumed(corpus, sentence_model, tmp_path, monkeypatch):
+def test_resumed(corpus, sentence_model, tmp_path):
     straight = train(adapter_recipe(corpus, tmp_path / "straight", sentence_model[0]))
     recipe = adapter_recipe(corpus, tmp_path / "broken", sentence_model[0])
-    with monkeypatch.context() as patch:
-        patch.setattr(Seq2SeqTrainer, "training_step", fail_after(3, Seq2SeqTrainer.training_step))
-        with pytest.raises(InterruptedError):
-            train(recipe)
+    train_until(recipe, batches=3)
     resumed = train(recipe, resume=True)
     assert facts(resumed)["resumed_from_step"] == 2 and same_course(straight, resumed)
 

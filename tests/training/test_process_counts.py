@@ -1,15 +1,12 @@
 """One process and several: the same losses, plainly and with sharded parameters; resuming with another number."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from support.process_counts import ALONE, CASES, EVEN, SHARDED, course, make_trainer, train_all
+from support.processes import run_in_two
 from torch.distributed.fsdp import StateDictType
 from torch.utils.data import DataLoader
 
@@ -19,7 +16,6 @@ from hf_docmt.training.sharding import check_sharding, equal_rounds
 from hf_docmt.training.update_batches import RegroupedBatches, accumulation_for
 
 torch.set_num_threads(1)
-TESTS = Path(__file__).parent.parent
 LENGTHS = np.random.default_rng(0).integers(1, 40, size=(90, 2))
 
 
@@ -84,17 +80,6 @@ def test_settings_of_sharding_that_cannot_be(tmp_path, monkeypatch):
         check_sharding(accelerator)
 
 
-def in_two_processes(folder, kind, port):
-    """What `support.process_counts` finds."""
-    launcher = ["-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", str(port)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    environment |= SHARDED if kind == "fsdp" else {}
-    command = [sys.executable, *launcher, "-m", "support.process_counts", str(folder), kind]
-    done = subprocess.run(command, cwd=TESTS, env=environment, capture_output=True, text=True, timeout=900)
-    assert done.returncode == 0, done.stderr
-    return json.loads((folder / "losses.json").read_text())
-
-
 @pytest.fixture(scope="module")
 def one_process(tmp_path_factory):
     return train_all(tmp_path_factory.mktemp("one"), 1)
@@ -106,7 +91,9 @@ def test_two_processes(one_process, tmp_path, kind, port):
     """Losses, validation and weights of one process, for every architecture; resumed without a difference."""
     alone = make_trainer("concat", tmp_path / ALONE, 1, shared=False, max_tokens=EVEN)
     alone.train()
-    two = in_two_processes(tmp_path, kind, port)
+    variables = SHARDED if kind == "fsdp" else {}
+    run_in_two("-m", "support.process_counts", tmp_path, kind, port=port, **variables)
+    two = json.loads((tmp_path / "losses.json").read_text())
     batches = [len(make_trainer(case, tmp_path / "none", 1).get_eval_dataloader()) for case in CASES]
     assert any(number % 2 for number in batches)  # of validation: one process has one more
     for case in CASES:

@@ -7,8 +7,7 @@ import time
 
 import pytest
 import torch
-from support.tiny_run import facts, fail_after, recipe_mapping
-from transformers import Seq2SeqTrainer
+from support.tiny_run import facts, recipe_mapping, train_until
 
 from hf_docmt.training.checkpoints import checkpoint_steps
 from hf_docmt.training.recipe import load_recipe, parse_recipe
@@ -19,13 +18,10 @@ torch.set_num_threads(1)
 
 
 @pytest.fixture
-def interrupted(corpus, tmp_path, monkeypatch):
+def interrupted(corpus, tmp_path):
     """Recipe of a run that stopped after checkpoint 3."""
     recipe = parse_recipe(recipe_mapping(corpus, tmp_path / "run", max_steps=6, average=4))
-    with monkeypatch.context() as patch:
-        patch.setattr(Seq2SeqTrainer, "training_step", fail_after(4, Seq2SeqTrainer.training_step))
-        with pytest.raises(InterruptedError):
-            train(recipe)
+    train_until(recipe, batches=4)
     assert not (tmp_path / "run" / LOCK).exists()
     return recipe
 
@@ -111,12 +107,9 @@ def test_nothing_is_left_of_a_run_that_did_not_begin(corpus, tmp_path, override,
 
 
 @pytest.mark.parametrize("updates", [0, 1])
-def test_a_run_is_kept_from_its_first_update_on(corpus, tmp_path, monkeypatch, updates):
+def test_a_run_is_kept_from_its_first_update_on(corpus, tmp_path, updates):
     recipe = parse_recipe(recipe_mapping(corpus, tmp_path / "run", max_steps=2))
-    monkeypatch.setattr(Seq2SeqTrainer, "training_step", fail_after(updates, Seq2SeqTrainer.training_step))
-    with pytest.raises(InterruptedError):
-        train(recipe)
-    monkeypatch.undo()
+    train_until(recipe, batches=updates)
     assert (tmp_path / "run").exists() == bool(updates)
     assert facts(train(recipe, resume=bool(updates)))["steps"] == 2
 

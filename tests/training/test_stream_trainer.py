@@ -1,12 +1,17 @@
 """Training on ordered documents: the memory handed on, its gradient cut where it is said, resumed, on two processes."""
 
-import sys
-
 import pytest
 import torch
 from support.tiny_models import build, documents_of, random_text, word_tokenizer
-from support.tiny_run import SIZES, facts, fail_after, finish, launch, recipe_mapping, same_course
-from transformers import Seq2SeqTrainer
+from support.tiny_run import (
+    SIZES,
+    facts,
+    nearly_same_losses,
+    recipe_mapping,
+    same_course,
+    train_in_two_processes,
+    train_until,
+)
 
 from hf_docmt import registry
 from hf_docmt.data.streams import DocumentStreamSampler
@@ -149,13 +154,10 @@ def test_a_run_and_its_model(corpus, tmp_path, window):
     assert [len(d) for d in model.translate_documents([["Hello.", "It is new."]], tokenizer, max_new_tokens=4)] == [2]
 
 
-def test_resume_restores_the_memory(corpus, tmp_path, monkeypatch):
+def test_resume_restores_the_memory(corpus, tmp_path):
     straight = train(parse_recipe(mapping_of(corpus, tmp_path / "straight")))
     recipe = parse_recipe(mapping_of(corpus, tmp_path / "broken"))
-    with monkeypatch.context() as patch:
-        patch.setattr(Seq2SeqTrainer, "training_step", fail_after(8, Seq2SeqTrainer.training_step))
-        with pytest.raises(InterruptedError):
-            train(recipe)
+    train_until(recipe, batches=8)
     saved = torch.load(tmp_path / "broken" / "checkpoints" / "checkpoint-6" / "memory_0.pt")
     assert {side: state.shape for side, state in saved.items()} == dict.fromkeys(("encoder", "decoder"), (3, 3, 16))
     assert same_course(straight, train(recipe, resume=True))
@@ -234,16 +236,11 @@ def test_too_few_documents(corpus, tmp_path):
 @pytest.mark.slow
 def test_two_processes(corpus, tmp_path):
     """Two processes with rows of their own are one process with the rows of both."""
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "29533"]
     mapping = mapping_of(corpus, tmp_path / "two")
     mapping["model"]["dropout"] = 0.0
-    assert finish(launch(tmp_path, mapping, *launcher)) == ""
+    two = train_in_two_processes(parse_recipe(mapping), port=29533)
     recipe = parse_recipe(mapping, [f"output_dir={tmp_path}/one", "training.stream.documents=6"])
-    two, one = facts(tmp_path / "two"), facts(train(recipe))
-    assert two["processes"] == 2 and one["processes"] == 1
-    for name in ("losses", "validation_losses"):
-        assert [step for step, _ in one[name]] == [step for step, _ in two[name]]
-        assert [loss for _, loss in one[name]] == pytest.approx([loss for _, loss in two[name]], abs=1e-4)
+    assert nearly_same_losses(facts(train(recipe)), two, within=1e-4)
 
 
 def test_the_sampler_of_training(tmp_path):

@@ -1,20 +1,18 @@
 """A whole run: from a recipe to a model folder, interrupted, resumed, on two processes."""
 
 import json
-import signal
 import sys
-import time
 from collections import Counter
 
 import pytest
 import torch
-from support.tiny_run import facts, fail_after, finish, launch, recipe_mapping, same_course
-from transformers import Seq2SeqTrainer
+from support.tiny_run import facts, nearly_same_losses, recipe_mapping, same_course, train_in_two_processes, train_until
 
 from hf_docmt import registry
-from hf_docmt.training.checkpoints import average_weights, checkpoint_steps, read_weights
+from hf_docmt.training.checkpoints import average_weights, read_weights
 from hf_docmt.training.recipe import load_recipe, parse_recipe
 from hf_docmt.training.run import train
+from hf_docmt.training.trainer import DocMTTrainer
 
 torch.set_num_threads(1)
 WINDOW = {"past_context": 2, "segment_encoding": "shift", "persistent": True}
@@ -132,13 +130,10 @@ def test_trackers(corpus, tmp_path, monkeypatch):
     assert list((train(parse_recipe(mapping)) / "checkpoints").rglob("events.out.tfevents.*"))
 
 
-def test_resume_after_an_interruption(corpus, tmp_path, monkeypatch):
+def test_resume_after_an_interruption(corpus, tmp_path):
     straight = train(parse_recipe(recipe_mapping(corpus, tmp_path / "straight")))
     recipe = parse_recipe(recipe_mapping(corpus, tmp_path / "broken"))
-    with monkeypatch.context() as patch:
-        patch.setattr(Seq2SeqTrainer, "training_step", fail_after(7, Seq2SeqTrainer.training_step))
-        with pytest.raises(InterruptedError):
-            train(recipe)
+    train_until(recipe, batches=7)
     with pytest.raises(ValueError, match="training.max_tokens is 1000 there, 900 here; resume with"):
         train(parse_recipe(recipe_mapping(corpus, tmp_path / "broken", max_tokens=900)), resume=True)
     resumed = train(recipe, resume=True)
@@ -209,64 +204,14 @@ def test_past_context_of_decoding(corpus, tmp_path):
 
 
 @pytest.mark.slow
-def test_kill_and_resume(corpus, tmp_path):
-    options = {"max_steps": 120, "eval_steps": 10, "average": 2}
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    assert finish(launch(tmp_path / "a", recipe_mapping(corpus, tmp_path / "straight", WINDOW, **options))) == ""
-    mapping = recipe_mapping(corpus, tmp_path / "killed", WINDOW, **options)
-    for steps in (20, 60):  # killed twice, wherever it is after these checkpoints
-        process = launch(tmp_path / "b", mapping, resume=steps > 20)
-        while steps not in checkpoint_steps(tmp_path / "killed" / "checkpoints"):
-            assert process.poll() is None, process.communicate()
-            time.sleep(0.01)
-        time.sleep(0.15)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        assert checkpoint_steps(tmp_path / "killed" / "checkpoints")[-1] < 120
-    finish(launch(tmp_path / "b", mapping, resume=True))
-    assert same_course(tmp_path / "straight", tmp_path / "killed")
-
-
-@pytest.mark.slow
 def test_two_processes(corpus, tmp_path):
     """Two processes with one batch each are one process with the same two batches accumulated."""
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "29531"]
     mapping = recipe_mapping(corpus, tmp_path / "two", {**WINDOW, "dropout": 0.0})
-    assert finish(launch(tmp_path, mapping, *launcher)) == ""
-    two = facts(tmp_path / "two")
-
+    two = train_in_two_processes(parse_recipe(mapping), port=29531)
     recipe = parse_recipe(mapping, [f"output_dir={tmp_path}/one", "training.accumulation=2"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hf_docmt.training.trainer.TokenBudgetBatchSampler", BothShares)
+        patch.setattr(DocMTTrainer, "batch_processes", property(lambda self: 2, lambda *_: None), raising=False)
         one = facts(train(recipe))
-    assert two["processes"] == 2 and one["processes"] == 1
+    assert nearly_same_losses(one, two, within=1e-5)
     for name in ("steps", "epochs", "tokens_per_update"):
         assert one[name] == two[name]
-    for name in ("losses", "validation_losses"):
-        assert [step for step, _ in one[name]] == [step for step, _ in two[name]]
-        assert [loss for _, loss in one[name]] == pytest.approx([loss for _, loss in two[name]], abs=1e-5)
-
-
-class BothShares:
-    """The batches of two processes in turn."""
-
-    def __init__(self, lengths, max_tokens, shuffle=True, world_size=1, rank=0, **options):
-        from hf_docmt.data.samplers import TokenBudgetBatchSampler
-
-        size = 2 if shuffle else 1
-        self.shares = [
-            TokenBudgetBatchSampler(lengths, max_tokens, shuffle=shuffle, rank=rank, world_size=size, **options)
-            for rank in range(size)
-        ]
-
-    def __len__(self):
-        return sum(map(len, self.shares))
-
-    def __iter__(self):
-        for batches in zip(*self.shares, strict=True):
-            yield from batches
-
-    def set_epoch(self, epoch):
-        for share in self.shares:
-            share.set_epoch(epoch)

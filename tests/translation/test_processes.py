@@ -1,6 +1,5 @@
 """Several processes: the rows of one in the groups' order, whatever becomes of a process; none is left behind."""
 
-import json
 import os
 import random
 import signal
@@ -13,6 +12,7 @@ import psutil
 import pytest
 import torch
 from support.processes import FORKS
+from support.reader_checks import jsonl
 from support.tiny_models import WORDS, build, word_tokenizer
 
 from hf_docmt.files import DataError
@@ -89,7 +89,7 @@ def test_the_engine_that_is_asked_for(settings, monkeypatch):
 @pytest.mark.parametrize("launcher", [LAUNCH, TORCHRUN])
 def test_ranks_of_a_launcher_write_what_one_process_writes(settings, launcher, tmp_path):
     rows = [row | {"doc_id": f"{row['doc_id']}-{copy}"} for copy in range(40) for row in ROWS]  # several groups
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "in.jsonl").write_text(jsonl(rows))
     command = ["hf_docmt", "translate", settings.model, tmp_path / "in.jsonl", "--strategy", "sentence", "-o"]
     ranks = [sys.executable, "-m", *launcher, "2"]
     for start, name in (([sys.executable], "one"), (ranks, "two")):
