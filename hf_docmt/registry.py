@@ -308,9 +308,7 @@ def check_backbone(model: PreTrainedModel, path: str | Path) -> None:
     names = backbone_names(model.config)
     for name, weight in model.named_parameters():
         if name in names and weight.dim() > 1 and not weight.detach().any():
-            raise ValueError(
-                f"{path}: the weights {name} are all zero: the file was not copied whole. Copy it again."
-            )
+            raise ValueError(f"{path}: the weights {name} are all zero: the file was not copied whole. Copy it again.")
 
 
 def backbone_names(config: PreTrainedConfig) -> set[str]:

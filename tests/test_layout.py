@@ -252,7 +252,7 @@ PACKAGE_LINES = {
     "bench": 3153,
     "cli": 1949,
     "data": 5763,
-    "evaluation": 7016,
+    "evaluation": 7053,
     "hub": 2099,
     "modeling": 9918,
     "pretrained": 286,
@@ -260,26 +260,26 @@ PACKAGE_LINES = {
     "studies": 828,
     "training": 2581,
     "translation": 2535,
-    "top-level files": 2197,
+    "top-level files": 2219,
 }
 TEST_LINES = {
     "analysis": 2218,
     "bench": 1554,
-    "cli": 2051,
+    "cli": 2056,
     "data": 4639,
-    "evaluation": 6017,
+    "evaluation": 6027,
     "hub": 2531,
     "modeling": 8778,
     "reports": 1745,
     "space": 689,
     "studies": 665,
-    "support": 3748,
+    "support": 3747,
     "training": 2504,
     "transformers_contract": 416,
     "translation": 1675,
     "top-level files": 2382,
 }
-MOST_LINES = {"package": 43564, "tests": 41612}
+MOST_LINES = {"package": 43623, "tests": 41626}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

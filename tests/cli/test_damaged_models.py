@@ -40,14 +40,15 @@ def dangerous_pickle(folder):
 
 
 def set_weights(name, value):
-    """One value of a tensor set, or the tensor left out."""
+    """One value of a tensor set, all where it is 0, or the tensor left out."""
 
     def apply(folder):
         weights = load_file(folder / "model.safetensors")
         if value is None:
             del weights[name]
         else:
-            weights[name].view(-1)[1] = float(value)
+            values = weights[name].view(-1)
+            values[slice(None) if value == 0 else 1] = float(value)
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
     return apply
@@ -86,6 +87,7 @@ DAMAGES_OF_TRANSLATION = {
     "header too small": overwrite("model.safetensors", b""),
     "Weights only load failed": dangerous_pickle,
     "model.decoder.layers.0.fc1.weight are not all finite": set_weights("model.decoder.layers.0.fc1.weight", "nan"),
+    "model.decoder.layers.0.fc2.weight are all zero": set_weights("model.decoder.layers.0.fc2.weight", 0),
     "model.encoder.layers.0.self_attn.q_proj.bias are not all finite": set_weights(
         "model.encoder.layers.0.self_attn.q_proj.bias", "-inf"
     ),
