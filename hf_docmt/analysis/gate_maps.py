@@ -47,7 +47,7 @@ class GateMap:
     @property
     def by_layer(self) -> list[tuple[str, np.ndarray]]:
         """The mean of the layers and each layer (from 1), as a name and shares (tokens, columns)."""
-        return [("mean", self.mean), *((str(number), one) for number, one in enumerate(self.shares, 1))]
+        return [("mean", self.mean), *((str(number), share) for number, share in enumerate(self.shares, 1))]
 
     @property
     def past(self) -> np.ndarray:

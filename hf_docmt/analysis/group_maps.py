@@ -50,7 +50,7 @@ class GroupMaps:
     @property
     def weights(self) -> np.ndarray:
         """Weights of the tokens of all sentences, (tokens, K)."""
-        return np.concatenate([one.weights for one in self.sentences])
+        return np.concatenate([entry.weights for entry in self.sentences])
 
     @property
     def groups(self) -> pd.DataFrame:
@@ -86,10 +86,10 @@ class GroupMaps:
         count, size = self.weights.shape
         signature = {"shortening": self.shortening, "categorizer": self.categorizer, "groups": size}
         signature |= {"used": "any weight", "tokens": "with end mark"}
-        parts = {f"sentence={one.sentence}": (one.used, len(one.tokens)) for one in self.sentences}
+        parts = {f"sentence={entry.sentence}": (entry.used, len(entry.tokens)) for entry in self.sentences}
         groups = self.groups.astype({"share": float}).round({"share": DECIMALS}).to_dict("records")
         details = {"groups": groups, "tokens in no group": self.ungrouped}
-        details["maps"] = [one.as_json() for one in self.sentences]
+        details["maps"] = [entry.as_json() for entry in self.sentences]
         return context_result("groups used", self.used, count, dataset, signature, parts, details)
 
 

@@ -49,9 +49,9 @@ class InformationGain:
 
     def mean(self, attention: str, side: str | None = None) -> Entropies:
         """Over the layers of a side or of both, which all count the same; `n` is the sum of theirs."""
-        layers = [one for key, one in self.layers.items() if key[0] == attention and side in (None, key[1])]
-        means = [sum(getattr(one, name) for one in layers) / len(layers) for name in ("random", "trained")]
-        return Entropies(*means, sum(one.n for one in layers))
+        layers = [entropies for key, entropies in self.layers.items() if key[0] == attention and side in (None, key[1])]
+        means = [sum(getattr(entropies, name) for entropies in layers) / len(layers) for name in ("random", "trained")]
+        return Entropies(*means, sum(entropies.n for entropies in layers))
 
     def results(self, dataset: str) -> list[Result]:
         """The results of a report, for update and for output attention."""
@@ -133,8 +133,8 @@ def replay(stack: nn.Module, memory: torch.Tensor | None, states: dict, step: St
     if memory is None:
         memory, start = stack.initial_memory.weight.repeat(batch, 1, 1), None
     memory = stack.memory_before(memory, start, stack.initial_memory.weight.device, batch)
-    for layer, one in stack.by_layer(memory).items():
-        stack.layers[layer].memory.output_attn(states[layer], one)
+    for layer, layer_memory in stack.by_layer(memory).items():
+        stack.layers[layer].memory.output_attn(states[layer], layer_memory)
     return stack.memory_after(memory, states, token_mask(step, side))
 
 

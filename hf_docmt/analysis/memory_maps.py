@@ -96,15 +96,15 @@ def write_and_read_maps(maps: list[MemoryMap], sentence: int) -> list[MemoryMap]
 
     ValueError: one of the two is not in the document.
     """
-    last = max(one.sentence for one in maps)
+    last = max(memory_map.sentence for memory_map in maps)
     if not 1 <= sentence < last:
         raise ValueError(
             f"sentence {sentence} and the next one are shown, but the document has {last}: expected a number from "
             f"1 to {last - 1}" + (", which a document of one sentence does not have" if last < 2 else "")
         )
     wanted = {"update": sentence, "output": sentence + 1}
-    chosen = [one for one in maps if one.sentence == wanted[one.attention]]
-    return sorted(chosen, key=lambda one: (one.side, one.sentence))
+    chosen = [memory_map for memory_map in maps if memory_map.sentence == wanted[memory_map.attention]]
+    return sorted(chosen, key=lambda memory_map: (memory_map.side, memory_map.sentence))
 
 
 def one_document(documents: Dataset, document: str) -> Dataset:

@@ -69,13 +69,13 @@ def memory_use(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, passa
 def memory_slots(maps: list[MemoryMap], sentence: int) -> list[MemorySlot]:
     """The slots that a sentence (from 1) read, by side."""
     slots = []
-    written = {one.side: one for one in maps if one.attention == "update" and one.sentence == sentence - 1}
-    for one in maps:
-        if one.attention != "output" or one.sentence != sentence:
+    written = {entry.side: entry for entry in maps if entry.attention == "update" and entry.sentence == sentence - 1}
+    for entry in maps:
+        if entry.attention != "output" or entry.sentence != sentence:
             continue
-        shares = 100 * one.weights.mean(axis=0)  # (slots,)
+        shares = 100 * entry.weights.mean(axis=0)  # (slots,)
         for slot, share in enumerate(shares.tolist()):
-            slots.append(MemorySlot(one.side, slot + 1, share, most_read(written[one.side], slot)))
+            slots.append(MemorySlot(entry.side, slot + 1, share, most_read(written[entry.side], slot)))
     return slots
 
 

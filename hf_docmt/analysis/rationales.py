@@ -99,7 +99,7 @@ def rationales_files(
     scat = read_scat(folder, split, source_lang, target_lang)
     check_languages(str(folder), (source_lang, target_lang), *system.languages)
     first, last = only or (1, scat.lines)
-    examples = [one for one in scat.examples if first <= int(one.example_id.rpartition(":")[2]) <= last]
+    examples = [example for example in scat.examples if first <= int(example.example_id.rpartition(":")[2]) <= last]
     if not examples:
         raise ValueError(f"no example can be read in lines {first}-{last}, {folder} has {scat.lines}; give others")
     agreement = rationale_agreement(system, examples, attention=attention, step=step)

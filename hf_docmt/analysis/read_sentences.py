@@ -88,7 +88,7 @@ class ContextUse:
     @property
     def context(self) -> tuple[ReadSentence, ...]:
         """The sentences that were read besides the current one."""
-        return tuple(one for one in self.sentences if one.offset)
+        return tuple(sentence for sentence in self.sentences if sentence.offset)
 
 
 def read_sentences(

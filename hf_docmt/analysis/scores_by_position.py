@@ -138,19 +138,19 @@ def signature_of(target_lang: str | None) -> Signature:
 
 def index_result(ranges: Sequence[Range], dataset: str, signature: Signature) -> Result:
     """The difference as a result of a report; its value is the mean over all indices."""
-    sizes = [one.last - one.first + 1 for one in ranges]
+    sizes = [index_range.last - index_range.first + 1 for index_range in ranges]
     parts = {}
-    for one in ranges:
-        interval = {"interval": list(one.interval)} if one.interval else {}
-        parts[f"index={one.label}"] = Part(one.difference, one.n, interval)
+    for index_range in ranges:
+        interval = {"interval": list(index_range.interval)} if index_range.interval else {}
+        parts[f"index={index_range.label}"] = Part(index_range.difference, index_range.n, interval)
     return Result(
         task="translation",
         dataset=dataset,
         split="all",
         metric="s-BLEU difference",
-        value=sum(one.difference * size for one, size in zip(ranges, sizes)) / sum(sizes),
+        value=sum(index_range.difference * size for index_range, size in zip(ranges, sizes)) / sum(sizes),
         signature=Signature.of({"segments": "sentence", "mean": "indices"}) + signature,
-        n=sum(one.n for one in ranges),
+        n=sum(index_range.n for index_range in ranges),
         breakdown=parts,
-        details={name: [getattr(one, name) for one in ranges] for name in ("system", "baseline")},
+        details={name: [getattr(index_range, name) for index_range in ranges] for name in ("system", "baseline")},
     )

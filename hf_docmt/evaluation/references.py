@@ -77,8 +77,8 @@ class References:
                 )
             return list(rows.values())
         lost = [name for name in self.ids if name not in rows]
-        known = set(self.ids)
-        other = [name for name in rows if name not in known]
+        own_ids = set(self.ids)
+        other = [name for name in rows if name not in own_ids]
         if lost or other:
             raise DataError(
                 f"{display_path(path)} has {counted(len(rows), 'document')}, {self.path} {len(self.ids)}; not "
@@ -104,8 +104,8 @@ def read_references(
     of JSON lines, besides the target side. DataError: languages missing, files that do not fit each other.
     """
     path, *others = paths
-    given = {"reference": [Path(one).resolve() for one in paths], "translator": translators, "column": columns}
-    for what, names in given.items():
+    options = {"reference": [Path(file).resolve() for file in paths], "translator": translators, "column": columns}
+    for what, names in options.items():
         if twice := next((one for number, one in enumerate(names) if one in names[:number]), None):
             raise DataError(f"the {what} {display_path(twice)} is given twice, and counts once; leave one out")
     reader = reference_reader(path, format)
@@ -217,8 +217,8 @@ def builtin_references(
     if not source_lang or not target_lang:
         raise DataError(f"the test set {name} needs both languages; give them, such as -l en-de")
     if name not in sacrebleu.DATASETS:
-        known = f"{closest_hint(name, sacrebleu.DATASETS)}; sacrebleu knows {', '.join(sorted(sacrebleu.DATASETS))}"
-        raise DataError(f"unknown test set {name!r}{known}")
+        hint = f"{closest_hint(name, sacrebleu.DATASETS)}; sacrebleu knows {', '.join(sorted(sacrebleu.DATASETS))}"
+        raise DataError(f"unknown test set {name!r}{hint}")
     dataset, pair = sacrebleu.DATASETS[name], f"{source_lang}-{target_lang}"
     if pair not in dataset.langpairs:
         raise DataError(f"the test set {name} has no pair {pair}; -l is one of {', '.join(sorted(dataset.langpairs))}")

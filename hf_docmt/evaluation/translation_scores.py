@@ -209,9 +209,9 @@ class Evaluation:
                     "option out"
                 )
 
-    def with_domains(self, known: Domains | None) -> Evaluation:
+    def with_domains(self, domains: Domains | None) -> Evaluation:
         """With the domains that the documents are known to have, where no others were given."""
-        return self if self.domains is not None else replace(self, domains=known)
+        return self if self.domains is not None else replace(self, domains=domains)
 
     def corpus_metrics(self) -> list[Metric]:
         """The metrics of `metrics`, or the default ones."""
@@ -239,8 +239,8 @@ class Evaluation:
 
     def _further(self) -> list[type[Metric]]:
         chosen = self._chosen()
-        known = {name: metric for name, metric in metric_choices().items() if not issubclass(metric, CorpusScore)}
-        further = [_named(choice, known, "discourse measure") for choice in dict.fromkeys(self.discourse)]
+        measures = {name: metric for name, metric in metric_choices().items() if not issubclass(metric, CorpusScore)}
+        further = [_named(choice, measures, "discourse measure") for choice in dict.fromkeys(self.discourse)]
         return [metric for metric in further if metric not in chosen]
 
     def _made(self, metric: type[Metric]) -> Metric:
@@ -321,8 +321,8 @@ def _check_sources(documents: TranslatedDocuments, metrics: Sequence[Metric]) ->
         )
 
 
-def _named(choice: str, known: Mapping[str, type[Metric]], kind: str) -> type[Metric]:
-    if choice not in known:
-        hint = closest_hint(choice, known)
-        raise ValueError(f"unknown {kind} {choice!r}: expected some of {', '.join(known)}{hint}")
-    return known[choice]
+def _named(choice: str, metrics: Mapping[str, type[Metric]], kind: str) -> type[Metric]:
+    if choice not in metrics:
+        hint = closest_hint(choice, metrics)
+        raise ValueError(f"unknown {kind} {choice!r}: expected some of {', '.join(metrics)}{hint}")
+    return metrics[choice]

@@ -112,7 +112,7 @@ def measurement_notes(groups: Sequence[Group], may_differ: Sequence[str] = ()) -
         + (remedy if keys != (_DOCUMENTS,) else "")
         for keys, names in separated.items()
     ]
-    versions = [group for group in groups if len({one.signature.get(VERSION) for one in group.values()}) > 1]
+    versions = [group for group in groups if len({result.signature.get(VERSION) for result in group.values()}) > 1]
     names = first_names([_first(group).name for group in versions])
     return notes + ([f"Measured by different versions, see the signatures: {names}."] if versions else [])
 
