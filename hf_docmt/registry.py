@@ -229,7 +229,6 @@ def load_model(path: str | Path, revision: str | None = None) -> tuple[PreTraine
         with _loading(path):
             model = merge_adapter(model, base, path, revision)
     check_weights(model, path)
-    check_backbone(model, path)
     check_token_ids(model, tokenizer, path)
     return model.eval(), tokenizer
 
@@ -288,26 +287,24 @@ def _loading(path: str | Path) -> Iterator[None]:
 
 
 def check_weights(model: PreTrainedModel, path: str | Path) -> None:
-    """ValueError for weights that are nan or infinite, with the name of the first one.
+    """ValueError for weights that are nan or infinite, and for a matrix of zeros, with the name of the first one.
 
-    Search would not tell of all of them: kernels of attention take scores that are nan for hidden ones.
+    Search would not tell of all of them: kernels of attention take scores that are nan for hidden ones. A download that
+    was cut off in a preallocated file leaves zeros. Only what an architecture adds to the backbone may be zero: so it
+    begins where it is to change nothing. Models of other packages are not looked at for zeros.
     """
+    zeros = []
     for name, weight in model.named_parameters():
-        if not all(math.isfinite(value) for value in weight.detach().aminmax()):
+        extremes = [value.item() for value in weight.detach().aminmax()]
+        if not all(map(math.isfinite, extremes)):
             raise ValueError(
                 f"{path}: the weights {name} are not all finite numbers: the file is damaged, or training diverged. "
                 "Copy the checkpoint again, or take an earlier one."
             )
-
-
-def check_backbone(model: PreTrainedModel, path: str | Path) -> None:
-    """ValueError for a matrix of nothing but zeros, which a download leaves that was cut off in a preallocated file.
-
-    What an architecture adds to the backbone may be zero: so it begins where it is to change nothing.
-    """
-    names = backbone_names(model.config)
-    for name, weight in model.named_parameters():
-        if name in names and weight.dim() > 1 and not weight.detach().any():
+        if weight.dim() > 1 and not any(extremes):
+            zeros.append(name)
+    if zeros and model.config.model_type.startswith(MODEL_TYPE_PREFIX):
+        for name in sorted(backbone_names(model.config).intersection(zeros)):
             raise ValueError(f"{path}: the weights {name} are all zero: the file was not copied whole. Copy it again.")
 
 
