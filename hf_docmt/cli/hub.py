@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -69,15 +70,16 @@ def push(
     code_repo: str | None = option(
         None, "Keep the Python files in this repository, owner/name, which gets those of this version."
     ),
+    include: list[str] | None = option(None, "Further files, such as pictures/*; repeatable."),
     dry_run: bool = option(False, "List what would go up, and send nothing."),
 ) -> None:
-    """Upload a folder to the Hub in one commit. No secrets, pickles or states of training go up.
+    """Upload a folder to the Hub in one commit: what export, save_pretrained and peft write, and --include.
 
     The token is that of hf auth login, or of the variable HF_TOKEN.
     """
     from hf_docmt.hub.publishing import planned_upload, upload_model
 
-    options = {"revision": revision, "create_pr": create_pr, "code_repo": code_repo}
+    options = {"revision": revision, "create_pr": create_pr, "code_repo": code_repo, "include": include or ()}
     if dry_run:
         files = planned_upload(folder, repo_id, **options)
         _print_files({file.path_in_repo: file.size for file in files}, repo_id)
@@ -86,9 +88,11 @@ def push(
 
             code = {name: len(content) for name, content in code_files(code_repo).items()}
             _print_files(code, f"{code_repo} unless it has them")
+        _print_left(folder, include or ())
         return
     hide_progress_bars()
     upload = upload_model(folder, repo_id, private=private or None, **options)
+    _print_left(folder, include or ())
     print(upload.url)
     if code_repo is not None:
         options = f'trust_remote_code=True, code_revision="{upload.code_revision}"'
@@ -99,6 +103,13 @@ def _print_files(sizes: dict[str, int], target: str) -> None:
     for name, size in sizes.items():
         print(f"{size:>12,}  {name}")
     print(f"{sum(sizes.values()):>12,}  bytes in {len(sizes)} files, to {target}; nothing was sent")
+
+
+def _print_left(folder: str, include: Sequence[str]) -> None:
+    from hf_docmt.hub.upload_files import left_files
+
+    if names := left_files(folder, include):
+        print(f"left here: {', '.join(names)}; what belongs to the model goes up with --include", file=sys.stderr)
 
 
 @command

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -42,13 +42,14 @@ def push_model(
     revision: str | None = None,
     create_pr: bool = False,
     code_repo: str | None = None,
+    include: Sequence[str] = (),
 ) -> str:
     """Upload a folder that `export_model` wrote to the Hub in one commit; returns the commit's or pull request's URL.
 
     A card that has a placeholder for the model's name gets `repo_id` there. The repository is created if needed;
     `private` None is the account's default. `revision` is a branch, created if needed. With `create_pr` the files
-    become a pull request. The token is huggingface_hub's: `hf auth login`, or the variable HF_TOKEN. Files that were
-    not checked (see `upload_files`) are never sent.
+    become a pull request. The token is huggingface_hub's: `hf auth login`, or the variable HF_TOKEN. What goes up is
+    what exports write, and what patterns of `include` name (see `upload_files`).
 
     With `code_repo`, a name on the Hub, no Python files go up: `config.json` points at this repository, which gets the
     code of all architectures first, unless it has it. The card says at which revision (`code_revision`) to load it.
@@ -59,7 +60,7 @@ def push_model(
     >>> push_model("runs/hub", "someone/concat", private=True)  # doctest: +SKIP
     'https://huggingface.co/someone/concat/commit/4b5f...'
     """
-    return upload_model(folder, repo_id, private, revision, create_pr, code_repo).url
+    return upload_model(folder, repo_id, private, revision, create_pr, code_repo, include).url
 
 
 def upload_model(
@@ -69,9 +70,11 @@ def upload_model(
     revision: str | None,
     create_pr: bool,
     code_repo: str | None,
+    include: Sequence[str],
 ) -> Upload:
     """As `push_model`; with the revision of the code."""
-    files = planned_upload(folder, repo_id, revision=revision, create_pr=create_pr, code_repo=code_repo)
+    options = {"revision": revision, "create_pr": create_pr, "code_repo": code_repo, "include": include}
+    files = planned_upload(folder, repo_id, **options)
     api, code_revision = HfApi(library_name="hf-docmt"), None
     if code_repo is not None:
         with _refusals_in_one_line(code_repo):
@@ -102,6 +105,7 @@ def planned_upload(
     revision: str | None = None,
     create_pr: bool = False,
     code_repo: str | None = None,
+    include: Sequence[str] = (),
 ) -> list[UploadFile]:
     """The files that `push_model` would send; asks nothing of the network.
 
@@ -114,7 +118,7 @@ def planned_upload(
         raise ValueError(
             f"a pull request goes to the main branch, got revision {revision!r}, too: leave one of them out"
         )
-    files = {file.path_in_repo: file for file in upload_files(folder)}
+    files = {file.path_in_repo: file for file in upload_files(folder, include)}
     path = Path(folder, "README.md")
     card = path.read_text("utf-8")
     try:

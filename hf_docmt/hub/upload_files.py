@@ -1,22 +1,37 @@
 """What of a folder goes to the Hub, and what must not: secrets, pickles, states of training, half a model."""
 
+import binascii
 import json
 import os
+import pickletools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from huggingface_hub import constants, get_token
 from huggingface_hub.utils import DEFAULT_IGNORE_PATTERNS, filter_repo_objects
+from transformers.dynamic_module_utils import get_relative_import_files
 
+from hf_docmt.adapters import BASE
+
+PARTS = ("encoder", "first_step", "later_steps")  # of an export to ONNX or OpenVINO
 MODEL_FILES = ("README.md", "config.json", "tokenizer_config.json")
 ADAPTER_FILES = ("README.md", "adapter_config.json", "adapter_model.safetensors")
 CTRANSLATE2_FILES = ("ctranslate2/config.json", "ctranslate2/model.bin", "ctranslate2/shared_vocabulary.json")
+WRITTEN_FILES = (  # by docmt export, save_pretrained and peft, and by hand for a Hub page
+    *MODEL_FILES, *ADAPTER_FILES, *CTRANSLATE2_FILES, "ctranslate2/*_vocabulary.json", "ctranslate2/*_vocabulary.txt",
+    "LICENSE", "LICENSE.txt", "LICENSE.md", "NOTICE", ".gitattributes", "generation_config.json",
+    "model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json",
+    "tokenizer.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "vocab.json",
+    "target_vocab.json", "vocab.txt", "merges.txt", "*.spm", "*.bpe.model", "spiece.model", "tokenizer.model",
+    *(f"{part}.{end}" for part in PARTS for end in ("onnx", "onnx.data", "xml", "bin")),
+)  # fmt: skip
 PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".distcp")
 STATES = ("optimizer", "scheduler", "rng_state", "scaler", "training_args")
-SECRET_FILES = re.compile(
-    r"\.env(\..*)?|\.netrc|\.git-credentials|\.pypirc|id_(rsa|dsa|ecdsa|ed25519)|.*\.(pem|key|p12|pfx)"
+SECRET_FILES = re.compile(  # besides all whose name, or folder's, begins with a dot
+    r".*\.env(\..*)?|_netrc|id_(rsa|dsa|ecdsa|ed25519)|.*\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc|gpg|tfstate)|"
+    r"(.*[_.-])?(credentials?|secrets?|passwords?|htpasswd|kubeconfig|rclone)(\.[a-z]+)?"
 )
 SECRETS = {  # what it is -> what it looks like
     "a token of the Hub": rb"\bhf_[A-Za-z0-9]{30,}|\bapi_org_[A-Za-z0-9]{30,}",
@@ -27,6 +42,8 @@ SECRETS = {  # what it is -> what it looks like
     "a private key": rb"-----BEGIN [A-Z ]*PRIVATE KEY-----",
     "an address with a password": rb"\b[a-z][a-z0-9+]{1,9}://[^\s/:@\"'<>]+:[^\s/:@\"'<>]+@",
 }
+RUNS_CODE = {"GLOBAL", "STACK_GLOBAL", "REDUCE", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "BUILD"}  # in a pickle
+BASE64 = re.compile(rb"[A-Za-z0-9+/]{40,}")
 SECRET_VARIABLES = re.compile(r"(?i).*(token|secret|password|api_key)")
 CHUNK, OVERLAP, MAX_HEADER = 1 << 20, 1 << 10, 100_000_000  # bytes; the last is the format's own limit
 
@@ -44,25 +61,32 @@ class UploadFile:
         return len(self.content) if isinstance(self.content, bytes) else self.content.stat().st_size
 
 
-def upload_files(folder: str | os.PathLike) -> list[UploadFile]:
-    """The files of a complete model or adapter folder that go to the Hub, sorted; `.git` and the Hub's cache stay.
+def upload_files(folder: str | os.PathLike, include: Sequence[str] = ()) -> list[UploadFile]:
+    """The files of a complete model or adapter folder that go to the Hub, sorted.
+
+    They are those that `docmt export`, `save_pretrained` and peft write, with the Python files that `auto_map` needs,
+    and what the patterns of `include` name (`*` stands for folders, too). All others stay; see `left_files`.
 
     Raises ValueError, with all that is wrong, for a folder that is not complete (card, configuration, weights with all
-    their shards, tokenizer), and for files that must not go there: secrets (by name, by what they look like, and what
-    tokens and passwords of the environment they hold), pickles, states of optimizers and trainers, links.
+    their shards, tokenizer), for a pattern that no file has, and for files that must not go there: secrets (by name, by
+    what they look like, and what tokens and passwords of the environment they hold), pickles, states of optimizers and
+    trainers, links.
 
     >>> [file.path_in_repo for file in upload_files("runs/hub")][:2]
-    ['README.md', 'decoding.py']
+    ['README.md', 'acceleration.py']
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder; give one that docmt export wrote")
-    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink() or path.is_file())
-    names = sorted(filter_repo_objects(found, ignore_patterns=DEFAULT_IGNORE_PATTERNS))
     missing = _missing(folder)
     if missing:
         raise ValueError(f"{folder}: {', '.join(missing)} missing; write the folder with docmt export first")
-    refused = [f"{name} ({reason})" for name in names if (reason := _reason_against(folder / name))]
+    everything = _file_names(folder)
+    for pattern in include:
+        if not list(filter_repo_objects(everything, allow_patterns=pattern)):
+            raise ValueError(f"--include {pattern!r}: no file of {folder} has this name; leave it out, or correct it")
+    names = _upload_names(folder, everything, include)
+    refused = [f"{name} ({reason})" for name in names if (reason := _reason_against(folder, name))]
     if refused:
         raise ValueError(
             f"{folder}: not to be published: {'; '.join(refused)}. Take these files out, or write a clean folder with "
@@ -71,9 +95,42 @@ def upload_files(folder: str | os.PathLike) -> list[UploadFile]:
     return [UploadFile(name, folder / name) for name in names]
 
 
+def left_files(folder: str | os.PathLike, include: Sequence[str] = ()) -> list[str]:
+    """Names of the files that `upload_files` leaves where they are, without those of git and the Hub's cache."""
+    everything = _file_names(Path(folder))
+    return sorted(set(everything) - set(_upload_names(Path(folder), everything, include)))
+
+
 def is_adapter(folder: str | os.PathLike) -> bool:
     """Whether a folder holds an adapter (LoRA and the like) in place of a model."""
     return (Path(folder) / "adapter_config.json").is_file() and not any(Path(folder).glob("model*.safetensors"))
+
+
+def _file_names(folder: Path) -> list[str]:
+    """The files of a folder, sorted; `.git` and the Hub's cache are not looked at."""
+    paths = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink() or path.is_file())
+    return sorted(filter_repo_objects(paths, ignore_patterns=DEFAULT_IGNORE_PATTERNS))
+
+
+def _upload_names(folder: Path, everything: list[str], include: Sequence[str]) -> list[str]:
+    patterns = [*WRITTEN_FILES, *(f"{BASE}/{name}" for name in WRITTEN_FILES), *_code_names(folder)]
+    names = {name for name in everything if any(_matches(name, pattern) for pattern in patterns)}
+    if include:
+        names.update(filter_repo_objects(everything, allow_patterns=list(include)))
+    return sorted(names)
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Whether `*` of the pattern can stand for characters, but not for folders, of the name."""
+    return name.count("/") == pattern.count("/") and PurePath(name).match(pattern)
+
+
+def _code_names(folder: Path) -> set[str]:
+    """The Python files that a folder's classes are loaded from: what its configurations name, and what that imports."""
+    texts = [file.read_text("utf-8") for file in folder.glob("*config.json")]
+    modules = {folder / f"{name}.py" for text in texts for name in re.findall(r'"(\w+)\.\w+"', text)}  # module.Class
+    files = [file for file in modules if file.is_file()]
+    return {Path(path).name for file in files for path in (file, *get_relative_import_files(file))}
 
 
 def _missing(folder: Path) -> list[str]:
@@ -89,30 +146,39 @@ def _missing(folder: Path) -> list[str]:
     return missing + sorted(name for name in shards if not (folder / name).is_file())
 
 
-def _reason_against(path: Path) -> str | None:
+def _reason_against(folder: Path, name_in_folder: str) -> str | None:
     """Why a file must not be published; None where it may."""
+    path = folder / name_in_folder
     if path.is_symlink():
         return f"a link to {path.readlink()}"
     name = path.name.lower()
-    if SECRET_FILES.fullmatch(name):
+    is_hidden = any(part.startswith(".") for part in name_in_folder.split("/")) and name != ".gitattributes"
+    if is_hidden or SECRET_FILES.fullmatch(name):
         return "a file of secrets by its name"
     if name.startswith(STATES):
         return "a state of training"
     if name.endswith(PICKLES) or _is_pickle(path):
         return "a pickle, which can run code where it is loaded"
     for secret, pattern in _secrets().items():
-        if any(re.search(pattern, part) for part in _parts(path)):
+        if any(re.search(pattern, text) for part in _parts(path) for text in _readings(part)):
             return f"holds {secret}"
     return None
 
 
 def _is_pickle(path: Path) -> bool:
-    """By its first bytes: a pickle of protocol 2 to 5, the zip archive of torch.save, or NumPy's array of objects."""
+    """By its content: a pickle of any protocol, the zip archive of torch.save, or NumPy's array of objects."""
     with path.open("rb") as file:
         start = file.read(256)
-    archive = start[:4] == b"PK\x03\x04" and b"data.pkl" in start
-    objects = start[:6] == b"\x93NUMPY" and b"'descr': '|O'" in start
-    return re.match(rb"\x80[\x02-\x05]", start) is not None or archive or objects
+        archive = start[:4] == b"PK\x03\x04" and b"data.pkl" in start
+        objects = start[:6] == b"\x93NUMPY" and b"'descr': '|O'" in start
+        if archive or objects or re.match(rb"\x80[\x02-\x05]", start):
+            return True
+        file.seek(0)
+        try:
+            operations = [code.name for code, _, _ in pickletools.genops(file)]  # to its end, which a text has not
+            return not RUNS_CODE.isdisjoint(operations)
+        except (ValueError, OverflowError):
+            return False
 
 
 def _secrets() -> dict[str, bytes]:
@@ -133,3 +199,13 @@ def _parts(path: Path) -> Iterator[bytes]:
         while part := file.read(CHUNK):
             yield end + part
             end = part[-OVERLAP:]
+
+
+def _readings(part: bytes) -> Iterator[bytes]:
+    """A text as it stands, as UTF-16 or UTF-32, and what stands in it as base64."""
+    yield part
+    if b"\0" in part:
+        yield part.replace(b"\0", b"")
+    for run in BASE64.findall(part):
+        for start in range(4):
+            yield binascii.a2b_base64(run[start : start + (len(run) - start) // 4 * 4])

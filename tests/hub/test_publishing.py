@@ -1,5 +1,6 @@
 """Upload of a folder to a double of the Hub: what goes up, what is refused, and where the token is not."""
 
+import base64
 import json
 import logging
 import pickle
@@ -16,6 +17,7 @@ from support.tiny_models import build, word_tokenizer
 from hf_docmt import registry
 from hf_docmt.hub.export import export_model
 from hf_docmt.hub.publishing import planned_upload, push_model
+from hf_docmt.hub.upload_files import left_files
 
 LOOKS_LIKE_A_TOKEN = "hf_" + "a1B2" * 9
 
@@ -170,17 +172,27 @@ REFUSED = {
     "key.txt": (write_text("-----BEGIN RSA " + "PRIVATE KEY-----"), "a private key"),
     "events.out.tfevents.1": (write_text("\0\1 " + hub_double.TOKEN), "token"),
     "run.json": (write_text('{"key": "0123456789abcdef0123"}'), "the value of TRACKER_API_KEY"),
+    "protocol_0": (lambda path: path.write_bytes(pickle.dumps(HfApi, protocol=0)), "a pickle"),
+    "utf16.txt": (lambda path: path.write_text(f"token: {LOOKS_LIKE_A_TOKEN}", "utf-16"), "a token of the Hub"),
+    "base64.txt": (lambda path: path.write_bytes(base64.b64encode(LOOKS_LIKE_A_TOKEN.encode())), "a token of the Hub"),
+    **dict.fromkeys(
+        (".aws/credentials", "credentials", "prod.env", ".npmrc", ".ssh/config", "client_secret.json", "a.kdbx"),
+        (write_text("A"), "a file of secrets"),
+    ),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_must_not_go_up(hub, folder, monkeypatch, name):
+    """It stays unasked, and is refused where it is asked for."""
     monkeypatch.setenv("TRACKER_API_KEY", "0123456789abcdef0123")
-    write, reason = REFUSED[name]
+    before, (write, reason) = set(contents(folder)), REFUSED[name]
     (folder / name).parent.mkdir(exist_ok=True)
     write(folder / name)
+    assert {file.path_in_repo for file in planned_upload(folder, "someone/model")} == before
+    assert left_files(folder) == [name]
     with pytest.raises(ValueError, match=rf"not to be published: {name} \(.*{reason}") as refusal:
-        push_model(folder, "someone/model")
+        push_model(folder, "someone/model", include=["*"])
     assert hub.requests == []
     assert not any(secret in str(refusal.value) for secret in (LOOKS_LIKE_A_TOKEN, hub_double.TOKEN, "0123456789"))
 
@@ -190,7 +202,19 @@ def test_all_refusals_are_named_at_once(folder):
     (folder / ".netrc").write_text("")
     (folder / "weights").symlink_to("/etc/hostname")
     with pytest.raises(ValueError, match=r"\.netrc \(.*a\.pkl \(.*weights \(a link to /etc/hostname\)"):
+        planned_upload(folder, "someone/model", include=["*"])
+
+
+def test_secrets_in_what_goes_up_anyway(folder):
+    with (folder / "README.md").open("a") as card:
+        card.write(LOOKS_LIKE_A_TOKEN)
+    with pytest.raises(ValueError, match=r"not to be published: README.md \(holds a token of the Hub\)"):
         planned_upload(folder, "someone/model")
+
+
+def test_code_that_the_model_does_not_need_stays(folder):
+    (folder / "train.py").write_text("import torch\n")
+    assert left_files(folder) == ["train.py"]
 
 
 def test_folder_of_git_stays_here(hub, folder):
@@ -224,8 +248,23 @@ def test_command(hub, folder, run):
     code, out, _ = run("push", folder, "someone/model", "--revision", "v2")
     assert code == 0 and out == f"{hub.endpoint}/someone/model/commit/{hub.repositories['someone/model'].oid('v2')}\n"
     (folder / "optimizer.pt").write_text("")
-    code, out, err = run("push", folder, "someone/model")
+    code, out, err = run("push", folder, "someone/model", "--include", "*.pt")
     assert (code, out) == (1, "") and "optimizer.pt (a state of training)" in err and len(err.splitlines()) == 1
+
+
+def test_included_files(hub, folder, run):
+    """The dry run lists what goes up, and names what does not."""
+    for name in ("pictures/a.png", "pictures/b.svg", "notes.txt"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("A")
+    arguments = ("push", folder, "someone/model", "--include", "pictures/*.png")
+    code, out, err = run(*arguments, "--dry-run")
+    assert code == 0 and hub.requests == []
+    assert err == "left here: notes.txt, pictures/b.svg; what belongs to the model goes up with --include\n"
+    planned = [line.split()[-1] for line in out.splitlines()[:-1]]
+    assert run(*arguments)[2] == err and sorted(uploaded(hub)) == planned and "pictures/a.png" in planned
+    code, _, err = run("push", folder, "someone/model", "--include", "*.jpg")
+    assert code == 1 and "--include '*.jpg': no file of" in err
 
 
 def test_code_in_a_repository_of_its_own(hub, folder, run):
