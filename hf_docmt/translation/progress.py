@@ -12,6 +12,7 @@ from tqdm import tqdm
 from hf_docmt.messages import counted
 
 SHOWN_FAILURES = 20
+MANY = 100  # sentences, of which more than half have to have a translation
 FIRST_LINE, NEXT_LINES = 10.0, 60.0  # seconds; a job that is shorter writes none
 
 
@@ -19,7 +20,8 @@ FIRST_LINE, NEXT_LINES = 10.0, 60.0  # seconds; a job that is shorter writes non
 class JobSummary:
     """Counts over documents; `failures` are (id, reason) of the first documents that could not be translated.
 
-    `empty` counts sentences of the others whose translation is empty and whose source is not.
+    Of the others, `visible` counts sentences with text, `empty` those of them whose translation is empty, and
+    `empty_documents` the documents that have such ones.
     """
 
     documents: int = 0
@@ -27,7 +29,9 @@ class JobSummary:
     lines: int = 0  # written sentences
     as_written: bool = False  # translated with repairs="none", so that there may be other lines than sentences
     repairs: Counter = field(default_factory=Counter)
+    visible: int = 0
     empty: int = 0
+    empty_documents: int = 0
     failed: int = 0
     failures: list[tuple[str, str]] = field(default_factory=list)
 
@@ -35,13 +39,17 @@ class JobSummary:
     def of(cls, rows: Sequence[dict]) -> "JobSummary":
         """The counts over result rows."""
         failures = [(row["doc_id"], row["error"]) for row in rows if "error" in row]
+        visible = [_translations_of_text(row) for row in rows]
+        empty = [sum(not text.strip() for text in texts) for texts in visible]
         return cls(
             documents=len(rows),
             sentences=sum(len(row["source"]) for row in rows),
             lines=sum(len(row["translation"]) for row in rows),
             as_written=any(row["search"].get("repairs") == "none" for row in rows),
             repairs=Counter(repair["kind"] for row in rows for repair in row["repairs"]),
-            empty=sum(map(_empty_translations, rows)),
+            visible=sum(map(len, visible)),
+            empty=sum(empty),
+            empty_documents=sum(map(bool, empty)),
             failed=len(failures),
             failures=failures[:SHOWN_FAILURES],
         )
@@ -63,8 +71,13 @@ class JobSummary:
         return cls(**values | {"repairs": Counter(values["repairs"]), "failures": failures})
 
     @property
+    def is_mostly_empty(self) -> bool:
+        """Whether all translations of text are empty, or more than half where there are a hundred and more."""
+        return 0 < self.empty == self.visible or 2 * self.empty > self.visible >= MANY
+
+    @property
     def exit_code(self) -> int:
-        return 1 if self.failed else 0
+        return 1 if self.failed or self.is_mostly_empty else 0
 
     def text(self) -> str:
         """The last line of the command, after a line for each of the first documents that failed."""
@@ -73,17 +86,23 @@ class JobSummary:
             shown.append(f"... and {self.failed - len(shown)} more")
         written = f", {counted(self.lines, 'line')} as written" if self.as_written else ""
         repairs = ", ".join(f"{count} {kind}" for kind, count in sorted(self.repairs.items())) or "none"
-        empty = f" ({self.empty} with an empty translation)" if self.empty else ""
+        documents = counted(self.empty_documents, "document")
+        empty = f" ({self.empty} with an empty translation, in {documents})" if self.empty else ""
+        if self.is_mostly_empty:
+            shown.append(
+                f"{self.empty} of {counted(self.visible, 'sentence')} with text came out empty: the model, its "
+                "tokenizer or a setting of the search is to blame. The output is no translation"
+            )
         failed = f", {counted(self.failed, 'document')} failed" if self.failed else ""
         size = f"{counted(self.documents, 'document')}, {counted(self.sentences, 'sentence')}{empty}"
         return "\n".join([*shown, f"{size}{written}, repairs: {repairs}{failed}"])
 
 
-def _empty_translations(row: dict) -> int:
-    """Sentences of a result row that are empty though their source is not; 0 for failures, and lines as written."""
+def _translations_of_text(row: dict) -> list[str]:
+    """Translations of sentences that are not empty, of a result row; none for failures, and for lines as written."""
     if "error" in row or row["search"].get("repairs") == "none":  # of which line j need not be sentence j
-        return 0
-    return sum(bool(source.strip()) and not text.strip() for source, text in zip(row["source"], row["translation"]))
+        return []
+    return [text for source, text in zip(row["source"], row["translation"]) if source.strip()]
 
 
 def job_progress(total: JobSummary | None, done: JobSummary) -> "ProgressBar | ProgressLines":

@@ -90,12 +90,25 @@ def test_empty_translations_are_counted(translator, tmp_path):
     rows = rows_of(["w6", "", " "], ["w8", "w6"])
     summary, written = run(rows, translator(Mute(past_context=1, source_lang="en")), tmp_path / "out.jsonl")
     assert [row["translation"] for row in written] == [["", "", ""], ["w20", ""]] and summary.empty == 2
-    assert summary.text() == "2 documents, 5 sentences (2 with an empty translation), repairs: none"
+    shown = "2 documents, 5 sentences (2 with an empty translation, in 2 documents), repairs: none"
+    assert summary.text() == shown and summary.visible == 3 and summary.exit_code == 0
     summary, _ = run(rows, translator(), tmp_path / "out.jsonl")
     assert summary.text() == "2 documents, 5 sentences, repairs: none"
     failed = rows_of(["w6", "w29"], ["w8"])
     summary, _ = run(failed, translator(), tmp_path / "out.jsonl")
     assert summary.failed == 1 and summary.empty == 0
+
+
+@pytest.mark.parametrize(
+    "empty, others, code", [(1, 0, 1), (121, 0, 1), (1, 1, 0), (50, 50, 0), (51, 49, 1), (51, 48, 0)]
+)
+def test_a_job_of_empty_translations_has_failed(translator, tmp_path, empty, others, code):
+    """All of them, or more than half of a hundred; blanks in the source do not count."""
+    rows = rows_of(["w6"] * empty + ["w8"] * others, ["", " "])
+    summary, written = run(rows, translator(Mute(past_context=1, source_lang="en")), tmp_path / "out.jsonl")
+    assert summary.exit_code == code and sum(not text for text in written[0]["translation"]) == empty
+    message = f"{empty} of {empty + others} sentence{'s' * (empty + others > 1)} with text came out empty: the model"
+    assert (message in summary.text()) == (code == 1)
 
 
 def test_scores_that_are_not_finite_name_the_document(translator, tmp_path, monkeypatch):
