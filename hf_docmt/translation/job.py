@@ -11,11 +11,12 @@ import transformers
 
 from hf_docmt import __version__
 from hf_docmt.adapters import ADAPTER_CONFIG, BASE, adapted_model
+from hf_docmt.messages import counted
 from hf_docmt.store import file_digest
 from hf_docmt.translation.group_translation import TranslationSettings
 from hf_docmt.translation.interruption import Interrupted, Interruption
 from hf_docmt.translation.job_input import Group, JobInput
-from hf_docmt.translation.job_output import JobOutput
+from hf_docmt.translation.job_output import JobOutput, changes
 from hf_docmt.translation.progress import JobSummary, ProgressBar, ProgressLines, job_progress
 
 if TYPE_CHECKING:
@@ -51,17 +52,34 @@ class TranslationJob:
 
         Where an error leaves finished work, a line on standard error says how to go on.
         """
-        with self.open_output(job_identity(self.settings, self.input)) as output:
+        identity = job_identity(self.settings, self.input)
+        with self.open_output(identity) as output:
             try:
                 engine, size = self.make_engine(self.settings), self.input.size()
                 groups = self.input.groups(self.settings.batch_size, as_they_come=not output.is_kept)
-                return run_job(groups, engine, output, job_progress(size, output.summary), interruption)
+                progress = job_progress(size, output.summary)
+                run_job(groups, engine, output, progress, interruption)
+                self._check_input(identity["input"], size, output.summary)
+                output.finish()
+                return output.summary
             except Interrupted as stopped:
                 raise Interrupted(stopped.number, output.way_on()) from stopped
             except Exception:
                 if output.holds_work:
                     print(output.way_on(), file=sys.stderr)
                 raise
+
+    def _check_input(self, before: dict | None, size: JobSummary | None, done: JobSummary) -> None:
+        """ValueError where the input is not what it was when the job began, or not all of it was translated."""
+        if before is not None and (changed := changes(before, self.input.identity())):
+            raise ValueError(
+                f"the input changed while it was translated ({changed}): bring back what it was, or translate it anew"
+            )
+        if size is not None and (size.documents, size.sentences) != (done.documents, done.sentences):
+            raise ValueError(
+                f"the input has {counted(size.documents, 'document')} of {counted(size.sentences, 'sentence')}, but "
+                f"{done.documents} of {done.sentences} were translated: please report this"
+            )
 
 
 def run_job(
@@ -71,7 +89,7 @@ def run_job(
     progress: ProgressBar | ProgressLines,
     interruption: Interruption,
 ) -> JobSummary:
-    """Translate the groups that `output` does not hold, and write them to it.
+    """Translate the groups that `output` does not hold, and write them to it; it is not finished by that.
 
     Documents that fail are counted in the summary. Raises `ValueError` where the first ten documents of a new job fail,
     or all of fewer, since then the model or a setting is to blame; `OSError` for what cannot be written.
@@ -83,7 +101,6 @@ def run_job(
             output.write(group, rows)
             interruption.check()
             progress.update(output.summary)
-        output.finish()
     finally:
         progress.close()
         results.close()  # ends the processes of an engine

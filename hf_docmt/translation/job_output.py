@@ -167,6 +167,8 @@ class FileOutput(JobOutput):
     def _open(self, identity: dict, resume: bool) -> None:
         if not self.journal.items and self.partial.exists():
             raise ValueError(f"{self.partial} is in the way, of which there is no journal; move or delete it")
+        if self._is_moved():
+            self._check_moved()
         if self._has_groups and (resume or self.partial.exists()):
             self._check(identity, resume)
             self._go_on()
@@ -199,10 +201,9 @@ class FileOutput(JobOutput):
 
     def _go_on(self) -> None:
         """Count the groups of the journal whose text is in the partial file; drop the others."""
-        records = [record for record in self.journal.items[1:] if record != FINISHED]
+        records = self._groups()
         if not self._is_moved():
-            with open(self.partial if self.partial.exists() else os.devnull, "rb") as file:
-                whole = next((n for n, record in enumerate(records) if not _is_whole(file, record)), len(records))
+            whole = _whole_groups(self.partial, records)
             self.damaged, records = len(records) - whole, records[:whole]
             if self.damaged:
                 print(
@@ -215,9 +216,24 @@ class FileOutput(JobOutput):
             self.summary.add(JobSummary.from_json(record["summary"]))
         self.groups, self._bytes = len(records), sum(record["bytes"] for record in records)
 
+    def _groups(self) -> list[dict]:
+        """The records of groups."""
+        return [record for record in self.journal.items[1:] if record != FINISHED]
+
     def _is_moved(self) -> bool:
         """Whether the job before was killed between its last two steps: the output is there, and the journal still."""
-        return self.journal.items[-1] == FINISHED and not self.partial.exists()
+        return self.journal.items[-1:] == [FINISHED] and not self.partial.exists()
+
+    def _check_moved(self) -> None:
+        """Raise `ValueError` where the output of a finished job is not under its name."""
+        records = self._groups()
+        size = self.path.stat().st_size if self.path.is_file() else None
+        if size != sum(record["bytes"] for record in records) or _whole_groups(self.path, records) < len(records):
+            problem = "is gone" if size is None else "is not as the job wrote it"
+            raise ValueError(
+                f"{self.path} {problem}, though {self.journal.path} says that the job was finished: bring the file "
+                f"back, or delete {self.journal.path} to translate again"
+            )
 
     def missing(self, groups: Iterable[Group | None]) -> Iterator[Group | None]:
         return islice(groups, self.groups, None)
@@ -245,6 +261,7 @@ class FileOutput(JobOutput):
                 os.chmod(self.partial, mode_of_file(self.path))
                 os.replace(self.partial, self.path)
                 sync(self.path.parent)
+            self._check_moved()
             self.journal.delete()
         except OSError as error:
             raise self._cannot_write(error) from error
@@ -274,6 +291,12 @@ def changes(before: Any, now: Any) -> str:
 def text_of(group: Group, rows: list[dict], render: Render) -> str:
     """The text of a group."""
     return "".join(render(document, row) for document, row in zip(group.rows, rows, strict=True))
+
+
+def _whole_groups(path: Path, records: list[dict]) -> int:
+    """How many of the first groups stand in the file as they were written."""
+    with open(path if path.exists() else os.devnull, "rb") as file:
+        return next((n for n, record in enumerate(records) if not _is_whole(file, record)), len(records))
 
 
 def _is_whole(file: BinaryIO, record: dict) -> bool:

@@ -1,6 +1,7 @@
 """Jobs: results in order, bad documents that do not end a job, and faults that concern every document and do."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from support.scripted_model import Scripted
@@ -9,8 +10,8 @@ from support.tiny_models import WORDS, build, word_tokenizer
 from hf_docmt.translation.corpus import json_line, translate_corpus
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.interruption import Interruption
-from hf_docmt.translation.job import run_job
-from hf_docmt.translation.job_input import document_groups
+from hf_docmt.translation.job import TranslationJob, run_job
+from hf_docmt.translation.job_input import JobInput, document_groups
 from hf_docmt.translation.job_output import open_output
 from hf_docmt.translation.progress import job_progress
 
@@ -50,6 +51,7 @@ def run(rows, translator, path, **bounds):
         progress = job_progress(None, output.summary)
         results = ((group, translator(group)) for group in document_groups(rows, **bounds))
         summary = run_job([], lambda groups: results, output, progress, Interruption())
+        output.finish()
     return summary, [json.loads(line) for line in path.read_text().splitlines()]
 
 
@@ -139,6 +141,34 @@ def test_faults_of_every_document_end_the_job(translator, tmp_path):
     summary, written = run(rows_of(*[bad] * 9, ["w6"], *[bad] * 20), translator(), path, max_sentences=2)
     assert summary.failed == 29 and len(written) == 30 and written[9]["translation"] == ["w18"]
     assert summary.text().splitlines()[-2] == "... and 9 more"
+
+
+@pytest.mark.parametrize(
+    "lines, message", [(2, "source changed"), (4, "source changed"), (3, "3 documents of 3 sentences, but 1 of 1")]
+)
+def test_an_input_that_changes_is_an_error(translator, tmp_path, lines, message):
+    """What was translated stays in the partial file; in the last case a document was lost on the way."""
+    path, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    path.write_text("w6\n\nw7\n\nw8\n")
+    source = JobInput(str(path), "blank", "en")
+
+    def engine(groups):
+        (group,) = groups
+        if lines == 3:
+            group = replace(group, rows=group.rows[:1])
+        yield group, translate(group)
+        path.write_text("".join(["w6\n", "\nw7\n", "\nw8\n", "\nw9\n"][:lines]))
+
+    translate = translator()
+    job = TranslationJob(
+        TranslationSettings("folder"),
+        source,
+        lambda _: engine,
+        lambda identity: open_output(str(output), identity, lambda _, row: json_line(row)),
+    )
+    with pytest.raises(ValueError, match=message):
+        job.run(Interruption())
+    assert not output.exists() and output.with_name("out.txt.partial").exists()
 
 
 def test_settings_are_checked_before_the_first_group(translator):

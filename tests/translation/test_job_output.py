@@ -183,6 +183,34 @@ def test_a_torn_header_is_a_job_that_never_began(tmp_path):
         assert names(tmp_path) == ["out.txt"]
 
 
+@pytest.mark.parametrize("resume", [True, False])
+def test_the_output_of_a_finished_job_is_looked_at(tmp_path, monkeypatch, resume):
+    """The journal goes only when the output stands whole under its name."""
+    path, journal = tmp_path / "out.txt", tmp_path / "out.txt.journal"
+    with monkeypatch.context() as patch:
+        patch.setattr(store.Records, "delete", lambda _: None)
+        write(path)
+    kept = journal.read_bytes()
+    for change, problem in (
+        (path.unlink, "is gone"),
+        (lambda: path.write_bytes(WHOLE[:-1]), "is not as the job wrote it"),
+        (lambda: path.write_bytes(b"X" + WHOLE[1:]), "is not as the job wrote it"),
+    ):
+        change()
+        with pytest.raises(ValueError, match=f"{path} {problem}, though {journal} says that the job was finished"):
+            write(path, resume)
+        assert journal.read_bytes() == kept
+    path.write_bytes(WHOLE)
+    assert write(path, resume).path.read_bytes() == WHOLE and names(tmp_path) == ["out.txt"]
+
+
+def test_an_output_that_vanishes_on_its_way_is_an_error(tmp_path, monkeypatch):
+    path = tmp_path / "out.txt"
+    monkeypatch.setattr("hf_docmt.translation.job_output.os.replace", lambda source, _: os.unlink(source))
+    with pytest.raises(ValueError, match=f"{path} is gone, though .*journal says"):
+        write(path)
+
+
 def test_groups_whose_text_is_damaged_are_written_again(tmp_path):
     path, partial = tmp_path / "out.txt", tmp_path / "out.txt.partial"
     for damage in (
