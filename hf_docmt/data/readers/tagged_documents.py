@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
-from hf_docmt.data.readers.parallel_files import check_target
+from hf_docmt.data.readers.reader import check_target
 from hf_docmt.data.readers.tag_events import PROLOGUE, Event
 from hf_docmt.files import DataError, display_path, location_of
 
