@@ -128,5 +128,6 @@ def _check_counts(paths: list, number: int, sentences: int, documents: tuple, si
         difference = f"the first difference is document {number}, with {' and '.join(lengths)}"
     raise DataError(
         f"{display_path(paths[0])} has {counts[0][0]} documents ({counts[0][1]} sentences) but "
-        f"{display_path(paths[1])} has {counts[1][0]} ({counts[1][1]} sentences); the files must have the same documents; {difference}"
+        f"{display_path(paths[1])} has {counts[1][0]} ({counts[1][1]} sentences); the files must have the same "
+        f"documents; {difference}"
     )
