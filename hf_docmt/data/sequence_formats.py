@@ -46,8 +46,8 @@ def language_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
     if hasattr(tokenizer, "lang_code_to_id"):  # M2M-100, mBART
         return dict(tokenizer.lang_code_to_id)
     if hasattr(tokenizer, "supported_language_codes"):  # Marian
-        found = {MARIAN_CODE.fullmatch(token): index for token, index in tokenizer.encoder.items()}
-        return {match[1]: index for match, index in found.items() if match}
+        codes = {MARIAN_CODE.fullmatch(token): index for token, index in tokenizer.encoder.items()}
+        return {match[1]: index for match, index in codes.items() if match}
     if not hasattr(tokenizer, "src_lang"):
         return {}
     codes = [token for token in tokenizer.all_special_tokens if CODE.fullmatch(token)]  # NLLB

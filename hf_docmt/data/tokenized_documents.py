@@ -62,7 +62,7 @@ class TokenizedSentences:
         """Token ids of the sentences start to stop - 1."""
         borders = self.starts[start : stop + 1].tolist()
         ids = self.ids[borders[0] : borders[-1]].tolist()
-        return [ids[one - borders[0] : next_one - borders[0]] for one, next_one in zip(borders, borders[1:])]
+        return [ids[first - borders[0] : end - borders[0]] for first, end in zip(borders, borders[1:])]
 
 
 class TokenizedDocuments:

@@ -101,9 +101,9 @@ def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedToken
         setattr(adapted, name, value)
         adapted.init_kwargs[name] = value  # what save_pretrained writes
     new = {token: adapted.convert_tokens_to_ids(token) for token in {SEP, BOD} - tokenizer.get_vocab().keys()}
-    if found := [token for token, index in new.items() if index in taken]:
+    if clash := [token for token, index in new.items() if index in taken]:
         raise ValueError(
-            f"{type(tokenizer).__name__}: {found[0]} would get the id {new[found[0]]}, which another token has, since "
+            f"{type(tokenizer).__name__}: {clash[0]} would get the id {new[clash[0]]}, which another token has, since "
             f"the {len(taken)} ids of the vocabulary reach to {max(taken)}; number its tokens without holes"
         )
     if adapted("a")["input_ids"] != tokenizer("a")["input_ids"]:
@@ -127,9 +127,9 @@ def _occupy_language_ids(tokenizer: PreTrainedTokenizerBase) -> None:
     codes = getattr(tokenizer, "lang_token_to_id", {})
     tokens = sorted(codes, key=codes.get)
     tokenizer.add_special_tokens({"extra_special_tokens": tokens}, replace_extra_special_tokens=False)
-    if found := [token for token in tokens if tokenizer.added_tokens_encoder[token] != codes[token]]:
+    if moved := [token for token in tokens if tokenizer.added_tokens_encoder[token] != codes[token]]:
         raise ValueError(
-            f"{type(tokenizer).__name__}: the ids of {found[:3]} are taken by added tokens; use the tokenizer without "
+            f"{type(tokenizer).__name__}: the ids of {moved[:3]} are taken by added tokens; use the tokenizer without "
             "those"
         )
 

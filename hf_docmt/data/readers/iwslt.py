@@ -1,4 +1,4 @@
-"""TED talks of the IWSLT evaluations, one file a side: XML test sets and `train.tags` (Cettolo et al. 2012)."""
+"""Sets of documents in tags, one file a side: SGML of WMT, XML and `train.tags` of IWSLT (Cettolo et al. 2012)."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,7 +6,7 @@ from html import unescape
 from pathlib import Path
 
 from hf_docmt.data.readers.reader import Evidence, Reader, Sample
-from hf_docmt.data.readers.tag_events import BARE_AMPERSAND, xml_events
+from hf_docmt.data.readers.tag_events import BARE_AMPERSAND, sgm_events, xml_events
 from hf_docmt.data.readers.tagged_documents import (
     METADATA,
     SET_TAG,
@@ -49,6 +49,27 @@ class IwsltReader(Reader):
         for number, file in enumerate(sources):
             other = targets[number] if targets else None
             yield from matched_rows(languages, file, _talks(file), other, _talks(other) if other is not None else [])
+
+
+class SgmReader(Reader):
+    """`<srcset>` and `<refset>` with `<doc docid>`, `<p>` and `<seg id>`, as in the newstest sets of WMT up to 2020.
+
+    Sides are matched by these ids. It is no XML: names of tags in any case, ampersands that begin no entity are text,
+    paragraphs are left out.
+    """
+
+    name = "sgm"
+    first_line_mark = "a tag of a set of documents"
+
+    def recognize(self, sample: Sample) -> Evidence:
+        is_set = sample.ending != ".xml" and SET_TAG.match(sample.head)
+        return Evidence.FIRST_BYTES if is_set else Evidence.NONE
+
+    def read(
+        self, languages: list[str], source: str | Path, target: str | Path | None = None
+    ) -> Iterator[tuple[str, dict]]:
+        theirs = tagged_documents(target, sgm_events(target)) if target is not None else []
+        yield from matched_rows(languages, source, tagged_documents(source, sgm_events(source)), target, theirs)
 
 
 def _files(paths: Paths | None) -> list[str | Path]:

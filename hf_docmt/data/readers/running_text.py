@@ -42,8 +42,8 @@ def split_lines(text: str, split: Callable[[str], Iterable[str]]) -> tuple[list[
     Every line is split by itself, so that no sentence goes over a line end.
     """
     lines = [clean_sentences(split(line)) if line.strip() else [] for line in text.split("\n")]
-    found = [sentence for line in lines for sentence in line]
-    return (found, [len(line) for line in lines]) if found else ([""], [1])
+    sentences = [sentence for line in lines for sentence in line]
+    return (sentences, [len(line) for line in lines]) if sentences else ([""], [1])
 
 
 def join_lines(sentences: list[str], text_lines: list[int]) -> str:

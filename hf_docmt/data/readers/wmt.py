@@ -26,8 +26,8 @@ class WmtReader(Reader):
     name = "wmt"
 
     def recognize(self, sample: Sample) -> Evidence:
-        found = sample.argument == "path" and DATASET_TAG.match(sample.head)
-        return Evidence.FIRST_BYTES if found else Evidence.NONE
+        is_set = sample.argument == "path" and DATASET_TAG.match(sample.head)
+        return Evidence.FIRST_BYTES if is_set else Evidence.NONE
 
     def read(
         self, languages: list[str], path: str | Path, translator: str | None = None, system: str | None = None
@@ -60,20 +60,20 @@ def _one(document: TaggedDocument, name: str, lang: str, author: str | None = No
     """The source, or the reference or output asked for; DataError unless there is exactly one."""
     sides = [side for side in document.sides if side.name == name]
     others = other_spellings({code for side in sides if (code := side.attributes.get("lang"))}, [lang])
-    found = [side for side in sides if lang in (code := side.attributes.get("lang"), others.get(code))]
-    if not found:
+    in_language = [side for side in sides if lang in (code := side.attributes.get("lang"), others.get(code))]
+    if not in_language:
         have = ", ".join(sorted({repr(side.attributes.get("lang")) for side in sides})) or "none at all"
         raise DataError(
             f"{document.sides[0].location}: document {document.doc_id!r} has no <{name}> in {lang!r}, it has {have}; "
             "correct the language" + ", or read the source side only" * (name != "src")
         )
     kind = AUTHOR.get(name, "translator")
-    chosen = [side for side in found if author in (None, side.attributes.get(kind))]
+    chosen = [side for side in in_language if author in (None, side.attributes.get(kind))]
     if len(chosen) != 1:
-        names = ", ".join(repr(side.attributes.get(kind)) for side in found)
+        names = ", ".join(repr(side.attributes.get(kind)) for side in in_language)
         asked = f", asked for is {author!r}" if author is not None else ""
         raise DataError(
-            f"{document.sides[0].location}: document {document.doc_id!r} has {len(found)} <{name}> in {lang!r}, "
+            f"{document.sides[0].location}: document {document.doc_id!r} has {len(in_language)} <{name}> in {lang!r}, "
             f"{kind}s {names}{asked}; choose one of them with {kind}= (--{kind})"
         )
     return chosen[0]
