@@ -1,10 +1,12 @@
-"""The built-in discourse corpus: determinism, German, balance, and suites recomputed from their own text."""
+"""The built-in discourse corpus: determinism, German, balance, suites recomputed from their own text, the data card."""
 
 import json
 import re
 from collections import Counter, defaultdict
 
+import datasets
 import pytest
+from huggingface_hub import DatasetCard
 from support.discourse_reading import GENDER, NOUNS, TERMS, address_of, class_of_it, mentions_of_class, words
 
 from hf_docmt.data.synthetic.corpus import CHANCE, SPLITS, make_corpus, make_suites, write_corpus
@@ -483,3 +485,25 @@ def test_bad_suite_size(items, tmp_path):
     with pytest.raises(ValueError, match="items_per_cell: got"):
         write_corpus(tmp_path / "corpus", train=1, validation=1, test=1, suite_items=items)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_corpus(
+        tmp_path_factory.mktemp("corpus") / "small", seed=7, train=3, validation=2, test=0, suite_items=1
+    )
+
+
+def test_header_and_numbers(folder):
+    card = DatasetCard.load(folder / "README.md")
+    assert card.data.language == ["en", "de"] and card.data.license == "apache-2.0"
+    rows = (folder / "train.jsonl").read_text().count('"en"')
+    assert f"| train | 3 | {rows} |" in card.text and "deterministic by seed (7)" in card.text
+    assert "| test |" not in card.text and "deixis, ellipsis" in card.text
+
+
+def test_datasets_finds_the_splits(folder, tmp_path):
+    """Suites and their documents are no data of a split."""
+    found = datasets.load_dataset(str(folder), cache_dir=str(tmp_path))
+    assert {split: len(rows) for split, rows in found.items()} == {"train": 3, "validation": 2}
+    assert set(found["train"].column_names) >= {"doc_id", "translation", "phenomena"}
