@@ -28,7 +28,7 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "model_card": BASE | {"reports"},
     "data": BASE,
     "registry": BASE | {"adapters", "data", "model_card", "remote_code"},
-    "pretrained": BASE | {"data.tokenizers", "data.sequence_formats", "registry", "remote_code"},
+    "pretrained": BASE | {"data.tokenizers", "data.special_tokens", "registry", "remote_code"},
     "training": BASE | {"adapters", "data", "model_card", "pretrained", "registry", "reports", "remote_code"},
     "translation": BASE | {"adapters", "data", "plugins", "registry", "remote_code", "reports"},
     "evaluation": BASE | {"data", "registry", "reports", "remote_code"},

@@ -14,7 +14,7 @@ from transformers import (
 )
 
 from hf_docmt import registry
-from hf_docmt.data.sequence_formats import sequence_format_fields
+from hf_docmt.data.special_tokens import sequence_format_fields
 from hf_docmt.data.tokenizers import BOD, adapt_tokenizer
 from hf_docmt.files import HUB_NAME, check_hub_name
 from hf_docmt.messages import closest_hint

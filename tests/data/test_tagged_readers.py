@@ -318,7 +318,7 @@ def test_iwslt_train_tags_with_seg_or_without_doc(write):
         ("Two\n", "", ["train.tags.en-it.it, line 12", "'535'", "3 sentences with seg '3'", "2 without it"]),
         ("<talkid>535", "<talkid>536", ["en-it.en, line 1", "'536'", "is not in", "en-it.it"]),
         ("<talkid>535", "<talkid>7", ["en-it.en, line 14", "'7' was there before"]),
-        ("</doc>", "", ["line 14", "</doc> and <doc> must take turns"]),
+        ("</doc>", "", ["line 14", "<doc> before </doc> of line 1"]),
         ("</doc>", "</doc>\nlost", ["line 14", "text outside a talk"]),
         ("</title>", "", ["line 6", "<title>...</title> is needed"]),
         ("Two", "<seg>Two</seg>", ["line 11", "seg id is missing"]),

@@ -15,7 +15,7 @@ from support.tiny_models import build
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoTokenizer, BartphoTokenizer, BartTokenizer, BertTokenizer, PreTrainedTokenizerFast
 
-from hf_docmt.data.sequence_formats import sequence_format_fields
+from hf_docmt.data.special_tokens import sequence_format_fields
 from hf_docmt.data.tokenized_documents import tokenize_sentences
 from hf_docmt.data.tokenizers import SPECIAL_TOKENS, adapt_tokenizer, train_tokenizer
 from hf_docmt.modeling.configuration_docmt import DocMTConfig
