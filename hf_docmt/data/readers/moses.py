@@ -5,7 +5,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
-from hf_docmt.data.readers.reader import Evidence, Reader, Sample, check_target, numbered_id, rows_of_lines
+from hf_docmt.data.readers.reader import Reader, check_target, numbered_id, rows_of_lines
 from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines
 
 
@@ -17,9 +17,7 @@ class MosesReader(Reader):
     """
 
     name = "moses"
-
-    def recognize(self, sample: Sample) -> Evidence:
-        return Evidence.ARGUMENTS if "ids" in sample.arguments else Evidence.NONE
+    own_argument = "ids"
 
     def read(
         self, languages: list[str], source: str | Path, ids: str | Path, target: str | Path | None = None
@@ -35,9 +33,7 @@ class DialogueReader(Reader):
     """
 
     name = "dialogue"
-
-    def recognize(self, sample: Sample) -> Evidence:
-        return Evidence.ARGUMENTS if "index" in sample.arguments else Evidence.NONE
+    own_argument = "index"
 
     def read(
         self, languages: list[str], source: str | Path, index: str | Path, target: str | Path | None = None

@@ -2,6 +2,7 @@
 
 import inspect
 import pkgutil
+import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -100,6 +101,9 @@ class Reader(ABC):
     is neither plain lines nor JSON lines (see `hf_docmt.translation.outputs`). `document_ids` is false where ids are
     made from file names and numbers, so that documents of two files are matched by their order. `first_line_mark` is
     the word of messages for what gives away a format of one file a side, where such a file is given as `path`.
+
+    A format is recognized by an argument that only it takes (`own_argument`), or a file given as `path` by the
+    `endings` of its name or what its `first_bytes` match; `recognize` may look at more.
     """
 
     name: ClassVar[str] = ""
@@ -108,6 +112,9 @@ class Reader(ABC):
     output_format: ClassVar[str | None] = None
     document_ids: ClassVar[bool] = True
     first_line_mark: ClassVar[str] = "a mark of the format"
+    own_argument: ClassVar[str | None] = None
+    endings: ClassVar[tuple[str, ...]] = ()
+    first_bytes: ClassVar[re.Pattern[bytes] | None] = None
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -130,7 +137,13 @@ class Reader(ABC):
 
     def recognize(self, sample: Sample) -> Evidence:
         """How sure it is that files are of this format, from arguments, name and first bytes; NONE: never detected."""
-        return Evidence.NONE
+        if self.own_argument in sample.arguments:
+            return Evidence.ARGUMENTS
+        if sample.argument != "path":
+            return Evidence.NONE
+        if sample.ending in self.endings:
+            return Evidence.NAME
+        return Evidence.FIRST_BYTES if self.first_bytes and self.first_bytes.match(sample.head) else Evidence.NONE
 
     def recognize_lines(self, sample: Sample) -> bool:
         """Whether files that no format recognizes are of this one; it may read all lines."""

@@ -15,7 +15,6 @@ from hf_docmt.messages import first_line
 
 FIRST_KEY = re.compile(rb'\s*\{\s*"(' + "|".join((*KEYS, "text", *DOCHPLT_KEYS)).encode() + rb')"\s*:')
 FIRST_BRACE = re.compile(rb'\s*\{\s*("|$)')
-PARQUET_MAGIC = b"PAR1"
 PARQUET_ROWS_AT_ONCE = 64
 DATASETS_FILES = ("state.json", "dataset_dict.json")
 
@@ -53,13 +52,8 @@ class ParquetReader(Reader):
     """
 
     name = "parquet"
-
-    def recognize(self, sample: Sample) -> Evidence:
-        if sample.argument != "path":
-            return Evidence.NONE
-        if sample.ending == ".parquet":
-            return Evidence.NAME
-        return Evidence.FIRST_BYTES if sample.head.startswith(PARQUET_MAGIC) else Evidence.NONE
+    endings = (".parquet",)
+    first_bytes = re.compile(b"PAR1")
 
     def read(self, languages: list[str], path: str | Path) -> Iterator[tuple[str, dict]]:
         if str(path) == STDIN:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.readers.lines import source_files
-from hf_docmt.data.readers.reader import Evidence, Reader, Sample
+from hf_docmt.data.readers.reader import Reader
 from hf_docmt.data.readers.running_text import sentence_splitter
 from hf_docmt.data.readers.subtitle_sentences import Turn, cue_sentences, cue_turns
 from hf_docmt.files import DataError, display_path, location_of, read_lines
@@ -15,8 +15,7 @@ from hf_docmt.messages import install_command
 
 ARROW = "-->"
 LONGEST = 100 * 3600 * 1000  # milliseconds that the formats can write
-FIRST_CUE = re.compile(rb"\s*(\d+\s*\n)?\s*\d+:\d\d:\d\d[,.]\d+ *--> *\d+:\d\d:\d\d[,.]\d+")
-FIRST_LINE = re.compile(rb"WEBVTT(\s|$)")
+WEBVTT = re.compile(r"WEBVTT(\s|$)")
 COUNTER = "1"  # in front of the times of a cue that has none: pysubs2 takes digits there for one
 LAST_CUE = ["", COUNTER, "00:00:00.000 --> 00:00:00.000", ""]
 INLINE_TIME = re.compile(r"<\d[\d:.]*>")  # when the words behind it appear
@@ -33,14 +32,8 @@ class SubtitlesReader(Reader):
 
     name = "subtitles"
     output_format = "subtitles"
-
-    def recognize(self, sample: Sample) -> Evidence:
-        if sample.argument != "path":
-            return Evidence.NONE
-        if sample.ending in (".srt", ".vtt"):
-            return Evidence.NAME
-        has_mark = FIRST_CUE.match(sample.head) or FIRST_LINE.match(sample.head)
-        return Evidence.FIRST_BYTES if has_mark else Evidence.NONE
+    endings = (".srt", ".vtt")
+    first_bytes = re.compile(rb"WEBVTT(\s|$)|\s*(\d+\s*\n)?\s*\d+:\d\d:\d\d[,.]\d+ *--> *\d+:\d\d:\d\d[,.]\d+")
 
     def read(self, languages: list[str], path: str | Path) -> Iterator[tuple[str, dict]]:
         ((doc_id, path),) = source_files(languages, path, self.name)
@@ -50,7 +43,7 @@ class SubtitlesReader(Reader):
             raise DataError(f"subtitles need pysubs2: {install_command('subtitles')}") from error
         split = sentence_splitter(languages[0])
         lines = [line for _, line in read_lines(path)]
-        is_vtt = FIRST_LINE.match(lines[0].encode()) is not None
+        is_vtt = WEBVTT.match(lines[0]) is not None
         if is_vtt:
             lines = [line if ARROW in line else INLINE_TIME.sub("", line) for line in lines]
         timings = _timing_lines(path, lines, is_vtt)

@@ -22,9 +22,7 @@ class TsvReader(Reader):
     """
 
     name = "tsv"
-
-    def recognize(self, sample: Sample) -> Evidence:
-        return Evidence.NAME if sample.argument == "path" and sample.ending == ".tsv" else Evidence.NONE
+    endings = (".tsv",)
 
     def read(self, languages: list[str], path: str | Path) -> Iterator[tuple[str, dict]]:
         return rows_of_lines(_lines_with_ids(path, COLUMNS[: 1 + len(languages)]), languages)

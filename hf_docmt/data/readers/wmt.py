@@ -6,12 +6,13 @@ from pathlib import Path
 
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.language_codes import other_spellings
-from hf_docmt.data.readers.reader import Evidence, Reader, Sample
+from hf_docmt.data.readers.reader import Reader
 from hf_docmt.data.readers.tag_events import PROLOGUE, xml_events
 from hf_docmt.data.readers.tagged_documents import Side, TaggedDocument, matched_side, tagged_documents
 from hf_docmt.files import DataError
 
-DATASET_TAG = re.compile(PROLOGUE + rb"<dataset\b", re.IGNORECASE | re.DOTALL)
+KEPT = ("origlang", "domain")  # attributes of documents that are columns
+AUTHOR = {"ref": "translator", "hyp": "system"}  # attribute that tells the sides of one language apart
 
 
 class WmtReader(Reader):
@@ -24,10 +25,7 @@ class WmtReader(Reader):
     """
 
     name = "wmt"
-
-    def recognize(self, sample: Sample) -> Evidence:
-        is_set = sample.argument == "path" and DATASET_TAG.match(sample.head)
-        return Evidence.FIRST_BYTES if is_set else Evidence.NONE
+    first_bytes = re.compile(PROLOGUE + rb"<dataset\b", re.IGNORECASE | re.DOTALL)
 
     def read(
         self, languages: list[str], path: str | Path, translator: str | None = None, system: str | None = None
@@ -50,10 +48,6 @@ class WmtReader(Reader):
             columns = {key: document.attributes[key] for key in KEPT if key in document.attributes}
             sentences = list(source.sentences.values())
             yield source.location, make_row(source.location, doc_id, sentences, target, languages, **columns)
-
-
-KEPT = ("origlang", "domain")  # attributes of documents that are columns
-AUTHOR = {"ref": "translator", "hyp": "system"}  # attribute that tells the sides of one language apart
 
 
 def _one(document: TaggedDocument, name: str, lang: str, author: str | None = None) -> Side:
