@@ -87,7 +87,13 @@ def checked_rows(located_rows: Iterable[tuple[str, dict]], languages: list[str])
 
 
 def make_row(
-    location: str, doc_id: str, source: Sequence[str], target: Sequence[str] | None, languages: Sequence[str], **columns
+    location: str,
+    doc_id: str,
+    source: Sequence[str],
+    target: Sequence[str] | None,
+    languages: Sequence[str],
+    /,
+    **columns,
 ) -> dict:
     """One row from its two sides; `target` is None where `languages` has the source only. DataError if unequal."""
     if target is None or len(languages) == 1:

@@ -126,13 +126,6 @@ def check_lengths(examples):
     assert examples.lengths.dtype == np.int64
 
 
-def test_lengths_without_target_context(documents, tokenizer):
-    examples = make(documents, tokenizer, past_context=3, future_context=1, context_sides="source")
-    for row, (source, target) in zip(examples, examples.side_lengths.tolist()):
-        assert source == sum(len(s) + 1 for s in row["source"])
-        assert target == len(row["target"][row["current"]]) + 1
-
-
 def test_mean_source_length(documents, tokenizer, corpus):
     sources = [len(s) + 1 for pairs in corpus.values() for s, _ in pairs]
     assert make(documents, tokenizer).mean_source_length == pytest.approx(sum(sources) / len(sources))
@@ -232,7 +225,10 @@ def test_documents_without_a_target_side(documents, tokenizer):
 
 
 @pytest.mark.parametrize("context_sides", ["both", "source"])
-@pytest.mark.parametrize("view", [{"view": "sentence"}, {"past_context": 2}, {"view": "chunk", "max_target_tokens": 9}])
+@pytest.mark.parametrize(
+    "view",
+    [{"view": "sentence"}, {"past_context": 2, "future_context": 1}, {"view": "chunk", "max_target_tokens": 9}],
+)
 def test_lengths_are_those_of_the_batch(documents, tokenizer, view, context_sides):
     """With the token that opens a document, so that batches keep to their budget."""
     examples = make(documents, tokenizer, **view, context_sides=context_sides, use_bod=True)

@@ -11,7 +11,7 @@ from support.reader_checks import CHAT, TWO, fails, ids, jsonl, pairs, read
 
 from hf_docmt.data.documents import check_documents, make_documents, sentences, write_documents
 from hf_docmt.data.language_codes import other_spellings
-from hf_docmt.data.readers import iterate_documents, read_documents
+from hf_docmt.data.readers import iterate_documents
 from hf_docmt.data.readers.running_text import join_lines, sentence_splitter, split_lines
 
 
@@ -30,6 +30,12 @@ def test_jsonl_source_and_target_lists(write):
     assert pairs(read("jsonl", path=path)) == TWO
     assert read("jsonl", path=path)["doc_id"][:] == ["0", "1"]
     assert check_documents(read("jsonl", target_lang=None, path=path)) == ("en", None)
+
+
+def test_jsonl_columns_of_any_name(write):
+    row = {"id": "a", "source": ["1"], "target": ["2"], "location": "Rome", "languages": 2}
+    (document,) = read("jsonl", path=write("a.jsonl", jsonl([row])))
+    assert (document["location"], document["languages"]) == ("Rome", 2)
 
 
 def test_jsonl_languages_in_the_row_decide_the_side(write):
@@ -189,18 +195,13 @@ def test_bad_dochplt_rows(write, change, words):
     [
         {"translation": [{"en": "One.", "de": "Eins."}]},
         {"source": ["Eins."], "target": ["One."], "source_lang": "deu", "target_lang": "en_XX"},
+        DOCHPLT | {"alignment": DOCHPLT["alignment"][:1]},
     ],
 )
 def test_languages_spelled_otherwise(write, row):
     path = write("a.jsonl", jsonl([{"doc_id": "a", **row}]))
-    documents = read_documents(path=path, source_lang="eng_Latn", target_lang="deu_Latn")
+    documents = read("jsonl", "eng_Latn", "deu_Latn", path=path)
     assert [sentences(documents[0], lang) for lang in ("eng_Latn", "deu_Latn")] == [["One."], ["Eins."]]
-
-
-def test_languages_of_dochplt_spelled_otherwise(write):
-    path = write("a.jsonl", json.dumps(DOCHPLT) + "\n")
-    documents = read_documents(path=path, source_lang="deu_Latn", target_lang="eng_Latn")
-    assert sentences(documents[0], "deu_Latn") == ["Eins.", "Zwei, drei."]
 
 
 def test_which_language_is_meant():

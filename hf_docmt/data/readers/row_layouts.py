@@ -122,7 +122,7 @@ def dochplt_row(location: str, row: dict, languages: list[str]) -> dict:
     if not all(isinstance(key, str) and key for key in ids):
         raise DataError(f"{location}: 'src_doc_id' or 'tgt_doc_id' is missing or no string, got {ids}")
     doc_id = " ".join(ids)
-    columns = {key: value for key, value in row.items() if key not in DOCHPLT_KEYS}
+    columns = {key: value for key, value in row.items() if key not in (*DOCHPLT_KEYS, "doc_id", "translation")}
     sides = [_numbered_sentences(location, row, names[lang]) for lang in languages]
     if len(languages) == 1:
         return make_row(location, doc_id, list(sides[0].values()), None, languages, **columns)
