@@ -15,10 +15,9 @@ from hf_docmt.modeling.text_splitting import blank_behind
 
 
 def sentence_splitter(lang: str) -> Callable[[str], Iterable[str]]:
-    """What cuts a paragraph of this language into sentences; DataError where sentencex is not installed.
+    """What cuts a paragraph of a language (de, deu_Latn) into sentences; DataError where sentencex is not installed.
 
-    sentencex knows the abbreviations of many languages and treats others by general rules. `lang` may be a code of a
-    model, such as deu_Latn.
+    Languages whose abbreviations sentencex does not know are treated by general rules.
     """
     try:
         from sentencex import segment
