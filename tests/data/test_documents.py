@@ -153,17 +153,17 @@ def rows(count, **columns):
 
 def test_rows_are_those_of_documents(write):
     path = write("a.jsonl", jsonl([{"note": n} | row for n, row in enumerate(rows(5))]))
-    found = list(iterate_documents("jsonl", path=path, source_lang="en", target_lang="de"))
-    assert found == list(read("jsonl", path=path))
-    assert found[3] == rows(5)[3] | {"note": 3}
+    iterated = list(iterate_documents("jsonl", path=path, source_lang="en", target_lang="de"))
+    assert iterated == list(read("jsonl", path=path))
+    assert iterated[3] == rows(5)[3] | {"note": 3}
 
 
 def test_nothing_is_read_ahead(write):
     path = write("a.jsonl", jsonl(rows(2)) + "broken\n")
-    found = iterate_documents(path=path, source_lang="en")
-    assert [next(found)["doc_id"], next(found)["doc_id"]] == ["d0", "d1"]
+    iterated = iterate_documents(path=path, source_lang="en")
+    assert [next(iterated)["doc_id"], next(iterated)["doc_id"]] == ["d0", "d1"]
     with pytest.raises(DataError, match="a.jsonl, line 3, column 1: broken JSON"):
-        next(found)
+        next(iterated)
 
 
 def test_arguments_are_checked_at_once(write):

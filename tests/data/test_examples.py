@@ -180,12 +180,12 @@ def test_fingerprint_is_that_of_tokens_and_cuts(documents, tokenizer):
     assert make(changed, tokenizer, past_context=2).fingerprint == same  # ids are in no batch
 
     rows = [*documents.select(range(3)), {"doc_id": "d3", "translation": [{"en": "w7", "de": "w8"}]}]
-    one = [{"doc_id": "a", "translation": [pair for row in documents for pair in row["translation"]]}]
+    joined = [{"doc_id": "a", "translation": [pair for row in documents for pair in row["translation"]]}]
     other_sep = copy.deepcopy(tokenizer)
     other_sep.sep_token = "<s>"
     others = [
         make(make_documents(rows, "en", "de"), tokenizer, past_context=2),
-        make(make_documents(one, "en", "de"), tokenizer, past_context=2),
+        make(make_documents(joined, "en", "de"), tokenizer, past_context=2),
         make(documents, other_sep, past_context=2),
         make(documents, tokenizer, past_context=3),
         make(documents, tokenizer, past_context=2, future_context=1),

@@ -132,8 +132,8 @@ def test_sentences_with_lines_of_their_own(write):
 
 def test_text_comes_back():
     assert sentence_splitter("deu_Latn")("Am 3. Mai kam er.") == sentence_splitter("de")("Am 3. Mai kam er.")
-    found, lines = split_lines(TEXT, sentence_splitter("en"))
-    assert join_lines(found, lines) == TEXT.replace("  ", " ")
+    split, lines = split_lines(TEXT, sentence_splitter("en"))
+    assert join_lines(split, lines) == TEXT.replace("  ", " ")
     assert join_lines(["A\nb.", "", "C."], [3]) == "A b. C."
     assert join_lines(["你好。", "世界。", "(x)"], [3]) == "你好。世界。(x)"
     with pytest.raises(ValueError, match="1 sentences for a text of 2"):
@@ -243,10 +243,10 @@ def test_parquet_of_lists_texts_and_no_ids(parquet):
 
 def test_row_groups_are_read_when_their_turn_comes(parquet):
     path = parquet(ROWS * 500, row_group_size=100)
-    found = iterate_documents(path=path, source_lang="en")
-    assert next(found)["doc_id"] == "d0" and next(found)["doc_id"] == "d1"
+    rows = iterate_documents(path=path, source_lang="en")
+    assert next(rows)["doc_id"] == "d0" and next(rows)["doc_id"] == "d1"
     with pytest.raises(ValueError, match="a.parquet, row 3: document id 'd0' was used before"):
-        next(found)
+        next(rows)
 
 
 def test_bad_parquet(parquet, tmp_path, monkeypatch):

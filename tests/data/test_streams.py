@@ -29,9 +29,9 @@ def test_every_sentence_once_and_documents_in_order(rows, window, lead, shuffle)
         sampler.set_epoch(epoch)
         batches = list(sampler)
         assert len(batches) == len(sampler)
-        found = rows_of_epoch(batches)
-        assert sorted(number for row in found for number in row) == list(range(len(DOCUMENTS)))
-        for row in found:
+        rows_read = rows_of_epoch(batches)
+        assert sorted(number for row in rows_read for number in row) == list(range(len(DOCUMENTS)))
+        for row in rows_read:
             for before, after in zip(row, row[1:]):
                 assert after == before + 1 or (before + 1 in STARTS and after in STARTS)
         sizes = [sum(scored for _, scored in batch) for batch in batches]

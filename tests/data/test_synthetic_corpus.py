@@ -402,7 +402,7 @@ def test_a_window_of_four_sees_nothing_of_an_antecedent_four_back(suites):
     for item in suites["pronoun"]:
         if item["ante distance"] == 4:
             answers[json.dumps([p["en"] for p in documents[item["document id"]][-4:]])].append(item["ref pronoun"])
-    assert len(answers) == 12 and all(sorted(found) == ["er", "es", "sie"] for found in answers.values())
+    assert len(answers) == 12 and all(sorted(pronouns) == ["er", "es", "sie"] for pronouns in answers.values())
 
 
 def test_answers_are_equally_frequent_at_every_distance(suites):

@@ -152,8 +152,8 @@ WMT = """<?xml version='1.0' encoding='utf-8'?>
 def test_languages_spelled_otherwise_in_xml(write):
     pytest.importorskip("defusedxml")
     path, codes = write("newstest2021.en-de.xml", WMT), ("eng_Latn", "de_DE")
-    found = pairs(read("wmt", *codes, path=path, translator="A"), *codes)
-    assert found == pairs(read("wmt", path=path, translator="A"))
+    spelled_otherwise = pairs(read("wmt", *codes, path=path, translator="A"), *codes)
+    assert spelled_otherwise == pairs(read("wmt", path=path, translator="A"))
 
 
 def test_wmt(write):
@@ -167,8 +167,8 @@ def test_wmt(write):
             [("Three.", "Drei.")],
         ]
     assert sentences(read("auto", target_lang=None, path=path)[0], "en") == ["Q&A <here>", "Two.", ""]
-    one = write("one.xml", WMT.replace('translator="C"', 'translator="C" style="x"').replace('"A"', '"C"', 1))
-    fails("one.xml, line 4", "2 <ref> in 'de'", "translators 'C', 'C', asked for is 'C'", path=one, translator="C")
+    path = write("one.xml", WMT.replace('translator="C"', 'translator="C" style="x"').replace('"A"', '"C"', 1))
+    fails("one.xml, line 4", "2 <ref> in 'de'", "translators 'C', 'C', asked for is 'C'", path=path, translator="C")
 
 
 @pytest.mark.parametrize(
@@ -250,11 +250,12 @@ TAGS = """<doc docid="{talk}" genre="lectures">
 
 def iwslt(write):
     files = {}
-    for side, lang, kind, one, two in (("source", "en", "src", "One", "Two"), ("target", "it", "ref", "Uno", "Due")):
+    for side, lang, kind, *texts in (("source", "en", "src", "One", "Two"), ("target", "it", "ref", "Uno", "Due")):
         more = ' trglang="italian"' if kind == "ref" else ""
         files[side] = [
             write(
-                f"IWSLT17.TED.{part}.en-it.{lang}.xml", XML.format(kind, more, f"{one} {part}.", f"{two}.", talk=talk)
+                f"IWSLT17.TED.{part}.en-it.{lang}.xml",
+                XML.format(kind, more, f"{texts[0]} {part}.", f"{texts[1]}.", talk=talk),
             )
             for part, talk in (("dev2010", 69), ("tst2010", 767))
         ]
@@ -263,8 +264,8 @@ def iwslt(write):
 
 def train_tags(write, **replaced):
     texts = {}
-    for side, lang, one, two in (("source", "en", "One", "Two"), ("target", "it", "Uno", "Due")):
-        text = TAGS.format(one, two, talk=535) + TAGS.format(one, two, talk=7).replace("\n\n", "\n")
+    for side, lang, first, second in (("source", "en", "One", "Two"), ("target", "it", "Uno", "Due")):
+        text = TAGS.format(first, second, talk=535) + TAGS.format(first, second, talk=7).replace("\n\n", "\n")
         for old, new in replaced.get(side, ()):
             assert old in text
             text = text.replace(old, new, 1)
@@ -281,8 +282,8 @@ def test_iwslt_xml(write):
         assert pairs(documents, target="it") == [
             [(f"One {part}. & more", f"Uno {part}. & more"), ("Two.", "Due.")] for part in ("dev2010", "tst2010")
         ]
-    one = read("auto", target_lang="it", source=files["source"][1], target=files["target"][1])
-    assert pairs(one, target="it") == pairs(documents, target="it")[1:]
+    last = read("auto", target_lang="it", source=files["source"][1], target=files["target"][1])
+    assert pairs(last, target="it") == pairs(documents, target="it")[1:]
     alone = read("iwslt", target_lang=None, source=files["source"])
     assert [sentences(row, "en")[1] for row in alone] == ["Two.", "Two."]
     without = write("w.xml", files["source"][0].read_text().replace("<talkid>69</talkid>", ""))

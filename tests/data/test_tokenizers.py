@@ -363,16 +363,16 @@ def test_family(family, tmp_path):
     assert (fields.get("source_format"), fields.get("target_format"), len(codes)) == FORMATS[family]
     ids = {name: getattr(model.config, name) for name in ("bos_token_id", "eos_token_id", "decoder_start_token_id")}
     config = DocMTConfig(vocab_size=max(rows, model.config.vocab_size), **fields, **ids)
-    found = config.sequence_format(source_lang, target_lang)
+    sequence_format = config.sequence_format(source_lang, target_lang)
 
     text = "der hund schläft"
     plain = tokenizer(text, add_special_tokens=False)["input_ids"]
     written = f">>{target_lang}<< {text}" if family == "marian_multilingual" else text
-    assert found.source(plain) == tokenizer(written)["input_ids"]
-    assert found.target_before == [
+    assert sequence_format.source(plain) == tokenizer(written)["input_ids"]
+    assert sequence_format.target_before == [
         token for token in [model.generation_config.forced_bos_token_id] if token is not None
     ]
-    assert found.start == model.generation_config.decoder_start_token_id
+    assert sequence_format.start == model.generation_config.decoder_start_token_id
 
     adapted.save_pretrained(tmp_path / "adapted")
     loaded = AutoTokenizer.from_pretrained(tmp_path / "adapted")
@@ -395,9 +395,9 @@ def test_legacy_nllb(tmp_path):
     assert fields["target_format"] == "<start> [target_lang] X </s>"
 
 
-@pytest.mark.parametrize("template, found", [("$A </s>", None), ("<s> $A </s>", "<s> X </s>")])
-def test_tokens_around_a_text(template, found):
-    assert sequence_format_fields("bart", around(template)).get("source_format") == found
+@pytest.mark.parametrize("template, source_format", [("$A </s>", None), ("<s> $A </s>", "<s> X </s>")])
+def test_tokens_around_a_text(template, source_format):
+    assert sequence_format_fields("bart", around(template)).get("source_format") == source_format
 
 
 @pytest.mark.parametrize("template", ["$A", "<s> $A", "<s> $A <s> </s>"])
