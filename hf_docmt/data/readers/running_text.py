@@ -1,8 +1,7 @@
 """Running text as sentences and back: where its lines end is kept, beside the sentences.
 
-sentencex cuts what is read from files: it knows the abbreviations of many languages. The pipeline that travels with a
-model does without it, see `hf_docmt.modeling.text_splitting`, which cuts less often where it is in doubt. Sentences are
-joined by the same rule in both.
+sentencex cuts what is read from files. The pipeline that travels with a model does without it and cuts less often where
+it is in doubt (`hf_docmt.modeling.text_splitting`); both join sentences by the same rule.
 """
 
 from collections.abc import Callable, Iterable

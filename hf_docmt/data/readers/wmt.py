@@ -41,16 +41,16 @@ class WmtReader(Reader):
                 raise DataError(
                     f"{whole.location}: document {doc_id!r} has <seg> outside <src> and <ref>; use format iwslt"
                 )
-            source = _one(document, "src", languages[0])
+            source = _chosen_side(document, "src", languages[0])
             target = None
             if len(languages) == 2:
-                target = matched_side(doc_id, source, _one(document, name, languages[1], author))
+                target = matched_side(doc_id, source, _chosen_side(document, name, languages[1], author))
             columns = {key: document.attributes[key] for key in KEPT if key in document.attributes}
             sentences = list(source.sentences.values())
             yield source.location, make_row(source.location, doc_id, sentences, target, languages, **columns)
 
 
-def _one(document: TaggedDocument, name: str, lang: str, author: str | None = None) -> Side:
+def _chosen_side(document: TaggedDocument, name: str, lang: str, author: str | None = None) -> Side:
     """The source, or the reference or output asked for; DataError unless there is exactly one."""
     sides = [side for side in document.sides if side.name == name]
     others = other_spellings({code for side in sides if (code := side.attributes.get("lang"))}, [lang])
