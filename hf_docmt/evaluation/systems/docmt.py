@@ -9,7 +9,6 @@ from hf_docmt import registry
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.suites.items import ALL_CONTEXT
 from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding, stream_log_probabilities
-from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.messages import counted
 
 
@@ -93,10 +92,7 @@ class DocMTSystem(ForcedDecoding):
         """As `ForcedDecoding`'s; a model that carries a state reads the context sentence by sentence."""
         if not self.carries_state:
             return super().token_log_probabilities(items)
-        with evaluation_mode(self.model):
-            return stream_log_probabilities(
-                self.model, self.tokenizer, items, self.collate, self.past_context, self.batch_tokens
-            )
+        return stream_log_probabilities(self, items)
 
     def window_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
         """As `token_log_probabilities`, of the whole target window. ValueError: a model that carries a state."""
