@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hf_docmt.files import DataError, read_lines
 
@@ -114,8 +114,10 @@ def read_contexts(source_path: Path, target_path: Path, current: ParallelText, s
     """The sentences before every line of `current`, oldest first, from `size` lines for each.
 
     Where fewer sentences were there, the files have empty lines in their line: those before the first line with text on
-    either side are left out.
+    either side are left out. For a `size` of 0 no file is read.
     """
+    if size == 0:
+        return [((), ())] * len(current.source)
     texts = read_parallel_text(source_path, target_path)
     lines, needed = len(texts.source), len(current.source)
     if lines != size * needed:
@@ -155,6 +157,13 @@ def check_texts(where: str, texts: Sequence[str], expected: Sequence[str], locat
     for text, other in zip(texts, expected):
         if not same_text(text, other):
             raise DataError(f"{where}: {text!r} is not {other!r}, {location}; the files are not of one suite")
+
+
+def recorded_fields(record: Any, block: Block, *names: str) -> dict:
+    """These fields of the item of the JSON that belongs to an item of text files. DataError: they have other texts."""
+    texts, expected = (block.source, *block.candidates), (record.source[-1], *record.candidates)
+    check_texts(block.where, texts, expected, record.location)
+    return {name: getattr(record, name) for name in names}
 
 
 def replaced_pronouns(right: str, wrong: Sequence[str], pronouns: Collection[str], where: str) -> str:
