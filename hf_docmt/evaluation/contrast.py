@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hf_docmt.evaluation.conditions import CONDITIONS, condition_label, with_context
-from hf_docmt.evaluation.contrastive_accuracy import accuracy_result, check_row, contrastive_accuracy, item_records
+from hf_docmt.evaluation.contrastive_accuracy import check_row, contrastive_accuracy, item_records
 from hf_docmt.evaluation.details import DetailsFile, hash_of
 from hf_docmt.evaluation.suites import SuiteItem, average_results, check_language, counts_note, read_suite
 from hf_docmt.evaluation.suites.items import context_name
@@ -111,7 +111,7 @@ def score_file_report(
         chunk=len(items),
     )
     file.finish()
-    result = accuracy_result(contrastive_accuracy(items, rows), items[0].suite, split, {"scores": "file"})
+    result = contrastive_accuracy(items, rows, split=split, how_scored={"scores": "file"})
     result = result.with_details({"better": better} | ({"counts": note} if note else {}))
     data = {"suites": [Path(suite).name], "scores": Path(scores).name}
     return Report(model={"name": name}, data=data, results=[result, *average_results([result])])
@@ -161,7 +161,9 @@ def context_results(
             "future": reach.future,
             "context": label,
         }
-        results[condition] = accuracy_result(contrastive_accuracy(changed, scores, ties), dataset, split, how_scored)
+        results[condition] = contrastive_accuracy(
+            changed, scores, ties, dataset=dataset, split=split, how_scored=how_scored
+        )
     return add_differences(results, samples)
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from hf_docmt import __version__
 from hf_docmt.evaluation.conditions import condition_label, with_context
 from hf_docmt.evaluation.contrast import add_differences, check_names, items_between
-from hf_docmt.evaluation.contrastive_accuracy import accuracy_part
+from hf_docmt.evaluation.contrastive_accuracy import group_verdicts, verdict_result
 from hf_docmt.evaluation.details import DetailsFile, hash_of
-from hf_docmt.evaluation.suites import SuiteItem, check_language
+from hf_docmt.evaluation.suites import SuiteItem, check_language, labels_of
 from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.suites.suite import read_json
 from hf_docmt.evaluation.suites.suite_files import field_of
@@ -27,7 +27,6 @@ from hf_docmt.messages import install_command
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
-from hf_docmt.reports.statistics import Statistics
 
 RULES = ("line", "published")
 LANGUAGES = re.compile(r"\.([a-z]{2,3})-([a-z]{2,3})(?:\.|$)")  # `NAME.opensubtitles.en-de.dev.json`
@@ -229,13 +228,11 @@ def generative_result(items: Sequence[SuiteItem], right: Sequence[bool], rule: s
     `made` says in the signature where the translations are from. Intervals are Wilson's, 95 %. Statistics: [right, n]
     of each document that items come from.
     """
-    labels, groups = defaultdict(list), defaultdict(list)
+    parts = defaultdict(list)
     for item, verdict in zip(items, right, strict=True):
-        groups[item.group].append(verdict)
-        labels[f"rule={item.phenomenon}"].append(verdict)
+        parts[f"rule={item.phenomenon}"].append(verdict)
         if item.distance is not None:
-            labels[f"distance={item.distance if item.distance <= 3 else '>3'}"].append(verdict)
-    whole = accuracy_part(right)
+            parts[f"distance={labels_of(item)['distance']}"].append(verdict)
     published = f"sentence_splitter-{version('sentence_splitter')}-{items[0].languages[1]}" if rule != "line" else rule
     signature = {
         "right": "expected-word-in-last-sentence",
@@ -246,17 +243,15 @@ def generative_result(items: Sequence[SuiteItem], right: Sequence[bool], rule: s
         **made,
         "version": __version__,
     }
-    statistics = Statistics(list(groups), [[sum(verdicts), len(verdicts)] for verdicts in groups.values()])
-    return Result(
+    return verdict_result(
+        right,
+        parts,
+        group_verdicts(items, right),
         task="discourse",
         dataset=items[0].suite,
         split=split,
         metric="generative accuracy",
-        value=whole.value,
         signature=Signature.of(signature),
-        n=whole.n,
-        breakdown={label: accuracy_part(labels[label]) for label in sorted(labels)},
-        details={**whole.details, "statistics": statistics.to_dict()},
     )
 
 

@@ -184,7 +184,7 @@ def test_equal_candidates_are_scored_once(fake, tokenizer):
     (scores,) = score_suite(fake, tokenizer, [double], past_context=1)
     assert [target[0] for _, target in fake.shapes] == [2]
     assert scores[0] == scores[2] != scores[1]
-    assert not contrastive_accuracy([double], [scores]).right[0]
+    assert contrastive_accuracy([double], [scores]).value == 0
 
 
 def test_broken_weights_name_the_item(tokenizer):

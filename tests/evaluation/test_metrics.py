@@ -160,7 +160,7 @@ def test_breakdown():
 @pytest.mark.parametrize(
     ("hypotheses", "references", "message"),
     [
-        (HYPOTHESES[:1], REFERENCES, "1 translated document for 2 references"),
+        (HYPOTHESES[:1], REFERENCES, "1 translated document for 2 reference documents"),
         ([], [], "nothing to score"),
         ([[]], [[]], "nothing to score"),
         (["ab"], [["a", "b"]], "document 1: got a string, expected a list of sentences"),

@@ -287,8 +287,8 @@ def test_signature():
     [
         ({"phenomenon": "pronouns"}, "unknown phenomenon 'pronouns': expected pronoun or formality"),
         ({"weights": "equal"}, "unknown weights 'equal': expected paper or released"),
-        ({"sources": [["it"]]}, "1 source documents for 2 translated ones"),
-        ({"sources": [["it"] * 3, "it"]}, "document 'b': a string for 1 translated sentences"),
+        ({"sources": [["it"]]}, "1 source document for 2 translated documents"),
+        ({"sources": [["it"] * 3, "it"]}, "document 'b': got a string"),
         ({"sources": [["it"] * 2, ["it"]]}, "document 'a': 2 source sentences for 3 translated"),
         ({"hypotheses": [["er"] * 3, []]}, "document 'b': 0 translated sentences for 1 reference"),
         ({"doc_ids": ["a", "a"]}, "2 document ids, 1 of them different, for 2 documents"),

@@ -95,9 +95,7 @@ class Suite:
     unit: ClassVar[str] = "document"  # what the group of an item is, which is resampled as one
     json_key: ClassVar[str | None] = None  # key of the first item by which JSON of this format is recognised
     text_name: ClassVar[re.Pattern | None] = None  # names of text files of this format
-    options: ClassVar[
-        Mapping[str, str]
-    ] = {}  # a further file -> `text files of X` or `JSON of X` that have it
+    options: ClassVar[Mapping[str, str]] = {}  # a further file -> `text files of X` or `JSON of X` that have it
     published: ClassVar[Mapping[str, Mapping[str, int]]] = {}  # name of the set -> counts, named as in `counts_note`
 
     def __init_subclass__(cls, **arguments):
