@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from hf_docmt import __version__
 from hf_docmt.data.language_codes import UNSPACED, primary_language
-from hf_docmt.messages import install_command
+from hf_docmt.messages import check_known, install_command
 from hf_docmt.reports.resampling import document_details
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
@@ -63,8 +63,7 @@ def align_documents(
     on the two sides, a translation of a document without sentences; RuntimeError: mweralign failed.
     """
     tokens = tokens or ("characters" if primary_language(target_lang) in UNSPACED else "words")
-    if tokens not in TOKENS:
-        raise ValueError(f"unknown tokens {tokens!r}: expected {' or '.join(TOKENS)}")
+    check_known(tokens, TOKENS, "tokens", "expected one of")
     if len(texts) != len(references):
         raise ValueError(f"{len(texts)} translated texts for {len(references)} references; align the same documents")
     release = mweralign_version()

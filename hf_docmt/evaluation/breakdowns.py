@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from hf_docmt.messages import check_known
 from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.result import Part
 from hf_docmt.reports.statistics import column_sums, score_function
@@ -80,8 +81,7 @@ def sentence_labels(
 def check_axes(by: Sequence[str], domains: Domains | None) -> None:
     """ValueError: an axis that is not known, or a breakdown by domain without domains."""
     for axis in by:
-        if axis not in AXES:
-            raise ValueError(f"unknown breakdown {axis!r}: expected some of {', '.join(AXES)}")
+        check_known(axis, AXES, "breakdown", "expected some of")
     if "domain" in by and not domains:
         raise ValueError(
             "a breakdown by domain needs the domains: a column 'domain' with that of every document, a mapping from "

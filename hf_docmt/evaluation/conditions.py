@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
 from hf_docmt.evaluation.suites import SuiteItem
+from hf_docmt.messages import check_known
 
 CONDITIONS = ("true", "empty", "random", "wrong-document")
 
@@ -20,8 +21,7 @@ def with_context(items: Sequence[SuiteItem], condition: str, seed: int = 0) -> l
     `document`, else its `group`; items with neither are of the same document where their contexts are the same.
     ValueError: an unknown condition, no other document to draw from (naming the item).
     """
-    if condition not in CONDITIONS:
-        raise ValueError(f"unknown context {condition!r}: expected one of {', '.join(CONDITIONS)}")
+    check_known(condition, CONDITIONS, "context", "expected one of")
     if condition == "true":
         return list(items)
     if condition == "empty":

@@ -17,6 +17,7 @@ from hf_docmt.evaluation.suites import SuiteItem, average_results, check_languag
 from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.systems import System
 from hf_docmt.files import DataError, display_path, location_of, read_lines
+from hf_docmt.messages import check_known
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.significance import PairedTest, compare_systems
@@ -138,8 +139,7 @@ def context_results(
     (paired bootstrap over the groups of their statistics, such as documents), where there are two groups or more.
     `details` gets texts, scores and verdict of every item.
     """
-    if normalization not in NORMALIZATIONS:
-        raise ValueError(f"unknown normalization {normalization!r}: expected {' or '.join(NORMALIZATIONS)}")
+    check_known(normalization, NORMALIZATIONS, "normalization", "expected one of")
     reach, results, details = system.context, {}, details or DetailsFile()
     for condition in conditions:
         label = condition_label(condition, seed)

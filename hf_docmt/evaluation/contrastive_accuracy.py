@@ -7,6 +7,7 @@ from statistics import NormalDist
 
 from hf_docmt import __version__
 from hf_docmt.evaluation.suites import SuiteItem, labels_of, suite_rules
+from hf_docmt.messages import check_known
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics
@@ -102,8 +103,7 @@ def tie_rule(items: Sequence[SuiteItem], ties: str | None = None) -> str:
     if ties is None and len(formats) > 1:
         raise ValueError(f"items of {' and '.join(formats)} together; score each suite alone, or give ties")
     ties = ties or (suite_rules(items).ties if items else "wrong")
-    if ties not in TIES:
-        raise ValueError(f"unknown rule for ties {ties!r}: expected {' or '.join(TIES)}")
+    check_known(ties, TIES, "rule for ties", "expected one of")
     return ties
 
 

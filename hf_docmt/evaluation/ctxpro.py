@@ -23,7 +23,7 @@ from hf_docmt.evaluation.suites.suite import read_json
 from hf_docmt.evaluation.suites.suite_files import field_of
 from hf_docmt.evaluation.systems import System
 from hf_docmt.files import DataError, read_lines
-from hf_docmt.messages import install_command
+from hf_docmt.messages import check_known, install_command
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
@@ -195,8 +195,7 @@ def is_right(item: SuiteItem, output: Sequence[str], rule: str = "line", target_
 
 def check_rule(rule: str, target_lang: str | None) -> None:
     """ValueError for an unknown rule, or one whose sentence splitter is missing or does not know the language."""
-    if rule not in RULES:
-        raise ValueError(f"unknown rule {rule!r}: expected {' or '.join(RULES)}")
+    check_known(rule, RULES, "rule", "expected one of")
     if rule == "published":
         _splitter(target_lang)
 

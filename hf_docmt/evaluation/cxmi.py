@@ -19,6 +19,7 @@ from hf_docmt.evaluation.suites import SuiteItem, check_language, labels_of
 from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.systems import System
 from hf_docmt.evaluation.systems.model_system import word_spans
+from hf_docmt.messages import check_known
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.result import Part, Result
@@ -51,7 +52,7 @@ def cxmi_report(
     >>> report.results[0].metric
     'CXMI'
     """
-    _check_normalization(normalization)
+    check_known(normalization, NORMALIZATIONS, "normalization", "expected one of")
     languages, reach = {"source_lang": source_lang, "target_lang": target_lang}, system.context
     items = document_items(documents, **languages, past_context=reach.past, future_context=reach.future)
     check_language(items, *system.languages)
@@ -193,7 +194,7 @@ def cxmi_result(
     their released code takes each sentence's `mean` over tokens instead. `context` names the one that was given where
     it is not the `true` one. Documents are resampled.
     """
-    _check_normalization(normalization)
+    check_known(normalization, NORMALIZATIONS, "normalization", "expected one of")
     if not gains:
         raise ValueError("CXMI of 0 sentences: expected at least one")
     parts: dict[str, list[PointwiseCXMI]] = defaultdict(list)
@@ -227,11 +228,6 @@ def cxmi_result(
         },
         details={"statistics": _statistics(gains, normalization).to_dict(), **whole.details},
     )
-
-
-def _check_normalization(normalization: str) -> None:
-    if normalization not in NORMALIZATIONS:
-        raise ValueError(f"unknown normalization {normalization!r}: expected {' or '.join(NORMALIZATIONS)}")
 
 
 def _records(system: System, items: Sequence[SuiteItem], context: str) -> list[dict]:

@@ -25,7 +25,7 @@ from hf_docmt.evaluation.translation_files import (
     search_of,
 )
 from hf_docmt.files import DataError, data_name, display_path
-from hf_docmt.messages import closest_hint
+from hf_docmt.messages import check_known
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 
@@ -192,8 +192,8 @@ class Evaluation:
     def __post_init__(self):
         if self.repairs not in (None, "none"):
             raise ValueError(f"repairs is {self.repairs!r}, expected none, for lines as they were written, or nothing")
-        if self.unit not in (None, *UNITS):
-            raise ValueError(f"unknown unit {self.unit!r}: expected {' or '.join(UNITS)}")
+        if self.unit is not None:
+            check_known(self.unit, UNITS, "unit", "expected one of")
         if self.comet is None and (self.comet_model is not None or self.comet_context):
             raise ValueError(
                 "a model or context for COMET, but no COMET: give the Python of an environment with unbabel-comet "
@@ -322,7 +322,5 @@ def _check_sources(documents: TranslatedDocuments, metrics: Sequence[Metric]) ->
 
 
 def _named(choice: str, metrics: Mapping[str, type[Metric]], kind: str) -> type[Metric]:
-    if choice not in metrics:
-        hint = closest_hint(choice, metrics)
-        raise ValueError(f"unknown {kind} {choice!r}: expected some of {', '.join(metrics)}{hint}")
+    check_known(choice, metrics, kind, "expected some of")
     return metrics[choice]

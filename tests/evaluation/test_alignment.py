@@ -227,7 +227,7 @@ def test_scores_after_alignment_are_as_for_aligned_output():
             {"doc_ids": ["o", "p"]},
             "document 'p': a translation, 'a', for a reference without sentences",
         ),
-        (["a"], [["a"]], {"tokens": "bytes"}, "unknown tokens 'bytes': expected words or characters"),
+        (["a"], [["a"]], {"tokens": "bytes"}, "unknown tokens 'bytes': expected one of words, characters"),
         (["a"], ["a b"], {}, "document '1': the reference is a string, expected a list of sentences"),
     ],
 )

@@ -214,7 +214,7 @@ def test_cxmi_by_hand():
     mean = cxmi_result(FakeSystem(), found, dataset="d", normalization="mean")
     assert mean.value == pytest.approx((1.5 - 1.0 + 0.5 + 0.5) / 4)  # as the released code
     assert "sentence:mean" in str(mean.signature)
-    with pytest.raises(ValueError, match="unknown normalization 'max': expected sum or mean"):
+    with pytest.raises(ValueError, match="unknown normalization 'max': expected one of sum, mean"):
         cxmi_result(FakeSystem(), found, dataset="d", normalization="max")
     with pytest.raises(ValueError, match="0 sentences"):
         cxmi_result(FakeSystem(), [], dataset="d")
@@ -324,7 +324,7 @@ def test_report_as_the_released_code(tmp_path):
         assert sum(gain for _, gain in record["words"]) == pytest.approx(gains.sum())
     again = cxmi_report(system, documents, dataset="d", **languages, **options)
     assert [one.to_dict() for one in again.results] == [one.to_dict() for one in report.results]
-    with pytest.raises(ValueError, match="unknown normalization 'window-mean': expected sum or mean"):
+    with pytest.raises(ValueError, match="unknown normalization 'window-mean': expected one of sum, mean"):
         cxmi_report(system, documents, dataset="d", normalization="window-mean", **languages)
 
 

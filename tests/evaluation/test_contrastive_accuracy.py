@@ -106,7 +106,7 @@ def test_bad_scores():
         contrastive_accuracy(items, [[1.0, 2.0, 3.0], [1.0, 2.0]])
     with pytest.raises(ValueError, match="0 rows of scores for 0 items"):
         contrastive_accuracy([], [])
-    with pytest.raises(ValueError, match="unknown rule for ties 'right': expected wrong or first"):
+    with pytest.raises(ValueError, match="unknown rule for ties 'right': expected one of wrong, first"):
         contrastive_accuracy(items, [[1.0, 2.0, 3.0]] * 2, "right")
     mixed = [made(1, format="voita"), made(2, format="lopes")]
     with pytest.raises(ValueError, match="items of lopes and voita together; score each suite alone, or give ties"):

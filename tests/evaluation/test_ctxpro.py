@@ -409,7 +409,7 @@ def test_bad_sets_for_a_system(write):
         generative_report(system, [path, path])
     with pytest.raises(ValueError, match="unknown context 'none'"):
         generative_report(system, [path], conditions=("true", "none"))
-    with pytest.raises(ValueError, match="unknown rule 'last': expected line or published"):
+    with pytest.raises(ValueError, match="unknown rule 'last': expected one of line, published"):
         generative_report(system, [path], rule="last")
     with pytest.raises(ValueError, match="nowhere.json"):
         generative_report(system, [path, path.with_name("nowhere.json")])

@@ -285,8 +285,7 @@ def test_signature():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"phenomenon": "pronouns"}, "unknown phenomenon 'pronouns': expected pronoun or formality"),
-        ({"weights": "equal"}, "unknown weights 'equal': expected paper or released"),
+        ({"weights": "equal"}, "unknown weights 'equal': expected one of paper, released"),
         ({"sources": [["it"]]}, "1 source document for 2 translated documents"),
         ({"sources": [["it"] * 3, "it"]}, "document 'b': got a string"),
         ({"sources": [["it"] * 2, ["it"]]}, "document 'a': 2 source sentences for 3 translated"),

@@ -13,7 +13,7 @@ from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.metrics.metric import Measurement, Metric
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments, check_aligned
 from hf_docmt.files import write_lines
-from hf_docmt.messages import closest_hint
+from hf_docmt.messages import check_known
 from hf_docmt.reports.signature import Signature
 
 
@@ -134,10 +134,8 @@ def bleu(
     `effective_order` is for single sentences. ValueError: an unknown tokenizer, or one whose dictionary or model is
     not installed.
     """
-    allowed = sorted(sacrebleu.metrics.BLEU.TOKENIZERS)
-    if tokenize is not None and tokenize not in allowed:
-        hint = closest_hint(tokenize, allowed)
-        raise ValueError(f"unknown BLEU tokenizer {tokenize!r}: expected one of {', '.join(allowed)}{hint}")
+    if tokenize is not None:
+        check_known(tokenize, sorted(sacrebleu.metrics.BLEU.TOKENIZERS), "BLEU tokenizer", "expected one of")
     lang = primary_language(target_lang)
     options = {"lowercase": lowercase, "tokenize": tokenize, "trg_lang": lang, "effective_order": effective_order}
     try:

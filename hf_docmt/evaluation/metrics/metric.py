@@ -12,7 +12,7 @@ from hf_docmt import __version__
 from hf_docmt.evaluation.breakdowns import Domains, break_down, check_axes, document_labels, sentence_labels
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments, check_aligned
 from hf_docmt.evaluation.registration import registered
-from hf_docmt.messages import closest_hint
+from hf_docmt.messages import check_known
 from hf_docmt.reports.resampling import document_details
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
@@ -168,10 +168,8 @@ def metric_classes() -> dict[str, type[Metric]]:
 
 def metric_class(name: str) -> type[Metric]:
     """The metric of this name; ValueError with the closest one for an unknown one."""
-    known = metric_classes()
-    if name not in known:
-        raise ValueError(f"unknown metric {name!r}: expected one of {', '.join(known)}{closest_hint(name, known)}")
-    return known[name]
+    check_known(name, metric_classes(), "metric", "expected one of")
+    return metric_classes()[name]
 
 
 def default_metrics() -> tuple[str, ...]:

@@ -1,19 +1,18 @@
 """Pronoun and formality F1, English to German: is *it* given the right gender, *you* the right form of address?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from hf_docmt import __version__
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
 from hf_docmt.evaluation.metrics.tagging import Tagger, Token, load_tagger, tag, tagger_name
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
+from hf_docmt.messages import check_known
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics
-
-Choice = TypeVar("Choice")
 
 SOURCE_TAGS = frozenset("PRP PRP$ WP WP$".split())
 TARGET_TAGS = frozenset("PDAT PDS PIAT PIS PPER PPOSAT PPOSS PRELAT PRELS PRF PWAT PWAV PWS".split())
@@ -87,7 +86,7 @@ class PronounF1(Metric):
     phenomenon: ClassVar[str] = "pronoun"
 
     def __init__(self, taggers: tuple[Tagger, Tagger] | None = None, weights: str = "paper", lowercase: bool = False):
-        choice_of(weights, WEIGHTS, "weights")
+        check_known(weights, WEIGHTS, "weights", "expected one of")
         self.taggers, self.weights, self.lowercase = taggers, weights, lowercase
 
     @classmethod
@@ -139,7 +138,7 @@ class FormalityF1(PronounF1):
 
 def count_words(phenomenon: str, source: Sequence[Token] | None, target: Sequence[Token]) -> dict[str, int]:
     """How many words of each class one tagged sentence has, all 0 where its source does not count."""
-    rule = choice_of(phenomenon, PHENOMENA, "phenomenon")
+    rule = PHENOMENA[phenomenon]
     pronouns = {word for word, tag in source or () if tag in SOURCE_TAGS}
     if source is not None and not pronouns & rule.valid:
         return dict.fromkeys(rule.classes, 0)
@@ -148,13 +147,6 @@ def count_words(phenomenon: str, source: Sequence[Token] | None, target: Sequenc
         name: 0 if pronouns & rule.conflicts.get(name, frozenset()) else sum(word in forms for word in words)
         for name, forms in rule.classes.items()
     }
-
-
-def choice_of(name: str, known: Mapping[str, Choice], what: str) -> Choice:
-    """The value of this name; ValueError with the known names where it is none of them."""
-    if name not in known:
-        raise ValueError(f"unknown {what} {name!r}: expected {' or '.join(known)}")
-    return known[name]
 
 
 def _document_counts(phenomenon: str, source, hypothesis, reference, lengths) -> list[dict[str, list[int]]]:

@@ -11,7 +11,7 @@ from hf_docmt.evaluation.registration import register, registered
 from hf_docmt.evaluation.suites.items import SuiteItem, labels_of
 from hf_docmt.evaluation.suites.suite_files import Block, Sides, entries_of
 from hf_docmt.files import DataError, file_stem, parse_json, read_lines
-from hf_docmt.messages import closest_hint
+from hf_docmt.messages import check_known
 from hf_docmt.reports.result import Part, Result
 
 SUITES: dict[str, type["Suite"]] = {}  # every class by its format, in the order of registration
@@ -45,11 +45,8 @@ def read_suite(
     if format == "auto":
         suite, content = recognise(path)
         return suite(path, content=content, **options).read()
-    known = suite_classes()
-    if format not in known:
-        hint = closest_hint(format, known)
-        raise ValueError(f"unknown suite format {format!r}: expected auto, {', '.join(known)}{hint}")
-    return known[format](path, **options).read()
+    check_known(format, suite_classes(), "suite format", "expected auto,")
+    return suite_classes()[format](path, **options).read()
 
 
 def recognise(path: str | Path) -> tuple[type["Suite"], object]:
