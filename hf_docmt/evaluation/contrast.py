@@ -8,6 +8,7 @@ log-probabilities, of which the lowest wins; `better="higher"` is for files of l
 
 import math
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from hf_docmt.evaluation.conditions import CONDITIONS, condition_label, with_context
@@ -16,7 +17,7 @@ from hf_docmt.evaluation.details import DetailsFile, hash_of
 from hf_docmt.evaluation.suites import SuiteItem, average_results, check_language, counts_note, read_suite
 from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.systems import System
-from hf_docmt.files import DataError, display_path, location_of, read_lines
+from hf_docmt.files import DataError, display_path, location_of, read_lines, write_lines
 from hf_docmt.messages import check_known
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
@@ -56,11 +57,10 @@ def contrast(
     """Results for every suite and condition of context, and those that join suites (`average_results`).
 
     Items get as much context as the system reads. `format`, `documents` and `records` go to `read_suite`, `only` is
-    (first, last) item of each suite, from 1: the rest may be in the training data. `conditions` are those of
-    `with_context`. With a `scores_folder`, the scores under each condition are written there in the
-    published order, lower ones better: `SUITE.true.scores`. `limit` is the most items of a suite. With `details`, a
-    `DetailsFile` of every item, an interrupted run can go on. ValueError: a suite of other languages than the system's,
-    two suites of one name.
+    (first, last) item of each suite, from 1, `limit` the most items of a suite. `conditions` are those of
+    `with_context`. With a `scores_folder`, the scores under each condition are written there in the published order,
+    lower ones better: `SUITE.true.scores`. With `details`, a `DetailsFile` of every item, an interrupted run can go on.
+    ValueError: a suite of other languages than the system's, two suites of one name.
     """
     file, reach = DetailsFile(details), system.context
     reading = {"documents": documents, "records": records, "context": reach.past, "future_context": reach.future}
@@ -231,8 +231,7 @@ def write_scores(
         raise ValueError(f"{len(scores)} rows of scores for {len(items)} items; one row for each item is needed")
     for item, row in zip(items, scores):
         check_row(item, row)
-    lines = (f"{sign * float(score)!r}\n" for row in scores for score in row)
-    Path(path).write_text("".join(lines), encoding="utf-8", newline="\n")
+    write_lines((repr(sign * float(score)) for row in scores for score in row), path)
 
 
 def read_scores(path: str | Path, items: Sequence[SuiteItem], better: str = "lower") -> list[list[float]]:
@@ -240,24 +239,21 @@ def read_scores(path: str | Path, items: Sequence[SuiteItem], better: str = "low
 
     DataError names file and line: what is no number, NaN, too few or too many lines for the suite.
     """
-    sign = _sign(better)
-    numbers = [_number(line, location_of(path, number)) for number, line in read_lines(path)]
-    needed = sum(len(item.candidates) for item in items)
+    sign, needed = _sign(better), sum(len(item.candidates) for item in items)
+    numbers = [sign * _number(line, location_of(path, number)) for number, line in read_lines(path)]
     if len(numbers) > needed:
         raise DataError(
             f"{location_of(path, needed + 1)}: one score more than the {needed} candidates of the {len(items)} items; "
             "the file is of another suite"
         )
-    scores, line = [], 0
-    for item in items:
-        row = numbers[line : line + len(item.candidates)]
+    remaining = iter(numbers)
+    scores = [list(islice(remaining, len(item.candidates))) for item in items]
+    for item, row in zip(items, scores):
         if len(row) < len(item.candidates):
             raise DataError(
                 f"{display_path(path)}: ends after line {len(numbers)}, expected {needed} lines, one for each "
                 f"candidate; scores are missing from {item.where} on, so the file is cut or of another suite"
             )
-        scores.append([sign * score for score in row])
-        line += len(row)
     return scores
 
 
