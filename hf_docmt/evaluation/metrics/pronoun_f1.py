@@ -116,7 +116,18 @@ class PronounF1(Metric):
         result = self.result(
             documents,
             value=_f1(match, hypothesised, expected),
-            signature=_signature(rule, taggers, self.weights, self.lowercase, sources is None),
+            signature=Signature.of(
+                {
+                    "langs": "en-de",
+                    "classes": "+".join(rule.classes),
+                    "weights": self.weights,
+                    "case": "lc" if self.lowercase else "mixed",
+                    "validity": "all" if sources is None else "source",
+                    "source-tagger": "none" if sources is None else tagger_name(taggers[0]),
+                    "target-tagger": tagger_name(taggers[1]),
+                    "version": __version__,
+                }
+            ),
             n=sum(total[2] for name, total in totals.items() if weight[name]),
             breakdown={f"class={name}": _part(*total) for name, total in totals.items() if any(total)},
             details={
@@ -185,18 +196,3 @@ def _precision_recall(match: float, hypothesised: float, expected: float) -> dic
         "precision": 100 * match / hypothesised if hypothesised else None,
         "recall": 100 * match / expected if expected else None,
     }
-
-
-def _signature(rule: Phenomenon, taggers: tuple, weights: str, lowercase: bool, unchecked: bool) -> Signature:
-    source, target = ("none" if unchecked else tagger_name(taggers[0])), tagger_name(taggers[1])
-    values = {
-        "langs": "en-de",
-        "classes": "+".join(rule.classes),
-        "weights": weights,
-        "case": "lc" if lowercase else "mixed",
-        "validity": "all" if unchecked else "source",
-        "source-tagger": source,
-        "target-tagger": target,
-        "version": __version__,
-    }
-    return Signature.of(values)
