@@ -55,15 +55,12 @@ def evaluate_files(
     the output of a `system` in an XML set of WMT. Several files of references, `translators` of a set of WMT or
     `reference_columns` of JSON lines are several references (see `read_references`); plain lines are one document. In
     place of files `test_set` names one of sacrebleu's (see `builtin_references`). `origlang` leaves documents written
-    in that language, after the translations of all were read; it and the domains of `by` are columns of documents, or
-    come with a test set.
-
-    Formats with a file a side (dtag, blank, voita, sgm, iwslt) are given the target file as reference; in the first
-    three, which have no ids, documents are matched by their order. `name` (of the system), `strategy` and `beams`
-    (None: as the rows say) are written down. Documents with an `error` are scored as they are, with a warning, and
-    counted in the results' details as `untranslated`. `options` are those of `Evaluation`; COMET and some metrics need
-    the `source` that JSON lines of `docmt translate` hold. `DataError` where documents, sentences or sources are
-    missing, or the languages of the reference are not given; `ValueError` as for `Evaluation`.
+    in that language; it and the domains of `by` are columns of documents, or come with a test set. Formats with a file
+    a side (dtag, blank, voita, sgm, iwslt) are given the target file as reference; in the first three, which have no
+    ids, documents are matched by their order. `name` (of the system), `strategy` and `beams` (None: as the rows say)
+    are written down. Documents with an `error` are scored as they are, with a warning, and counted in the results'
+    details as `untranslated`. `options` are those of `Evaluation`. DataError: documents, sentences, languages of the
+    reference or sources, which some metrics need, are missing; ValueError as for `Evaluation`.
     """
     evaluation, languages = Evaluation(**options), {"source_lang": source_lang, "target_lang": target_lang}
     evaluation.discourse_metrics(source_lang, target_lang)  # unfit ones, before files are read
@@ -235,16 +232,21 @@ class Evaluation:
             return [metric_class(name) for name in default_metrics()]
         if not self.metrics:
             raise ValueError(f"no metrics; give some of {', '.join(metric_choices())}, or leave them out")
-        return [_named(choice, metric_choices(), "metric") for choice in dict.fromkeys(self.metrics)]
+        return _named(self.metrics, metric_choices(), "metric")
 
     def _further(self) -> list[type[Metric]]:
-        chosen = self._chosen()
         measures = {name: metric for name, metric in metric_choices().items() if not issubclass(metric, CorpusScore)}
-        further = [_named(choice, measures, "discourse measure") for choice in dict.fromkeys(self.discourse)]
-        return [metric for metric in further if metric not in chosen]
+        chosen = self._chosen()
+        return [metric for metric in _named(self.discourse, measures, "discourse measure") if metric not in chosen]
 
     def _made(self, metric: type[Metric]) -> Metric:
         return metric(**{name: getattr(self, option) for option, name in metric.evaluation_options.items()})
+
+
+def _named(names: Sequence[str], metrics: Mapping[str, type[Metric]], kind: str) -> list[type[Metric]]:
+    for name in names:
+        check_known(name, metrics, kind, "expected some of")
+    return [metrics[name] for name in dict.fromkeys(names)]
 
 
 def _report(
@@ -279,8 +281,19 @@ def evaluation_results(
     settings = ScoreSettings(evaluation.by, evaluation.domains, unit=unit)
     if evaluation.sentence_scores is not None:
         sentence_metrics(chosen)  # none: an error before the work
-    _check_references(documents, [*chosen, *further, *comet], evaluation.align)
-    _check_sources(documents, [metric for metric in (*chosen, *further, *comet[:1]) if metric.needs_sources])
+    single = [metric for metric in (*chosen, *further, *comet) if not metric.several_references]
+    if documents.other_references and (single or evaluation.align):
+        names = ", ".join([*(metric.choice or metric.name for metric in single), *["alignment"] * evaluation.align])
+        count = 1 + len(documents.other_references)
+        raise ValueError(f"{count} references, but {names} take one only; give one, or leave these out")
+    readers = [metric.choice or metric.name for metric in (*chosen, *further, *comet[:1]) if metric.needs_sources]
+    sources = documents.sources or [None] * len(documents.hypotheses)
+    lost = [doc_id for doc_id, source in zip(documents.ids, sources) if not isinstance(source, list)]
+    if readers and lost:
+        raise DataError(
+            f"document {lost[0]!r} has no 'source' beside its translation, needed for {', '.join(readers)}; give the "
+            "JSON lines that docmt translate writes"
+        )
     results = []
     if evaluation.align:
         sides = (documents.hypotheses, documents.references)
@@ -298,29 +311,3 @@ def evaluation_results(
     if evaluation.sentence_scores is not None:
         write_sentence_scores(evaluation.sentence_scores, documents, chosen)
     return results
-
-
-def _check_references(documents: TranslatedDocuments, metrics: Sequence[Metric], align: bool) -> None:
-    """ValueError where there are several references for what takes one only."""
-    single = [metric.choice or metric.name for metric in metrics if not metric.several_references]
-    single += ["alignment"] * align
-    if documents.other_references and single:
-        count = 1 + len(documents.other_references)
-        raise ValueError(f"{count} references, but {', '.join(single)} take one only; give one, or leave these out")
-
-
-def _check_sources(documents: TranslatedDocuments, metrics: Sequence[Metric]) -> None:
-    """DataError where a document has no source that one of these metrics needs."""
-    sources = documents.sources or [None] * len(documents.hypotheses)
-    lost = [name for name, source in zip(documents.ids, sources) if not isinstance(source, list)]
-    if metrics and lost:
-        names = [metric.choice or metric.name for metric in metrics]
-        raise DataError(
-            f"document {lost[0]!r} has no 'source' beside its translation, needed for {', '.join(names)}; give the "
-            "JSON lines that docmt translate writes"
-        )
-
-
-def _named(choice: str, metrics: Mapping[str, type[Metric]], kind: str) -> type[Metric]:
-    check_known(choice, metrics, kind, "expected some of")
-    return metrics[choice]
