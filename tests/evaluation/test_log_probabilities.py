@@ -73,13 +73,12 @@ def score_suite(model, tokenizer, items, **settings):
 def scored_shapes(model):
     """Rows and tokens of every source and target that the model is given from now on, as lists."""
     sources, targets = [], []
-    encoder, decoder = model.get_encoder(), model.get_decoder()
-    encoder.register_forward_pre_hook(
-        lambda _, args, kw: sources.append(tuple(kw["input_ids"].shape)), with_kwargs=True
-    )
-    decoder.register_forward_pre_hook(
-        lambda _, args, kw: targets.append(tuple(kw["input_ids"].shape)), with_kwargs=True
-    )
+    for part, shapes in ((model.get_encoder(), sources), (model.get_decoder(), targets)):
+
+        def note(_, args, inputs, shapes=shapes):
+            shapes.append(tuple(inputs["input_ids"].shape))
+
+        part.register_forward_pre_hook(note, with_kwargs=True)
     return sources, targets
 
 

@@ -12,6 +12,7 @@ from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.metrics import default_metrics, metric_class
 from hf_docmt.evaluation.metrics.corpus_scores import bleu, segment_statistics
 from hf_docmt.evaluation.metrics.evaluate_metric import DocumentMetric
+from hf_docmt.evaluation.metrics.translated_documents import check_sides
 from hf_docmt.reports.result import Part
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import column_sums, score_function
@@ -170,6 +171,20 @@ def test_breakdown():
 def test_bad_input(hypotheses, references, message):
     with pytest.raises(ValueError, match=message):
         corpus_results(hypotheses, references)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sources": [["a"]]}, "1 source document for 2 translated documents"),
+        ({"sources": [["a"] * 3, "ab"]}, "document 'q': got a string"),
+        ({"sources": [["a"] * 2, ["a"] * 2]}, "document 'p': 2 source sentences for 3 translated sentences"),
+        ({"doc_ids": ["p", "p"]}, "2 document ids, 1 of them different, for 2 documents"),
+    ],
+)
+def test_bad_sides(changes, message):
+    with pytest.raises(ValueError, match=message):
+        check_sides(**{"hypotheses": HYPOTHESES, "references": REFERENCES, "doc_ids": ["p", "q"], **changes})
 
 
 def test_unknown_names():
