@@ -16,7 +16,13 @@ from hf_docmt.evaluation.metrics.comet import MODEL, Comet, DocumentComet
 from hf_docmt.evaluation.metrics.corpus_scores import CorpusScore, sentence_metrics, write_sentence_scores
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, default_metrics, metric_choices, metric_class
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
-from hf_docmt.evaluation.references import builtin_references, column_references, label_column, read_references
+from hf_docmt.evaluation.references import (
+    References,
+    builtin_references,
+    column_references,
+    label_column,
+    read_references,
+)
 from hf_docmt.evaluation.translation_files import (
     count_repairs,
     count_untranslated,
@@ -76,23 +82,10 @@ def evaluate_files(
     rows = read_translations(translations, references, system, **languages)
     if origlang is not None:
         references, rows = references.written_in(origlang, rows)
-    documents = TranslatedDocuments(
-        [row["translation"] for row in rows],
-        references.sides[0],
-        [row.get("source") for row in rows],
-        references.ids,
-        dataset=references.dataset,
-        split=references.split,
-        strategy=strategy,
-        beams=beams,
-        details={} if references.matched_by == "line" else {"repairs": count_repairs(rows)},
-        other_references=references.sides[1:],
-        **languages,
-    )
     data = {"translations": Path(translations).name, "documents": len(references.ids)}
     data["reference"] = test_set or ", ".join(Path(path).name for path in paths)
     name, label = name or system or data_name(translations), display_path(translations)
-    return _report(name, documents, rows, evaluation.with_domains(references.domains), data, label)
+    return _report(name, references, rows, evaluation, data, label, strategy=strategy, beams=beams, **languages)
 
 
 def evaluate(
@@ -122,32 +115,23 @@ def evaluate(
     source_lang, target_lang = check_documents(documents)
     if target_lang is None:
         raise ValueError(f"the documents have no references, only {source_lang!r}; read them with a target language")
+    references = References(
+        path="documents",
+        dataset=dataset,
+        ids=list(documents["doc_id"]),
+        sides=[[sentences(row, target_lang) for row in documents], *column_references(documents, reference_columns)],
+        sources=[sentences(row, source_lang) for row in documents],
+        domains=label_column(documents, "domain"),
+    )
     rows: dict[str, Mapping] = {}
     for row in translations:
         if (doc_id := id_text(row["doc_id"])) in rows:
             raise ValueError(f"document {doc_id!r} was translated twice; give one translation for each document")
         rows[doc_id] = row
-    ids = list(documents["doc_id"])
-    if missing := [doc_id for doc_id in ids if doc_id not in rows]:
-        raise ValueError(f"no translation of document {missing[0]!r}; translate all {len(ids)} documents")
-    if len(rows) > len(ids):
-        raise ValueError(f"{len(rows)} translations for {len(ids)} documents; give those of these documents only")
-    sources = [rows[doc_id].get("source") for doc_id in ids]
-    scored = TranslatedDocuments(
-        [rows[doc_id]["translation"] for doc_id in ids],
-        [sentences(row, target_lang) for row in documents],
-        [own or sentences(row, source_lang) for own, row in zip(sources, documents)],
-        ids,
-        dataset=dataset,
-        source_lang=source_lang,
-        target_lang=target_lang,
-        strategy=strategy,
-        beams=beams,
-        details={"repairs": count_repairs(rows.values())},
-        other_references=column_references(documents, reference_columns),
-    )
-    evaluation = Evaluation(**options).with_domains(label_column(documents, "domain"))
-    return _report(name, scored, list(rows.values()), evaluation, {"documents": len(ids)}, name)
+    ordered = references.in_order(rows, name)
+    ordered = [{**row, "source": row.get("source") or source} for row, source in zip(ordered, references.sources)]
+    how = {"source_lang": source_lang, "target_lang": target_lang, "strategy": strategy, "beams": beams}
+    return _report(name, references, ordered, Evaluation(**options), {"documents": len(ordered)}, name, **how)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,10 +190,6 @@ class Evaluation:
                     "option out"
                 )
 
-    def with_domains(self, domains: Domains | None) -> Evaluation:
-        """With the domains that the documents are known to have, where no others were given."""
-        return self if self.domains is not None else replace(self, domains=domains)
-
     def corpus_metrics(self) -> list[Metric]:
         """The metrics of `metrics`, or the default ones."""
         return [self._made(metric) for metric in self._chosen()]
@@ -251,19 +231,31 @@ def _named(names: Sequence[str], metrics: Mapping[str, type[Metric]], kind: str)
 
 def _report(
     name: str,
-    documents: TranslatedDocuments,
+    references: References,
     rows: Sequence[Mapping[str, Any]],
     evaluation: Evaluation,
     data: dict[str, Any],
     label: str,
+    **how: str | int | None,
 ) -> Report:
     """The report on rows as `docmt translate` writes them, which say of the search what is not known otherwise.
 
-    Documents with an `error` are counted in the details of the results, and warned of; `label` is of the translations.
+    `how` are the languages, strategy and beams of the documents. Documents with an `error` are counted in the details of the results, and warned of; `label` is of the translations.
     """
     search = search_of(rows)
-    strategy, beams = documents.strategy or search.get("strategy"), documents.beams or search.get("beams")
-    documents = replace(documents, strategy=strategy, beams=beams)
+    documents = TranslatedDocuments(
+        [row["translation"] for row in rows],
+        references.sides[0],
+        [row.get("source") for row in rows],
+        references.ids,
+        dataset=references.dataset,
+        split=references.split,
+        details={} if references.matched_by == "line" else {"repairs": count_repairs(rows)},
+        other_references=references.sides[1:],
+        **how | {key: how[key] or search.get(key) for key in ("strategy", "beams")},
+    )
+    if evaluation.domains is None:
+        evaluation = replace(evaluation, domains=references.domains)
     results = evaluation_results(documents, evaluation, search.get("repairs"))
     if failed := count_untranslated(rows, label):
         results = [result.with_details({"untranslated": failed}) for result in results]
