@@ -240,7 +240,8 @@ def _report(
 ) -> Report:
     """The report on rows as `docmt translate` writes them, which say of the search what is not known otherwise.
 
-    `how` are the languages, strategy and beams of the documents. Documents with an `error` are counted in the details of the results, and warned of; `label` is of the translations.
+    `how` are languages, strategy and beams. Documents with an `error` are counted in the details of the results, and
+    warned of; `label` is of the translations.
     """
     search = search_of(rows)
     documents = TranslatedDocuments(

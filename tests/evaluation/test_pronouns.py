@@ -316,10 +316,7 @@ def test_trained_pipelines():
     references = [["Ich habe einen Tisch gekauft. Er ist rot.", "Kennst du sie?"]]
     hypotheses = [["Ich habe einen Tisch gekauft. Es ist rot.", "Kennen Sie sie?"]]
     pronouns = pronoun_f1(sources, hypotheses, references, dataset="d", split="s")
-    assert {label: part.n for label, part in pronouns.breakdown.items()} == {
-        "class=masculine": 1,
-        "class=neuter": 0,
-    }
+    assert {label: part.n for label, part in pronouns.breakdown.items()} == {"class=masculine": 1, "class=neuter": 0}
     formality = pronoun_f1(sources, hypotheses, references, dataset="d", split="s", phenomenon="formality")
     assert {label: part.n for label, part in formality.breakdown.items()} == {"class=informal": 1}
     assert "source-tagger:en_core_web_sm-" in str(pronouns.signature)

@@ -3,12 +3,7 @@
 import json
 
 import pytest
-from support.suite_files import (
-    CONTRAPRO,
-    changed,
-    contrapro_files,
-    write_lines,
-)
+from support.suite_files import CONTRAPRO, changed, contrapro_files, write_lines
 
 from hf_docmt.evaluation.contrast import read_scores
 from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy, item_records

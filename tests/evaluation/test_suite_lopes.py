@@ -5,11 +5,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from support.suite_files import (
-    DATA,
-    LOPES,
-    write_lopes,
-)
+from support.suite_files import DATA, LOPES, write_lopes
 
 from hf_docmt.data.documents import write_documents
 from hf_docmt.evaluation.conditions import with_context

@@ -3,11 +3,7 @@
 import json
 
 import pytest
-from support.suite_files import (
-    CONTRAPRO,
-    VOITA_ITEM,
-    changed,
-)
+from support.suite_files import CONTRAPRO, VOITA_ITEM, changed
 
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.suites import make_suites

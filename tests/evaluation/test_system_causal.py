@@ -6,11 +6,7 @@ import pytest
 import torch
 from support.pretrained_models import randomised
 from support.systems import DOCUMENTS, ITEMS, LANGUAGES, assert_close, item, pieces, text
-from transformers import (
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaForCausalLM,
-)
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaForCausalLM
 
 from hf_docmt.evaluation.systems import CausalSystem, Prompt
 

@@ -96,7 +96,6 @@ class PronounF1(Metric):
             raise ValueError(f"{cls.choice} are counted from English to German, got {source_lang} to {target_lang}")
 
     def score(self, documents: TranslatedDocuments, settings: ScoreSettings | None = None) -> list[Result]:
-        """One result, whose breakdown is by class."""
         sources, hypotheses, references = documents.sources, documents.hypotheses, documents.references
         rule, weight = PHENOMENA[self.phenomenon], WEIGHTS[self.weights]
         ids = check_sides(hypotheses, references, sources, documents.doc_ids or None)

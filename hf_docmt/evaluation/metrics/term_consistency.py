@@ -65,7 +65,6 @@ class TermConsistency(Metric):
             raise ValueError(f"terms need a language that parts words by blanks, got {target_lang!r}; leave them out")
 
     def score(self, documents: TranslatedDocuments, settings: ScoreSettings | None = None) -> list[Result]:
-        """One result, whose breakdown is by kind of term, name or word."""
         sources, hypotheses = self.required_sources(documents), documents.hypotheses
         references = documents.references
         others = hypotheses if references is None else references

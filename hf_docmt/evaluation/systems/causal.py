@@ -146,16 +146,13 @@ class CausalSystem(ModelSystem):
         return [[scores[tuple(prompt), tuple(answer)] for answer in row] for prompt, row in rows]
 
     def token_texts(self, items: Sequence[SuiteItem]) -> list[list[list[str]]]:
-        """The tokens that `token_log_probabilities` scores, as text, in the same order."""
         return [[piece_texts(self.tokenizer, answer) for answer in self._answers(item)[1]] for item in items]
 
     @property
     def target_context(self) -> str:
-        """`none` where the prompt holds source context alone, else `reference`, what it holds in scoring."""
         return "none" if self.past_context and not self.prompt.target_context else "reference"
 
     def describe(self) -> dict:
-        """The `model` section of a report."""
         parts = {part: getattr(self.prompt, part) for part in ("instruction", "context", "current", "stop")}
         return self.model_facts(self.model.config.model_type, format=self.format, prompt=parts, **self.language_names)
 

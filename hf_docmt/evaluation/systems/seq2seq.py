@@ -56,7 +56,12 @@ class Seq2SeqSystem(ForcedDecoding):
                     f"{type(tokenizer).__name__} has language codes, but {field} is not given; give src_lang and "
                     "tgt_lang, such as 'eng_Latn' and 'deu_Latn' for NLLB (docmt: --option tgt_lang=deu_Latn)"
                 )
-        _check_prefix(tokenizer, source_prefix)
+        marian_codes = getattr(tokenizer, "supported_language_codes", None)
+        if marian_codes and source_prefix is None:
+            raise ValueError(
+                f"{type(tokenizer).__name__} has tokens of target languages, such as {marian_codes[0]!r}, but "
+                "source_prefix is not given; give one of them (docmt: --option source_prefix=TOKEN), or '' for none"
+            )
         reach = past_context + future_context
         collate = JoinedCollator(
             model,
@@ -91,7 +96,6 @@ class Seq2SeqSystem(ForcedDecoding):
         return self.settings["src_lang"] or source_lang, self.settings["tgt_lang"] or target_lang
 
     def describe(self) -> dict:
-        """The `model` section of a report."""
         return self.model_facts(self.model.config.model_type, **self.settings)
 
     @property
@@ -150,15 +154,6 @@ class _SharedSources(nn.Module):
         )
 
 
-def _check_prefix(tokenizer: PreTrainedTokenizerBase, source_prefix: str | None) -> None:
-    codes = getattr(tokenizer, "supported_language_codes", None)  # Marian's
-    if codes and source_prefix is None:
-        raise ValueError(
-            f"{type(tokenizer).__name__} has tokens of target languages, such as {codes[0]!r}, but source_prefix is "
-            "not given; give one of them (docmt: --option source_prefix=TOKEN), or '' if the model needs none"
-        )
-
-
 def _set_language(tokenizer: PreTrainedTokenizerBase, field: str, code: str) -> None:
     if not hasattr(tokenizer, field):
         raise ValueError(
@@ -168,10 +163,10 @@ def _set_language(tokenizer: PreTrainedTokenizerBase, field: str, code: str) -> 
     try:
         setattr(tokenizer, field, code)
         around = special_tokens_of(tokenizer, is_target=field == "tgt_lang")
-        known = tokenizer.unk_token_id not in (*around.before, *around.after)
+        is_code = tokenizer.unk_token_id not in (*around.before, *around.after)
     except KeyError:  # M2M-100 looks codes up in a table
-        known = False
-    if not known:
+        is_code = False
+    if not is_code:
         raise ValueError(f"{field}: {code!r} is not a language code of {type(tokenizer).__name__}")
 
 
@@ -205,10 +200,9 @@ def _separator(tokenizer: PreTrainedTokenizerBase, separator: str | None) -> lis
 
 def _until(ids: list[int], ends: list[int], separator: list[int]) -> list[int]:
     """The tokens before the first end token or separator."""
-    for number in range(len(ids)):
-        if ids[number] in ends or (separator and ids[number : number + len(separator)] == separator):
-            return ids[:number]
-    return ids
+    size = len(separator)
+    stops = (n for n, token in enumerate(ids) if token in ends or (size and ids[n : n + size] == separator))
+    return ids[: next(stops, None)]
 
 
 class JoinedCollator:
@@ -234,7 +228,11 @@ class JoinedCollator:
         check_choices(context_sides=(context_sides, CONTEXT_SIDES))
         self.separator, self.prefix, self.context_sides = list(separator), list(prefix), context_sides
         self.source_tokens = special_tokens_of(tokenizer, is_target=False)
-        self.target_tokens = self._ended(special_tokens_of(tokenizer, is_target=True), tokenizer)
+        self.target_tokens = special_tokens_of(tokenizer, is_target=True)
+        if not self.target_tokens.after:
+            if tokenizer.eos_token_id is None:
+                raise ValueError(f"{type(tokenizer).__name__} has no eos_token, with which a translation ends; set it")
+            self.target_tokens = self.target_tokens._replace(after=(tokenizer.eos_token_id,))
         self.pad = tokenizer.pad_token_id
         self.limit = getattr(model.config, "max_position_embeddings", None)
         self.start = _start(model, self.target_tokens)
@@ -290,14 +288,6 @@ class JoinedCollator:
                 start, stop = len(joined), len(joined) + len(sentences[sentence])
             joined += sentences[sentence]
         return joined, start, stop
-
-    @staticmethod
-    def _ended(around: SpecialTokens, tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
-        if around.after:
-            return around
-        if tokenizer.eos_token_id is None:
-            raise ValueError(f"{type(tokenizer).__name__} has no eos_token, with which a translation ends; set it")
-        return SpecialTokens(around.before, (tokenizer.eos_token_id,))
 
 
 def _start(model: PreTrainedModel, around: SpecialTokens) -> int:

@@ -33,9 +33,8 @@ def load_system(
 
     `docmt` is a model of this package (`DocMTSystem`), `seq2seq` any encoder-decoder model of transformers
     (`Seq2SeqSystem`), `causal` a causal language model (`CausalSystem`); `auto` finds the kind by the configuration.
-    Attention weights need `attn_implementation="eager"`. ValueError: no model there or one that cannot be read,
-    another kind than asked for, no language modelling head, unknown options (those of a model that resemble none of
-    its class are left to `generate`).
+    Attention weights need `attn_implementation="eager"`. Options that resemble none of the class are left to
+    `generate`. ValueError: no model there, one that cannot be read or of another kind, unknown options.
 
     >>> system = load_system("runs/concat", past_context=1)
     >>> system.context.past, system.languages
