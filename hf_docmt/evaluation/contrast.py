@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hf_docmt.evaluation.conditions import CONDITIONS, condition_label, with_context
 from hf_docmt.evaluation.contrastive_accuracy import check_row, contrastive_accuracy, item_records
-from hf_docmt.evaluation.details import DetailsFile, hash_of
+from hf_docmt.evaluation.details import DetailsFile, hash_of, write_details
 from hf_docmt.evaluation.suites import SuiteItem, average_results, check_language, counts_note, read_suite
 from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.systems import System
@@ -104,14 +104,9 @@ def score_file_report(
     items = read_suite(suite, format, documents=documents, records=records, context=context)
     note = counts_note(items)
     items, split = items_between(items, only, limit)
-    rows, file = read_scores(scores, items, better), DetailsFile(details)
-    file.records(
-        items,
-        lambda part: item_records(part, rows, "file"),
-        lambda: {"scores": "file", "better": better, "numbers": hash_of(rows)},
-        chunk=len(items),
-    )
-    file.finish()
+    rows = read_scores(scores, items, better)
+    facts = {"scores": "file", "better": better, "numbers": hash_of(rows)}
+    write_details(details, items, item_records(items, rows, "file"), facts)
     result = contrastive_accuracy(items, rows, split=split, how_scored={"scores": "file"})
     result = result.with_details({"better": better} | ({"counts": note} if note else {}))
     data = {"suites": [Path(suite).name], "scores": Path(scores).name}

@@ -219,10 +219,13 @@ def test_bad_items_are_named(write, changes, lines, message):
 
 
 def test_bad_files_are_named(write, tmp_path):
-    for entries, message in (([], "expected a JSON list of at least one item"), ({"a": 1}, "expected a JSON list")):
+    for entries, message in (
+        ([], "a suite is a JSON list of items, at least one"),
+        ({"a": 1}, "a suite is a JSON list"),
+    ):
         with pytest.raises(ValueError, match=f"json: {message}"):
             read_set(write(entries))
-    with pytest.raises(ValueError, match="item 1: 'src segment' must be of type str, it is missing"):
+    with pytest.raises(ValueError, match="item 1: expected an object, got str"):
         read_set(write(["a"], ["a"]))
     path = write()
     path.write_text('[{"expected": "a"},\n', encoding="utf-8")
