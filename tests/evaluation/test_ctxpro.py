@@ -219,11 +219,8 @@ def test_bad_items_are_named(write, changes, lines, message):
 
 
 def test_bad_files_are_named(write, tmp_path):
-    for entries, message in (
-        ([], "a suite is a JSON list of items, at least one"),
-        ({"a": 1}, "a suite is a JSON list"),
-    ):
-        with pytest.raises(ValueError, match=f"json: {message}"):
+    for entries in ([], {"a": 1}):
+        with pytest.raises(ValueError, match="json: a suite is a JSON list of items, at least one"):
             read_set(write(entries))
     with pytest.raises(ValueError, match="item 1: expected an object, got str"):
         read_set(write(["a"], ["a"]))

@@ -176,13 +176,10 @@ def write_sentence_scores(path: str | Path, documents: TranslatedDocuments, metr
     sacrebleu's for sentences, with n-grams only up to the longest that match (`eff:yes`); the mean of such scores is
     not the corpus score. ValueError: none of the metrics scores sentences.
     """
-    peers = {
-        metric.name: metric.sacrebleu_metric(documents.target_lang, single=True) for metric in sentence_metrics(metrics)
-    }
-    sides = (documents.hypotheses, documents.references, *documents.other_references)
-    rows = []
-    for doc_id, *document in zip(documents.ids, *sides):
-        for number, (hypothesis, *references) in enumerate(zip(*document), 1):
+    lang, rows = documents.target_lang, []
+    peers = {metric.name: metric.sacrebleu_metric(lang, single=True) for metric in sentence_metrics(metrics)}
+    for doc_id, *sides in zip(documents.ids, documents.hypotheses, documents.references, *documents.other_references):
+        for number, (hypothesis, *references) in enumerate(zip(*sides), 1):
             row = {"doc_id": doc_id, "sentence": number, "translation": hypothesis, "references": references}
             row["scores"] = {name: peer.sentence_score(hypothesis, references).score for name, peer in peers.items()}
             row["signatures"] = {name: str(peer.get_signature()) for name, peer in peers.items()}

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -63,8 +64,8 @@ def recognise(path: str | Path) -> tuple[type["Suite"], object]:
         if suite.matches_json(content):
             return suite, content
     keys = sorted(entries_of(content, path)[0])
-    known = " nor ".join(f"{suite.title} ({suite.json_key!r})" for suite in classes[::-1] if suite.json_key)
-    raise DataError(f"{path}: neither {known} items, got keys {keys}; give the format, or a file of one of these")
+    formats = " nor ".join(f"{suite.title} ({suite.json_key!r})" for suite in classes[::-1] if suite.json_key)
+    raise DataError(f"{path}: neither {formats} items, got keys {keys}; give the format, or a file of one of these")
 
 
 def suite_classes() -> dict[str, type["Suite"]]:
@@ -146,11 +147,6 @@ class Suite:
         """The items of text files, whose names `matches_name` knows."""
         raise NotImplementedError
 
-    def accepted_options(self) -> set[str]:
-        """Which of `options` this file has a use for."""
-        other = "JSON of " if self.matches_name(self.path) else "text files of "
-        return {name for name, use in self.options.items() if not use.startswith(other)}
-
     @classmethod
     def published_counts(cls, name: str, items: Sequence[SuiteItem]) -> Mapping[str, int] | None:
         """The counts published for a set of this name; None where none are known."""
@@ -170,8 +166,10 @@ class Suite:
 
     def read(self) -> list[SuiteItem]:
         """The checked items. ValueError: an option that this file has no use for. DataError: no item, a bad item."""
+        other = "JSON of " if self.matches_name(self.path) else "text files of "
+        accepted = [name for name, use in self.options.items() if not use.startswith(other)]
         for name in ("documents", "records", "context_file"):
-            if getattr(self, name) is not None and name not in self.accepted_options():
+            if getattr(self, name) is not None and name not in accepted:
                 uses = [suite.options[name] for suite in SUITES.values() if name in suite.options]
                 raise ValueError(
                     f"{name} is {getattr(self, name)}, but {self.path} has no use for it, it is for "
@@ -239,12 +237,12 @@ def counts_note(items: Sequence[SuiteItem]) -> str | None:
     counts = Counter(f"{label}={value}" for item in items for label, value in labels_of(item).items())
     counts["items"], counts["candidates"] = len(items), sum(len(item.candidates) for item in items)
     counts["groups"] = len({item.group for item in items if item.group is not None})
-    known = {key.partition("=")[0] for key in counts}
+    counted = {key.partition("=")[0] for key in counts}
     published = suite_rules(items).published_counts(name, items) or {}
     parts = [
         f"{key} {counts[key]:,} (published {count:,})"
         for key, count in published.items()
-        if key.partition("=")[0] in known and counts[key] != count
+        if key.partition("=")[0] in counted and counts[key] != count
     ]
     return f"{name}: other counts than published: {', '.join(parts)}" if parts else None
 
@@ -263,14 +261,13 @@ def weighted_average(
 ) -> Result:
     """A result with the settings of another one: the mean of the values of `parts` by these weights."""
     total = sum(weights[name] for name in parts)
-    return Result(
-        task="contrastive",
+    return replace(
+        result,
         dataset=dataset,
-        split=result.split,
         metric=metric,
         value=sum(weights[name] * part.value for name, part in parts.items()) / total,
-        signature=result.signature,
         n=sum(part.n for part in parts.values()),
+        breakdown={},
         details={
             "weights": {name: weights[name] for name in parts},
             "parts": {name: part.value for name, part in parts.items()},

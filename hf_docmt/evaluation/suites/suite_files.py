@@ -147,9 +147,10 @@ def context_of(block: Block, contexts: list[Sides], path: Path) -> Sides:
     return context
 
 
-def same_text(one: str, other: str) -> bool:
+def same_text(text: str, other: str) -> bool:
     """Whether texts are equal but for case, spaces, punctuation, escapes such as `&apos;` and forms of characters."""
-    return _letters(one) == _letters(other)
+    sides = (unicodedata.normalize("NFKC", html.unescape(side)).casefold() for side in (text, other))
+    return len({"".join(filter(str.isalnum, side)) for side in sides}) == 1
 
 
 def check_texts(where: str, texts: Sequence[str], expected: Sequence[str], location: str) -> None:
@@ -172,21 +173,15 @@ def replaced_pronouns(right: str, wrong: Sequence[str], pronouns: Collection[str
     Words are runs of letters and digits, compared without case (`qu'elles`, `a-t-il`). Several pronouns are joined by
     `+`. DataError, beginning with `where`, if there is none.
     """
-    replaced = dict.fromkeys(word for text in wrong for word in _replaced(right, text) if word in pronouns)
+    words, replaced = re.findall(r"\w+", right.casefold()), {}
+    for text in wrong:
+        matcher = difflib.SequenceMatcher(None, words, re.findall(r"\w+", text.casefold()), autojunk=False)
+        for tag, start, end, *_ in matcher.get_opcodes():
+            if tag != "equal":
+                replaced |= dict.fromkeys(word for word in words[start:end] if word in pronouns)
     if not replaced:
         raise DataError(
             f"{where}: {right!r} and {wrong[0]!r} do not differ in {', '.join(pronouns)}; expected the right "
             "translation, then the wrong ones, so lines are lost, or it is another kind of suite"
         )
     return "+".join(replaced)
-
-
-def _replaced(right: str, wrong: str) -> list[str]:
-    """Words of `right` that `wrong` lacks at the aligned position."""
-    words, others = (re.findall(r"\w+", text.casefold()) for text in (right, wrong))
-    matcher = difflib.SequenceMatcher(None, words, others, autojunk=False)
-    return [word for tag, start, end, *_ in matcher.get_opcodes() if tag != "equal" for word in words[start:end]]
-
-
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", html.unescape(text)).casefold()))
