@@ -3,7 +3,6 @@
 import json
 import math
 import random
-from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -286,17 +285,3 @@ def test_chance():
     accuracy = contrastive_accuracy(items, [[generator.random() for _ in item.candidates] for item in items])
     assert accuracy.details["chance"] == pytest.approx(100 * (1 / 2 + 1 / 3 + 1 / 4) / 3)
     assert accuracy.value == pytest.approx(accuracy.details["chance"], abs=3)
-
-
-def test_counts_of_distance_and_pronoun():
-    """The sizes of the crossed parts are those that ContraPro's evaluation prints at its end."""
-    generator = random.Random(2)
-    items = [
-        made(n, phenomenon=f"it:{generator.choice(['er', 'sie', 'es'])}", distance=generator.randrange(6))
-        for n in range(100)
-    ]
-    accuracy = contrastive_accuracy(items, [[1.0, 0.0, 0.0]] * 100)
-    expected = Counter((item.phenomenon, min(item.distance, 4)) for item in items)
-    for (pair, distance), n in expected.items():
-        assert accuracy.breakdown[f"phenomenon={pair} distance={'>3' if distance == 4 else distance}"].n == n
-    assert sum(" distance=" in label for label in accuracy.breakdown) == len(expected)

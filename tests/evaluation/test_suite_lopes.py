@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from support.errors import refused
 from support.suite_files import DATA, LOPES, write_lopes
 
 from hf_docmt.data.documents import write_documents
@@ -63,8 +64,7 @@ def test_lopes_context_files(lopes):
     for path in folder.glob("*.context.*"):
         path.unlink()
     assert read_suite(folder, context=0)[0].source == ("It is red.",)
-    with pytest.raises(ValueError, match=r"c2\.context\.src and \.trg are needed beside it, found no context files"):
-        read_suite(folder, context=2)
+    refused(r"c2\.context\.src and \.trg are needed beside it, found no context files", read_suite, folder, context=2)
 
 
 @pytest.mark.parametrize(
@@ -101,19 +101,16 @@ def test_lopes_context_files(lopes):
     ],
 )
 def test_bad_lopes_files_are_named(lopes, change, message):
-    with pytest.raises(ValueError, match=message):
-        read_suite(lopes(change))
+    refused(message, read_suite, lopes(change))
 
 
 def test_lopes_arguments(lopes, tmp_path):
     folder = lopes()
-    with pytest.raises(ValueError, match=r"c2\.context\.src .* found c3; add them"):
-        read_suite(folder, context_file=2)
+    refused(r"c2\.context\.src .* found c3; add them", read_suite, folder, context_file=2)
     for format in ("lopes", "auto"):
         with pytest.raises(ValueError, match=r"expected the folder of the suite or its file \*\.current\.src"):
             read_suite(folder / "OpenSubs.c3.context.src", format)
-    with pytest.raises(ValueError, match="in the folder, found none"):
-        read_suite(tmp_path)
+    refused("in the folder, found none", read_suite, tmp_path)
 
 
 FILMS = {  # sentences of two documents; the items are those of LOPES
@@ -174,8 +171,7 @@ def test_lopes_json(tmp_path):
     assert found == {"distance=0": 100, "distance=2": 0, "distance=>3": 0}
     assert "items 3 (published 14,000)" in counts_note(items)
     path.write_text(json.dumps([lopes_entry(0) | {"segment id": 4}]), encoding="utf-8")
-    with pytest.raises(ValueError, match="item 1: no segment 4 in document '1998_1', which has 0 to 3"):
-        read_suite(path, documents=documents)
+    refused("item 1: no segment 4 in document '1998_1', which has 0 to 3", read_suite, path, documents=documents)
 
 
 def test_lopes_text_with_records(lopes, tmp_path):
@@ -201,10 +197,8 @@ def test_lopes_text_with_records(lopes, tmp_path):
     other = write_lopes(tmp_path / "mixed", mixed)
     assert [item.distance for item in read_suite(other, records=path)] == [0, 7, 2]
     path.write_text(json.dumps(entries[:2]), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"3 items, 2 in .*testset\.json; the files are not of one set"):
-        read_suite(folder, records=path)
-    with pytest.raises(ValueError, match="documents is .* has no use for it"):
-        read_suite(folder, documents=path)
+    refused(r"3 items, 2 in .*testset\.json; the files are not of one set", read_suite, folder, records=path)
+    refused("documents is .* has no use for it", read_suite, folder, documents=path)
 
 
 def test_lopes_of_the_un_corpus(lopes, tmp_path):
