@@ -15,8 +15,7 @@ from hf_docmt.evaluation.conditions import CONDITIONS, condition_label, with_con
 from hf_docmt.evaluation.contrastive_accuracy import check_row, contrastive_accuracy, item_records
 from hf_docmt.evaluation.details import DetailsFile, hash_of, write_details
 from hf_docmt.evaluation.suites import SuiteItem, average_results, check_language, counts_note, read_suite
-from hf_docmt.evaluation.suites.items import context_name
-from hf_docmt.evaluation.systems import System
+from hf_docmt.evaluation.systems import ContextReach, System
 from hf_docmt.files import DataError, display_path, location_of, read_lines, write_lines
 from hf_docmt.messages import check_known
 from hf_docmt.reports.report import Report
@@ -62,12 +61,10 @@ def contrast(
     lower ones better: `SUITE.true.scores`. With `details`, a `DetailsFile` of every item, an interrupted run can go on.
     ValueError: a suite of other languages than the system's, two suites of one name.
     """
-    file, reach = DetailsFile(details), system.context
-    reading = {"documents": documents, "records": records, "context": reach.past, "future_context": reach.future}
-    read = [read_suite(suite, format, **reading) for suite in suites]
-    check_names([items[0].suite for items in read], suites)
-    parts = [(counts_note(items), *items_between(items, only, limit)) for items in read]
-    for _, items, _ in parts:  # conditions are tried, too, before the first suite is scored
+    file, reading = DetailsFile(details), {"format": format, "documents": documents, "records": records}
+    parts = [read_items(suite, system.context, **reading, only=only, limit=limit) for suite in suites]
+    check_names([items[0].suite for items, _, _ in parts], suites)
+    for items, _, _ in parts:  # conditions are tried, too, before the first suite is scored
         check_language(items, *system.languages)
         for condition in conditions:
             with_context(items, condition)
@@ -75,9 +72,9 @@ def contrast(
         Path(scores_folder).mkdir(parents=True, exist_ok=True)
     results = []
     options = {"conditions": conditions, "normalization": normalization, "scores_folder": scores_folder}
-    for note, items, split in parts:
+    for items, split, note in parts:
         of_suite = context_results(system, items, dataset=items[0].suite, split=split, details=file, **options)
-        results += [result.with_details({"counts": note}) if note else result for result in of_suite]
+        results += [result.with_details(note) for result in of_suite]
     file.finish()
     return results + average_results(results)
 
@@ -100,17 +97,25 @@ def score_file_report(
     With `only` (first, last), from 1, or with a `limit` they are the scores of these items alone. `details` as in
     `contrast`.
     """
-    context = 0 if documents is None else CHUNK_CONTEXT  # the accuracy needs no texts
-    items = read_suite(suite, format, documents=documents, records=records, context=context)
-    note = counts_note(items)
-    items, split = items_between(items, only, limit)
+    reach = ContextReach(0 if documents is None else CHUNK_CONTEXT)  # the accuracy needs no texts
+    reading = {"format": format, "documents": documents, "records": records}
+    items, split, note = read_items(suite, reach, **reading, only=only, limit=limit)
     rows = read_scores(scores, items, better)
     facts = {"scores": "file", "better": better, "numbers": hash_of(rows)}
     write_details(details, items, item_records(items, rows, "file"), facts)
     result = contrastive_accuracy(items, rows, split=split, how_scored={"scores": "file"})
-    result = result.with_details({"better": better} | ({"counts": note} if note else {}))
+    result = result.with_details({"better": better} | note)
     data = {"suites": [Path(suite).name], "scores": Path(scores).name}
     return Report(model={"name": name}, data=data, results=[result, *average_results([result])])
+
+
+def read_items(
+    path: str | Path, reach: ContextReach, *, only: tuple[int, int] | None, limit: int | None, **reading
+) -> tuple[list[SuiteItem], str, dict]:
+    """Items of a suite with this context, see `items_between`, and details that say how its counts are other ones."""
+    items = read_suite(path, context=reach.past, future_context=reach.future, **reading)
+    note = counts_note(items)
+    return *items_between(items, only, limit), {"counts": note} if note else {}
 
 
 def context_results(
@@ -152,8 +157,7 @@ def context_results(
             "logprob": normalization.removeprefix("window-"),
             "tokens": "window" if normalization == "window-mean" else "current",
             "target-context": reach.target,
-            "past": context_name(reach.past),
-            "future": reach.future,
+            **reach.entries(),
             "context": label,
         }
         results[condition] = contrastive_accuracy(

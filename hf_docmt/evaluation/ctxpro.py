@@ -18,7 +18,6 @@ from hf_docmt.evaluation.contrast import add_differences, check_names, items_bet
 from hf_docmt.evaluation.contrastive_accuracy import group_verdicts, verdict_result
 from hf_docmt.evaluation.details import DetailsFile, hash_of, write_details
 from hf_docmt.evaluation.suites import SuiteItem, check_language, labels_of
-from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.suites.suite import read_json
 from hf_docmt.evaluation.suites.suite_files import entries_of, field_of
 from hf_docmt.evaluation.systems import System
@@ -78,7 +77,7 @@ def generative_report(
         of_conditions = {}
         for condition, items in part.items():
             label = condition_label(condition, seed)
-            made = {"past": context_name(reach.past), "future": reach.future, "context": label}
+            made = {**reach.entries(), "context": label}
             result = generative_result(items, verdicts(items, label), rule, split, made)
             of_conditions[condition] = replace(result, **system.decoding)
         results += add_differences(of_conditions, samples)

@@ -16,7 +16,6 @@ from hf_docmt.data.documents import sentences
 from hf_docmt.evaluation.conditions import condition_label, with_context
 from hf_docmt.evaluation.details import DetailsFile
 from hf_docmt.evaluation.suites import SuiteItem, check_language, labels_of
-from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.systems import System
 from hf_docmt.evaluation.systems.model_system import word_spans
 from hf_docmt.messages import check_known
@@ -207,8 +206,7 @@ def cxmi_result(
         "target-context": reach.target,
         **({} if context == "true" else {"context": context}),
         "without": "empty",
-        "past": context_name(reach.past),
-        "future": reach.future,
+        **reach.entries(),
         "version": __version__,
     }
     return Result(

@@ -13,6 +13,7 @@ from transformers import PreTrainedConfig
 
 from hf_docmt.evaluation.registration import register, registered
 from hf_docmt.evaluation.suites import SuiteItem
+from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.files import check_hub_name
 from hf_docmt.messages import check_known, closest_hint, first_line
 
@@ -106,6 +107,10 @@ class ContextReach:
     past: int = 0
     future: int = 0
     target: str = "reference"  # what it is given in scoring; "none" where it reads source context alone
+
+    def entries(self) -> dict[str, str | int]:
+        """As signatures and reports have it."""
+        return {"past": context_name(self.past), "future": self.future}
 
 
 class System(ABC):
