@@ -68,40 +68,43 @@ def test_lopes_context_files(lopes):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("files", "part", "lines", "message"),
     [
+        ("current.src current.trg", slice(5, 6), [], r"current\.src: 5 lines, .* multiple of 2"),
+        ("current.trg", slice(5, 6), [], r"current\.trg: ends after line 5, .*current\.src has 6 lines"),
+        ("c3.context.trg", slice(17, 18), [], r"c3\.context\.trg: ends after line 17"),
         (
-            lambda f: [f[f"OpenSubs.current.{s}"].pop() for s in ("src", "trg")],
-            r"current\.src: 5 lines, .* multiple of 2",
+            "c3.context.src c3.context.trg",
+            slice(14, 18),
+            [],
+            r"c3\.context\.src: 14 lines, expected 18, 3 .* for line 5",
         ),
-        (lambda f: f["OpenSubs.current.trg"].pop(), r"current\.trg: ends after line 5, .*current\.src has 6 lines"),
-        (lambda f: f["OpenSubs.c3.context.trg"].pop(), r"c3\.context\.trg: ends after line 17"),
+        ("current.src", slice(3, 4), ["Other."], r"current\.src, line 4: 'Other\.' is not line 3"),
+        ("current.trg", slice(4, 5), [" "], r"current\.trg, line 5: empty"),
+        ("current.trg", slice(1, 2), ["Elle est."], r"current\.src, line 1: .* do not differ in il"),
+        ("c3.context.src", slice(4, 5), ["x"], r"c3\.context\.src: the context of line 2 is not"),
         (
-            lambda f: [
-                f.update({f"OpenSubs.c3.context.{s}": f[f"OpenSubs.c3.context.{s}"][:14]}) for s in ("src", "trg")
-            ],
-            r"c3\.context\.src: 14 lines, expected 18, 3 for each of the 6 lines of .*; there is none for line 5",
-        ),
-        (
-            lambda f: f["OpenSubs.current.src"].__setitem__(3, "Other."),
-            r"current\.src, line 4: 'Other\.' is not line 3",
-        ),
-        (lambda f: f["OpenSubs.current.trg"].__setitem__(4, " "), r"current\.trg, line 5: empty"),
-        (
-            lambda f: f["OpenSubs.current.trg"].__setitem__(1, "Elle est."),
-            r"current\.src, line 1: .* do not differ in il",
-        ),
-        (lambda f: f["OpenSubs.c3.context.src"].__setitem__(4, "x"), r"c3\.context\.src: the context of line 2 is not"),
-        (
-            lambda f: f["OpenSubs.c3.context.trg"].__setitem__(slice(6), [""] * 6),
+            "c3.context.trg",
+            slice(6),
+            [""] * 6,
             r"current\.src, line 1: OpenSubs\.c3\.context\.trg has only empty lines",
         ),
-        (lambda f: f.pop("OpenSubs.c3.context.trg"), r"c3\.context\.trg: the file does not exist"),
-        (lambda f: f.update({"Other.current.src": ["a"]}), r"expected one file \*\.current\.src in the folder, found"),
     ],
 )
-def test_bad_lopes_files_are_named(lopes, change, message):
+def test_bad_lopes_files_are_named(lopes, files, part, lines, message):
+    def change(written):
+        for name in files.split():
+            written[f"OpenSubs.{name}"][part] = lines
+
     refused(message, read_suite, lopes(change))
+
+
+def test_lopes_files_that_are_missing_or_too_many(lopes, tmp_path):
+    folder = lopes()
+    (folder / "OpenSubs.c3.context.trg").unlink()
+    refused(r"c3\.context\.trg: the file does not exist", read_suite, folder)
+    (folder / "Other.current.src").write_text("a\n")
+    refused(r"expected one file \*\.current\.src in the folder, found", read_suite, folder)
 
 
 def test_lopes_arguments(lopes, tmp_path):
