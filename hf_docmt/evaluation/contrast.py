@@ -94,8 +94,7 @@ def score_file_report(
 ) -> Report:
     """The report of a system of this name from a file of its scores, one a line in the published order of the suite.
 
-    With `only` (first, last), from 1, or with a `limit` they are the scores of these items alone. `details` as in
-    `contrast`.
+    With `only` or a `limit`, as in `contrast`, they are the scores of these items alone.
     """
     reach = ContextReach(0 if documents is None else CHUNK_CONTEXT)  # the accuracy needs no texts
     reading = {"format": format, "documents": documents, "records": records}
@@ -134,10 +133,9 @@ def context_results(
 ) -> list[Result]:
     """Contrastive accuracy under each condition of `with_context`, as report results that differ in `context`.
 
-    Intervals of accuracies are those of `contrastive_accuracy`. With `true` among the conditions,
-    `details["difference"]` of the others is how far they are above `true` (in points), its 95 % interval and p-value
-    (paired bootstrap over the groups of their statistics, such as documents), where there are two groups or more.
-    `details` gets texts, scores and verdict of every item.
+    With `true` among the conditions, `details["difference"]` of the others is how far they are above `true` (in
+    points), its 95 % interval and p-value (paired bootstrap over the groups of their statistics, such as documents),
+    where there are two groups or more. `details` gets texts, scores and verdict of every item.
     """
     check_known(normalization, NORMALIZATIONS, "normalization", "expected one of")
     reach, results, details = system.context, {}, details or DetailsFile()
@@ -222,8 +220,7 @@ def write_scores(
 ) -> None:
     """Scores, of which higher ones are better, as a file in which `better` ones are lower or higher.
 
-    Numbers are written in full, so that what ties is the same when they are read. ValueError: scores that do not fit
-    the items, NaN.
+    Numbers are written in full, so that ties stay ties. ValueError: scores that do not fit the items, NaN.
     """
     sign = _sign(better)
     if len(scores) != len(items):

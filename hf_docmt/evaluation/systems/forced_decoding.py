@@ -142,10 +142,7 @@ def unchanged_weights(model: nn.Module) -> AbstractContextManager:
 
 
 def scored_batch(collate: Collate, examples: list[dict]) -> dict[str, torch.Tensor]:
-    """A batch in which `<bod>` is no label: it opens a document in translation, too, where the model does not write it.
-
-    Its id is `collate.bod`, where the collator has one.
-    """
+    """A batch in which `<bod>` (`collate.bod`) is no label: in translation, too, the model does not write it."""
     batch, bod = collate(examples), getattr(collate, "bod", None)
     if bod is not None:
         batch["labels"] = batch["labels"].masked_fill(batch["labels"] == bod, IGNORE_INDEX)
@@ -208,10 +205,9 @@ def stream_log_probabilities(system: ForcedDecoding, items: Sequence[SuiteItem])
     """Log-probabilities of a model that carries a state: it reads the context sentence by sentence, then candidates.
 
     The state before an item is that of a document which starts `past_context` sentences before it, or where the item's
-    document does, its translations being the references; blank sentences are left out, as in translation. The
-    system's `collate` makes a batch of single sentences. Items are batched by the length of their context, which is
-    encoded again for each item, so that long contexts cost time: a smaller `past_context` makes them cheaper.
-    `batch_tokens` limits the tokens of one sentence of all items. ValueError: as `ForcedDecoding`.
+    document does, its translations being the references; blank sentences are left out, as in translation. The context
+    is encoded again for each item, so that a smaller `past_context` is cheaper. `batch_tokens` limits the tokens of
+    one sentence of all items. ValueError: as `ForcedDecoding`.
     """
     model, collate = system.model, system.collate
     choices = [_without_blanks(choice) for choice in system.choices(items)]
@@ -280,10 +276,10 @@ def _sentence(example: dict, i: int) -> dict:
 def _rows_within(batch_tokens: int, choices: Sequence[Choice]) -> int:
     """How many of the first items fit into a batch."""
     rows, longest = 0, 0
-    for number, choice in enumerate(choices, 1):
+    for number, choice in enumerate(choices):
         rows += len(choice.examples)
         sentences = [len(ids) for example in choice.examples for side in ("source", "target") for ids in example[side]]
         longest = max(longest, 2 * max(sentences) + 2)
-        if rows * longest > batch_tokens:
-            return max(1, number - 1)
+        if number and rows * longest > batch_tokens:
+            return number
     return len(choices)
