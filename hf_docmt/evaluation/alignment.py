@@ -24,8 +24,8 @@ _PROGRAM = """
 import json, sys
 from mweralign import align_texts
 for line in sys.stdin:
-    found = align_texts(*json.loads(line), is_tokenized=True, forbid_midword_boundary=True)
-    print(json.dumps(found), flush=True)
+    sentences = align_texts(*json.loads(line), is_tokenized=True, forbid_midword_boundary=True)
+    print(json.dumps(sentences), flush=True)
 """
 
 

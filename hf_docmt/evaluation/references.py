@@ -119,8 +119,8 @@ def read_references(
         if translators or columns:
             raise DataError(f"{path} has plain lines; translators and columns are for documents, give several files")
         lines = plain_sentences(path)
-        known = {"dataset": data_name(path), "ids": [data_name(path)], "matched_by": "line"}
-        references = References(path=display_path(path), sides=[[lines]], sources=[None], **known)
+        names = {"path": display_path(path), "dataset": data_name(path), "ids": [data_name(path)]}
+        references = References(**names, sides=[[lines]], sources=[None], matched_by="line")
         return references.with_sides([references.cut(plain_sentences(other), other) for other in others])
     one_file_a_side = reader.has_one_file_a_side()
     if not target_lang or not (source_lang or one_file_a_side):
@@ -149,9 +149,9 @@ def column_references(documents: Dataset, columns: Sequence[str]) -> list[Docume
     """Further references of documents, in columns that hold a list of sentences for each. DataError: they do not."""
     for name in columns:
         if name not in documents.column_names:
-            known = [column for column in documents.column_names if column not in ("doc_id", "translation")]
+            others = [column for column in documents.column_names if column not in ("doc_id", "translation")]
             raise DataError(
-                f"no column {name!r} of references; the documents have {', '.join(known) or 'none'} besides"
+                f"no column {name!r} of references; the documents have {', '.join(others) or 'none'} besides"
             )
         for doc_id, pairs, side in zip(documents["doc_id"], documents["translation"], documents[name]):
             if not isinstance(side, list) or not all(isinstance(sentence, str) for sentence in side):
