@@ -280,4 +280,4 @@ def test_evaluate_beside_a_baseline(run, documents, tmp_path):
     found = json.loads(run("evaluate", tmp_path / "ours.txt", *options, "--json")[1])
     assert found["rows"][0]["figures"]["ours"]["test"]["delta"] == pytest.approx(-100 * 2 / 7)
     code, _, err = run("evaluate", tmp_path / "ours.txt", *options, "--unit", "words")
-    assert code == 1 and "unknown unit 'words': expected document or sentence" in err
+    assert code == 1 and "unknown unit 'words': expected one of document, sentence" in err

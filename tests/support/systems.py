@@ -6,16 +6,8 @@ import torch
 from hf_docmt.evaluation.suites import SuiteItem
 
 WORDS = "der die das Hund Katze Haus schläft sitzt ist rot groß hier dort heute nie immer und oder aber Sie".split()
-
-
-TOKENS = {
-    "pad_token_id": 0,
-    "bos_token_id": 2,
-    "eos_token_id": 3,
-    "decoder_start_token_id": 0,
-    "forced_eos_token_id": None,
-}
-
+TOKENS = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "decoder_start_token_id": 0}
+TOKENS["forced_eos_token_id"] = None
 LANGUAGES = {"source_lang": "English", "target_lang": "German"}
 
 
@@ -61,10 +53,8 @@ def log_probabilities(model, source, labels, scored):
 
 def one_at_a_time(model, tokenizer, item, past, sides, separator):
     past = min(past, len(item.source) - 1)
-    sources, context = (
-        item.source[len(item.source) - 1 - past :],
-        item.target_context[len(item.target_context) - past :],
-    )
+    first = len(item.source) - 1 - past
+    sources, context = item.source[first:], item.target_context[first:]
     kept = [i for i in range(past) if sources[i].strip() or (sides == "both" and context[i].strip())]
     sep, eos = separator, [tokenizer.eos_token_id]
     source = sum((pieces(tokenizer, sources[i]) + sep for i in kept), []) + pieces(tokenizer, sources[-1]) + eos
