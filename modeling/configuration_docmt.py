@@ -2,8 +2,6 @@
 
 import inspect
 import math
-import shutil
-from pathlib import Path
 from types import UnionType
 from typing import Union, get_args, get_origin
 
@@ -14,8 +12,6 @@ from .sequence_format import SequenceFormat, check_format, language_codes, seque
 
 TASK = "document-translation"  # name of the pipeline
 TOKEN_IDS = tuple(f"{name}_token_id" for name in ("pad", "unk", "bos", "eos", "sep", "bod", "decoder_start"))
-PLAIN_CODE = Path(__file__).with_name("plain_acceleration.py")  # a Hub folder has none
-ACCELERATION = ("chunked_loss", "cpu_inference", "draft_verification", "int8_linear", "quantization")
 SIDES = {"both": "source and target", "source": "source", "target": "target"}
 
 
@@ -181,15 +177,6 @@ class DocMTConfig(PreTrainedConfig):
     def to_dict(self) -> dict:
         """As in transformers, with `custom_pipelines`."""
         return super().to_dict() | {"custom_pipelines": self.custom_pipelines}
-
-    def save_pretrained(self, save_directory, **kwargs) -> None:
-        """As in transformers; code of a model beside it is made plain, unless its weights are int8."""
-        super().save_pretrained(save_directory, **kwargs)
-        code = Path(save_directory, "acceleration.py")
-        if PLAIN_CODE.exists() and code.exists() and getattr(self, "quantization_config", None) is None:
-            for name in ACCELERATION:
-                code.with_name(f"{name}.py").unlink(missing_ok=True)
-            shutil.copyfile(PLAIN_CODE, code)
 
     def _check_types(self) -> None:
         """ValueError for a field whose value is not of its type; a whole number is a `float`, a bool is no number.

@@ -9,7 +9,6 @@ from .acceleration import Linear
 from .configuration_docmt import DocMTConfig
 from .layers import Attention
 from .segments import sinusoid
-from .training import fill_with_zeros
 
 
 class MemoryUnit(nn.Module):
@@ -37,7 +36,8 @@ class MemoryUnit(nn.Module):
         self.final_layer_norm = nn.LayerNorm(config.d_model)
 
     def start_neutral(self) -> None:
-        fill_with_zeros(self.output_attn.out_proj)
+        nn.init.zeros_(self.output_attn.out_proj.weight)
+        nn.init.zeros_(self.output_attn.out_proj.bias)
 
     def read(self, hidden_states, memory, cache=None) -> tuple[torch.Tensor, torch.Tensor]:
         """Output attention: h (B, T, D), M (B or fewer, M, D) -> h~ (B, T, D), and the state that an update is from."""

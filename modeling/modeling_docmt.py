@@ -29,7 +29,7 @@ from transformers.modeling_outputs import (
 from transformers.utils.generic import can_return_tuple, merge_with_config_defaults
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
-from .acceleration import OutputProjection, Quantization, gives_loss, takes_bias
+from .acceleration import HeadSupport, ModelSupport, OutputProjection, init_as_fairseq, takes_bias
 from .cache import CACHE_NAME, DecodingCache, cache_by_either_name, cached_length, is_static
 from .configuration_docmt import DocMTConfig
 from .generation_docmt import DocumentTranslation
@@ -37,10 +37,9 @@ from .generation_seams import GenerationSeams
 from .layers import Attention, DecoderLayer, EncoderLayer, dropout
 from .pipeline_docmt import DocumentTranslationPipeline
 from .segments import is_right_padded, sinusoid, token_positions
-from .training import init_as_fairseq, smoothing_target, target_count, weighted_cross_entropy
 
 
-class DocMTPreTrainedModel(Quantization, PreTrainedModel):
+class DocMTPreTrainedModel(ModelSupport, PreTrainedModel):
     """Loading, saving and initialisation shared by all models of this family."""
 
     config_class = DocMTConfig
@@ -62,22 +61,12 @@ class DocMTPreTrainedModel(Quantization, PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        std = self.config.init_std
         if self.config.init != "normal" and isinstance(module, (nn.Linear, nn.Embedding)):
             init_as_fairseq(module, self.config)
-        elif isinstance(module, nn.Linear):
-            init.normal_(module.weight, mean=0.0, std=std)
-            if module.bias is not None:
-                init.zeros_(module.bias)
-        elif isinstance(module, nn.Embedding):
-            init.normal_(module.weight, mean=0.0, std=std)
-            if module.padding_idx is not None:
-                init.zeros_(module.weight[module.padding_idx])
-        elif isinstance(module, nn.LayerNorm):
-            init.ones_(module.weight)
-            init.zeros_(module.bias)
         elif isinstance(module, DocMTForConditionalGeneration):
             init.zeros_(module.final_logits_bias)
+        else:
+            super()._init_weights(module)
 
 
 @dataclass
@@ -520,7 +509,9 @@ class DocMTModel(DocMTPreTrainedModel):
             self.shared = self.decoder.embed_tokens = value
 
 
-class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, GenerationSeams, GenerationMixin):
+class DocMTForConditionalGeneration(
+    HeadSupport, DocMTPreTrainedModel, DocumentTranslation, GenerationSeams, GenerationMixin
+):
     """The backbone with a language modelling head; base class of every architecture."""
 
     model_class = DocMTModel
@@ -614,67 +605,24 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, G
         states = {name: value for name, value in outputs.items() if name != "last_hidden_state"}
         return self.output_class(loss=loss, logits=logits, **states)
 
-    def loss(self, hidden_states, labels, label_weights, label_smoothing: float, num_items_in_batch, skip_logits: bool):
-        """Of states (B, T, D) the loss, see `weighted_cross_entropy`, and logits (B, T, V), or None to skip them."""
-        bias = self.final_logits_bias[0]
-        if skip_logits and gives_loss(self.lm_head):
-            total = self.lm_head(hidden_states, bias, labels, label_weights, label_smoothing)
-            return total / target_count(labels, num_items_in_batch), None
-        logits = self.logits_of(hidden_states)
-        smoothed = smoothing_target(bias) if label_smoothing else None
-        loss = weighted_cross_entropy(logits, labels, label_weights, label_smoothing, num_items_in_batch, smoothed)
-        return loss, None if skip_logits else logits
-
     def logits_of(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """Logits (..., V) of states (..., D)."""
         if takes_bias(self.lm_head):
             return self.lm_head(hidden_states, self.final_logits_bias[0])
         return self.lm_head(hidden_states) + self.final_logits_bias[0]
 
-    def logits_at(self, positions: torch.Tensor, **inputs) -> torch.Tensor:
-        """Logits (N, V) of N target positions alone, true in (B, T) bool; `inputs` as in `forward`, without labels."""
-        hidden_states = self.model(**inputs, return_dict=True).last_hidden_state  # (B, T, D)
-        return self.logits_of(hidden_states[positions])
-
     def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
         """Labels (B, T) shifted to the right: the decoder's start token in front, the last label dropped."""
         start = labels.new_full((labels.shape[0], 1), self.config.decoder_start_token_id)
         return torch.cat([start, labels[:, :-1].masked_fill(labels[:, :-1] == -100, self.config.pad_token_id)], dim=1)
 
-    def save_pretrained(
-        self, save_directory, is_main_process: bool = True, state_dict=None, push_to_hub: bool = False, **kwargs
-    ) -> None:
-        """As in transformers; `AutoModel` finds in the folder the model without the head. With a card, if there is one.
-
-        One that is pushed gets its card in `_upload_modified_files`.
-        """
+    def save_pretrained(self, save_directory, *args, **kwargs) -> None:
+        """As in transformers; `AutoModel` finds in the folder the model without the head."""
         base = self.model_class
         if base.is_remote_code():  # `register_for_auto_class` was called
             own = {"AutoModel": f"{base.__module__.rpartition('.')[2]}.{base.__name__}"}
             self.config.auto_map = (getattr(self.config, "auto_map", None) or {}) | own
-        kwargs |= {"is_main_process": is_main_process, "state_dict": state_dict, "push_to_hub": push_to_hub}
-        super().save_pretrained(save_directory, **kwargs)
-        if is_main_process and not push_to_hub:
-            self.write_card(save_directory)
-
-    def _upload_modified_files(self, working_dir, repo_id, *args, **kwargs):
-        """With the card in place of the template that transformers has written."""
-        self.write_card(working_dir, repo_id)
-        return super()._upload_modified_files(working_dir, repo_id, *args, **kwargs)
-
-    def write_card(self, folder, name: str | None = None) -> None:
-        """Write README.md beside the weights: hf-docmt puts its function here. A Hub copy writes none."""
-
-    def adapt_state_dict(
-        self, state_dict: dict[str, torch.Tensor], source_config: DocMTConfig
-    ) -> tuple[dict[str, torch.Tensor], set[str]]:
-        """The weights of a trained model of another configuration, as this one loads them, and which are new here.
-
-        The second value names this model's parameters that the result does not determine: those that `state_dict` has
-        not, and tables with rows that it has not. Names and shapes that do not fit are left for the caller to refuse.
-        """
-        names = {name for name, _ in self.named_parameters()}
-        return dict(state_dict), names - state_dict.keys()
+        super().save_pretrained(save_directory, *args, **kwargs)
 
     # Parts and embeddings, as transformers asks for them
 
@@ -689,21 +637,3 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, G
 
     def set_input_embeddings(self, value: nn.Embedding) -> None:
         self.model.set_input_embeddings(value)
-
-    def set_output_embeddings(self, value: nn.Linear) -> None:
-        """Take over the weights; the layer stays one that can add a bias."""
-        self.lm_head = OutputProjection(value.in_features, value.out_features, bias=False, device="meta")
-        self.lm_head.weight, self.lm_head.init_role = value.weight, "logits"
-        self.lm_head._is_hf_initialized = True  # `init_weights` draws no new ones
-
-    def resize_token_embeddings(self, new_num_tokens=None, pad_to_multiple_of=None, mean_resizing=True) -> nn.Embedding:
-        """As in transformers, for the tables of both sides; the logits' bias grows with zeros."""
-        embeddings = super().resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
-        decoder, size = self.model.decoder, embeddings.num_embeddings
-        if decoder.embed_tokens.num_embeddings != size:
-            decoder.embed_tokens = self._get_resized_embeddings(decoder.embed_tokens, size, mean_resizing=mean_resizing)
-            if self.config.tie_word_embeddings:
-                self.lm_head.weight = decoder.embed_tokens.weight
-        added = embeddings.num_embeddings - self.final_logits_bias.shape[1]
-        self.final_logits_bias = nn.functional.pad(self.final_logits_bias, (0, added))  # added < 0 cuts
-        return embeddings

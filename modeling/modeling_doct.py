@@ -9,14 +9,13 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from .acceleration import Linear
 from .configuration_doct import DocTConfig
-from .context_attention import ContextForConditionalGeneration
+from .context_attention import ContextForConditionalGeneration, fill_with_zeros, move_affine
 from .context_cache import ContextLayersTranslator
 from .context_inputs import CONTEXT_INPUTS, ContextLayers, by_offset, check_context, given_context, joined
 from .context_selection import SelectedAttention, adapt_selection, selectable
 from .context_strategies import JoinedContextTranslator
 from .layers import DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTModel, Encoder
-from .training import fill_with_zeros, move_affine
 
 OPEN_GATE = 6.0  # g = 0.9975, where the gate still gets a gradient
 

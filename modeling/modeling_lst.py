@@ -12,7 +12,6 @@ from .layers import Attention, DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
 from .segments import EVERY_SENTENCE, is_whole_target, same_sentence, sentence_index
 from .sentence_attention import gathered_sentences, latest_sentence, sentence_attention
-from .training import fill_with_zeros
 
 
 class LstAttention(Attention):
@@ -31,7 +30,7 @@ class LstAttention(Attention):
         self.sentence_proj = Linear(config.d_model, config.d_model, bias=False)
 
     def start_neutral(self) -> None:
-        fill_with_zeros(self.sentence_proj)
+        nn.init.zeros_(self.sentence_proj.weight)
 
     def forward(
         self,
