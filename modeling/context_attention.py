@@ -172,7 +172,7 @@ class ContextDecoder(Decoder):
             return {}
         absent = ~context_mask.any(dim=1)  # of sources
         seen = context_mask | absent[:, None]  # a softmax needs a key; what it finds there is left out
-        mask = self.source_mask_of(context_states, seen, input_ids.shape)
+        mask = self.source_mask(context_states, seen, input_ids.shape)
         absent = absent.repeat_interleave(input_ids.shape[0] // absent.shape[0])[:, None, None]  # (B, 1, 1)
         return {"context_states": context_states, "context_mask": mask, "context_absent": absent}
 

@@ -93,8 +93,6 @@ class MemoryStack:
     The memories of all layers that have one stand behind each other, (B, slots, D) with slots = layers x `memory_size`.
     """
 
-    side: str  # "encoder" or "decoder"
-
     def add_memory(self, config: DocMTConfig) -> None:
         self.memory_layers = config.layers_with_memory(self.side)
         if self.memory_layers:

@@ -26,7 +26,7 @@ from transformers.modeling_outputs import (
     Seq2SeqLMOutput,
     Seq2SeqModelOutput,
 )
-from transformers.utils.generic import can_return_tuple, merge_with_config_defaults
+from transformers.utils.generic import ModelOutput, can_return_tuple, merge_with_config_defaults
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
 from .acceleration import HeadSupport, ModelSupport, OutputProjection, init_as_fairseq, takes_bias
@@ -79,6 +79,10 @@ class StackOutput(BaseModelOutputWithPastAndCrossAttentions):
 class Stack(DocMTPreTrainedModel):
     """What encoder and decoder share: embeddings of tokens and positions, the run through the layers, the last norm."""
 
+    side: str  # "encoder" or "decoder"
+    layer_class: type[nn.Module]
+    output_class: type[ModelOutput]
+
     def __init__(self, config: DocMTConfig):
         super().__init__(config)
         self.embed_scale = config.d_model**0.5 if config.scale_embedding else 1.0
@@ -89,7 +93,10 @@ class Stack(DocMTPreTrainedModel):
             self.layernorm_embedding = nn.LayerNorm(config.d_model)
         if config.normalize_before:
             self.layer_norm = nn.LayerNorm(config.d_model)
+        layers = getattr(config, f"{self.side}_layers")
+        self.layers = nn.ModuleList([self.layer_class(config, number) for number in range(layers)])
         self.gradient_checkpointing = False
+        self.post_init()
 
     def post_init(self) -> None:
         """The layers, context layers among them, are what FSDP shards and what `device_map` does not split."""
@@ -112,6 +119,17 @@ class Stack(DocMTPreTrainedModel):
     def embed(self, input_ids: torch.Tensor, positions: torch.Tensor, **layer_inputs) -> torch.Tensor:
         """Ids (B, T), or their embeddings (B, T, D), and positions (B or 1, T) -> states (B, T, D)."""
         return self.embed_with(input_ids, self.position_encoding(positions))
+
+    def build_output(
+        self,
+        outputs: StackOutput,
+        layer_inputs: dict[str, torch.Tensor],
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        **kwargs,
+    ) -> ModelOutput:
+        """What `forward` returns; `kwargs` are its other arguments."""
+        return self.output_class(**{name: value for name, value in outputs.items() if name != "layer_outputs"})
 
     # What the seams are made of
 
@@ -191,16 +209,12 @@ def recording(kwargs: dict) -> dict:
 class Encoder(Stack):
     """Source ids to states."""
 
-    layer_class = EncoderLayer
+    finds_sentences = False  # whether the mechanism tells sentences apart, by the separators among the ids
+    side, layer_class, output_class = "encoder", EncoderLayer, BaseModelOutput
     _can_record_outputs = {
         "hidden_states": EncoderLayer,
         "attentions": OutputRecorder(Attention, index=1, layer_name="self_attn"),
     }
-
-    def __init__(self, config: DocMTConfig):
-        super().__init__(config)
-        self.layers = nn.ModuleList([self.layer_class(config, i) for i in range(config.encoder_layers)])
-        self.post_init()
 
     @can_return_tuple
     @merge_with_config_defaults
@@ -224,11 +238,6 @@ class Encoder(Stack):
         mask = self.attention_mask(hidden_states, attention_mask)
         outputs = self.run_layers(hidden_states, mask, layer_inputs=layer_inputs, **recording(kwargs))
         return self.build_output(outputs, layer_inputs, input_ids, attention_mask, **kwargs)
-
-    @property
-    def finds_sentences(self) -> bool:
-        """Whether the mechanism tells the sentences of a segment apart, by the separators among its ids."""
-        return False
 
     def ids_of(self, input_ids: torch.Tensor | None, inputs_embeds: torch.Tensor | None) -> torch.Tensor:
         """Ids (B, S), those of padding in place of embeddings (B, S, D) as `get_input_embeddings` gives them.
@@ -257,36 +266,16 @@ class Encoder(Stack):
         """Mask of self-attention among states (B, S, D), as attention takes it, from a mask (B, S), 1 = token."""
         return create_bidirectional_mask(config=self.config, inputs_embeds=hidden_states, attention_mask=attention_mask)
 
-    def build_output(
-        self,
-        outputs: StackOutput,
-        layer_inputs: dict[str, torch.Tensor],
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
-        **kwargs,
-    ) -> BaseModelOutput:
-        """What `forward` returns."""
-        return BaseModelOutput(
-            last_hidden_state=outputs.last_hidden_state,
-            hidden_states=outputs.hidden_states,
-            attentions=outputs.attentions,
-        )
-
 
 class Decoder(Stack):
     """Target ids and source states to states."""
 
-    layer_class = DecoderLayer
+    side, layer_class, output_class = "decoder", DecoderLayer, BaseModelOutputWithPastAndCrossAttentions
     _can_record_outputs = {
         "hidden_states": DecoderLayer,
         "attentions": OutputRecorder(Attention, index=1, layer_name="self_attn"),
         "cross_attentions": OutputRecorder(Attention, index=1, layer_name="encoder_attn"),
     }
-
-    def __init__(self, config: DocMTConfig):
-        super().__init__(config)
-        self.layers = nn.ModuleList([self.layer_class(config, i) for i in range(config.decoder_layers)])
-        self.post_init()
 
     @cache_by_either_name
     @can_return_tuple
@@ -307,12 +296,9 @@ class Decoder(Stack):
         of the mechanism, as `DocMTModel.decoder_inputs` gives them, and `output_attentions`, `output_hidden_states`.
         Raises `ValueError` without ids or source states.
         """
-        for name, given in (
-            ("input_ids (B, T)", input_ids),
-            ("encoder_hidden_states (B, S, D)", encoder_hidden_states),
-        ):
-            if given is None:
-                raise ValueError(f"the decoder reads {name}, got none: give them.")
+        if input_ids is None or encoder_hidden_states is None:
+            missing = "input_ids (B, T)" if input_ids is None else "encoder_hidden_states (B, S, D)"
+            raise ValueError(f"the decoder reads {missing}, got none: give them.")
         arguments = {
             "attention_mask": attention_mask,
             "encoder_hidden_states": encoder_hidden_states,
@@ -327,7 +313,7 @@ class Decoder(Stack):
             cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
         hidden_states = self.embed(input_ids, positions, **layer_inputs)
         mask = self.attention_mask(hidden_states, attention_mask, cache)
-        source_mask = self.source_mask(hidden_states, encoder_hidden_states, encoder_attention_mask)
+        source_mask = self.source_mask(encoder_hidden_states, encoder_attention_mask, input_ids.shape)
         outputs = self.run_layers(
             hidden_states,
             mask,
@@ -359,22 +345,21 @@ class Decoder(Stack):
         )
 
     def source_mask(
-        self,
-        hidden_states: torch.Tensor,
-        encoder_hidden_states: torch.Tensor,
-        encoder_attention_mask: torch.Tensor | None = None,
+        self, source: torch.Tensor, source_mask: torch.Tensor | None, shape: tuple[int, ...]
     ) -> torch.Tensor | None:
-        """Mask of attention to a source (B or fewer, S, D), from a mask (the same, S); None = all of it is seen."""
-        if encoder_attention_mask is None:
-            return None
-        return self.source_mask_of(encoder_hidden_states, encoder_attention_mask, hidden_states.shape)
+        """Mask of attention of target states (B, T, ...), by their shape, to a source (B or fewer, S, D).
 
-    def build_output(
-        self, outputs: StackOutput, layer_inputs: dict[str, torch.Tensor], input_ids: torch.Tensor, **kwargs
-    ) -> BaseModelOutputWithPastAndCrossAttentions:
-        """What `forward` returns."""
-        fields = {name: value for name, value in outputs.items() if name != "layer_outputs"}
-        return BaseModelOutputWithPastAndCrossAttentions(**fields)
+        From a mask (B or fewer, S), 1 = is seen; None = all of it is seen.
+        """
+        if source_mask is None:
+            return None
+        sources, (batch, length) = source.shape[0], shape[:2]
+        return create_bidirectional_mask(
+            config=self.config,
+            inputs_embeds=self.empty_states(sources, batch // sources * length, source.device),
+            attention_mask=source_mask,
+            encoder_hidden_states=source,
+        )
 
     # What the seams are made of
 
@@ -384,18 +369,6 @@ class Decoder(Stack):
         if attention_mask is not None and is_prompt and is_right_padded(attention_mask):
             return None
         return attention_mask
-
-    def source_mask_of(
-        self, source: torch.Tensor, source_mask: torch.Tensor, shape: tuple[int, ...]
-    ) -> torch.Tensor | None:
-        """Mask of attention of target states of a shape (B, T, ...) to any source (sources, S, D), 1 = is seen."""
-        sources, (batch, length) = source.shape[0], shape[:2]
-        return create_bidirectional_mask(
-            config=self.config,
-            inputs_embeds=self.empty_states(sources, batch // sources * length, source.device),
-            attention_mask=source_mask,
-            encoder_hidden_states=source,
-        )
 
 
 class DocMTModel(DocMTPreTrainedModel):
@@ -623,17 +596,3 @@ class DocMTForConditionalGeneration(
             own = {"AutoModel": f"{base.__module__.rpartition('.')[2]}.{base.__name__}"}
             self.config.auto_map = (getattr(self.config, "auto_map", None) or {}) | own
         super().save_pretrained(save_directory, *args, **kwargs)
-
-    # Parts and embeddings, as transformers asks for them
-
-    def get_encoder(self, modality=None) -> Encoder:
-        return self.model.encoder
-
-    def get_decoder(self) -> Decoder:
-        return self.model.decoder
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.model.get_input_embeddings()
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.model.set_input_embeddings(value)

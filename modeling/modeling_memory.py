@@ -91,7 +91,6 @@ class MemoryLMOutput(Seq2SeqLMOutput):
 class MemoryEncoder(MemoryStack, Encoder):
     config_class = MemoryConfig
     layer_class = MemoryEncoderLayer
-    side = "encoder"
 
     def __init__(self, config: MemoryConfig):
         super().__init__(config)
@@ -117,7 +116,6 @@ class MemoryEncoder(MemoryStack, Encoder):
 class MemoryDecoder(MemoryStack, Decoder):
     config_class = MemoryConfig
     layer_class = MemoryDecoderLayer
-    side = "decoder"
 
     def __init__(self, config: MemoryConfig):
         super().__init__(config)
