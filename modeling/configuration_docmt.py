@@ -8,7 +8,7 @@ from typing import Union, get_args, get_origin
 from transformers import PreTrainedConfig
 from transformers.activations import ACT2FN
 
-from .sequence_format import SequenceFormat, check_format, language_codes, sequence_format
+from .sequence_format import check_format, language_codes, sequence_format
 
 TASK = "document-translation"  # name of the pipeline
 TOKEN_IDS = tuple(f"{name}_token_id" for name in ("pad", "unk", "bos", "eos", "sep", "bod", "decoder_start"))
@@ -52,6 +52,9 @@ class DocMTConfig(PreTrainedConfig):
     }
     # what reports say of a model, as far as its configuration has it
     reported_fields = ("d_model", "encoder_layers", "decoder_layers", "view", "context_sides")
+    selects_by_word = False  # whether every word selects among the context sentences, in modules called `selection`
+    groups_tokens = False  # whether a module called `shortener` assigns tokens of a context sentence to groups
+    sequence_format, language_codes = sequence_format, language_codes  # of two languages, by default its own
 
     vocab_size: int = 32000
     d_model: int = 512
@@ -137,27 +140,6 @@ class DocMTConfig(PreTrainedConfig):
     def has_shared_table(self) -> bool:
         """Whether both sides have one table of embeddings; where nothing is tied they have not, as in Marian."""
         return self.share_encoder_decoder_embeddings and self.tie_word_embeddings
-
-    def sequence_format(self, source_lang: str | None = None, target_lang: str | None = None) -> SequenceFormat:
-        """The tokens around the sentences of both sides, for two languages, by default those of the configuration.
-
-        Raises `ValueError` for a language that is missing, unknown, or given to a model without language codes.
-        """
-        return sequence_format(self, source_lang, target_lang)
-
-    def language_codes(self, source_lang: str | None = None, target_lang: str | None = None) -> dict[str, str | None]:
-        """`source_lang` and `target_lang` as far as a code of them stands in a sequence; see `sequence_format`."""
-        return language_codes(self, source_lang, target_lang)
-
-    @property
-    def selects_by_word(self) -> bool:
-        """Whether every word selects among the context sentences, in modules called `selection`."""
-        return False
-
-    @property
-    def groups_tokens(self) -> bool:
-        """Whether the tokens of a context sentence are assigned to groups, by a module called `shortener`."""
-        return False
 
     @property
     def longest_translation(self) -> int:

@@ -9,6 +9,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from .acceleration import Linear, is_plain
 from .configuration_context import IntegratedContextConfig
 from .context_inputs import CONTEXT_INPUTS
+from .extended_forward import with_inputs
 from .layers import Attention, DecoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel
 
@@ -220,46 +221,10 @@ class ContextForConditionalGeneration(DocMTForConditionalGeneration):
     per_source_inputs = ("attention_mask", *CONTEXT_INPUTS)
     context_arguments = ("context_input_ids",)
 
-    def forward(
-        self,
-        input_ids=None,
-        attention_mask=None,
-        decoder_input_ids=None,
-        decoder_attention_mask=None,
-        encoder_outputs=None,
-        cache=None,
-        labels=None,
-        use_cache=None,
-        num_items_in_batch=None,
-        context_input_ids: torch.Tensor | None = None,
-        context_attention_mask: torch.Tensor | None = None,
-        context_offsets: torch.Tensor | None = None,
-        context_is_target: torch.Tensor | None = None,
-        inputs_embeds: torch.Tensor | None = None,
-        output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
-        **kwargs,
-    ):
+    @with_inputs(DocMTForConditionalGeneration.forward, *CONTEXT_INPUTS)
+    def forward(self, *args, **kwargs):
         """As the backbone's, with the context described above."""
-        return super().forward(
-            input_ids=input_ids,
-            attention_mask=attention_mask,
-            decoder_input_ids=decoder_input_ids,
-            decoder_attention_mask=decoder_attention_mask,
-            encoder_outputs=encoder_outputs,
-            cache=cache,
-            labels=labels,
-            use_cache=use_cache,
-            num_items_in_batch=num_items_in_batch,
-            context_input_ids=context_input_ids,
-            context_attention_mask=context_attention_mask,
-            context_offsets=context_offsets,
-            context_is_target=context_is_target,
-            inputs_embeds=inputs_embeds,
-            output_attentions=output_attentions,
-            output_hidden_states=output_hidden_states,
-            **kwargs,
-        )
+        return super().forward(*args, **kwargs)
 
 
 # A neutral start

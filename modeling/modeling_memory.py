@@ -12,6 +12,7 @@ from transformers.modeling_outputs import (
 )
 
 from .configuration_memory import MemoryConfig
+from .extended_forward import with_inputs
 from .layers import DecoderLayer, EncoderLayer
 from .memory_unit import MemoryLayer, MemoryStack
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder
@@ -192,53 +193,24 @@ class MemoryForConditionalGeneration(StreamTranslation, DocMTForConditionalGener
     per_source_inputs = ("attention_mask", "encoder_memory", "decoder_memory", "document_start")
     context_arguments = ("document_start", "encoder_memory", "decoder_memory")
 
-    def forward(
-        self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.Tensor | None = None,
-        decoder_attention_mask: torch.Tensor | None = None,
-        encoder_outputs: BaseModelOutput | tuple | None = None,
-        cache=None,
-        labels: torch.Tensor | None = None,
-        encoder_memory: torch.Tensor | None = None,
-        decoder_memory: torch.Tensor | None = None,
-        document_start: torch.Tensor | None = None,
-        inputs_embeds: torch.Tensor | None = None,
-        output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
-        **kwargs,
-    ):
+    @with_inputs(DocMTForConditionalGeneration.forward, "encoder_memory", "decoder_memory", "document_start")
+    def forward(self, *args, **kwargs):
         """As the backbone's, with the memories and `document_start` described above.
 
         Where `labels` alone tell the target, so do they which of its tokens are written into the memory. Raises
         `ValueError` for a training step of transformers' `Trainer`, which passes no memory from batch to batch.
         """
         of_trainer = self.training and kwargs.get("num_items_in_batch") is not None
-        if of_trainer and document_start is None and encoder_memory is None and decoder_memory is None:
+        if of_trainer and all(kwargs.get(name) is None for name in self.context_arguments):
             raise ValueError(
                 "a training step without a memory: this trainer does not carry it from sentence to sentence. Train by "
                 "`docmt train` or hf_docmt.training.stream_trainer.StreamTrainer; give document_start=torch.ones(rows, "
                 "dtype=torch.bool) if every sentence is to be a document of its own."
             )
-        if labels is not None and decoder_input_ids is None and decoder_attention_mask is None:
-            decoder_attention_mask = (labels != -100).long()
-        return super().forward(
-            input_ids=input_ids,
-            attention_mask=attention_mask,
-            decoder_input_ids=decoder_input_ids,
-            decoder_attention_mask=decoder_attention_mask,
-            encoder_outputs=encoder_outputs,
-            cache=cache,
-            labels=labels,
-            encoder_memory=encoder_memory,
-            decoder_memory=decoder_memory,
-            document_start=document_start,
-            inputs_embeds=inputs_embeds,
-            output_attentions=output_attentions,
-            output_hidden_states=output_hidden_states,
-            **kwargs,
-        )
+        target = (kwargs.get(f"decoder_{name}") for name in ("input_ids", "attention_mask"))
+        if kwargs.get("labels") is not None and all(states is None for states in target):
+            kwargs["decoder_attention_mask"] = (kwargs["labels"] != -100).long()
+        return super().forward(*args, **kwargs)
 
     @staticmethod
     def memory_after(outputs) -> dict[str, torch.Tensor]:
