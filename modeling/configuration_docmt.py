@@ -54,6 +54,8 @@ class DocMTConfig(PreTrainedConfig):
     reported_fields = ("d_model", "encoder_layers", "decoder_layers", "view", "context_sides")
     selects_by_word = False  # whether every word selects among the context sentences, in modules called `selection`
     groups_tokens = False  # whether a module called `shortener` assigns tokens of a context sentence to groups
+    neutral_fields = {}  # values with which it can start as the backbone, where the defaults are others
+    dependent_fields = {}  # {field: fields that are not taken over from a configuration with another value of it}
     sequence_format, language_codes = sequence_format, language_codes  # of two languages, by default its own
 
     vocab_size: int = 32000
@@ -197,19 +199,6 @@ class DocMTConfig(PreTrainedConfig):
                 f"position_type={self.position_type!r} needs an even d_model, got {self.d_model}: choose an even one, "
                 "or position_type='learned'."
             )
-
-    @classmethod
-    def dependent_fields(cls, changed: set[str]) -> set[str]:
-        """Fields whose values are not to be taken over from another configuration of which `changed` fields differ.
-
-        Left out, they take the values that fit the new ones.
-        """
-        return set()
-
-    @classmethod
-    def neutral_fields(cls) -> dict:
-        """Values of fields with which the architecture can start as the backbone, where the defaults are others."""
-        return {}
 
     def context_reach(self) -> str:
         """In words, the context that a model of this configuration sees."""

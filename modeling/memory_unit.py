@@ -64,12 +64,13 @@ class MemoryLayer:
     after the sentence, None unless `updates_memory`.
     """
 
-    def add_memory(self, config: DocMTConfig, side: str) -> None:
-        layers = config.layers_with_memory(side)
-        self.memory_name = f"memory_{self.layer_idx}" if self.layer_idx in layers else None
-        if self.memory_name is not None:
-            sizes = (getattr(config, f"{side}_{size}") for size in ("attention_heads", "ffn_dim"))
-            self.memory = MemoryUnit(config, *sizes, self.layer_idx if side == "decoder" else None)
+    def __init__(self, config: DocMTConfig, layer_idx: int):
+        super().__init__(config, layer_idx)
+        has_memory = layer_idx in config.layers_with_memory(self.side)
+        self.memory_name = f"memory_{layer_idx}" if has_memory else None
+        if has_memory:
+            sizes = (getattr(config, f"{self.side}_{size}") for size in ("attention_heads", "ffn_dim"))
+            self.memory = MemoryUnit(config, *sizes, layer_idx if self.side == "decoder" else None)
 
     def read_memory(self, hidden_states: torch.Tensor, cache=None, **layer_inputs):
         """States (B, T, D) that have read the memory, and h^t; None where the layer has no memory."""
@@ -93,7 +94,8 @@ class MemoryStack:
     The memories of all layers that have one stand behind each other, (B, slots, D) with slots = layers x `memory_size`.
     """
 
-    def add_memory(self, config: DocMTConfig) -> None:
+    def __init__(self, config: DocMTConfig):
+        super().__init__(config)
         self.memory_layers = config.layers_with_memory(self.side)
         if self.memory_layers:
             self.initial_memory = nn.Embedding(len(self.memory_layers) * config.memory_size, config.d_model)

@@ -120,14 +120,7 @@ class Stack(DocMTPreTrainedModel):
         """Ids (B, T), or their embeddings (B, T, D), and positions (B or 1, T) -> states (B, T, D)."""
         return self.embed_with(input_ids, self.position_encoding(positions))
 
-    def build_output(
-        self,
-        outputs: StackOutput,
-        layer_inputs: dict[str, torch.Tensor],
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
-        **kwargs,
-    ) -> ModelOutput:
+    def build_output(self, outputs: StackOutput, layer_inputs, input_ids, attention_mask=None, **kwargs) -> ModelOutput:
         """What `forward` returns; `kwargs` are its other arguments."""
         return self.output_class(**{name: value for name, value in outputs.items() if name != "layer_outputs"})
 
@@ -299,31 +292,20 @@ class Decoder(Stack):
         if input_ids is None or encoder_hidden_states is None:
             missing = "input_ids (B, T)" if input_ids is None else "encoder_hidden_states (B, S, D)"
             raise ValueError(f"the decoder reads {missing}, got none: give them.")
-        arguments = {
-            "attention_mask": attention_mask,
-            "encoder_hidden_states": encoder_hidden_states,
-            "cache": cache,
-            **kwargs,
-        }
+        arguments = {"attention_mask": attention_mask, "encoder_hidden_states": encoder_hidden_states, "cache": cache}
         past_length = cached_length(cache)
         attention_mask = self.padding_to_mask(attention_mask, past_length)
         positions = self.positions(input_ids, attention_mask, past_length)
-        layer_inputs = self.layer_inputs(input_ids, positions, **arguments)
+        layer_inputs = self.layer_inputs(input_ids, positions, **arguments, **kwargs)
         if use_cache and cache is None:
             cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
         hidden_states = self.embed(input_ids, positions, **layer_inputs)
         mask = self.attention_mask(hidden_states, attention_mask, cache)
         source_mask = self.source_mask(encoder_hidden_states, encoder_attention_mask, input_ids.shape)
-        outputs = self.run_layers(
-            hidden_states,
-            mask,
-            encoder_hidden_states,
-            source_mask,
-            layer_inputs=layer_inputs,
-            cache=cache,
-            **recording(kwargs),
-        )
-        return self.build_output(outputs, layer_inputs, input_ids, **arguments)
+        source = (encoder_hidden_states, source_mask)
+        inputs = {"layer_inputs": layer_inputs, "cache": cache, **recording(kwargs)}
+        outputs = self.run_layers(hidden_states, mask, *source, **inputs)
+        return self.build_output(outputs, layer_inputs, input_ids, **arguments, **kwargs)
 
     def new_cache(self) -> DecodingCache:
         """An empty cache of our search."""

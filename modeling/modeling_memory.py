@@ -22,10 +22,6 @@ from .stream_strategies import STATE, StreamTranslation
 class MemoryEncoderLayer(MemoryLayer, EncoderLayer):
     """Encoder layer with a memory, in some layers, which is read after self-attention."""
 
-    def __init__(self, config: MemoryConfig, layer_idx: int):
-        super().__init__(config, layer_idx)
-        self.add_memory(config, "encoder")
-
     def forward(self, hidden_states, attention_mask=None, **layer_inputs):
         hidden_states = self.self_attention_block(hidden_states, attention_mask, **layer_inputs)
         hidden_states, state = self.read_memory(hidden_states, **layer_inputs)
@@ -34,10 +30,6 @@ class MemoryEncoderLayer(MemoryLayer, EncoderLayer):
 
 class MemoryDecoderLayer(MemoryLayer, DecoderLayer):
     """Decoder layer with a memory, in some layers, which is read between self-attention and attention to the source."""
-
-    def __init__(self, config: MemoryConfig, layer_idx: int):
-        super().__init__(config, layer_idx)
-        self.add_memory(config, "decoder")
 
     def forward(
         self,
@@ -93,10 +85,6 @@ class MemoryEncoder(MemoryStack, Encoder):
     config_class = MemoryConfig
     layer_class = MemoryEncoderLayer
 
-    def __init__(self, config: MemoryConfig):
-        super().__init__(config)
-        self.add_memory(config)
-
     def layer_inputs(
         self,
         input_ids,
@@ -117,10 +105,6 @@ class MemoryEncoder(MemoryStack, Encoder):
 class MemoryDecoder(MemoryStack, Decoder):
     config_class = MemoryConfig
     layer_class = MemoryDecoderLayer
-
-    def __init__(self, config: MemoryConfig):
-        super().__init__(config)
-        self.add_memory(config)
 
     def layer_inputs(
         self,
