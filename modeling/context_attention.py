@@ -138,34 +138,18 @@ class ContextDecoder(Decoder):
     config_class = IntegratedContextConfig
     layer_class = ContextDecoderLayer
 
-    def forward(
-        self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        encoder_hidden_states: torch.Tensor | None = None,
-        encoder_attention_mask: torch.Tensor | None = None,
-        context_states: torch.Tensor | None = None,
-        context_mask: torch.Tensor | None = None,
-        **kwargs,
-    ):
+    def forward(self, *args, context_states=None, context_mask=None, **kwargs):
         """As the backbone's, with `context_states` (B or fewer, N, D) and `context_mask` (the same, N) bool.
 
         With `integration` `concatenate` they stand in front of the source, [context; source].
         """
         if self.config.integration == "concatenate" and context_states is not None:
-            if encoder_attention_mask is None:
-                encoder_attention_mask = context_mask.new_ones(encoder_hidden_states.shape[:2])
-            encoder_attention_mask = torch.cat([context_mask, encoder_attention_mask.to(context_mask.dtype)], dim=1)
-            encoder_hidden_states = torch.cat([context_states, encoder_hidden_states], dim=1)  # (B, N + S, D)
-        return super().forward(
-            input_ids=input_ids,
-            attention_mask=attention_mask,
-            encoder_hidden_states=encoder_hidden_states,
-            encoder_attention_mask=encoder_attention_mask,
-            context_states=context_states,
-            context_mask=context_mask,
-            **kwargs,
-        )
+            source, mask = kwargs["encoder_hidden_states"], kwargs.get("encoder_attention_mask")
+            if mask is None:
+                mask = context_mask.new_ones(source.shape[:2])
+            kwargs["encoder_hidden_states"] = torch.cat([context_states, source], dim=1)  # (B, N + S, D)
+            kwargs["encoder_attention_mask"] = torch.cat([context_mask, mask.to(context_mask.dtype)], dim=1)
+        return super().forward(*args, context_states=context_states, context_mask=context_mask, **kwargs)
 
     def layer_inputs(self, input_ids, positions, context_states=None, context_mask=None, **kwargs):
         """The context vectors, their mask as attention takes it, and which rows have none."""
@@ -180,7 +164,10 @@ class ContextDecoder(Decoder):
 
 @dataclass
 class ContextEncoderOutput(BaseModelOutput):
-    """States of the current sentence (B, S, D), its context vectors (B, N, D), and which of them are there (B, N)."""
+    """States of the current sentence (B, S, D), its context vectors (B, N, D), and which of them are there (B, N).
+
+    Of a Document Transformer (B, C, L, D) and (B, C, L).
+    """
 
     context_states: torch.FloatTensor | None = None
     context_mask: torch.BoolTensor | None = None

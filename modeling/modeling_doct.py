@@ -1,15 +1,12 @@
 """Document Transformer: a context encoder, read by every layer of encoder and decoder through a gate."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import nn
 from transformers import GenerationMixin
-from transformers.modeling_outputs import BaseModelOutput
 
 from .acceleration import Linear
 from .configuration_doct import DocTConfig
-from .context_attention import ContextForConditionalGeneration, fill_with_zeros, move_affine
+from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, fill_with_zeros, move_affine
 from .context_cache import ContextLayersTranslator
 from .context_inputs import CONTEXT_INPUTS, ContextLayers, by_offset, check_context, given_context, joined
 from .context_selection import SelectedAttention, adapt_selection, selectable
@@ -98,14 +95,6 @@ class DocTDecoderLayer(GatedContextBlock, DecoderLayer):
         self.context = GatedContext(config, config.decoder_attention_heads, layer_idx)
 
 
-@dataclass
-class DocTEncoderOutput(BaseModelOutput):
-    """States of the current sentence (B, S, D), of its context (B, C, L, D), and which of those are there (B, C, L)."""
-
-    context_states: torch.FloatTensor | None = None
-    context_mask: torch.BoolTensor | None = None
-
-
 class DocTEncoder(ContextLayers, Encoder):
     """The context encoder, and the encoder that reads it."""
 
@@ -124,7 +113,7 @@ class DocTEncoder(ContextLayers, Encoder):
         context: tuple[list[torch.Tensor], torch.Tensor] | None = None,
         inputs_embeds: torch.Tensor | None = None,
         **kwargs,
-    ) -> DocTEncoderOutput:
+    ) -> ContextEncoderOutput:
         """As the backbone's, with context inputs; without them there is no context.
 
         `context` may replace them: the context encoder's output (B, C, L, D) in a list, and its mask (B, C, L).
@@ -146,7 +135,7 @@ class DocTEncoder(ContextLayers, Encoder):
         self, outputs, layer_inputs, input_ids, attention_mask=None, context_states=None, context_padding=None, **kwargs
     ):
         plain = super().build_output(outputs, layer_inputs, input_ids)
-        return DocTEncoderOutput(**plain, context_states=context_states, context_mask=context_padding)
+        return ContextEncoderOutput(**plain, context_states=context_states, context_mask=context_padding)
 
     def selected(self, *inputs) -> tuple[list[torch.Tensor], torch.Tensor]:
         """Each context sentence for itself, in its column: states (B, C, L, D) in a list, mask (B, C, L)."""

@@ -9,7 +9,6 @@ from support.battery import Battery, gradients, logits
 from support.context_reference import CONTEXT, DOCUMENTS, LATENT, normalized, plain_size, sentences_of
 from support.reference import attention, feed_forward, linear, norm, reference_logits, reference_stack, weights_of
 from support.tiny_models import BOD, EOS, PAD, SEP, SIZES, build, documents_of, plain_model, random_text, word_tokenizer
-from torch.nn import functional as F
 
 from hf_docmt import registry
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
@@ -349,37 +348,6 @@ def test_parameters_of_the_paper(fields, published):
 # Bad input
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        (
-            {"shortening": "mean"},
-            "shortening must be one of none, sentence, avg, max, linear, grouping, selecting, got",
-        ),
-        ({"shortening": "avg", "shortening_size": 0}, "shortening_size must be a whole number >= 1, got 0"),
-        ({"shortening_size": 2}, "shortening='none' has no size, got shortening_size=2"),
-        ({"include_current": True}, "with shortening='none' it would be read twice"),
-        ({"context_sides": "left"}, "context_sides must be one of source, target, both, got 'left'"),
-        ({"missing_context": "</s>"}, "missing_context must be one of none, eos, got '</s>'"),
-        ({"missing_context": "eos", "context_sides": "both"}, "missing_context='eos' is defined for context of the"),
-        ({"context_sides": "target", "future_context": 1}, "got context_sides='target' with future_context=1"),
-        (
-            {"context_sides": "both", "share_encoder_decoder_embeddings": False},
-            "set share_encoder_decoder_embeddings=True or context_sides='source'",
-        ),
-        ({"integration": "beside"}, "integration must be one of sequential, parallel, concatenate, got 'beside'"),
-        ({"integration": "concatenate", "context_gate": True}, "use 'sequential' or 'parallel', or context_gate=False"),
-        ({"pooling_padding": "none"}, "pooling_padding must be one of ignored, zeros, got 'none'"),
-        ({"past_context": -1}, "past_context must be a whole number >= 0, got -1"),
-        ({"shortening_gradient": -1}, "shortening_gradient must be a whole number >= 0, got -1"),
-        ({"shortening": "grouping", "categorizer": "entmax"}, "categorizer must be one of softmax, sparsemax"),
-    ],
-)
-def test_bad_configuration(fields, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        CachingConfig(**fields)
-
-
 @pytest.fixture(scope="module")
 def model():
     return build("caching", past_context=2, shortening="grouping", **LATENT)
@@ -521,21 +489,6 @@ def test_other_side_and_two_of_one_offset(model):
         both(**inputs_with(**twice))
     twice["context_is_target"] = torch.tensor([[True, False]])
     assert logits(both, inputs_with(**twice)).isfinite().all()
-
-
-@pytest.mark.parametrize("shortening", ["none", "avg", "max", "linear", "grouping", "selecting"])
-def test_padding_on_the_left(shortening):
-    """Of the current sentence and of the context: as without padding."""
-    size = {} if shortening == "none" else {"shortening_size": 2}
-    model = build("caching", shortening=shortening, categorizer_dim=6, **size)
-    alone = full(inputs_with())
-    padded = alone | {
-        "input_ids": F.pad(alone["input_ids"], (1, 0)),
-        "attention_mask": F.pad(alone["attention_mask"], (1, 0)),
-        "context_input_ids": F.pad(alone["context_input_ids"], (3, 0)),
-        "context_attention_mask": F.pad(alone["context_attention_mask"], (3, 0)),
-    }
-    torch.testing.assert_close(logits(model, padded), logits(model, alone), atol=1e-5, rtol=1e-5)
 
 
 def test_sparsemax_of_large_and_lost_scores():

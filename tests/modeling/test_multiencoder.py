@@ -1,8 +1,5 @@
 """Multi-encoder: the battery, the joined context, and the size of the published model."""
 
-import re
-
-import pytest
 import torch
 from support.battery import Battery
 from support.context_reference import CONTEXT, DOCUMENTS, plain_size, sentences_of
@@ -101,16 +98,3 @@ def test_strategies_agree():
         for strategy, size in (("sliding", 16), ("sliding", 1), ("sequential", 2))
     ]
     assert found[0] == found[1] == found[2]
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"context_layers": 0}, "context_layers must be a whole number >= 1, got 0"),
-        ({"context_sides": "both"}, "context_sides must be one of source, got 'both'"),
-        ({"context_gate": True}, "which integration='concatenate' has not"),
-    ],
-)
-def test_bad_configuration(fields, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        MultiEncoderConfig(**fields)

@@ -10,7 +10,6 @@ from support.context_reference import CONTEXT, DOCUMENTS, layer_outputs, positio
 from support.reference import attention, norm, reference_logits, reference_stack, weights_of
 from support.tiny_models import EOS, SEP, build, plain_model, word_tokenizer
 
-from hf_docmt.modeling.configuration_doct import DocTConfig
 from hf_docmt.modeling.configuration_routing import RoutingConfig
 from hf_docmt.modeling.context_cache import ContextLayersTranslator
 from hf_docmt.modeling.context_selection import Selection
@@ -210,21 +209,6 @@ def test_words_are_projected_once_for_all_sentences():
 
 
 # Bad input
-
-
-@pytest.mark.parametrize(
-    ("config", "fields", "message"),
-    [
-        (RoutingConfig, {"past_context": 0, "future_context": 0}, "got past_context=0 and future_context=0, set one"),
-        (RoutingConfig, {"context_sides": "both"}, "context_sides must be one of source, got 'both'"),
-        (DocTConfig, {"past_context": 0}, "got past_context=0 and future_context=0, set one"),
-        (DocTConfig, {"context_layers": 0}, "context_layers must be a whole number >= 1, got 0"),
-        (DocTConfig, {"selection": "gate"}, "selection must be one of none, routing, got 'gate'"),
-    ],
-)
-def test_bad_configuration(config, fields, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        config(**fields)
 
 
 def test_no_columns_of_context():

@@ -19,7 +19,7 @@ from hf_docmt import registry
 from hf_docmt.modeling.cache import CACHE_NAME
 from support.layer_hooks import ParameterUse, layer_arguments
 from support.reference import weights_of
-from support.tiny_models import EOS, SEP, build, documents_of, random_text, word_tokenizer
+from support.tiny_models import EOS, PAD, SEP, build, documents_of, random_text, word_tokenizer
 
 
 class SeparatorThird(LogitsProcessor):
@@ -41,8 +41,19 @@ GREEDY = {
 BEAMS = GREEDY | {"num_beams": 3, "num_return_sequences": 3, "early_stopping": True}
 SAMPLES = GREEDY | {"num_return_sequences": 2, "do_sample": True}
 NOT_FOR_GENERATION = ("decoder_input_ids", "decoder_attention_mask", "labels", "label_weights")
-ON_EVERY_CASE = ("test_definition", "test_context", "test_cached_is_uncached", "test_gradients")
+ON_EVERY_CASE = (
+    "test_definition",
+    "test_context",
+    "test_cached_is_uncached",
+    "test_gradients",
+    "test_padding_on_the_left",
+)
 ON_NEUTRAL_CASES = ("test_reduction", "test_closed_gates_with_context")  # the rest runs on corners
+ONE_SENTENCE = {  # two rows, one of them padded
+    "input_ids": torch.tensor([[7, 9, 8, EOS], [6, EOS, 0, 0]]),
+    "attention_mask": torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]),
+    "decoder_input_ids": torch.tensor([[2, 9, 11], [2, 14, 7]]),
+}
 CURRENT = 3  # sentence of the six in the document of the context tests
 
 
@@ -191,6 +202,19 @@ class Battery:
         for row, example in enumerate(self.examples(model.config)):
             alone = logits(model, self.batch_of(model, [example]))[0]
             torch.testing.assert_close(together[row, : len(alone)], alone, atol=1e-5, rtol=1e-5)
+
+    def test_padding_on_the_left(self, model, batch):
+        """Of source, target and context, in front of what stands there; the gradients, too."""
+        fill = {"input_ids": PAD, "attention_mask": 0, "labels": -100, "label_weights": 0}
+        padded = {}
+        for name, value in batch.items():
+            kind = name.removeprefix("context_").removeprefix("decoder_")
+            padded[name] = F.pad(value, (3, 0), value=fill[kind]) if kind in fill else value
+        scored = batch["labels"] != -100
+        found = logits(model, padded)[:, 3:]
+        torch.testing.assert_close(found[scored], logits(model, batch)[scored], atol=1e-5, rtol=1e-5)
+        for one, other in zip(gradients(model, padded), gradients(model, batch), strict=True):
+            torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
     def test_order_of_rows_does_not_matter(self, model, batch):
         order = torch.arange(len(batch["labels"]), device=model.device).flip(0)
@@ -449,6 +473,13 @@ def on_device(model, device):
 
 def moved(batch: dict, device) -> dict:
     return {name: value.to(device) for name, value in batch.items()}
+
+
+def tokens_of(batch: dict) -> list[tuple[list[int], list[int]]]:
+    """Source and target of every row, without padding."""
+    names = ("input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask")
+    rows = zip(*(batch[name] for name in names))
+    return [(ids[: mask.sum()].tolist(), target[: seen.sum()].tolist()) for ids, mask, target, seen in rows]
 
 
 def logits(model, batch: dict) -> torch.Tensor:
