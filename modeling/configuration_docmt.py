@@ -170,14 +170,14 @@ class DocMTConfig(PreTrainedConfig):
         classes = type(self).__mro__
         for cls in classes[: classes.index(PreTrainedConfig)]:
             for name, annotation in inspect.get_annotations(cls, eval_str=True).items():
-                is_union = get_origin(annotation) in (Union, UnionType)
-                types = tuple(get_origin(one) or one for one in (get_args(annotation) if is_union else (annotation,)))
-                if not all(isinstance(one, type) for one in types):
+                members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+                types = tuple(get_origin(member) or member for member in members)
+                if not all(isinstance(kind, type) for kind in types):
                     continue  # Literal and the like, which are checked where they are used
                 value = getattr(self, name)
                 fits = isinstance(value, types) or (float in types and isinstance(value, int))
                 if not fits or (isinstance(value, bool) and bool not in types):
-                    names = " or ".join(sorted("null" if one is type(None) else one.__name__ for one in types))
+                    names = " or ".join(sorted("null" if kind is type(None) else kind.__name__ for kind in types))
                     raise ValueError(f"{name} must be of type {names}, got {value!r}.")
                 if isinstance(value, float) and not math.isfinite(value):
                     raise ValueError(f"{name} must be a finite number, got {value!r}.")
@@ -189,7 +189,7 @@ class DocMTConfig(PreTrainedConfig):
             if value is None and name not in ("pad_token_id", "eos_token_id"):
                 continue
             ids = value if isinstance(value, list) else [value]  # several end tokens
-            if not ids or not all(type(one) is int and 0 <= one < self.vocab_size for one in ids):
+            if not ids or not all(type(token) is int and 0 <= token < self.vocab_size for token in ids):
                 raise ValueError(f"{name} must be an id from 0 to {self.vocab_size - 1}, got {value!r}.")
 
     def _check_positions(self) -> None:

@@ -44,13 +44,13 @@ class ContextAttention(nn.Module):
         """(B, T, D) -> (B, T, D)."""
         states = self.layer_norm(hidden_states) if self.normalize_before else hidden_states
         if context_states is None:
-            found = torch.zeros_like(states)
+            context = torch.zeros_like(states)
         else:
-            found = self.attn(states, context_states, cache, context_mask)[0].masked_fill(context_absent, 0)
+            context = self.attn(states, context_states, cache, context_mask)[0].masked_fill(context_absent, 0)
         if self.is_parallel:
-            found = nn.functional.dropout(found, self.dropout, self.training)
-            return self.gated(found if self.normalize_before else self.layer_norm(hidden_states + found))
-        states = hidden_states + nn.functional.dropout(self.gated(found), self.dropout, self.training)
+            context = nn.functional.dropout(context, self.dropout, self.training)
+            return self.gated(context if self.normalize_before else self.layer_norm(hidden_states + context))
+        states = hidden_states + nn.functional.dropout(self.gated(context), self.dropout, self.training)
         return states if self.normalize_before else self.layer_norm(states)
 
     def gated(self, states: torch.Tensor) -> torch.Tensor:

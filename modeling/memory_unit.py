@@ -149,7 +149,7 @@ class MemoryStack:
         if memory is None:
             return {}
         mask = self.update_mask(batch, attention_mask, memory.device) if updates else None
-        memories = {f"memory_{layer}": one for layer, one in self.by_layer(memory).items()}
+        memories = {f"memory_{layer}": part for layer, part in self.by_layer(memory).items()}
         return memories | {"updates_memory": updates, "memory_mask": mask}
 
     def update_mask(self, batch: int, attention_mask: torch.Tensor | None, device: torch.device):
@@ -180,5 +180,5 @@ class MemoryStack:
             return None
         mask = self.update_mask(next(iter(states.values())).shape[0], attention_mask, memory.device)
         return torch.cat(
-            [self.layers[i].memory.update(one, states[i], mask) for i, one in self.by_layer(memory).items()], dim=1
+            [self.layers[i].memory.update(part, states[i], mask) for i, part in self.by_layer(memory).items()], dim=1
         )

@@ -4,11 +4,9 @@ import pytest
 import torch
 from support.battery import ONE_SENTENCE, Battery, logits, segment_reach, tokens_of
 from support.reference import position_vector, reference_row, sine_vector, weights_of
-from support.tiny_models import EOS, SEP, build
+from support.tiny_models import EOS, SEP, build, plain_model
 
 from hf_docmt.modeling.cache import CACHE_NAME
-from hf_docmt.modeling.configuration_docmt import DocMTConfig
-from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 
 WINDOW = {"past_context": 2}
 EMBEDDINGS = ("onehot", "sinusoidal", "learned")
@@ -81,16 +79,11 @@ class TestConcat(Battery):
 
     def plain_backbone(self, model):
         """With a single sentence all tokens have the same encoding, which the plain model gets as learned positions."""
-        config = model.config
-        names = DocMTConfig(vocab_size=config.vocab_size).to_dict().keys() & config.to_dict().keys()
-        fields = {name: getattr(config, name) for name in names - {"architectures", "dtype", "transformers_version"}}
-        state = {name: value for name, value in model.state_dict().items() if "segment_encoding" not in name}
-        if config.segment_encoding != "none":
-            fields |= {"position_type": "learned", "position_offset": 0}
-            for side in ("encoder", "decoder"):
-                state[f"model.{side}.embed_positions.weight"] = added_vectors(model, [7] * 64, 1, side)[0]
-        plain = DocMTForConditionalGeneration(DocMTConfig(**fields)).eval()
-        plain.load_state_dict(state)
+        if model.config.segment_encoding == "none":
+            return plain_model(model), ONE_SENTENCE
+        plain = plain_model(model, position_type="learned", position_offset=0)
+        for stack in (plain.get_encoder(), plain.get_decoder()):
+            stack.embed_positions.weight.data = added_vectors(model, [7] * 64, 1, stack.side)[0].detach()
         return plain, ONE_SENTENCE
 
 

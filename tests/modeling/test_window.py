@@ -9,12 +9,10 @@ from support.battery import Battery, gradients, logits, tokens_of
 from support.reference import feed_forward, linear, norm, position_vector, weights_of
 from support.slow_translation import Slow
 from support.slow_translation import settings as slow_settings
-from support.tiny_models import EOS, SEP, build, random_text, word_tokenizer
+from support.tiny_models import EOS, SEP, build, plain_model, random_text, word_tokenizer
 from transformers import DynamicCache, EncoderDecoderCache, StaticCache
 
-from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.configuration_window import WindowConfig
-from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 from hf_docmt.modeling.token_alignment import source_borders
 from hf_docmt.modeling.window_attention import window_attention, windows_around
 from hf_docmt.modeling.window_blocks import BlockedAttention, Blocks
@@ -68,17 +66,12 @@ class TestWindow(Battery):
 
     def plain_backbone(self, model):
         """In a window as long as the sequence all is seen; relative vectors are zero there, positions none."""
-        config = model.config
-        names = DocMTConfig().to_dict().keys() & config.to_dict().keys()
-        fields = {name: getattr(config, name) for name in names - {"architectures", "dtype", "transformers_version"}}
-        fields |= {"vocab_size": config.vocab_size}
-        state = {name: value for name, value in model.state_dict().items() if "relative" not in name}
-        if config.position == "relative":
-            fields |= {"position_type": "learned", "position_offset": 0}
-            for side in ("encoder", "decoder"):
-                state[f"model.{side}.embed_positions.weight"] = torch.zeros(64, config.d_model)
-        plain = DocMTForConditionalGeneration(DocMTConfig(**fields)).eval()
-        plain.load_state_dict(state)
+        if model.config.position == "absolute":
+            plain = plain_model(model)
+        else:
+            plain = plain_model(model, position_type="learned", position_offset=0)
+            for stack in (plain.get_encoder(), plain.get_decoder()):
+                torch.nn.init.zeros_(stack.embed_positions.weight)
         wide = type(model)(WindowConfig(**model.config.to_dict() | {"window": 5})).eval()
         missing, _ = wide.load_state_dict({n: v for n, v in model.state_dict().items() if "relative" not in n}, False)
         assert all("relative" in name for name in missing)
