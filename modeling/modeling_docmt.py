@@ -400,51 +400,34 @@ class DocMTModel(DocMTPreTrainedModel):
         encoder_inputs = {name: kwargs[name] for name in self.encoder_input_names if name in kwargs}
         decoder_inputs = {name: kwargs[name] for name in self.decoder_input_names if name in kwargs}
         kwargs = {name: kwargs[name] for name in kwargs if name not in encoder_inputs | decoder_inputs}
+        kwargs["return_dict"] = True
         if encoder_outputs is None:
-            if inputs_embeds is not None:
-                encoder_inputs["inputs_embeds"] = inputs_embeds
-            encoder_outputs = self.encoder(
-                input_ids=input_ids, attention_mask=attention_mask, **encoder_inputs, **kwargs, return_dict=True
-            )
+            source = {"input_ids": input_ids, "attention_mask": attention_mask, "inputs_embeds": inputs_embeds}
+            encoder_outputs = self.encoder(**source, **encoder_inputs, **kwargs)
         elif not isinstance(encoder_outputs, BaseModelOutput):
             if len(encoder_outputs) > 1:
-                raise ValueError(
-                    "encoder_outputs is a tuple, which has no names of fields: give it with return_dict=True."
-                )
+                raise ValueError("encoder_outputs is a tuple, which names no fields: give it with return_dict=True.")
             encoder_outputs = BaseModelOutput(*encoder_outputs)
-        decoder_inputs = self.decoder_inputs(
-            decoder_input_ids, decoder_attention_mask, encoder_outputs, cache, **decoder_inputs
-        )
-        decoder_outputs = self.decoder(
-            input_ids=decoder_input_ids,
-            attention_mask=decoder_attention_mask,
-            encoder_hidden_states=encoder_outputs.last_hidden_state,
-            encoder_attention_mask=attention_mask,
-            cache=cache,
-            use_cache=use_cache,
-            **decoder_inputs,
-            **kwargs,
-            return_dict=True,
-        )
+        target = (decoder_input_ids, decoder_attention_mask)
+        decoder_inputs = self.decoder_inputs(*target, encoder_outputs, cache, **decoder_inputs)
+        source = {"encoder_hidden_states": encoder_outputs.last_hidden_state, "encoder_attention_mask": attention_mask}
+        caching = {"cache": cache, "use_cache": use_cache}
+        decoder_outputs = self.decoder(*target, **source, **caching, **decoder_inputs, **kwargs)
         return self.build_output(encoder_outputs, decoder_outputs)
 
     # Seams
 
     def decoder_inputs(
-        self,
-        decoder_input_ids: torch.Tensor,
-        decoder_attention_mask: torch.Tensor | None,
-        encoder_outputs: BaseModelOutput,
-        cache=None,
+        self, decoder_input_ids, decoder_attention_mask, encoder_outputs: BaseModelOutput, cache=None
     ) -> dict[str, torch.Tensor | None]:
-        """What the decoder's `forward` takes besides ids and source states, from what the encoder gave out."""
+        """What the decoder's `forward` takes besides ids (B, T) and source states, from what the encoder gave out."""
         return {}
 
     def build_output(self, encoder_outputs, decoder_outputs) -> Seq2SeqModelOutput:
         """What `forward` returns."""
         return Seq2SeqModelOutput(
             last_hidden_state=decoder_outputs.last_hidden_state,
-            **{CACHE_NAME: decoder_outputs[CACHE_NAME] if CACHE_NAME in decoder_outputs else None},
+            **{CACHE_NAME: decoder_outputs.get(CACHE_NAME)},
             decoder_hidden_states=decoder_outputs.hidden_states,
             decoder_attentions=decoder_outputs.attentions,
             cross_attentions=decoder_outputs.cross_attentions,

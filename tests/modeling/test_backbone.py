@@ -250,7 +250,7 @@ def test_a_tuple_of_the_encoder_has_states_alone():
     states = model.get_encoder()(**known).last_hidden_state
     with torch.no_grad():
         torch.testing.assert_close(model(encoder_outputs=(states,), **rest).logits, model(**BATCH).logits)
-    with pytest.raises(ValueError, match="encoder_outputs is a tuple, which has no names of fields"):
+    with pytest.raises(ValueError, match="encoder_outputs is a tuple, which names no fields"):
         model(encoder_outputs=(states, states), **rest)
 
 
