@@ -112,23 +112,15 @@ class ContextDecoderLayer(DecoderLayer):
                 move_affine(self.encoder_attn_layer_norm, self.context.layer_norm)
 
     def cross_attention_block(
-        self,
-        hidden_states,
-        encoder_hidden_states,
-        encoder_attention_mask,
-        cache=None,
-        context_states: torch.Tensor | None = None,
-        context_mask: torch.Tensor | None = None,
-        context_absent: torch.Tensor | None = None,
-        **layer_inputs,
+        self, hidden_states, encoder_hidden_states, encoder_attention_mask, cache=None, **layer_inputs
     ):
+        context = [layer_inputs.pop(f"context_{name}", None) for name in ("states", "mask", "absent")]
         source = (encoder_hidden_states, encoder_attention_mask)
-        context = (context_states, context_mask, context_absent, cache)
         after_source = super().cross_attention_block(hidden_states, *source, cache, **layer_inputs)
         if self.integration == "sequential":
-            return self.context(after_source, *context)
+            return self.context(after_source, *context, cache)
         if self.integration == "parallel":
-            return after_source + self.context(hidden_states, *context)
+            return after_source + self.context(hidden_states, *context, cache)
         return after_source
 
 

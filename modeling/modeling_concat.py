@@ -177,13 +177,9 @@ class ConcatModel(DocMTModel):
             self.post_init()
 
     def decoder_inputs(
-        self,
-        decoder_input_ids,
-        decoder_attention_mask,
-        encoder_outputs,
-        cache=None,
-        decoder_sentence_index: torch.Tensor | None = None,  # (B, T)
+        self, decoder_input_ids, decoder_attention_mask, encoder_outputs, cache=None, decoder_sentence_index=None
     ):
+        """`decoder_sentence_index` (B, T): the sentence of each new target token."""
         config = self.config
         if config.segment_encoding == "none":
             return {}

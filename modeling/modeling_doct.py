@@ -65,18 +65,10 @@ class GatedContextBlock:
         self.context.layer_norm.weight[-1], self.context.layer_norm.bias[-1] = 0.0, 1.0
         self.context.state_gate.weight[:, -1] = OPEN_GATE
 
-    def self_attention_block(
-        self,
-        hidden_states,
-        attention_mask,
-        cache=None,
-        context_states: torch.Tensor | None = None,
-        context_mask: torch.Tensor | None = None,
-        context_present: torch.Tensor | None = None,
-        **layer_inputs,
-    ):
+    def self_attention_block(self, hidden_states, attention_mask, cache=None, **layer_inputs):
+        context = [layer_inputs.pop(f"context_{name}", None) for name in ("states", "mask", "present")]
         hidden_states = super().self_attention_block(hidden_states, attention_mask, cache, **layer_inputs)
-        return self.context(hidden_states, context_states, context_mask, context_present, cache)
+        return self.context(hidden_states, *context, cache)
 
 
 class DocTEncoderLayer(GatedContextBlock, EncoderLayer):

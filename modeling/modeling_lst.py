@@ -148,13 +148,9 @@ class LstModel(DocMTModel):
     decoder_input_names = ("decoder_sentence_index",)
 
     def decoder_inputs(
-        self,
-        decoder_input_ids,
-        decoder_attention_mask,
-        encoder_outputs,
-        cache=None,
-        decoder_sentence_index: torch.Tensor | None = None,  # (B, cached + T), of a static cache all it has room for
+        self, decoder_input_ids, decoder_attention_mask, encoder_outputs, cache=None, decoder_sentence_index=None
     ):
+        """`decoder_sentence_index` (B, cached + T), of a static cache all it has room for."""
         index, past_length = decoder_sentence_index, cached_length(cache)
         if index is None:
             index = sentence_index(decoder_input_ids, self.config.sep_token_id)

@@ -86,14 +86,9 @@ class MemoryEncoder(MemoryStack, Encoder):
     layer_class = MemoryEncoderLayer
 
     def layer_inputs(
-        self,
-        input_ids,
-        positions,
-        attention_mask=None,
-        encoder_memory: torch.Tensor | None = None,  # (B, slots, D)
-        document_start: torch.Tensor | None = None,  # (B,)
-        **kwargs,
+        self, input_ids, positions, attention_mask=None, encoder_memory=None, document_start=None, **kwargs
     ):
+        """From the memory before the sentences, (B, slots, D), and which of them start documents, (B,)."""
         memory = self.memory_before(encoder_memory, document_start, input_ids.device, input_ids.shape[0])
         return self.memory_inputs(memory, True, input_ids.shape[0], attention_mask)
 
@@ -140,15 +135,7 @@ class MemoryModel(DocMTModel):
     encoder_input_names = ("encoder_memory", "document_start")
     decoder_input_names = ("decoder_memory", "document_start")
 
-    def decoder_inputs(
-        self,
-        decoder_input_ids,
-        decoder_attention_mask,
-        encoder_outputs,
-        cache=None,
-        decoder_memory: torch.Tensor | None = None,
-        document_start: torch.Tensor | None = None,
-    ):
+    def decoder_inputs(self, *target_and_source, decoder_memory=None, document_start=None):
         return {"memory": decoder_memory, "document_start": document_start}
 
     def build_output(self, encoder_outputs, decoder_outputs) -> MemoryModelOutput:
