@@ -59,7 +59,7 @@ def from_sentence_model(
     original = source if isinstance(source, PreTrainedModel) else _load_model(source)
     if tokenizer is None and not isinstance(source, PreTrainedModel):
         tokenizer = load_tokenizer(source)
-    fields = config_from_pretrained(original.config) | target.config_class.neutral_fields()
+    fields = config_from_pretrained(original.config) | target.config_class.neutral_fields
     if HUB_NAME.fullmatch(original.name_or_path) and not os.path.exists(original.name_or_path):
         fields["base_model"] = original.name_or_path
     if tokenizer is None:  # the new tokens get the ids behind the vocabulary

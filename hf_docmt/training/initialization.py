@@ -115,7 +115,7 @@ def model_config(
         newly_stateful = architecture.carries_state and not earlier.carries_state
         names = config_fields(recipe.architecture).keys() - (CONTEXT_FIELDS if newly_separate or newly_stateful else ())
         changed = {name for name, value in recipe.model.items() if value != getattr(origin, name, None)}
-        names = names - architecture.config_class.dependent_fields(changed)
+        names = names.difference(*(architecture.config_class.dependent_fields.get(name, ()) for name in changed))
         values = {name: getattr(origin, name) for name in names if hasattr(origin, name)}
     values |= recipe.model
     values |= {"source_lang": recipe.data.source_lang, "target_lang": recipe.data.target_lang}

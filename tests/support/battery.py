@@ -19,7 +19,7 @@ from hf_docmt import registry
 from hf_docmt.modeling.cache import CACHE_NAME
 from support.layer_hooks import ParameterUse, layer_arguments
 from support.reference import weights_of
-from support.tiny_models import EOS, SEP, build, documents_of, random_text, word_tokenizer
+from support.tiny_models import EOS, PAD, SEP, build, documents_of, random_text, word_tokenizer
 
 
 class SeparatorThird(LogitsProcessor):
@@ -31,18 +31,19 @@ class SeparatorThird(LogitsProcessor):
         return scores
 
 
-GREEDY = {
-    "num_beams": 1,
-    "do_sample": False,
-    "max_new_tokens": 6,
-    "no_repeat_ngram_size": 2,
-    "logits_processor": [SeparatorThird()],
-}
+GREEDY = {"num_beams": 1, "do_sample": False, "max_new_tokens": 6, "no_repeat_ngram_size": 2}
+GREEDY |= {"logits_processor": [SeparatorThird()]}
 BEAMS = GREEDY | {"num_beams": 3, "num_return_sequences": 3, "early_stopping": True}
 SAMPLES = GREEDY | {"num_return_sequences": 2, "do_sample": True}
 NOT_FOR_GENERATION = ("decoder_input_ids", "decoder_attention_mask", "labels", "label_weights")
-ON_EVERY_CASE = ("test_definition", "test_context", "test_cached_is_uncached", "test_gradients")
-ON_NEUTRAL_CASES = ("test_reduction", "test_closed_gates_with_context")  # the rest runs on corners
+ON_EVERY_CASE = ("definition", "context", "padding_on_the_left", "cached_is_uncached", "gradients")
+ON_NEUTRAL_CASES = ("reduction", "closed_gates_with_context")  # the rest runs on corners
+ONE_SENTENCE = {  # two rows, one of them padded
+    "input_ids": torch.tensor([[7, 9, 8, EOS], [6, EOS, 0, 0]]),
+    "attention_mask": torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]),
+    "decoder_input_ids": torch.tensor([[2, 9, 11], [2, 14, 7]]),
+}
+BUILT: dict[tuple[type, str], torch.nn.Module] = {}  # by battery and case
 CURRENT = 3  # sentence of the six in the document of the context tests
 
 
@@ -79,19 +80,17 @@ class Battery:
 
     def pytest_generate_tests(self, metafunc):
         if "case" in metafunc.fixturenames:
-            test = metafunc.function.__name__
+            test = metafunc.function.__name__.removeprefix("test_")
             cases = list(self.cases) if test in ON_EVERY_CASE else self.corners
             cases = self.neutral_cases if test in ON_NEUTRAL_CASES else cases
             metafunc.parametrize("case", cases[: metafunc.config.getoption("cases")])
 
     @pytest.fixture
     def model(self, case, device):
-        built = type(self).__dict__.get("built")
-        if built is None:
-            built = type(self).built = {}
-        if case not in built:
-            built[case] = build(self.architecture, **self.cases[case])
-        return on_device(copy.deepcopy(built[case]), device)
+        key = type(self), case
+        if key not in BUILT:
+            BUILT[key] = build(self.architecture, **self.cases[case])
+        return on_device(copy.deepcopy(BUILT[key]), device)
 
     @pytest.fixture
     def batch(self, model):
@@ -128,22 +127,16 @@ class Battery:
         slow = on_device(copy.deepcopy(model), "cpu")
         rows = self.reference(slow, moved(batch, "cpu"))
         found = logits(model, batch).cpu()
-        for row, expected in zip(found, rows):
+        for row, expected in zip(found, rows, strict=True):
             torch.testing.assert_close(row[: len(expected)], expected, atol=1e-5, rtol=1e-5)
         labels = [labels[: len(row)] for labels, row in zip(batch["labels"].cpu(), rows)]
         loss = F.cross_entropy(torch.cat(rows), torch.cat(labels))
         parameters = dict(slow.named_parameters())
-        expected = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
-        found = torch.autograd.grad(model(**batch).loss, list(model.parameters()), allow_unused=True)
+        expected = torch.autograd.grad(loss, list(parameters.values()), materialize_grads=True)
+        found = torch.autograd.grad(model(**batch).loss, list(model.parameters()), materialize_grads=True)
         for name, one, other in zip(parameters, found, expected):
-            zero = torch.zeros_like(parameters[name])
-            torch.testing.assert_close(
-                zero if one is None else one.cpu(),
-                zero if other is None else other,
-                atol=1e-5,
-                rtol=1e-4,
-                msg=lambda text, name=name: f"gradient of {name}: {text}",
-            )
+            text = f"gradient of {name}: "
+            torch.testing.assert_close(one.cpu(), other, atol=1e-5, rtol=1e-4, msg=text.__add__)
 
     # 3. Context is used
 
@@ -152,10 +145,8 @@ class Battery:
         source, target = random_text([3] * 6, seed=5), random_text([3] * 6, seed=6)
         before = self.current_logits(model, source, target)
         for index in range(6):
-            after = {
-                "source": self.current_logits(model, other_word(source, index), target),
-                "target": self.current_logits(model, source, other_word(target, index)),
-            }
+            words = {"source": (other_word(source, index), target), "target": (source, other_word(target, index))}
+            after = {side: self.current_logits(model, *texts) for side, texts in words.items()}
             for side, changed in after.items():
                 if index - CURRENT in reach[side]:
                     assert (changed - before).abs().max() > 1e-4, (side, index - CURRENT)
@@ -166,9 +157,7 @@ class Battery:
         """Logits of the tokens that count for the current sentence, of a chunk all of them."""
         corpus = documents_of((source, target))
         examples = registry.get(self.architecture).examples(corpus, word_tokenizer(), model.config)
-        example = [example for example in (examples[i] for i in range(len(examples))) if example["index"] <= CURRENT][
-            -1
-        ]
+        example = next(examples[i] for i in reversed(range(len(examples))) if examples[i]["index"] <= CURRENT)
         batch = self.batch_of(model, [example], context_discount=0.0)
         weights = batch.pop("label_weights", torch.ones_like(batch["labels"]))
         return logits(model, batch)[weights == 1]
@@ -191,6 +180,19 @@ class Battery:
         for row, example in enumerate(self.examples(model.config)):
             alone = logits(model, self.batch_of(model, [example]))[0]
             torch.testing.assert_close(together[row, : len(alone)], alone, atol=1e-5, rtol=1e-5)
+
+    def test_padding_on_the_left(self, model, batch):
+        """Of source, target and context, in front of what stands there; the gradients, too."""
+        fill = {"input_ids": PAD, "attention_mask": 0, "labels": -100, "label_weights": 0}
+        padded = {}
+        for name, value in batch.items():
+            kind = name.removeprefix("context_").removeprefix("decoder_")
+            padded[name] = F.pad(value, (3, 0), value=fill[kind]) if kind in fill else value
+        scored = batch["labels"] != -100
+        found, expected = logits(model, padded)[:, 3:][scored], logits(model, batch)[scored]
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+        for one, other in zip(gradients(model, padded), gradients(model, batch), strict=True):
+            torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
     def test_order_of_rows_does_not_matter(self, model, batch):
         order = torch.arange(len(batch["labels"]), device=model.device).flip(0)
@@ -338,13 +340,12 @@ class Battery:
     # 7. Round trip (in a process without the package: test_hub_folder.py)
 
     def test_saved_and_loaded(self, model, batch, tmp_path):
-        model.save_pretrained(tmp_path)
-        loaded = on_device(type(model).from_pretrained(tmp_path), model.device)
-        assert loaded.config.to_diff_dict() == model.config.to_diff_dict()
-        assert torch.equal(logits(loaded, batch), logits(model, batch))
-        loaded.save_pretrained(tmp_path / "again")
-        again = on_device(type(model).from_pretrained(tmp_path / "again"), model.device)
-        assert torch.equal(logits(again, batch), logits(model, batch))
+        loaded = model
+        for _ in range(2):  # saved again, too
+            loaded.save_pretrained(tmp_path)
+            loaded = on_device(type(model).from_pretrained(tmp_path), model.device)
+            assert loaded.config.to_diff_dict() == model.config.to_diff_dict()
+            assert torch.equal(logits(loaded, batch), logits(model, batch))
 
     def test_base_model_of_a_saved_model(self, model, batch, tmp_path):
         """What has no head takes its weights from the folder of a model with one, all of them and no others."""
@@ -379,13 +380,11 @@ class Battery:
     def test_half_precision(self, model, batch):
         """The whole model in bf16, as it is loaded to translate: no two types meet, with context or alone."""
         exact, half = logits(model, batch), copy.deepcopy(model).bfloat16()
-        found = logits(half, {name: half_of(value) for name, value in batch.items()})
+        found = logits(half, moved(batch, model.device, torch.bfloat16))
         assert found.dtype == torch.bfloat16 and (found - exact).abs().mean() < 0.1 * exact.std()
-        strategies = [None, "sentence"] if "sentence" in self.strategies else [None]
-        for strategy in strategies:
-            translated = half.translate_documents(
-                [["w7 w8"], ["w9", "w7"]], word_tokenizer(), strategy, max_new_tokens=3
-            )
+        for strategy in {None, "sentence"} & {None, *self.strategies}:
+            documents = [["w7 w8"], ["w9", "w7"]]
+            translated = half.translate_documents(documents, word_tokenizer(), strategy, max_new_tokens=3)
             assert [len(document) for document in translated] == [1, 2]
 
     def test_gradient_checkpointing(self, model, batch):
@@ -447,8 +446,16 @@ def on_device(model, device):
     return model
 
 
-def moved(batch: dict, device) -> dict:
-    return {name: value.to(device) for name, value in batch.items()}
+def moved(batch: dict, device, dtype: torch.dtype | None = None) -> dict:
+    """There, and what is no whole number of that type."""
+    return {name: v.to(device, dtype if v.is_floating_point() else None) for name, v in batch.items()}
+
+
+def tokens_of(batch: dict) -> list[tuple[list[int], list[int]]]:
+    """Source and target of every row, without padding."""
+    names = ("input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask")
+    rows = zip(*(batch[name] for name in names))
+    return [(ids[: mask.sum()].tolist(), target[: seen.sum()].tolist()) for ids, mask, target, seen in rows]
 
 
 def logits(model, batch: dict) -> torch.Tensor:
@@ -471,10 +478,6 @@ def gradients(model, batch: dict) -> list[torch.Tensor]:
     found = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
     model.zero_grad()
     return found
-
-
-def half_of(value: torch.Tensor) -> torch.Tensor:
-    return value.bfloat16() if value.is_floating_point() else value
 
 
 def segment_reach(config) -> dict[str, set[int]]:

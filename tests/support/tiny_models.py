@@ -70,12 +70,13 @@ def perturb(model):
     return model.eval()
 
 
-def plain_model(model) -> DocMTForConditionalGeneration:
-    """The plain backbone with the weights that both have."""
+def plain_model(model, **changed) -> DocMTForConditionalGeneration:
+    """The plain backbone with the weights that both have, and with some other fields."""
     values = {name: value for name, value in model.config.to_dict().items() if hasattr(DocMTConfig(), name)}
-    plain = DocMTForConditionalGeneration(DocMTConfig(**values)).eval()
-    names = plain.state_dict().keys()
-    plain.load_state_dict({name: value for name, value in model.state_dict().items() if name in names})
+    plain = DocMTForConditionalGeneration(DocMTConfig(**values | changed)).eval()
+    shapes = {name: value.shape for name, value in plain.state_dict().items()}
+    weights = {name: value for name, value in model.state_dict().items() if shapes.get(name) == value.shape}
+    plain.load_state_dict(weights, strict=not changed)
     return plain
 
 
