@@ -13,12 +13,33 @@ from typing import Any, BinaryIO
 from hf_docmt.files import STDOUT, check_writable_file, mode_of_file
 from hf_docmt.messages import counted
 from hf_docmt.store import Records, differences, lock_file, open_private, sync, write_durably
+from hf_docmt.translation.corpus import Render
 from hf_docmt.translation.job_input import Group
-from hf_docmt.translation.outputs import Render
 from hf_docmt.translation.progress import JobSummary
 
 MARK, VERSION = "docmt_translation_job", 2  # the first key of a journal, and its value
 FINISHED = {"finished": True}  # the record of a journal behind the last group
+
+
+def check_output(path: str, resume: bool = False, inputs: Iterable[str] = ()) -> None:
+    """Raise `ValueError` where an output cannot be written, is one of the inputs, or can hold no job to resume."""
+    check_writable_file(path, inputs)
+    if resume and not is_file_output(path):
+        name = "standard output" if path == STDOUT else f"{path}, a pipe or device,"
+        raise ValueError(f"a job that writes to {name} leaves nothing to resume; leave --resume out, or give -o FILE")
+
+
+def open_output(path: str, identity: dict[str, Any], render: Render, resume: bool = False) -> "JobOutput":
+    """The output of a job with this identity; `-` is standard output. Raises `ValueError` as `FileOutput`.
+
+    `render` gives the text of a document from its rows of input and result.
+    """
+    return FileOutput(path, identity, render, resume) if is_file_output(path) else StreamOutput(path, render)
+
+
+def is_file_output(path: str) -> bool:
+    """Whether a path is that of a file, there or to be made; not standard output, a pipe or a device."""
+    return path != STDOUT and (Path(path).is_file() or not Path(path).exists())
 
 
 class JobOutput(AbstractContextManager):
@@ -53,27 +74,6 @@ class JobOutput(AbstractContextManager):
         """Close it."""
 
 
-def check_output(path: str, resume: bool = False, inputs: Iterable[str] = ()) -> None:
-    """Raise `ValueError` where an output cannot be written, is one of the inputs, or can hold no job to resume."""
-    check_writable_file(path, inputs)
-    if resume and not is_file_output(path):
-        name = "standard output" if path == STDOUT else f"{path}, a pipe or device,"
-        raise ValueError(f"a job that writes to {name} leaves nothing to resume; leave --resume out, or give -o FILE")
-
-
-def open_output(path: str, identity: dict[str, Any], render: Render, resume: bool = False) -> JobOutput:
-    """The output of a job with this identity; `-` is standard output. Raises `ValueError` as `FileOutput`.
-
-    `render` gives the text of a document from its rows of input and result.
-    """
-    return FileOutput(path, identity, render, resume) if is_file_output(path) else StreamOutput(path, render)
-
-
-def is_file_output(path: str) -> bool:
-    """Whether a path is that of a file, there or to be made; not standard output, a pipe or a device."""
-    return path != STDOUT and (Path(path).is_file() or not Path(path).exists())
-
-
 class StreamOutput(JobOutput):
     """Standard output, a pipe or a device: the text of a group is written at once, and nothing is kept."""
 
@@ -85,7 +85,7 @@ class StreamOutput(JobOutput):
         self._file = sys.stdout if path == STDOUT else open(path, "w", encoding="utf-8", newline="\n")
 
     def write(self, group: Group, rows: list[dict]) -> None:
-        self._file.write(text_of(group, rows, self.render))
+        self._file.writelines(map(self.render, group.rows, rows))
         self._file.flush()
         self.summary.add(JobSummary.of(rows))
 
@@ -201,8 +201,13 @@ class FileOutput(JobOutput):
         """Count the groups of the journal whose text is in the partial file; drop the others."""
         records = [record for record in self.journal.items[1:] if record != FINISHED]
         if not self._is_moved():
+            whole = 0
             with open(self.partial if self.partial.exists() else os.devnull, "rb") as file:
-                whole = next((n for n, record in enumerate(records) if not _is_whole(file, record)), len(records))
+                for record in records:
+                    data = file.read(record["bytes"])
+                    if len(data) != record["bytes"] or zlib.crc32(data) != record["text_crc32"]:
+                        break
+                    whole += 1
             self.damaged, records = len(records) - whole, records[:whole]
             if self.damaged:
                 print(
@@ -212,7 +217,7 @@ class FileOutput(JobOutput):
                 )
                 self.journal.keep(1 + whole)
         for record in records:
-            self.summary.add(JobSummary.from_json(record["summary"]))
+            self.summary.add(JobSummary(**record["summary"]))
         self.groups, self._bytes = len(records), sum(record["bytes"] for record in records)
 
     def _is_moved(self) -> bool:
@@ -224,12 +229,12 @@ class FileOutput(JobOutput):
 
     def write(self, group: Group, rows: list[dict]) -> None:
         """Append the text of the next group; it is on the disk when this returns. `.gz`: each is packed for itself."""
-        data, summary = text_of(group, rows, self.render).encode(), JobSummary.of(rows)
+        data, summary = "".join(map(self.render, group.rows, rows)).encode(), JobSummary.of(rows)
         data = gzip.compress(data, mtime=0) if self.path.suffix == ".gz" and data else data
         record = {"group": self.groups, "bytes": len(data), "text_crc32": zlib.crc32(data)}
         try:
             write_durably(self._file, data)
-            self.journal.append(record | {"summary": summary.to_json()})
+            self.journal.append(record | {"summary": vars(summary)})
         except OSError as error:
             raise self._cannot_write(error) from error
         self.groups, self._bytes = self.groups + 1, self._bytes + len(data)
@@ -269,14 +274,3 @@ def changes(before: Any, now: Any) -> str:
         is_digest = isinstance(new, str) and len(new) == 64
         texts.append(f"{' '.join(names)} " + ("changed" if is_digest else f"was {old!r}, is {new!r}"))
     return "; ".join(texts)
-
-
-def text_of(group: Group, rows: list[dict], render: Render) -> str:
-    """The text of a group."""
-    return "".join(render(document, row) for document, row in zip(group.rows, rows, strict=True))
-
-
-def _is_whole(file: BinaryIO, record: dict) -> bool:
-    """Whether the next bytes are the text of a group as it was written."""
-    data = file.read(record["bytes"])
-    return len(data) == record["bytes"] and zlib.crc32(data) == record["text_crc32"]

@@ -56,11 +56,15 @@ def process_engine(settings: TranslationSettings, processes: int) -> Engine:
     same group, were killed. They end with the generator, and with this process.
     """
     devices = process_devices(settings.device, processes)
-    threads = max(1, torch.get_num_threads() // processes)
+    return _connected_engine(settings, devices, max(1, torch.get_num_threads() // processes), [])
+
+
+def _connected_engine(settings: TranslationSettings, devices: list[str], threads: int, ranks: list[Connection]):
+    """The engine of new processes on these devices, and of ranks."""
 
     def translate(groups: Iterable[Group | None]) -> Results:
         with _started(devices, threads) as connections:
-            yield from ConnectedProcesses(connections, settings).translate(groups)
+            yield from ConnectedProcesses(connections + ranks, settings).translate(groups)
 
     return translate
 
@@ -82,12 +86,7 @@ def rank_engine(settings: TranslationSettings) -> Engine:
         host = "127.0.0.1" if is_one_machine else os.environ["MASTER_ADDR"]
         broadcast_object_list([(host, listener.address[1]), key])
         ranks = [listener.accept() for _ in range(state.num_processes - 1)]
-
-    def translate(groups: Iterable[Group | None]) -> Results:
-        with _started([_rank_device(settings.device)], torch.get_num_threads()) as connections:
-            yield from ConnectedProcesses(connections + ranks, settings).translate(groups)
-
-    return translate
+    return _connected_engine(settings, [_rank_device(settings.device)], torch.get_num_threads(), ranks)
 
 
 def serve_rank() -> None:

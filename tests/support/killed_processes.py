@@ -16,7 +16,7 @@ from hf_docmt.training.checkpoints import DELETED, checkpoint_steps
 from hf_docmt.training.recipe import parse_recipe
 from hf_docmt.training.run import train
 from hf_docmt.training.run_folder import FACTS, RECIPE
-from hf_docmt.translation import job_input
+from hf_docmt.translation import job as jobs
 from hf_docmt.translation.job_input import document_groups
 from support.reader_checks import jsonl
 from support.tiny_models import WORDS, build, word_tokenizer
@@ -92,16 +92,16 @@ def start(*arguments, **streams) -> int:
 
 def call(*arguments) -> int:
     """The exit code of `docmt` with these arguments, called in this process."""
-    before = sys.argv, job_input.document_groups
+    before = sys.argv, jobs.document_groups
     sys.argv = ["docmt", *map(str, arguments)]
-    job_input.document_groups = lambda rows, batch_size: document_groups(rows, max_sentences=GROUP)
+    jobs.document_groups = lambda rows, batch_size: document_groups(rows, max_sentences=GROUP)
     try:
         cli.main()
         return 0
     except SystemExit as end:
         return end.code or 0
     finally:
-        sys.argv, job_input.document_groups = before
+        sys.argv, jobs.document_groups = before
 
 
 def kill_and_resume(command: list, output: Path, seconds: float, kills: int, draw: random.Random) -> Counter:

@@ -1,6 +1,7 @@
 """Jobs: results in order, bad documents that do not end a job, and faults that concern every document and do."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from support.scripted_model import Scripted
@@ -9,10 +10,9 @@ from support.tiny_models import WORDS, build, word_tokenizer
 from hf_docmt.translation.corpus import json_line, translate_corpus
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.interruption import Interruption
-from hf_docmt.translation.job import run_job
+from hf_docmt.translation.job import TranslationJob
 from hf_docmt.translation.job_input import document_groups
 from hf_docmt.translation.job_output import open_output
-from hf_docmt.translation.progress import job_progress
 
 
 def rows_of(*documents):
@@ -46,11 +46,16 @@ def translator(monkeypatch):
 
 def run(rows, translator, path, **bounds):
     """The summary of a job over these rows, and the rows that it wrote."""
-    with open_output(str(path), {"input": {}}, lambda _, row: json_line(row)) as output:
-        progress = job_progress(None, output.summary)
-        results = ((group, translator(group)) for group in document_groups(rows, **bounds))
-        summary = run_job([], lambda groups: results, output, progress, Interruption())
-    return summary, [json.loads(line) for line in path.read_text().splitlines()]
+    documents = SimpleNamespace(
+        format="jsonl", is_pipe=False, identity=lambda: {}, size=lambda: None, rows=lambda: iter(rows)
+    )
+    job = TranslationJob(
+        translator.settings,
+        documents,
+        make_engine=lambda _: lambda _: ((group, translator(group)) for group in document_groups(rows, **bounds)),
+        open_output=lambda identity: open_output(str(path), identity, lambda _, row: json_line(row)),
+    )
+    return job.run(Interruption()), [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_groups_give_what_the_whole_corpus_gives(translator, tmp_path):
@@ -72,7 +77,7 @@ def test_a_bad_document_is_recorded_and_the_others_go_on(translator, tmp_path):
     assert [row.get("error") for row in written] == [None, None, "scores are not finite", None, None]
     assert list(written[2]) == ["doc_id", "source", "translation", "repairs", "search", "error"]
     assert written[2]["search"] == written[0]["search"] == {"strategy": "sliding", "beams": 1}
-    assert summary.exit_code == 1 and summary.failures == [("d2", "scores are not finite")]
+    assert summary.failed == 1 and summary.failures == [("d2", "scores are not finite")]
     shown = "d2: scores are not finite\n5 documents, 7 sentences, repairs: none, 1 document failed"
     assert summary.text() == shown
 

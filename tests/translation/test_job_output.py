@@ -31,7 +31,7 @@ def open_file(path, identity=None, resume=False):
 
 def add(file, text):
     """A group of two documents of three sentences each."""
-    file.write(Group(0, 0, [text, ""]), [ROW, ROW])
+    file.write(Group(0, [text, ""]), [ROW, ROW])
 
 
 def write(path, resume=False, groups=3, identity=IDENTITY):

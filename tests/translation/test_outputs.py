@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from hf_docmt.data.readers import get_reader
-from hf_docmt.translation.outputs import check_repairs, renderer
+from hf_docmt.translation.corpus import check_repairs, renderer
 
 RESULT = {"doc_id": "a", "source": ["A.", "B."], "translation": ["X.", "Y\ny."], "repairs": [], "search": {"beams": 1}}
 DOCUMENT = {"doc_id": "a", "translation": [{"en": "A."}, {"en": "B."}]}

@@ -176,7 +176,7 @@ def groups(count, taken=None):
     for number in range(count):
         if taken is not None:
             taken.append(number)
-        yield Group(number, number, [{"doc_id": f"d{number}"}])
+        yield Group(number, [{"doc_id": f"d{number}"}])
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])

@@ -5,14 +5,14 @@ import sys
 
 import pytest
 
-from hf_docmt.translation.progress import JobSummary, ProgressLines, duration, job_progress
+from hf_docmt.translation.progress import JobSummary, Progress, duration
 
 INFINITE = float("inf")
 
 
 def test_lines_come_now_and_then(capsys):
     seconds = [0.0]
-    lines = ProgressLines(JobSummary(40, 1000), JobSummary(documents=4, sentences=100), clock=lambda: seconds[0])
+    lines = Progress(JobSummary(40, 1000), JobSummary(documents=4, sentences=100), clock=lambda: seconds[0])
     for now, documents in ((9.9, 5), (10, 6), (60, 7), (70, 8)):
         seconds[0] = now
         lines.update(JobSummary(documents=documents, sentences=documents * 25))
@@ -28,7 +28,7 @@ def test_a_bar_on_a_terminal(monkeypatch):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr(sys, "stderr", terminal)
-    bar = job_progress(JobSummary(4, 10), JobSummary(documents=1, sentences=2))
+    bar = Progress(JobSummary(4, 10), JobSummary(documents=1, sentences=2))
     bar.update(JobSummary(documents=4, sentences=10))
     bar.close()
     assert "20%" in terminal.getvalue() and "10/10" in terminal.getvalue() and "4 documents" in terminal.getvalue()

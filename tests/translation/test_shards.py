@@ -11,6 +11,7 @@ from support.scripted_model import Scripted
 from support.tiny_models import WORDS, word_tokenizer
 
 from hf_docmt.files import DataError
+from hf_docmt.translation import job as jobs
 from hf_docmt.translation import shards
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.interruption import Interruption
@@ -60,7 +61,7 @@ def job(monkeypatch, url):
     model.to = lambda **_: model
     monkeypatch.setattr("hf_docmt.registry.load_model", lambda *_: (model, word_tokenizer()))
     monkeypatch.setattr(shards, "SHARD_SENTENCES", 4)
-    monkeypatch.setattr(shards, "document_groups", lambda rows, batch_size: document_groups(rows, 3))
+    monkeypatch.setattr(jobs, "document_groups", lambda rows, batch_size: document_groups(rows, 3))
     settings = TranslationSettings("folder", "en")
     translator = GroupTranslator(settings)
 

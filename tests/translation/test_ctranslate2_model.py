@@ -70,8 +70,8 @@ def test_scores_behind_a_prefix(pair):
     translator = peer.translator_class(peer, 1, {"num_beams": 4, "max_new_tokens": 8})
     source, prompt = [8, 9, SEP, 11, 3], [2, 7, 9, SEP]
     arguments = {"end_ids": [3], "beam_size": 4, "num_hypotheses": 4, "return_scores": True, "max_decoding_length": 11}
-    (found,) = peer.translate([source], [prompt], **arguments)
-    for score, ids in zip(found.scores, found.ids):
+    ((hypotheses, scores),) = peer.translate([source], [prompt], **arguments)
+    for score, ids in zip(scores, hypotheses):
         target = torch.tensor([[prompt[0], *ids]])
         with torch.no_grad():
             logits = model(input_ids=torch.tensor([source]), decoder_input_ids=target[:, :-1]).logits
