@@ -3,7 +3,7 @@
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from itertools import repeat
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from accelerate.utils import gather_object
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
 from transformers import PrinterCallback, ProgressCallback
 from transformers.trainer_utils import EvalLoopOutput
@@ -20,7 +20,7 @@ from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.training.durable_trainer import DurableTrainer
 from hf_docmt.training.sharding import check_sharding, equal_rounds, tied_embeddings_in_root
 from hf_docmt.training.trainer_card import trainer_card
-from hf_docmt.training.update_batches import RegroupedBatches
+from hf_docmt.training.update_batches import EpochDataLoader, RegroupedBatches
 
 TARGET = ("decoder_input_ids", "decoder_attention_mask", "labels", "label_weights")  # in a batch
 
@@ -77,21 +77,16 @@ class DocMTTrainer(DurableTrainer):
 
     def get_train_dataloader(self) -> DataLoader:
         """Batches of this process: the sampler distributes them over processes, so accelerate must not do it again."""
+        sampler = self._train_sampler(self.batch_processes)
         rank, processes = self.args.process_index, self.args.world_size
-        if self.batch_processes == processes:
-            sampler = self._train_sampler(rank, processes)
-        else:
-            sampler = RegroupedBatches(self._train_sampler(0, self.batch_processes), rank, processes)
-        if hasattr(self.train_dataset, "set_epoch"):
-            sampler = EpochSampler(sampler, self.train_dataset)
-        return self._loader(self.train_dataset, sampler)
+        return self._loader(self.train_dataset, RegroupedBatches(sampler, rank, processes, self.train_dataset))
 
-    def _train_sampler(self, rank: int, processes: int) -> TokenBudgetBatchSampler:
+    def _train_sampler(self, processes: int) -> TokenBudgetBatchSampler:
         lengths, budget = self.train_dataset.side_lengths, self.args.max_tokens
-        return TokenBudgetBatchSampler(lengths, budget, seed=self.args.seed, rank=rank, world_size=processes)
+        return TokenBudgetBatchSampler(lengths, budget, seed=self.args.seed, world_size=processes)
 
     def steps_per_epoch(self, processes: int) -> int | None:
-        return len(self._train_sampler(0, processes))
+        return len(self._train_sampler(processes))
 
     def get_eval_dataloader(self, eval_dataset=None) -> DataLoader:
         """Batches of this process: no example is in two processes, so that numbers of batches may differ by one."""
@@ -208,34 +203,6 @@ class DocMTTrainer(DurableTrainer):
     def summed_loss(self, batch: dict) -> float:
         """The loss of a batch, summed over its target tokens; with `args.stop_on` `undiscounted` all have weight 1."""
         return self.model(**self._scored(batch), num_items_in_batch=1, skip_logits=True).loss.item()
-
-
-class EpochSampler:
-    """A batch sampler that passes the epoch on to the dataset as well.
-
-    A run that is resumed inside an epoch has a loader of accelerate, which sets the epoch of its sampler only.
-    """
-
-    def __init__(self, sampler: TokenBudgetBatchSampler, dataset: Dataset):
-        self.sampler, self.dataset = sampler, dataset
-
-    def __len__(self) -> int:
-        return len(self.sampler)
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return iter(self.sampler)
-
-    def set_epoch(self, epoch: int) -> None:
-        self.sampler.set_epoch(epoch)
-        self.dataset.set_epoch(epoch)
-
-
-class EpochDataLoader(DataLoader):
-    """A loader that passes the epoch on to its batch sampler; the trainer and accelerate call `set_epoch`."""
-
-    def set_epoch(self, epoch: int) -> None:
-        if hasattr(self.batch_sampler, "set_epoch"):
-            self.batch_sampler.set_epoch(epoch)
 
 
 class ProgressOnStderr(ProgressCallback):

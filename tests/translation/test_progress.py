@@ -34,16 +34,9 @@ def test_a_bar_on_a_terminal(monkeypatch):
     assert "20%" in terminal.getvalue() and "10/10" in terminal.getvalue() and "4 documents" in terminal.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0 s"),
-        (59.4, "59 s"),
-        (61, "1 min"),
-        (3599, "1 h 00 min"),
-        (11100, "3 h 05 min"),
-        (INFINITE, "unknown time"),
-    ],
-)
+DURATIONS = {0: "0 s", 59.4: "59 s", 61: "1 min", 3599: "1 h 00 min", 11100: "3 h 05 min", INFINITE: "unknown time"}
+
+
+@pytest.mark.parametrize(("seconds", "text"), DURATIONS.items())
 def test_durations(seconds, text):
     assert duration(seconds) == text
