@@ -102,8 +102,8 @@ class FileOutput(JobOutput):
 
     Beside `FILE` lie `FILE.partial`, to which the text of each group is appended, and `FILE.journal`, the records of
     the groups that are on the disk (`hf_docmt.store.Records`). A job that was killed goes on behind the last of them.
-    `groups` is the number of groups that it holds, `damaged` of those that it held and are lost. Where the block ends
-    by an error before the first group is written, nothing is left.
+    `groups` is the number of groups that it holds. Where the block ends by an error before the first group is written,
+    nothing is left.
     """
 
     def __init__(self, path: str | os.PathLike, identity: dict[str, Any], render: Render, resume: bool = False):
@@ -116,11 +116,10 @@ class FileOutput(JobOutput):
         super().__init__()
         path = Path(path).resolve()  # a link stays, what it points to is replaced
         self.path, self.partial, self.render = path, path.with_name(f"{path.name}.partial"), render
-        self.groups, self.damaged, self.is_resumable = 0, 0, identity["input"] is not None
+        self.is_resumable = identity["input"] is not None
         self.journal = self._locked_journal(path.with_name(f"{path.name}.journal"))
-        self._has_groups = len(self.journal.items) > 1
         self._file: BinaryIO | None = None
-        self._bytes = 0  # of the groups
+        self.groups = len(self._records())
         try:
             self._open(identity, resume)
         except BaseException as error:
@@ -133,7 +132,7 @@ class FileOutput(JobOutput):
         """Close the files; after an error before the first group was written, delete them."""
         if self._file is not None:
             self._file.close()
-        if error[0] and not self._has_groups:
+        if error[0] and not self.groups:
             if self._file is not None:
                 self.partial.unlink(missing_ok=True)
             self.journal.delete()
@@ -167,18 +166,23 @@ class FileOutput(JobOutput):
     def _open(self, identity: dict, resume: bool) -> None:
         if not self.journal.items and self.partial.exists():
             raise ValueError(f"{self.partial} is in the way, of which there is no journal; move or delete it")
-        if self._has_groups and (resume or self.partial.exists()):
+        if self.groups and (resume or self.partial.exists()):
             self._check(identity, resume)
-            self._go_on()
-        self._has_groups = self.groups > 0
+            if not self._is_moved():
+                self._drop_damaged()
+            for record in self._records():
+                self.summary.add(JobSummary(**record["summary"]))
+        else:
+            self.groups = 0
         if not self.groups:
             self.partial.unlink(missing_ok=True)  # before its journal, without which it would be a file of others
             self.journal.keep(0)
             self.journal.append({MARK: VERSION, "identity": identity})
         if not self._is_moved():
+            size = sum(record["bytes"] for record in self._records())
             self._file = open_private(self.partial)
-            self._file.truncate(self._bytes)
-            self._file.seek(self._bytes)
+            self._file.truncate(size)
+            self._file.seek(size)
             sync(self.path.parent)
 
     def _check(self, identity: dict, resume: bool) -> None:
@@ -197,28 +201,27 @@ class FileOutput(JobOutput):
                 f"then, or {self._start_anew}"
             )
 
-    def _go_on(self) -> None:
-        """Count the groups of the journal whose text is in the partial file; drop the others."""
-        records = [record for record in self.journal.items[1:] if record != FINISHED]
-        if not self._is_moved():
-            whole = 0
-            with open(self.partial if self.partial.exists() else os.devnull, "rb") as file:
-                for record in records:
-                    data = file.read(record["bytes"])
-                    if len(data) != record["bytes"] or zlib.crc32(data) != record["text_crc32"]:
-                        break
-                    whole += 1
-            self.damaged, records = len(records) - whole, records[:whole]
-            if self.damaged:
-                print(
-                    f"{self.partial} is not as it was written: {counted(self.damaged, 'group')} of documents are "
-                    "translated again",
-                    file=sys.stderr,
-                )
-                self.journal.keep(1 + whole)
-        for record in records:
-            self.summary.add(JobSummary(**record["summary"]))
-        self.groups, self._bytes = len(records), sum(record["bytes"] for record in records)
+    def _records(self) -> list[dict]:
+        """Those of the groups."""
+        return [record for record in self.journal.items[1:] if record != FINISHED]
+
+    def _drop_damaged(self) -> None:
+        """Drop the groups from the first one on whose text is not in the partial file as it was written."""
+        whole = 0
+        with open(self.partial if self.partial.exists() else os.devnull, "rb") as file:
+            for record in self._records():
+                data = file.read(record["bytes"])
+                if len(data) != record["bytes"] or zlib.crc32(data) != record["text_crc32"]:
+                    break
+                whole += 1
+        if whole < self.groups:
+            print(
+                f"{self.partial} is not as it was written: {counted(self.groups - whole, 'group')} of documents are "
+                "translated again",
+                file=sys.stderr,
+            )
+            self.journal.keep(1 + whole)
+        self.groups = whole
 
     def _is_moved(self) -> bool:
         """Whether the job before was killed between its last two steps: the output is there, and the journal still."""
@@ -237,9 +240,8 @@ class FileOutput(JobOutput):
             self.journal.append(record | {"summary": vars(summary)})
         except OSError as error:
             raise self._cannot_write(error) from error
-        self.groups, self._bytes = self.groups + 1, self._bytes + len(data)
+        self.groups += 1
         self.summary.add(summary)
-        self._has_groups = True
 
     def finish(self) -> None:
         """Move the file to its place, with the mode of the one it replaces; delete the journal."""

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from support.scripted_model import Scripted
-from support.tiny_models import WORDS, build, word_tokenizer
+from support.tiny_models import WORDS, build, source_rows, word_tokenizer
 
 from hf_docmt.translation.corpus import json_line, translate_corpus
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
@@ -13,13 +13,6 @@ from hf_docmt.translation.interruption import Interruption
 from hf_docmt.translation.job import TranslationJob
 from hf_docmt.translation.job_input import document_groups
 from hf_docmt.translation.job_output import open_output
-
-
-def rows_of(*documents):
-    return [
-        {"doc_id": f"d{number}", "translation": [{"en": sentence} for sentence in document]}
-        for number, document in enumerate(documents)
-    ]
 
 
 class Fragile(Scripted):
@@ -61,7 +54,7 @@ def run(rows, translator, path, **bounds):
 def test_groups_give_what_the_whole_corpus_gives(translator, tmp_path):
     from hf_docmt.data.documents import make_documents
 
-    rows = rows_of(*[[WORDS[n % 20], "", f"{WORDS[(n + 3) % 20]} {WORDS[n % 7]}"][: 1 + n % 3] for n in range(30)])
+    rows = source_rows(*[[WORDS[n % 20], "", f"{WORDS[(n + 3) % 20]} {WORDS[n % 7]}"][: 1 + n % 3] for n in range(30)])
     model = build(past_context=1)
     model.generation_config.max_new_tokens = 8
     expected = translate_corpus(model, word_tokenizer(), make_documents(rows, "en"), batch_size=3, num_beams=2)
@@ -71,7 +64,7 @@ def test_groups_give_what_the_whole_corpus_gives(translator, tmp_path):
 
 
 def test_a_bad_document_is_recorded_and_the_others_go_on(translator, tmp_path):
-    rows = rows_of(["w6", "w7"], ["w8"], ["w9", "w29"], ["w10"], ["w11"])
+    rows = source_rows(["w6", "w7"], ["w8"], ["w9", "w29"], ["w10"], ["w11"])
     summary, written = run(rows, translator(), tmp_path / "out.jsonl", max_sentences=4)
     assert [row["translation"] for row in written] == [["w18", "w19"], ["w20"], ["", ""], ["w22"], ["w23"]]
     assert [row.get("error") for row in written] == [None, None, "scores are not finite", None, None]
@@ -92,13 +85,13 @@ class Mute(Scripted):
 
 def test_empty_translations_are_counted(translator, tmp_path):
     """Those of sentences that are not empty, of documents that did not fail; named where there are any."""
-    rows = rows_of(["w6", "", " "], ["w8", "w6"])
+    rows = source_rows(["w6", "", " "], ["w8", "w6"])
     summary, written = run(rows, translator(Mute(past_context=1, source_lang="en")), tmp_path / "out.jsonl")
     assert [row["translation"] for row in written] == [["", "", ""], ["w20", ""]] and summary.empty == 2
     assert summary.text() == "2 documents, 5 sentences (2 with an empty translation), repairs: none"
     summary, _ = run(rows, translator(), tmp_path / "out.jsonl")
     assert summary.text() == "2 documents, 5 sentences, repairs: none"
-    failed = rows_of(["w6", "w29"], ["w8"])
+    failed = source_rows(["w6", "w29"], ["w8"])
     summary, _ = run(failed, translator(), tmp_path / "out.jsonl")
     assert summary.failed == 1 and summary.empty == 0
 
@@ -117,7 +110,7 @@ def test_scores_that_are_not_finite_name_the_document(translator, tmp_path, monk
 
     found = translator()
     monkeypatch.setattr("hf_docmt.translation.group_translation.translation_rows", fails)
-    (row,) = found(next(iter(document_groups(rows_of(["w6", "w7"])))))
+    (row,) = found(next(iter(document_groups(source_rows(["w6", "w7"])))))
     assert row["error"] == "document d0, sentence 1: scores are not finite" and row["translation"] == ["", ""]
 
 
@@ -126,9 +119,9 @@ def test_faults_of_every_document_end_the_job(translator, tmp_path):
     bad, path = ["w29"], tmp_path / "out.jsonl"
     for documents, count in (([bad], "the first document"), ([bad] * 3, "first 3 documents"), ([bad] * 99, "first 10")):
         with pytest.raises(ValueError, match=count + ".*'d0': scores are not finite"):
-            run(rows_of(*documents), translator(), path, max_sentences=2)
+            run(source_rows(*documents), translator(), path, max_sentences=2)
         assert list(tmp_path.iterdir()) == []
-    summary, written = run(rows_of(*[bad] * 9, ["w6"], *[bad] * 20), translator(), path, max_sentences=2)
+    summary, written = run(source_rows(*[bad] * 9, ["w6"], *[bad] * 20), translator(), path, max_sentences=2)
     assert summary.failed == 29 and len(written) == 30 and written[9]["translation"] == ["w18"]
     assert summary.text().splitlines()[-2] == "... and 9 more"
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 from support.processes import FORKS
 from support.reader_checks import jsonl
-from support.tiny_models import WORDS, build, word_tokenizer
+from support.tiny_models import WORDS, source_rows, write_model
 
 from hf_docmt.files import DataError
 from hf_docmt.translation import processes
@@ -21,10 +21,7 @@ from hf_docmt.translation.group_translation import GroupTranslator, TranslationS
 from hf_docmt.translation.job_input import Group, document_groups
 from hf_docmt.translation.processes import AHEAD, MAX_LOSSES, Workers, job_engine, process_devices, process_engine
 
-ROWS = [
-    {"doc_id": f"d{number}", "translation": [{"en": f"{WORDS[number % 20]} {WORDS[k]}"} for k in range(1 + number % 4)]}
-    for number in range(60)
-]
+ROWS = source_rows(*[[f"{WORDS[number % 20]} {WORDS[k]}" for k in range(1 + number % 4)] for number in range(60)])
 
 LAUNCH = ("accelerate.commands.launch", "--multi_gpu", "--main_process_port", "29541", "--num_processes")
 TORCHRUN = ("torch.distributed.run", "--master_port", "29543", "--nproc_per_node")
@@ -32,11 +29,7 @@ TORCHRUN = ("torch.distributed.run", "--master_port", "29543", "--nproc_per_node
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model")
-    model = build(past_context=1)
-    model.generation_config.max_new_tokens = 8
-    model.save_pretrained(folder)
-    word_tokenizer().save_pretrained(folder)
+    folder = write_model(tmp_path_factory.mktemp("model"), 8)
     return TranslationSettings(str(folder), strategy="sequential", search={"num_beams": 2})
 
 
