@@ -115,24 +115,6 @@ def test_memory(corpus, sentence_model, tmp_path):
     assert torch.equal(before["model.shared.weight"], now["model.shared.weight"])
 
 
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [
-        ("init_from=null", "peft: needs init_from"),
-        ("training.freeze=true", "training.freeze: with peft the weights of init_from are frozen anyway"),
-        ("peft.rank=0", "peft.rank: expected at least 1, got 0"),
-        ("peft.alpha=0", "peft.alpha: expected more than 0, got 0"),
-        ("peft.dropout=1", r"peft.dropout: expected in \[0, 1\), got 1"),
-        ("peft.target_modules=q_proj", "peft.target_modules: expected a list, got 'q_proj'"),
-        ("peft.target_modules=[]", r"peft.target_modules: expected names of linear layers, such as q_proj, got \[\]"),
-        ("peft.rnk=3", "peft.rnk: unknown key; did you mean 'rank'"),
-    ],
-)
-def test_bad_recipes(corpus, tmp_path, override, message):
-    with pytest.raises(ValueError, match=message):
-        adapter_recipe(corpus, tmp_path / "run", "runs/any", override)
-
-
 def test_refused_before_training(corpus, sentence_model, tmp_path, monkeypatch):
     def start(*overrides, **options):
         train(adapter_recipe(corpus, tmp_path / "run", sentence_model[0], *overrides, **options))
