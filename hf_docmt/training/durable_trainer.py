@@ -4,11 +4,10 @@ import json
 import sys
 from collections.abc import Callable
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from accelerate.utils import broadcast_object_list
-from transformers import Seq2SeqTrainer, TrainerCallback, set_seed
+from transformers import Seq2SeqTrainer, set_seed
 from transformers.trainer import OPTIMIZER_NAME, OPTIMIZER_NAME_BIN, SCHEDULER_NAME, TRAINER_STATE_NAME
 
 from hf_docmt.adapters import ADAPTER_WEIGHTS
@@ -49,7 +48,6 @@ class DurableTrainer(Seq2SeqTrainer):
         self.data_name = data_name
         self.batch_processes = self.args.world_size  # that batches are made for; another after resuming with others
         self._checked: str | None = None  # checkpoint that was found to be whole
-        self.add_callback(BestCheckpointOfFolder)
 
     # Resuming
 
@@ -174,18 +172,11 @@ class DurableTrainer(Seq2SeqTrainer):
             super()._save_checkpoint(model, trial)
             self.accelerator.wait_for_everyone()
             if self.args.should_save:
-                self._save_state_without_path(folder)
                 processes = self.args.world_size
                 accumulation = processes * self.args.gradient_accumulation_steps // self.batch_processes
                 manifest = Manifest(processes, self.batch_processes, accumulation, **self.data_fingerprints)
                 write_manifest(folder, manifest)
                 remove_unneeded(self.args.output_dir, self.state.best_global_step, self.args.average)
-
-    def _save_state_without_path(self, folder: Path) -> None:
-        """The path of the best checkpoint follows from its step, also in a folder that was moved."""
-        path, self.state.best_model_checkpoint = self.state.best_model_checkpoint, None
-        self.state.save_to_json(str(folder / TRAINER_STATE_NAME))
-        self.state.best_model_checkpoint = path
 
 
 def fingerprint_of(data) -> str | None:
@@ -194,12 +185,3 @@ def fingerprint_of(data) -> str | None:
         return getattr(data, "fingerprint", None)
     fingerprints = {name: fingerprint_of(part) for name, part in data.items()}
     return None if None in fingerprints.values() else text_digest(json.dumps(fingerprints, sort_keys=True))
-
-
-class BestCheckpointOfFolder(TrainerCallback):
-    """Finds the best checkpoint of a resumed run by its step."""
-
-    def on_train_begin(self, args, state, control, **kwargs) -> None:
-        if state.best_global_step:
-            path = checkpoint_path(args.output_dir, state.best_global_step)
-            state.best_model_checkpoint = str(path) if path.is_dir() else None
