@@ -27,7 +27,7 @@ from hf_docmt.training.checkpoints import (
     require_weights,
     write_manifest,
 )
-from hf_docmt.training.update_batches import accumulation_for
+from hf_docmt.training.distributed import accumulation_for
 
 
 class DurableTrainer(Seq2SeqTrainer):

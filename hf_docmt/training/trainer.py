@@ -3,25 +3,34 @@
 import math
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from itertools import repeat
 from pathlib import Path
-from typing import Any
 
 import torch
+import yaml
 from accelerate.utils import gather_object
+from huggingface_hub import ModelCard
 from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
 from transformers import PrinterCallback, ProgressCallback
 from transformers.trainer_utils import EvalLoopOutput
 
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.files import HUB_NAME
+from hf_docmt.model_card import ModelCardText
+from hf_docmt.training.distributed import (
+    EpochDataLoader,
+    RegroupedBatches,
+    check_sharding,
+    equal_rounds,
+    tied_embeddings_in_root,
+)
 from hf_docmt.training.durable_trainer import DurableTrainer
-from hf_docmt.training.sharding import check_sharding, equal_rounds, tied_embeddings_in_root
-from hf_docmt.training.trainer_card import trainer_card
-from hf_docmt.training.update_batches import EpochDataLoader, RegroupedBatches
 
+PROCEDURE = "## Training procedure"  # of the card that transformers drafts
 TARGET = ("decoder_input_ids", "decoder_attention_mask", "labels", "label_weights")  # in a batch
 
 
@@ -137,22 +146,19 @@ class DocMTTrainer(DurableTrainer):
         """AdamW with one group for each of: learning rate (old, new), weight decay (no biases and norms, others)."""
         if self.optimizer is None:
             model = self.model if model is None else model
+            decayed, groups = set(self.get_decay_parameter_names(model)), defaultdict(list)
+            for name, parameter in model.named_parameters():
+                if parameter.requires_grad:
+                    groups[name in self.new_parameters, name in decayed].append(parameter)
+            rates = {False: self.args.learning_rate, True: self.args.new_learning_rate or self.args.learning_rate}
+            decays = {False: 0.0, True: self.args.weight_decay}
             kind, options = self.get_optimizer_cls_and_kwargs(self.args, model)
-            self.optimizer = kind(self._parameter_groups(model), **options)
+            parameters = [
+                {"params": groups[new, decay], "lr": rates[new], "weight_decay": decays[decay]}
+                for new, decay in sorted(groups)
+            ]
+            self.optimizer = kind(parameters, **options)
         return self.optimizer
-
-    def _parameter_groups(self, model: torch.nn.Module) -> list[dict[str, Any]]:
-        decayed = set(self.get_decay_parameter_names(model))
-        rates = {False: self.args.learning_rate, True: self.args.new_learning_rate or self.args.learning_rate}
-        groups = {}
-        for name, parameter in model.named_parameters():
-            if parameter.requires_grad:
-                key = (name in self.new_parameters, name in decayed)
-                groups.setdefault(key, []).append(parameter)
-        return [
-            {"params": groups[new, decay], "lr": rates[new], "weight_decay": self.args.weight_decay if decay else 0.0}
-            for new, decay in sorted(groups)
-        ]
 
     def evaluation_loop(
         self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"
@@ -203,6 +209,28 @@ class DocMTTrainer(DurableTrainer):
     def summed_loss(self, batch: dict) -> float:
         """The loss of a batch, summed over its target tokens; with `args.stop_on` `undiscounted` all have weight 1."""
         return self.model(**self._scored(batch), num_items_in_batch=1, skip_logits=True).loss.item()
+
+
+def trainer_card(draft: str, model, name: str) -> str:
+    """The card of a model, or of a model with an adapter, by its name on the Hub.
+
+    Of `draft`, what the trainer of transformers writes, the header's facts (data, licence, scores) and the section of
+    the training are kept.
+    """
+    adapter = getattr(model, "peft_config", {}).get("default")
+    text = ModelCardText(model.config, name, ["peft"] if adapter else None)
+    fields = ModelCard(draft).data.to_dict()
+    tags = [*text.metadata()["tags"], *(fields.get("tags") or [])]
+    fields |= text.metadata() | {"tags": list(dict.fromkeys(tags))}
+    if adapter:
+        fields["library_name"] = "peft"
+        if HUB_NAME.fullmatch(adapter.base_model_name_or_path or ""):
+            fields["base_model"] = adapter.base_model_name_or_path
+    if not any(index.get("results") for index in fields.get("model-index") or ()):
+        fields.pop("model-index", None)
+    header = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True)
+    _, heading, procedure = draft.partition(PROCEDURE)
+    return f"---\n{header}---\n\n{text.body()}\n\n{heading}{procedure}"
 
 
 class ProgressOnStderr(ProgressCallback):

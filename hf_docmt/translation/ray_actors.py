@@ -125,11 +125,11 @@ def _cluster(address: str | None) -> Iterator[None]:
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     in_main_thread = threading.current_thread() is threading.main_thread()
-    handlers = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)} if in_main_thread else {}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)} if in_main_thread else {}
     try:
         ray.init(address, logging_level="ERROR", log_to_driver=False, include_dashboard=None if address else False)
-        for one, handler in handlers.items():  # Ray has set its own
-            signal.signal(one, handler)
+        for number, handler in handlers.items():  # Ray has set its own
+            signal.signal(number, handler)
         yield
     finally:
         ray.shutdown()
