@@ -22,12 +22,10 @@ REPO = r"(?P<repo>[\w.-]+/[\w.-]+)"
 ROUTES = [  # method, path, name of the handler's method
     ("POST", "/api/repos/create", "create"),
     ("POST", "/api/validate-yaml", "validate_yaml"),
-    ("GET", "/api/whoami-v2", "whoami"),
     ("POST", rf"/api/{TYPE}/{REPO}/preupload/(?P<revision>[^/]+)", "preupload"),
     ("POST", rf"/api/{TYPE}/{REPO}/commit/(?P<revision>[^/]+)", "commit"),
     ("POST", rf"/api/{TYPE}/{REPO}/branch/(?P<branch>[^/]+)", "branch"),
     ("GET", rf"/api/{TYPE}/{REPO}/tree/(?P<revision>[^/]+)/?(?P<path>.*)", "tree"),
-    ("POST", rf"/api/{TYPE}/{REPO}/paths-info/(?P<revision>[^/]+)", "paths_info"),
     ("GET", rf"/api/{TYPE}/{REPO}/revision/(?P<revision>[^/]+)", "info"),
     ("GET", rf"/api/{TYPE}/{REPO}", "info"),
     ("POST", rf"/((?P<type>dataset|space)s/)?{REPO}\.git/info/lfs/objects/batch", "lfs_batch"),
@@ -129,7 +127,7 @@ class Handler(BaseHTTPRequestHandler):
             found = re.fullmatch(pattern, address.path)
             if method == self.command and found:
                 parts = {name: unquote(part) for name, part in found.groupdict().items() if part is not None}
-                if method == "POST" and not self.authorized and name not in ("validate_yaml", "paths_info"):
+                if method == "POST" and not self.authorized and name != "validate_yaml":
                     return self.refuse(401, "Invalid username or password.")
                 return self.routed(name, parts)
         self.refuse(404, f"no endpoint {self.command} {address.path}")
@@ -178,9 +176,6 @@ class Handler(BaseHTTPRequestHandler):
 
     # Repositories
 
-    def whoami(self):
-        self.answer({"name": "someone", "type": "user", "orgs": [], "auth": {"accessToken": {"role": "write"}}})
-
     def create(self):
         asked = json.loads(self.body)
         repo_id = f"{asked.get('organization') or 'someone'}/{asked['name']}"
@@ -212,11 +207,6 @@ class Handler(BaseHTTPRequestHandler):
         if path and not inside:
             return self.refuse(404, f"{path} does not exist", "EntryNotFound")
         self.answer([self.entry(name, content) for name, content in inside.items()])
-
-    def paths_info(self):
-        text = self.body.decode()
-        paths = json.loads(text)["paths"] if text.startswith("{") else parse_qs(text)["paths"]
-        self.answer([self.entry(path, self.files[path]) for path in paths if path in self.files])
 
     def entry(self, path: str, content: bytes) -> dict:
         entry = {"type": "file", "path": path, "size": len(content), "oid": blob_id(path, content)}

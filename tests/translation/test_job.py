@@ -1,6 +1,11 @@
 """Jobs: results in order, bad documents that do not end a job, and faults that concern every document and do."""
 
+import io
 import json
+import os
+import signal
+import sys
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -9,10 +14,13 @@ from support.tiny_models import WORDS, build, source_rows, word_tokenizer
 
 from hf_docmt.translation.corpus import json_line, translate_corpus
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
-from hf_docmt.translation.interruption import Interruption
+from hf_docmt.translation.interruption import Interrupted, Interruption, interruption
 from hf_docmt.translation.job import TranslationJob
 from hf_docmt.translation.job_input import document_groups
 from hf_docmt.translation.job_output import open_output
+from hf_docmt.translation.progress import JobSummary, Progress, duration
+
+INFINITE = float("inf")
 
 
 class Fragile(Scripted):
@@ -136,3 +144,65 @@ def test_settings_are_checked_before_the_first_group(translator):
     ):
         with pytest.raises(ValueError, match=message):
             translator(**settings)
+
+
+# Ctrl-C and SIGTERM: one exception, whatever stands in between
+
+
+def interrupt(number=signal.SIGINT):
+    os.kill(os.getpid(), number)
+    time.sleep(1)
+
+
+def test_handlers_are_put_back():
+    before = signal.getsignal(signal.SIGINT)
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        with pytest.raises(Interrupted) as stopped, interruption():
+            interrupt(number)
+        assert stopped.value.exit_code == code and signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_library_that_makes_another_error_of_it():
+    """As some do while they are imported."""
+    with pytest.raises(Interrupted, match="stopped by Ctrl-C"), interruption():
+        try:
+            interrupt()
+        except BaseException as error:
+            raise ImportError("no module") from error
+    with pytest.raises(ImportError), interruption():
+        raise ImportError("no module")
+
+
+# Progress: lines in a log, a bar on a terminal
+
+
+def test_lines_come_now_and_then(capsys):
+    seconds = [0.0]
+    lines = Progress(JobSummary(40, 1000), JobSummary(documents=4, sentences=100), clock=lambda: seconds[0])
+    for now, documents in ((9.9, 5), (10, 6), (60, 7), (70, 8)):
+        seconds[0] = now
+        lines.update(JobSummary(documents=documents, sentences=documents * 25))
+    assert capsys.readouterr().err.splitlines() == [
+        "6 documents of 40, 150 sentences of 1000 (15.0%), 5 sentences/s, 3 min left",  # 50 in 10 s, 850 to go
+        "8 documents of 40, 200 sentences of 1000 (20.0%), 1.429 sentences/s, 9 min left",
+    ]
+    lines.total = None
+    assert lines.line(JobSummary(documents=8, sentences=200), 70) == "8 documents, 200 sentences, 1.429 sentences/s"
+
+
+def test_a_bar_on_a_terminal(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    bar = Progress(JobSummary(4, 10), JobSummary(documents=1, sentences=2))
+    bar.update(JobSummary(documents=4, sentences=10))
+    bar.close()
+    assert "20%" in terminal.getvalue() and "10/10" in terminal.getvalue() and "4 documents" in terminal.getvalue()
+
+
+DURATIONS = {0: "0 s", 59.4: "59 s", 61: "1 min", 3599: "1 h 00 min", 11100: "3 h 05 min", INFINITE: "unknown time"}
+
+
+@pytest.mark.parametrize(("seconds", "text"), DURATIONS.items())
+def test_durations(seconds, text):
+    assert duration(seconds) == text
