@@ -33,9 +33,9 @@ from hf_docmt.training.distributed import accumulation_for
 class DurableTrainer(Seq2SeqTrainer):
     """`Seq2SeqTrainer` with checkpoints that survive kills, power cuts and damage.
 
-    A checkpoint is marked as complete by a manifest when all of it is on the disk; those that are no longer needed are
-    deleted after that, the last two are kept. Resuming (`train(resume_from_checkpoint=True)`) takes the last one whose
-    files are as they were written, and needs all of them: weights, optimizer, scheduler, random state, trainer state.
+    A manifest marks a checkpoint as complete when all of it is on the disk; then those that are not needed any more are
+    deleted, but for the last two. Resuming (`train(resume_from_checkpoint=True)`) takes the last one whose files are
+    all as they were written: weights, optimizer, scheduler, random state, trainer state.
 
     A run may go on with another number of processes where every update can have the same batches as before, so that
     it equals one with the old number up to rounding and the random numbers of dropout; else it is refused. Other

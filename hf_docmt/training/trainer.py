@@ -49,9 +49,7 @@ class DocMTTrainer(DurableTrainer):
     Datasets are `Examples` (they know the length of every example), the collator makes the batch, and the loss is the
     model's own, divided by the number of target tokens of the whole update: all accumulated batches of all processes.
     `new_parameters` are names of parameters that learn at `args.new_learning_rate`.
-
-    Resuming (`train(resume_from_checkpoint=True)`, see `DurableTrainer`) takes the last usable checkpoint and gives the
-    same losses as training without a break; a run killed while it saves loses that checkpoint only.
+    Resuming (see `DurableTrainer`) gives the same losses as training without a break.
     """
 
     def __init__(self, *args, new_parameters: Iterable[str] = (), **kwargs):

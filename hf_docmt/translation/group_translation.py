@@ -104,8 +104,9 @@ class GroupTranslator:
 
     def _translate(self, group: Group) -> list[dict]:
         doc_ids = [row["doc_id"] for row in group.rows]
-        options = {"strategy": self.settings.strategy, "batch_size": self.settings.batch_size} | self.settings.search
-        return translation_rows(self.model, self.tokenizer, doc_ids, group.sources(self.source_lang), **options)
+        sources, settings = group.sources(self.source_lang), self.settings
+        options: dict[str, Any] = {"strategy": settings.strategy, "batch_size": settings.batch_size, **settings.search}
+        return translation_rows(self.model, self.tokenizer, doc_ids, sources, **options)
 
 
 def check_device(device: str) -> str:

@@ -107,11 +107,10 @@ class FileOutput(JobOutput):
     """
 
     def __init__(self, path: str | os.PathLike, identity: dict[str, Any], render: Render, resume: bool = False):
-        """Open it for a job with this `identity`, a dict of JSON values; with `resume` go on with the job before.
+        """With `resume` go on with the job before. `identity` is a dict of JSON values.
 
-        Raises `ValueError` where another job writes the same file, where an unfinished one lies there and is not to be
-        resumed, or is one of another identity or version, and where a name is taken by another file. `OSError`: nothing
-        can be written.
+        Raises `ValueError` where another job writes the same file, an unfinished one lies there that is not to be
+        resumed, or has another identity or version, and where a name is taken by another file; `OSError`.
         """
         super().__init__()
         path = Path(path).resolve()  # a link stays, what it points to is replaced

@@ -1,8 +1,7 @@
 """Translation in several processes of one job: started here, or the ranks of `accelerate launch` and torchrun.
 
-Every process loads the model once and serves groups that come over a connection. The first process reads the input,
-sends groups, and gets rows back; it translates nothing itself. Results are those of one process, and the same bytes
-where every process has as many threads as that one had: sums of floats depend on how threads share them.
+Every process loads the model once and serves groups that come over a connection; the first one reads the input and gets
+the rows. Results are those of one process with as many threads: sums of floats depend on how threads share them.
 """
 
 import os
@@ -139,9 +138,9 @@ class Workers:
         """The groups and their result rows, in the groups' order; a group goes to whoever is idle.
 
         None among the groups says that none has arrived yet; what is done is then given out first. A group whose worker
-        was lost (killed, out of memory, its machine gone) is given to another one, before all others; so its time is
-        lost and nothing else. Raises `ChildProcessError` for a group that lost three workers, what `wait` raises, and,
-        after the rows of all groups before, what `groups` raises.
+        was lost (killed, out of memory, its machine gone) goes to another one, before all others. Raises
+        `ChildProcessError` for a group that lost three workers, what `wait` raises, and at its place what `groups`
+        raises.
         """
         waiting: Iterator[Group | None] | None = iter(groups)  # None when all were taken in
         order: deque[Group] = deque()  # that were taken in, and are not given out

@@ -45,10 +45,8 @@ class PartitionedInput:
     """The documents of the files at a URL: a folder (with folders in it), a pattern with `*`, or one file.
 
     Files come in the order of their paths; of a folder those whose names end as JSON lines or Parquet do and begin
-    neither with `_` nor with `.`. A file of another file system is copied to a local folder for temporary files while
-    it is read. An id may be used once in a file; ids that another file has, too, are noted in `repeated_ids`.
-
-    Raises `DataError` where nothing is found, and for broken files.
+    neither with `_` nor with `.`. A file of another file system is copied to a temporary one while it is read. An id
+    may be used once in a file; `repeated_ids` are those that another file has, too. Raises `DataError`.
     """
 
     format = "auto"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.tiny_run import facts, recipe_mapping, train_until, write_corpus_files
-from support.tiny_trainer import Stop, losses, make_trainer, make_training_data
+from support.tiny_trainer import Stop, losses, make_trainer
 
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.corpus import make_corpus
@@ -62,11 +62,6 @@ DAMAGE = {
     "unreadable": make_unreadable,
     "garbage": lambda path: path.write_bytes(b"\x00\xff{ garbage" * 7),
 }
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return make_training_data(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module")

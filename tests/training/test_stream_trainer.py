@@ -100,7 +100,7 @@ def test_the_gradient_reaches_so_many_sentences(tmp_path, layers, sides, reach):
     torch.manual_seed(3)
     model = build("memory", memory_size=3, memory_sides=sides, memory_layers=layers).eval()
     expected = gradients_by_hand(trainer_for(tmp_path, model, memory_gradient=reach), reach)
-    for rows, window in ((1, 1), (1, 3), (2, 3), (1, None), (2, None)):
+    for rows, window in ((1, 1), (2, 3), (2, None)):
         trainer = trainer_for(tmp_path, model, rows, window, reach)
         model.zero_grad()
         for batch in trainer.get_train_dataloader():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.tiny_run import SIZES
-from support.tiny_trainer import Stop, losses, make_config, make_trainer, make_training_data, validation_losses
+from support.tiny_trainer import Stop, losses, make_config, make_trainer, validation_losses
 from transformers import EarlyStoppingCallback, TrainerCallback
 
 from hf_docmt import registry
@@ -15,11 +15,6 @@ from hf_docmt.training.arguments import DocMTTrainingArguments
 from hf_docmt.training.checkpoints import average_weights, checkpoint_steps, read_weights, steps_to_average
 
 torch.set_num_threads(1)
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return make_training_data(tmp_path_factory.mktemp("corpus"))
 
 
 class Gradients(TrainerCallback):
