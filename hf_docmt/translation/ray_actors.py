@@ -16,6 +16,7 @@ from typing import Any
 from hf_docmt.messages import install_command
 from hf_docmt.remote_code import is_trusted
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
+from hf_docmt.translation.interruption import SIGNALS
 from hf_docmt.translation.job import Engine, Results
 from hf_docmt.translation.job_input import Group
 from hf_docmt.translation.processes import Workers, user_error, worker_translator
@@ -124,9 +125,7 @@ def _cluster(address: str | None) -> Iterator[None]:
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     in_main_thread = threading.current_thread() is threading.main_thread()
-    handlers = (
-        {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)} if in_main_thread else {}
-    )
+    handlers = {number: signal.getsignal(number) for number in SIGNALS} if in_main_thread else {}
     try:
         ray.init(address, logging_level="ERROR", log_to_driver=False, include_dashboard=None if address else False)
         for number, handler in handlers.items():  # Ray has set its own

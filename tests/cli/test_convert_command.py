@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from support.pretrained_models import multilingual, saved, sentence_model
+from support.language_models import multilingual
+from support.pretrained_models import saved, sentence_model
 
 from hf_docmt import registry
 

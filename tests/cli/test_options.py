@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from support.pretrained_models import multilingual, saved
+from support.language_models import multilingual
+from support.pretrained_models import saved
 from support.tiny_models import WORDS
 from transformers import LlamaConfig, LlamaForCausalLM
 

@@ -66,6 +66,13 @@ def sentence_model(family: str, folder: Path, seed: int = 0) -> SentenceModel:
     return SentenceModel(model, tokenizer, source, target)
 
 
+def multilingual(family: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, tuple[str, str]]:
+    """A new model of `mbart` or `nllb`, its tokenizer, and two of its language codes."""
+    with TemporaryDirectory() as folder:
+        model, tokenizer, *_ = sentence_model(family, Path(folder))
+    return model, tokenizer, ("en_XX", "ro_RO") if family == "mbart" else ("eng_Latn", "fra_Latn")
+
+
 _MARIAN = ("marian", {"eos_token_id": 0, "forced_eos_token_id": None})
 _BART = {"decoder_start_token_id": 2, "forced_eos_token_id": None}
 _MBART = ("mbart", _BART | {"scale_embedding": True})
