@@ -124,9 +124,9 @@ class Handler(BaseHTTPRequestHandler):
         self.authorized = self.headers.get("Authorization") == f"Bearer {TOKEN}"
         self.server.requests.append((self.command, self.path, self.authorized))
         for method, pattern, name in ROUTES:
-            found = re.fullmatch(pattern, address.path)
-            if method == self.command and found:
-                parts = {name: unquote(part) for name, part in found.groupdict().items() if part is not None}
+            match = re.fullmatch(pattern, address.path)
+            if method == self.command and match:
+                parts = {name: unquote(part) for name, part in match.groupdict().items() if part is not None}
                 if method == "POST" and not self.authorized and name != "validate_yaml":
                     return self.refuse(401, "Invalid username or password.")
                 return self.routed(name, parts)
@@ -217,8 +217,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def validate_yaml(self):
         """What the Hub checks that is known to matter: a header that is a mapping, lists of names, one licence."""
-        found = re.match(r"---\r?\n(.*?)\r?\n---", json.loads(self.body)["content"], re.DOTALL)
-        header = yaml.safe_load(found.group(1)) if found else {}
+        match = re.match(r"---\r?\n(.*?)\r?\n---", json.loads(self.body)["content"], re.DOTALL)
+        header = yaml.safe_load(match.group(1)) if match else {}
         errors = [] if isinstance(header, dict) else ["the header is no mapping"]
         for name in ("language", "tags", "datasets", "metrics") if not errors else ():
             values = header.get(name) or []

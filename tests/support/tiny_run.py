@@ -78,12 +78,12 @@ def train_until(recipe, batches):
         train(recipe)
 
 
-def same_course(one, other):
+def same_course(folder, other):
     """Whether two runs had the same losses, and end in the same weights, bit for bit."""
     names = ("steps", "losses", "validation_losses", "best_step", "averaged_steps")
-    same_facts = all(facts(one)[name] == facts(other)[name] for name in names)
+    same_facts = all(facts(folder)[name] == facts(other)[name] for name in names)
     theirs = read_weights(other)
-    return same_facts and all(torch.equal(tensor, theirs[name]) for name, tensor in read_weights(one).items())
+    return same_facts and all(torch.equal(tensor, theirs[name]) for name, tensor in read_weights(folder).items())
 
 
 def train_in_two_processes(recipe, port):

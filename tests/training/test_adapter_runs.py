@@ -80,7 +80,9 @@ def test_loaded_and_exported(adapter, tmp_path):
     export_model(model, tokenizer, tmp_path / "hub")
     exported, _ = registry.load_model(tmp_path / "hub")
     documents = [["Here is a lamp.", "It is old."]]
-    texts = [one.translate_documents(documents, tokenizer, num_beams=1, max_new_tokens=5) for one in (model, exported)]
+    texts = [
+        copy.translate_documents(documents, tokenizer, num_beams=1, max_new_tokens=5) for copy in (model, exported)
+    ]
     assert texts[0] == texts[1] and len(texts[0][0]) == 2
 
 

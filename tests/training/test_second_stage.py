@@ -66,8 +66,8 @@ def test_neutral_start(corpus, sentence_model, tmp_path, architecture):
     for neutral in (True, False):
         torch.manual_seed(1)
         model = build_model(config, origin, neutral)[0].eval()
-        found = model(input_ids=ids, labels=ids.flip(1), **context_inputs(model, 2)).logits
-        assert torch.allclose(found, expected, atol=1e-4) == neutral
+        logits = model(input_ids=ids, labels=ids.flip(1), **context_inputs(model, 2)).logits
+        assert torch.allclose(logits, expected, atol=1e-4) == neutral
 
 
 def test_neutral_start_undoes_no_mechanism(corpus, sentence_model, tmp_path):
@@ -224,15 +224,15 @@ def test_unusable_checkpoints(corpus, tmp_path, sentence_model):
 @pytest.mark.parametrize(("family", "target_lang"), [("nllb", "fra_Latn"), ("mbart", "fr_XX")])
 def test_other_language_in_a_second_stage(corpus, tmp_path, family, target_lang):
     """Plain `generate` and the tokenizer write the recipe's languages, not those of the first stage."""
-    found = language_models.sentence_model(family, tmp_path)
-    languages = {"source_lang": found.source_lang, "target_lang": found.target_lang}
-    model, tokenizer = from_sentence_model(found.model, tokenizer=found.tokenizer, **languages)
+    sentence = language_models.sentence_model(family, tmp_path)
+    languages = {"source_lang": sentence.source_lang, "target_lang": sentence.target_lang}
+    model, tokenizer = from_sentence_model(sentence.model, tokenizer=sentence.tokenizer, **languages)
     model.save_pretrained(tmp_path / "first")
     tokenizer.save_pretrained(tmp_path / "first")
     recipe = of_architecture(corpus, tmp_path / "run", tmp_path / "first", "memory")
-    recipe.data.source_lang, recipe.data.target_lang = found.source_lang, target_lang
+    recipe.data.source_lang, recipe.data.target_lang = sentence.source_lang, target_lang
     origin, tokenizer = recipe_origin(recipe)
-    assert (tokenizer.src_lang, tokenizer.tgt_lang) == (found.source_lang, target_lang)
+    assert (tokenizer.src_lang, tokenizer.tgt_lang) == (sentence.source_lang, target_lang)
     model, _ = build_model(model_config(recipe, tokenizer, origin.config), origin)
     code = tokenizer.convert_tokens_to_ids(target_lang)
     own = "decoder_start_token_id" if family == "mbart" else "forced_bos_token_id"

@@ -60,11 +60,11 @@ def test_the_memory_goes_through_the_documents(tmp_path, rows, window):
     trainer = trainer_for(tmp_path, build("memory", memory_size=3), rows, window)
     trainer.model.eval()
     expected = summed_loss_by_hand(trainer)
-    found = sum(
+    loss = sum(
         float(trainer.compute_loss(trainer.model, batch, num_items_in_batch=torch.tensor(1)))
         for batch in trainer.get_train_dataloader()
     )
-    assert found == pytest.approx(expected, rel=1e-5)
+    assert loss == pytest.approx(expected, rel=1e-5)
     tokens = sum(int((batch["labels"] != -100).sum()) for batch in trainer.get_eval_dataloader())
     assert trainer.evaluate()["eval_loss"] == pytest.approx(expected / tokens, rel=1e-5)
 
@@ -105,9 +105,9 @@ def test_the_gradient_reaches_so_many_sentences(tmp_path, layers, sides, reach):
         model.zero_grad()
         for batch in trainer.get_train_dataloader():
             trainer.compute_loss(model, batch, num_items_in_batch=torch.tensor(1)).backward()
-        for name, found in gradients(model).items():
+        for name, value in gradients(model).items():
             where = f"rows {rows}, window {window}, {name}"
-            torch.testing.assert_close(found, expected[name], atol=2e-5, rtol=1e-4, msg=lambda m, w=where: f"{w}: {m}")
+            torch.testing.assert_close(value, expected[name], atol=2e-5, rtol=1e-4, msg=lambda m, w=where: f"{w}: {m}")
 
 
 def test_gradient_by_distance(tmp_path, reach=3):

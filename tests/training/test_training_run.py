@@ -211,10 +211,10 @@ def test_two_processes(corpus, tmp_path):
     recipe = parse_recipe(mapping, [f"output_dir={tmp_path}/one", "training.accumulation=2"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DocMTTrainer, "batch_processes", property(lambda self: 2, lambda *_: None), raising=False)
-        one = facts(train(recipe))
-    assert one["processes"] == 1 and two["processes"] == 2
+        alone = facts(train(recipe))
+    assert alone["processes"] == 1 and two["processes"] == 2
     for name in ("losses", "validation_losses"):
-        for (step, loss), (other_step, other) in zip(one[name], two[name], strict=True):
+        for (step, loss), (other_step, other) in zip(alone[name], two[name], strict=True):
             assert step == other_step and loss == pytest.approx(other, abs=1e-5)
     for name in ("steps", "epochs", "tokens_per_update"):
-        assert one[name] == two[name]
+        assert alone[name] == two[name]

@@ -58,8 +58,8 @@ def test_search_of_rows():
     assert row["translation"] == ["w18", "w19", "w20"] and row["search"] == settings | {"beams": 4}
     (row,) = translate_corpus(model, word_tokenizer(), corpus, strategy="sequential", num_beams=2)
     assert row["search"] == {"strategy": "sequential", "beams": 2, "past_context": 1}
-    given = GenerationConfig(max_new_tokens=9)  # of beams it says nothing
-    (row,) = translate_corpus(model, word_tokenizer(), corpus, strategy="sentence", generation_config=given)
+    plain = GenerationConfig(max_new_tokens=9)  # of beams it says nothing
+    (row,) = translate_corpus(model, word_tokenizer(), corpus, strategy="sentence", generation_config=plain)
     assert row["search"] == {"strategy": "sentence", "beams": 4}
     (row,) = translate_corpus(model, word_tokenizer(), corpus, strategy="sequential", past_context=0)
     assert row["search"] == {"strategy": "sequential", "beams": 4, "past_context": 0}

@@ -45,23 +45,23 @@ def clock(monkeypatch):
 def test_the_true_time_lies_in_the_range(clock, seed):
     draw = random.Random(seed)
     sizes = [draw.randrange(1, 30) if draw.random() < 0.8 else draw.randrange(61, 200) for _ in range(4000)]
-    found = estimate_job(TranslationSettings("folder"), documents(sizes), processes=2, seconds=10)
+    estimated = estimate_job(TranslationSettings("folder"), documents(sizes), processes=2, seconds=10)
     true = sum(map(Clock.cost, document_groups(documents(sizes))))
-    middle, low, high = found.seconds[1]
+    middle, low, high = estimated.seconds[1]
     assert low < true < high and abs(middle - true) < 0.15 * true
-    assert found.seconds[2] == pytest.approx([value / 2 for value in found.seconds[1]], rel=0.15)
-    assert (found.documents, found.sentences) == (len(sizes), sum(sizes))
-    assert found.tokens == pytest.approx(3 * sum(sizes))  # two words and the end
-    assert found.sampled_sentences < 0.6 * sum(sizes)
+    assert estimated.seconds[2] == pytest.approx([value / 2 for value in estimated.seconds[1]], rel=0.15)
+    assert (estimated.documents, estimated.sentences) == (len(sizes), sum(sizes))
+    assert estimated.tokens == pytest.approx(3 * sum(sizes))  # two words and the end
+    assert estimated.sampled_sentences < 0.6 * sum(sizes)
 
 
 def test_a_small_job_is_translated_whole(clock):
-    found = estimate_job(TranslationSettings("folder"), documents([3, 4, 5]), seconds=10)
+    estimated = estimate_job(TranslationSettings("folder"), documents([3, 4, 5]), seconds=10)
     true = sum(map(Clock.cost, document_groups(documents([3, 4, 5]))))
-    assert found.sampled_sentences == 12 and found.seconds[1][0] == pytest.approx(true, rel=0.15)
-    assert found.seconds[1][1] < true < found.seconds[1][2] * 1.1
-    assert "3 documents, 12 sentences, about 36 source tokens\n" in found.text()
-    assert "1 process: 0 s (" in found.text() and "GiB at most" in found.text()
+    assert estimated.sampled_sentences == 12 and estimated.seconds[1][0] == pytest.approx(true, rel=0.15)
+    assert estimated.seconds[1][1] < true < estimated.seconds[1][2] * 1.1
+    assert "3 documents, 12 sentences, about 36 source tokens\n" in estimated.text()
+    assert "1 process: 0 s (" in estimated.text() and "GiB at most" in estimated.text()
 
 
 def test_sample_and_parts():

@@ -66,8 +66,8 @@ def test_groups_give_what_the_whole_corpus_gives(translator, tmp_path):
     model = build(past_context=1)
     model.generation_config.max_new_tokens = 8
     expected = translate_corpus(model, word_tokenizer(), make_documents(rows, "en"), batch_size=3, num_beams=2)
-    found = translator(model, batch_size=3, search={"num_beams": 2})
-    summary, written = run(rows, found, tmp_path / "out.jsonl", max_sentences=7)
+    of_groups = translator(model, batch_size=3, search={"num_beams": 2})
+    summary, written = run(rows, of_groups, tmp_path / "out.jsonl", max_sentences=7)
     assert written == expected and summary.sentences == sum(len(row["translation"]) for row in rows)
 
 
@@ -88,7 +88,7 @@ class Mute(Scripted):
 
     def translate_documents(self, documents, *arguments, **settings):
         translations, repairs = super().translate_documents(documents, *arguments, **settings)
-        return [["" if one == "w18" else one for one in document] for document in translations], repairs
+        return [["" if text == "w18" else text for text in document] for document in translations], repairs
 
 
 def test_empty_translations_are_counted(translator, tmp_path):
@@ -116,9 +116,9 @@ def test_scores_that_are_not_finite_name_the_document(translator, tmp_path, monk
     def fails(self, *arguments, **settings):
         raise NotFiniteError
 
-    found = translator()
+    translate = translator()
     monkeypatch.setattr("hf_docmt.translation.group_translation.translation_rows", fails)
-    (row,) = found(next(iter(document_groups(source_rows(["w6", "w7"])))))
+    (row,) = translate(next(iter(document_groups(source_rows(["w6", "w7"])))))
     assert row["error"] == "document d0, sentence 1: scores are not finite" and row["translation"] == ["", ""]
 
 

@@ -20,9 +20,9 @@ TEXT = "eins\n\n  zwei \ndrei\u2028vier\n"
 
 @pytest.mark.parametrize("without_context", [False, True])
 def test_plain_lines(write, without_context):
-    found = JobInput(str(write("talk.txt", TEXT)), "auto", "en", without_context)
-    assert found.size() == JobSummary(4 if without_context else 1, 4) and found.by_line == without_context
-    rows = list(found.rows())
+    documents = JobInput(str(write("talk.txt", TEXT)), "auto", "en", without_context)
+    assert documents.size() == JobSummary(4 if without_context else 1, 4) and documents.by_line == without_context
+    rows = list(documents.rows())
     assert [pair["en"] for row in rows for pair in row["translation"]] == ["eins", "", "  zwei ", "drei\u2028vier"]
     ids = ["talk:1", "talk:2", "talk:3", "talk:4"] if without_context else ["talk"]
     assert [row["doc_id"] for row in rows] == ids

@@ -141,10 +141,10 @@ def test_an_unfinished_job_is_not_lost(tmp_path):
     with pytest.raises(ValueError, match=ways):
         write(path)
     changed = {"model": {"config.json": "c" * 64}, "options": {"beams": 5, "new": 1}, "input": {"content": "d" * 64}}
-    told = (
+    differences = (
         r"\(model config.json changed; options beams was 4, is 5; options new was None, is 1; input content changed\)"
     )
-    with pytest.raises(ValueError, match=f"something else is asked for now {told}: .*or delete"):
+    with pytest.raises(ValueError, match=f"something else is asked for now {differences}: .*or delete"):
         write(path, resume=True, identity=changed)
     assert names(tmp_path) == ["out.txt.journal", "out.txt.partial"]
     assert write(path, resume=True).groups == 3 and path.read_bytes() == WHOLE

@@ -46,13 +46,13 @@ def workers():
 
 def test_rows_of_one_process_though_another_is_killed(settings, capsys):
     groups = list(document_groups(ROWS, max_sentences=5))
-    results, found = process_engine(settings, 2)(groups), []
-    found.append(next(results))
+    results, pairs = process_engine(settings, 2)(groups), []
+    pairs.append(next(results))
     stopped = workers()[0]
     stopped.suspend()  # so that it has a group when it is killed
     Timer(1, stopped.kill).start()
-    found += results
-    assert found == [*zip(groups, map(GroupTranslator(settings), groups))] and len(groups) > 20
+    pairs += results
+    assert pairs == [*zip(groups, map(GroupTranslator(settings), groups))] and len(groups) > 20
     assert "a process was lost; documents 'd" in capsys.readouterr().err
     assert workers() == []
 
@@ -187,11 +187,11 @@ def test_groups_before_a_broken_document_are_given_out():
         yield from groups(9)
         raise DataError("line 10: no JSON")
 
-    found = []
+    results = []
     with pytest.raises(DataError, match="line 10"):
         for _, rows in Pool(2).translate(broken()):
-            found += rows
-    assert [row["number"] for row in found] == list(range(9))
+            results += rows
+    assert [row["number"] for row in results] == list(range(9))
 
 
 def test_numbers_of_a_resumed_job_begin_anywhere():
@@ -202,19 +202,19 @@ def test_numbers_of_a_resumed_job_begin_anywhere():
 
 def test_rows_do_not_wait_for_groups_that_have_not_arrived():
     """The next group comes when the rows of the one before are given out, as with a program that waits for them."""
-    given, asked = [], []
+    numbers, asked = [], []
 
     def arriving():
         for group in groups(4):
-            while len(given) < group.number:
+            while len(numbers) < group.number:
                 asked.append(group.number)
                 assert len(asked) < 100, f"no rows of group {group.number - 1}"
                 yield None
             yield group
 
     for _, rows in Pool(3).translate(arriving()):
-        given.append(rows[0]["number"])
-    assert given == [0, 1, 2, 3]
+        numbers.append(rows[0]["number"])
+    assert numbers == [0, 1, 2, 3]
 
 
 def test_a_group_that_loses_its_workers_again_and_again_ends_the_job():

@@ -19,7 +19,7 @@ from hf_docmt.translation.ray_actors import TranslatingActor, actor_needs, ray_e
 
 
 def nodes(*resources):
-    return [{"Resources": dict(zip(("CPU", "GPU"), one))} for one in resources]
+    return [{"Resources": dict(zip(("CPU", "GPU"), amounts))} for amounts in resources]
 
 
 def test_actors_and_what_they_need():

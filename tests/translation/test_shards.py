@@ -46,7 +46,7 @@ def url(request, tmp_path):
             with fs.open(f"{path}/in/{name}", "wb") as file:
                 pq.write_table(pa.Table.from_pylist(rows, schema=schema), file)
         else:
-            fs.pipe_file(f"{path}/in/{name}", "".join(json.dumps(one) + "\n" for one in rows).encode())
+            fs.pipe_file(f"{path}/in/{name}", "".join(json.dumps(document) + "\n" for document in rows).encode())
     for ignored in ("_SUCCESS", "notes.txt", ".part-0.jsonl"):
         fs.pipe_file(f"{path}/in/{ignored}", b"nothing")
     yield root
@@ -103,8 +103,8 @@ def test_shards_and_manifest(job, url):
     files = content(f"{url}/out")
     assert sorted(files) == [MANIFEST, *(f"shard-00000{number}.jsonl" for number in range(3))]
     manifest = json.loads(files[MANIFEST])
-    assert [one["doc_id"] for one in rows_of(files)] == IDS == job.translated
-    assert all(len(one["translation"]) == len(one["source"]) for one in rows_of(files))
+    assert [document["doc_id"] for document in rows_of(files)] == IDS == job.translated
+    assert all(len(document["translation"]) == len(document["source"]) for document in rows_of(files))
     assert manifest["complete"] and manifest["documents"] == 5 == summary.documents
     assert [(part["documents"], part["sentences"]) for part in manifest["parts"]] == [
         (2, 5),
