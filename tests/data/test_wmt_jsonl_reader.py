@@ -7,7 +7,7 @@ from support.reader_checks import fails, jsonl, pairs, read
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import get_reader, iterate_documents
-from hf_docmt.translation.outputs import renderer
+from hf_docmt.translation.corpus import renderer
 
 TEXT = "One here. Two there.\n\nThree."
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.pretrained_models import SIZES, multilingual, randomised
+from support.language_models import multilingual
+from support.pretrained_models import SIZES, randomised
 from support.systems import WORDS, assert_close, item, log_probabilities, pieces
 from transformers import M2M100Tokenizer, MarianConfig, MarianMTModel, MarianTokenizer
 

@@ -75,14 +75,14 @@ def positions(model, length: int) -> torch.Tensor:
 
 def layer_outputs(model, ids: list[int], segment: torch.Tensor) -> list[torch.Tensor]:
     """Of a context sentence the output of every context layer, normalised where layers normalise their input."""
-    config, found = model.config, []
+    config, outputs = model.config, []
     layers = config.encoder_layers
     for count in range(1, layers + 1):
         config.encoder_layers = count
         added = [positions(model, len(ids)) + segment]
-        found.append(reference_stack(model, "encoder", ids, added, layers="model.encoder.context_layers"))
+        outputs.append(reference_stack(model, "encoder", ids, added, layers="model.encoder.context_layers"))
     config.encoder_layers = layers
-    return found
+    return outputs
 
 
 def selected(model, name: str, states: torch.Tensor, contexts: list, side: str = "encoder") -> torch.Tensor:

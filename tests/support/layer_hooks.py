@@ -10,21 +10,21 @@ from hf_docmt.modeling.layers import DecoderLayer, EncoderLayer
 
 
 def layers_of(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
-    return {name: one for name, one in model.named_modules() if isinstance(one, EncoderLayer | DecoderLayer)}
+    return {name: module for name, module in model.named_modules() if isinstance(module, EncoderLayer | DecoderLayer)}
 
 
 @contextmanager
 def layer_arguments(model: torch.nn.Module):
     """A list of (layer and argument, value) of all calls of layers."""
-    found: list[tuple] = []
+    arguments: list[tuple] = []
 
     def note(name, module, args, kwargs):
-        found.extend((f"{name} {key}", value) for key, value in [*enumerate(args), *kwargs.items()])
+        arguments.extend((f"{name} {key}", value) for key, value in [*enumerate(args), *kwargs.items()])
 
     layers = layers_of(model).items()
     hooks = [layer.register_forward_pre_hook(partial(note, name), with_kwargs=True) for name, layer in layers]
     try:
-        yield found
+        yield arguments
     finally:
         for hook in hooks:
             hook.remove()
@@ -58,8 +58,8 @@ class ParameterUse(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        given = [value for value in (*args, *kwargs.values()) if isinstance(value, torch.nn.Parameter)]
-        for value in given:
+        parameters = [value for value in (*args, *kwargs.values()) if isinstance(value, torch.nn.Parameter)]
+        for value in parameters:
             for parameter, layer, name in self.owners:
                 if parameter is value:
                     (self.inside if layer in self.running else self.outside).add(name)

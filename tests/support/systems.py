@@ -19,7 +19,7 @@ def text(seed, words):
 def item(number, context=2, candidates=3, **changes):
     """An item with sentences of many lengths; every third has a blank context sentence."""
     blank = number % 3 == 0
-    given = {
+    fields = {
         "item_id": f"suite:{number}",
         "source": tuple(
             text(10 * number + i, 0 if blank and i == 0 else 1 + (number + 3 * i) % 7) for i in range(context)
@@ -31,7 +31,7 @@ def item(number, context=2, candidates=3, **changes):
         "phenomenon": "p",
         "distance": None,
     }
-    return SuiteItem(**{**given, **changes})
+    return SuiteItem(**{**fields, **changes})
 
 
 ITEMS = [item(number, context=number % 4, candidates=2 + number % 2) for number in range(1, 9)]
@@ -66,8 +66,8 @@ def one_at_a_time(model, tokenizer, item, past, sides, separator):
     return rows
 
 
-def assert_close(found, expected):
-    assert [[len(row) for row in rows] for rows in found] == [[len(row) for row in rows] for rows in expected]
-    for rows, others in zip(found, expected):
+def assert_close(actual, expected):
+    assert [[len(row) for row in rows] for rows in actual] == [[len(row) for row in rows] for rows in expected]
+    for rows, others in zip(actual, expected):
         for row, other in zip(rows, others):
             assert row == pytest.approx(other, abs=1e-5, rel=1e-5)

@@ -93,3 +93,20 @@ def documents_of(*documents: tuple[list[str], list[str]]):
         for number, (source, target) in enumerate(documents)
     ]
     return make_documents(rows, "en", "de")
+
+
+def source_rows(*documents: list[str]) -> list[dict]:
+    """Documents of source sentences as rows of a corpus."""
+    return [
+        {"doc_id": f"d{number}", "translation": [{"en": sentence} for sentence in document]}
+        for number, document in enumerate(documents)
+    ]
+
+
+def write_model(folder, max_new_tokens: int = 4):
+    """A folder with a model of windows and its tokenizer."""
+    model = build(past_context=1)
+    model.generation_config.max_new_tokens = max_new_tokens
+    model.save_pretrained(folder)
+    word_tokenizer().save_pretrained(folder)
+    return folder

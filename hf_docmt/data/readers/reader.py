@@ -98,7 +98,7 @@ class Reader(ABC):
 
     `name` is the format. `several_files`: it takes a list of files, too. `plain`: it is lines without document ids, so
     translations are written as plain lines. `output_format` is how translations of such input are written where that
-    is neither plain lines nor JSON lines (see `hf_docmt.translation.outputs`). `document_ids` is false where ids are
+    is neither plain lines nor JSON lines (see `hf_docmt.translation.corpus`). `document_ids` is false where ids are
     made from file names and numbers, so that documents of two files are matched by their order. `first_line_mark` is
     the word of messages for what gives away a format of one file a side, where such a file is given as `path`.
 
