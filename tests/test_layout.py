@@ -172,7 +172,7 @@ def test_rooms(path):
         ("hf_docmt.analysis.losses", "from hf_docmt.training import run"),
         ("hf_docmt.hub.cards", "from hf_docmt.evaluation import suites"),
         ("hf_docmt.hub.cards", "from hf_docmt.data.documents import sentences"),
-        ("hf_docmt.bench.decode", "from hf_docmt.cli.options import AsJson"),
+        ("hf_docmt.bench.decode", "from hf_docmt.cli.options import command"),
         ("hf_docmt.demo", "from hf_docmt.cli import main"),
         ("hf_docmt.info", "from hf_docmt.evaluation import suites"),
         ("hf_docmt", "from hf_docmt.cli import main"),

@@ -3,12 +3,11 @@
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import torch
 
 from hf_docmt import registry
-from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
 from hf_docmt.bench.measurement import (
     elapsed_seconds,
     measure_repeats,
@@ -18,6 +17,7 @@ from hf_docmt.bench.measurement import (
     trim_memory,
 )
 from hf_docmt.bench.models import SENTENCE_TOKENS, SEP, SPECIAL_TOKENS, TRANSFORMER_BASE, random_model, random_units
+from hf_docmt.bench.options import CostByContextOptions
 from hf_docmt.bench.results import BenchResult, Check, ScalingRow, least_squares_slope
 from hf_docmt.modeling.configuration_caching import PAPER
 from hf_docmt.modeling.context_cache import CachedContextTranslator
@@ -39,7 +39,6 @@ SYSTEMS: dict[str, tuple[str, dict]] = {  # name: architecture, fields of its co
 }
 NEEDS_CONTEXT = ("doct", ROUTING)
 WORK = "hf_docmt.bench.cost_by_context:measure"
-WORKS = ("translation", "training")
 WARM_UP = 2  # sentences translated before the measurement
 TRAINING_STEPS = 3  # of a measurement
 MAX_TIME = {  # times the peer's seconds, at so many context sentences
@@ -52,7 +51,7 @@ GROWTH = "MiB a context sentence"
 
 
 @dataclass(kw_only=True)
-class CostByContext(Benchmark):
+class CostByContext(CostByContextOptions, Benchmark):
     """Sentences a second and extra memory of translating or training with context, with random weights.
 
     Maka et al. (2024), section 5.5 and figure 5: the sentence-level model, the single encoder that reads context and
@@ -77,27 +76,16 @@ class CostByContext(Benchmark):
         {"contexts": (1, 2), "repeats": 3, "time_limit": 120.0, "work": "training"},
     )
 
-    repeats: int = option(3, "Measurements of each system, the median is reported.")
-    contexts: tuple[int, ...] = option((0, 1, 2, 5, 10, 20), "Numbers of context sentences, separated by commas.")
-    work: str = option("translation", "By context: translation or training.")
     sentences: int = 8
     sizes: Mapping[str, int] = field(default_factory=lambda: TRANSFORMER_BASE)
     vocab_size: int = 30000
-    device: str = option("cpu", "cpu or cuda.")
-    time_limit: float = option(600, "Longest time of one measurement, in seconds.")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_contexts(self.contexts)
-        if self.work not in WORKS:
-            raise ValueError(f"work: expected {' or '.join(WORKS)}, got {self.work!r}")
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         rows: list[ScalingRow] = []
         for context in self.contexts:
             names = [name for name in SYSTEMS if context or name not in NEEDS_CONTEXT]
             cases = {name: self.case(name, context) for name in names}
-            rows += measure_rows(WORK, cases, partial(system_row, context, self.sentences), self, on_row, rows)
+            rows += measure_rows(WORK, cases, system_row, self, on_row, rows)
         growth = memory_growth_rows(rows)
         if self.work == "translation":
             growth += kept_vectors_rows(growth, self.sizes["d_model"])
@@ -107,10 +95,9 @@ class CostByContext(Benchmark):
     def case(self, name: str, context: int) -> dict:
         """What `measure` measures of a system with so many context sentences."""
         architecture, fields = SYSTEMS[name]
-        case = {"architecture": architecture, "fields": fields | context_fields(name, context), "work": self.work}
-        case |= {"sizes": dict(self.sizes), "vocab_size": self.vocab_size, "device": self.device}
-        case |= {"threads": torch.get_num_threads(), "sentences": self.sentences, "sentence_tokens": SENTENCE_TOKENS}
-        return case | {"context": context, "tokens": SENTENCE_TOKENS * (context + 1)}
+        settings = {"architecture": architecture, "fields": fields | context_fields(name, context), "context": context}
+        tokens = SENTENCE_TOKENS * (context + 1)
+        return self.shared_case(**settings, tokens=tokens, sentence_tokens=SENTENCE_TOKENS)
 
 
 def context_fields(name: str, context: int) -> dict:
@@ -121,8 +108,9 @@ def context_fields(name: str, context: int) -> dict:
     return {"past_context": context - future, "future_context": future}
 
 
-def system_row(context: int, sentences: int, name: str, numbers: Mapping[str, Mapping]) -> ScalingRow:
+def system_row(name: str, case: Mapping, numbers: Mapping[str, Mapping]) -> ScalingRow:
     """The row of a system; `numbers` are those of all systems measured so far with this context."""
+    context, sentences = case["context"], case["sentences"]
     seconds, peer_seconds = (numbers.get(system, {}).get("seconds") for system in (name, PEER))
     return ScalingRow.of(
         case_name(name, context),
@@ -130,7 +118,7 @@ def system_row(context: int, sentences: int, name: str, numbers: Mapping[str, Ma
         sentences / seconds if seconds else None,
         sentences / peer_seconds if peer_seconds else None,
         name=name,
-        tokens=SENTENCE_TOKENS * (context + 1),
+        tokens=case["tokens"],
         context=context,
         **{**numbers[name], "seconds": seconds / sentences if seconds else seconds},
     )
@@ -194,17 +182,6 @@ def target_checks(
         value = row.ratio if row.context == contexts[-1] else None
         checks.append(Check.at_most(f"{name}: memory growth over what is kept", value, target))
     return checks
-
-
-def check_contexts(contexts: Sequence[int]) -> None:
-    """Raise `ValueError` for numbers of context sentences over which no growth can be fitted."""
-    for context in contexts:
-        if not isinstance(context, int) or isinstance(context, bool) or context < 0:
-            raise ValueError(f"contexts: expected whole numbers of at least 0, got {context!r}")
-    if sum(context > 0 for context in contexts) < 2 or list(contexts) != sorted(set(contexts)):
-        raise ValueError(
-            f"contexts: expected at least two of 1 or more, from the fewest sentences to the most, got {list(contexts)}"
-        )
 
 
 def measure(case: Mapping, send: Callable) -> dict:

@@ -15,9 +15,10 @@ from typing import Any
 import torch
 from transformers import TrainerCallback
 
-from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
 from hf_docmt.bench.measurement import memory_in_use
 from hf_docmt.bench.models import TINY
+from hf_docmt.bench.options import DataOptions
 from hf_docmt.bench.process import measure_in_subprocess
 from hf_docmt.bench.results import BenchResult, Check, Row
 from hf_docmt.bench.train import TokenCounter
@@ -47,7 +48,7 @@ GENERATED_DOCUMENTS = 5000  # of the built-in generator; more are made of their 
 
 
 @dataclass(kw_only=True)
-class DataBenchmark(Benchmark):
+class DataBenchmark(DataOptions, Benchmark):
     """Starts of training runs of a tiny model with windows of four sentences, each in a process of its own.
 
     `ours` is what `docmt train` does: documents in Arrow files, tokens in files, both made at the first start and found
@@ -61,19 +62,9 @@ class DataBenchmark(Benchmark):
 
     report_options = ({"pairs": 20_000, "memory_pairs": 5_000, "updates": 20, "repeats": 1},)
 
-    pairs: int = option(5_000_000, "Sentence pairs of the large corpus.")
-    memory_pairs: int = option(50_000, "Sentence pairs of the corpus that is trained on both ways.")
-    updates: int = option(200, "Updates of a measurement.")
-    repeats: int = option(3, "Rounds over the smaller corpus, the median is reported.")
-    time_limit: float = option(7200.0, "Most seconds of one start with its updates.")
     max_tokens: int = 4000
     vocab_size: int = 8000
     documents: int = GENERATED_DOCUMENTS
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.updates < 2:
-            raise ValueError("updates: expected at least 2, as speed is measured after the first, got 1")
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         rows: list[Row] = []

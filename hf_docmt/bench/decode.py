@@ -9,9 +9,10 @@ from importlib.metadata import PackageNotFoundError, version
 import torch
 from transformers import GenerationConfig, PreTrainedModel
 
-from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
 from hf_docmt.bench.measurement import elapsed_seconds, median_seconds
 from hf_docmt.bench.models import COMMON, NEVER, SPECIAL_TOKENS, TRANSFORMER_BASE, build_pair
+from hf_docmt.bench.options import DecodeOptions
 from hf_docmt.bench.results import SIDES, BenchResult, Check, Row
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.float32}  # beside int8 weights: fp32
@@ -26,7 +27,7 @@ EMBEDDING_SIZE, ATTENTION_GAIN = 9.0, 3.6  # see `diversify_translations`
 
 
 @dataclass(kw_only=True)
-class DecodeBenchmark(Benchmark):
+class DecodeBenchmark(DecodeOptions, Benchmark):
     """Sentences a second, ours and Marian's, greedy and with four beams, in fp32, with bf16 and with int8 weights.
 
     Random weights (see `diversify_translations`) and random sources of `tokens` tokens; every translation has exactly
@@ -40,14 +41,12 @@ class DecodeBenchmark(Benchmark):
 
     report_options = ({"repeats": 3},)
 
-    repeats: int = option(5, "Measurements of each case, the median is reported.")
     batch_sizes: Sequence[int] = (1, 16, 64)
     precisions: Sequence[str] = tuple(PRECISIONS)
     tokens: int = 25
     sizes: Mapping[str, int] = field(default_factory=lambda: TRANSFORMER_BASE)
     vocab_size: int = 32000
     seed: int = 1
-    device: str = option("cpu", "cpu or cuda.")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -13,10 +13,11 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
 from hf_docmt.bench.decode import MODES, diversify_translations, random_sources
 from hf_docmt.bench.measurement import elapsed_seconds, median_seconds
 from hf_docmt.bench.models import NEVER, TRANSFORMER_BASE, build_pair, load_documents
+from hf_docmt.bench.options import DocumentsOptions, WindowDecodingOptions
 from hf_docmt.bench.results import SIDES, BenchResult, Check, Row
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.synthetic.corpus import write_corpus
@@ -35,7 +36,7 @@ PAST = 3  # sentences before the current one: windows of four
 
 
 @dataclass(kw_only=True)
-class DocumentTranslation(Benchmark):
+class DocumentTranslation(DocumentsOptions, Benchmark):
     """Sentences a second by greedy search. Each row has a strategy on both sides.
 
     Ours is `sliding` with drafts, and the peer `sliding` without; the other rows compare strategies. `accepted` is the
@@ -44,11 +45,6 @@ class DocumentTranslation(Benchmark):
 
     report_options = ({"repeats": 3},)
 
-    model: str = option("", "Folder of a trained model of windows. Default: one that is trained before, in a minute.")
-    documents: str = option("", "JSON-lines file of documents. Default: the built-in corpus.")
-    number: int = option(60, "Documents that are translated.")
-    batch_size: int = option(16, "Rows of a batch.")
-    repeats: int = option(3, "Measurements of each case, the median is reported.")
     steps: int = 600  # of training, where no model is given
     seed: int = 1
 
@@ -75,7 +71,7 @@ class DocumentTranslation(Benchmark):
 
 
 @dataclass(kw_only=True)
-class WindowDecoding(Benchmark):
+class WindowDecoding(WindowDecodingOptions, Benchmark):
     """Sentences a second of strategy `sliding`, windows of four sentences, by one set of weights in all engines.
 
     The peer is transformers' own class with these weights on the same windows. Ours is `translate_documents` as it is,
@@ -84,11 +80,6 @@ class WindowDecoding(Benchmark):
     sentences that come out as by ours; without a trained model one other token changes all that follow it in a window.
     """
 
-    model: str = option("", "Folder of a concat model of windows or chunks. Default: random Transformer-base.")
-    documents: str = option("", "JSON-lines file of documents, for a model. Default: the built-in corpus.")
-    number: int = option(20, "Documents that are translated, of a model.")
-    batch_size: int = option(16, "Rows of a batch.")
-    repeats: int = option(5, "Measurements of each case, the median is reported.")
     modes: Sequence[str] = tuple(MODES)
     sizes: Mapping[str, int] | None = None  # of random weights; None: Transformer-base
     vocab_size: int = 32000

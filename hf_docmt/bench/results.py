@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from math import log
 from pathlib import Path
+from statistics import linear_regression
 from typing import Any, Self
 
 import torch
@@ -65,14 +66,15 @@ class ScalingRow(Row):
     context: int | None = None
 
     @classmethod
-    def at_length(cls, name: str, tokens: int, numbers: Mapping[str, Mapping], peer: str) -> "ScalingRow":
-        """The row of a system at one length beside its peer, which may be itself.
+    def at_length(cls, name: str, case: Mapping, numbers: Mapping[str, Mapping], peer: str) -> "ScalingRow":
+        """The row of a system on the `tokens` of a case beside its peer, which may be itself.
 
         `numbers` are, of each system, `seconds` and `memory_mib`, or the reason it is `skipped`. Speeds and ratio are
         None where a side was not measured.
         """
-        seconds = [numbers.get(system, {}).get("seconds") for system in (name, peer)]
-        speeds = [tokens / one if one else None for one in seconds]
+        tokens = case["tokens"]
+        times = [numbers.get(system, {}).get("seconds") for system in (name, peer)]
+        speeds = [tokens / seconds if seconds else None for seconds in times]
         return cls.of(f"{name}, {tokens} tokens", "target tokens/s", *speeds, name=name, tokens=tokens, **numbers[name])
 
     def to_line(self) -> str:
@@ -122,11 +124,7 @@ def growth_exponent(rows: Sequence[ScalingRow], column: str) -> float | None:
 
 def least_squares_slope(points: Sequence[tuple[float, float]]) -> float | None:
     """The slope of the line through points (x, y), by least squares; None for fewer than two points."""
-    if len(points) < 2:
-        return None
-    mean_x, mean_y = (sum(values) / len(points) for values in zip(*points))
-    spread = sum((x - mean_x) ** 2 for x, _ in points)
-    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread
+    return linear_regression(*zip(*points)).slope if len(points) > 1 else None
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,19 @@
 
 import json
 import sys
+from functools import partial
 
 import pytest
 import torch
 
 from hf_docmt.bench import attention, measurement
 from hf_docmt.bench.attention import CASES, WORK, AttentionBenchmark
-from hf_docmt.bench.measurement import alternate_rounds, available_memory
-from hf_docmt.bench.models import EOS, SEP, TRANSFORMER_BASE, random_document
+from hf_docmt.bench.measurement import available_memory, measure_rows
+from hf_docmt.bench.models import EOS, SEP, TINY, random_document
 from hf_docmt.bench.process import GIB, measure_in_subprocess
 from hf_docmt.bench.results import ScalingRow, growth_exponent
 
-TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in TRANSFORMER_BASE}
-SHARED = {"repeats": 1, "device": "cpu", "threads": 1}
+SHARED = {"device": "cpu", "threads": 1}
 DECODING = SHARED | {"sizes": TINY, "vocab_size": 40, "batch": 2, "length": 60, "tokens": 120}
 ALONE = SHARED | {"work": "attention alone", "tokens": 1024, "fields": {}}
 
@@ -57,8 +57,9 @@ def test_what_was_stopped_is_not_tried_again(monkeypatch):
     monkeypatch.setattr(measurement, "measure_in_subprocess", measure_quickly)
     stopped = [ScalingRow(case="c", unit="u", name="a", tokens=tokens, skipped="late") for tokens in (10, 20)]
     cases = {name: {"tokens": 30, "device": "cpu"} for name in "ab"}
-    found = dict(alternate_rounds("any", cases, stopped, 1, 60))
-    assert found == {"a": {"skipped": "at 10 tokens: late"}, "b": {"seconds": 1}}
+    make_row, options = partial(ScalingRow.at_length, peer="b"), AttentionBenchmark(repeats=1)
+    rows = measure_rows("any", cases, make_row, options, lambda row: None, stopped)
+    assert [(row.skipped, row.seconds) for row in rows] == [("at 10 tokens: late", None), (None, 1)]
     assert [case["memory_limit"] for case in measured] == [4 * GIB]
 
 
