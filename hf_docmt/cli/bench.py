@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hf_docmt.bench import load_benchmark
 from hf_docmt.bench import options as of
 from hf_docmt.cli.options import command, refuse
 from hf_docmt.options import AS_JSON, argument, option
@@ -30,6 +29,8 @@ def add_command(name: str, help: str, benchmarks: Mapping[str, tuple[str, type]]
     names = {choice: {item.name for item in fields(kind)} for choice, kind in kinds.items()}
 
     def run(*, call: typer.Context, options: Any, as_json: bool = AS_JSON) -> None:
+        from hf_docmt.bench import load_benchmark
+
         choice = getattr(options, chooser) if chooser else next(iter(benchmarks))
         if choice not in benchmarks:
             raise ValueError(f"--{chooser} is {choice!r}, expected {' or '.join(benchmarks)}")
