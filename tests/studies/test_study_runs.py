@@ -5,9 +5,12 @@ import json
 import os
 import shutil
 import stat
+import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -26,6 +29,7 @@ from hf_docmt.studies.run import collect_reports, run_study
 from hf_docmt.studies.study import load_study
 from hf_docmt.training.run_folder import folder_lock
 
+SNAKEFILE = Path(__file__).parents[2] / "examples/studies/Snakefile"
 PRETENDING = f"""#!{sys.executable}
 import os, shutil, signal, sys
 arguments = sys.argv[1:]
@@ -80,11 +84,30 @@ def commands():
     return [line.split() for line in Path("commands.txt").read_text().splitlines()]
 
 
-def test_what_is_missing_is_run_and_what_failed_or_was_killed_goes_on(plan, capfd):
-    assert run_study(plan, dry_run=True) == 0
-    assert "./pretending train runs/recipes/concat2-seed1.yaml" in "".join(capfd.readouterr())
+def test_a_dry_run_on_snakemakes_own_command_line(plan):
+    """The Snakefile of the examples, as for clusters: all jobs are printed, none is run."""
+    command = [sys.executable, "-m", "snakemake", "--snakefile", SNAKEFILE, "--cores", "1", "--dry-run", "-p"]
+    config = ["--config", "study=small.yaml", "docmt=./pretending"]
+    done = subprocess.run([*command, "--rerun-triggers", "mtime", *config], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout + done.stderr
+    assert "./pretending train runs/recipes/concat2-seed1.yaml" in printed and "./pretending contrast" in printed
     assert not Path("commands.txt").exists() and not Path("runs/models").exists()
 
+
+def test_the_command_line_of_a_dry_run(plan, monkeypatch):
+    commands = []
+
+    @contextmanager
+    def start(command):
+        commands.append(command)
+        yield SimpleNamespace(wait=lambda: 0)
+
+    monkeypatch.setattr("hf_docmt.studies.run.subprocess.Popen", start)
+    assert run_study(plan, dry_run=True) == 0 and "--dry-run" in commands[0]
+
+
+def test_what_is_missing_is_run_and_what_failed_or_was_killed_goes_on(plan):
     Path("fails.txt").write_text("runs/recipes/concat2-seed1.yaml")
     assert run_study(plan, processes=2) == 1
     ran = [words[1:3] for words in commands()]
