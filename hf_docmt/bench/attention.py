@@ -54,11 +54,8 @@ class AttentionBenchmark(AttentionOptions, Benchmark):
     `concat` with sdpa at the same length. At the last length attention alone is measured, too (8 heads of 64, w = 20);
     then lst and concat write segments of sentences of 25 tokens, greedy and with four beams.
 
-    Every measurement has a process of its own; the cases of a length are measured in `repeats` alternating rounds, and
-    the medians are reported. A measurement is stopped where it needs more than the available memory or more than
-    `time_limit` seconds; `skipped` says so, and longer documents are not tried. `on_row` gets the row of a case after
-    each of its measurements, with the medians so far. At last come the exponents with which time and memory grow,
-    fitted from the second length on. On CUDA lst and window are measured with FlexAttention, too.
+    Processes, rounds and what is `skipped` are those of `measure_rows`. At last come the exponents with which time and
+    memory grow, fitted from the second length on. On CUDA lst and window are measured with FlexAttention, too.
     """
 
     report_options = ({"repeats": 3},)

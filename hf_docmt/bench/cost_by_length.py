@@ -40,13 +40,10 @@ class CostByLength(CostByLengthOptions, Benchmark):
     Feng et al. (2022), section 5.4 and figure 8: random source tokens, as many target tokens; the sentence-level model
     and the one with memory read and write chunks of `chunk` tokens, and the latter carries its memory from chunk to
     chunk; the document-level model reads and writes all tokens at once. Weights of equal names are equal. `SYSTEMS` use
-    the strategies of `translate_documents`; `PEER` is what they are compared with. Every measurement has a process of
-    its own; at each length the systems are measured in `repeats` alternating rounds, and the medians are reported. A
-    measurement is stopped where it needs more than the available memory or more than `time_limit` seconds; `skipped`
-    says so, and longer documents are not tried. `on_row` gets the row of a system after each of its measurements, with
-    the medians so far.
+    the strategies of `translate_documents`; `PEER` is what they are compared with. Processes, rounds and what is
+    `skipped` are those of `measure_rows`.
 
-    After them come the exponents with which time and memory grow, fitted from the second length on, and, for
+    After the rows come the exponents with which time and memory grow, fitted from the second length on, and, for
     `stream_sentences` > 0, the row of a stream: resident MiB at its end beside those after a tenth.
     """
 

@@ -30,8 +30,8 @@ TARGETS = {  # name: most memory and most time, over those of the peer
 class TrainMemoryBenchmark(TrainMemoryOptions, Benchmark):
     """Seconds and extra memory of a training step, forward and backward, on one long document.
 
-    The document has as many source as target tokens, in sentences of 25; the update of the weights is left out. Every
-    measurement has a process of its own, and each round measures every case once. `peer` is the same model with the
+    The document has as many source as target tokens, in sentences of 25; the update of the weights is left out; see
+    `measure_rows`. `peer` is the same model with the
     logits of all tokens in memory (`skip_logits=False`) and without gradient checkpointing.
     """
 
