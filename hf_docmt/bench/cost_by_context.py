@@ -16,7 +16,15 @@ from hf_docmt.bench.measurement import (
     return_freed_blocks,
     trim_memory,
 )
-from hf_docmt.bench.models import SENTENCE_TOKENS, SEP, SPECIAL_TOKENS, TRANSFORMER_BASE, random_model, random_units
+from hf_docmt.bench.models import (
+    SENTENCE_TOKENS,
+    SEP,
+    SPECIAL_TOKENS,
+    TRANSFORMER_BASE,
+    random_model,
+    random_units,
+    written_ids,
+)
 from hf_docmt.bench.options import CostByContextOptions
 from hf_docmt.bench.results import BenchResult, Check, ScalingRow, least_squares_slope
 from hf_docmt.modeling.configuration_caching import PAPER
@@ -206,8 +214,7 @@ def translation(case: Mapping, device: torch.device) -> Callable[[int, int], Cal
     """A function (past, sentences) that begins a random document and returns the translation of `sentences` of it.
 
     The document begins with `past` sentences, of which the model caches its context. The decoder writes as many tokens
-    for a sentence as the sentence has, since no special token is ever chosen. The translation returns the ids of each
-    sentence and raises `RuntimeError` for other numbers of tokens.
+    for a sentence as the sentence has, since no special token is ever chosen. The translation returns `written_ids`.
     """
     model = random_model(case["architecture"], case["fields"], case["sizes"], case["vocab_size"]).to(device)
     size, future = case["sentence_tokens"], case["fields"].get("future_context", 0)
@@ -219,11 +226,7 @@ def translation(case: Mapping, device: torch.device) -> Callable[[int, int], Cal
 
         def translate() -> list[list[int]]:
             slide(translator, document, past, past + sentences)
-            targets = [part.target for part in document.parts[past : past + sentences]]
-            wrong = {len(ids) for ids in targets} - {size}
-            if wrong:
-                raise RuntimeError(f"expected {size} target tokens a sentence, got {sorted(wrong)}")
-            return targets
+            return written_ids(document.parts[past : past + sentences], size)
 
         return translate
 

@@ -120,9 +120,8 @@ def two_benchmarks(monkeypatch):
     monkeypatch.setattr(report, "planned_runs", lambda: runs)
 
     def run_known(run):
-        row = {"case": "a", "ours": 2.0, "peer": 1.0, "ratio": 2.0, "unit": "items/s"}
-        run.rows = [row]
-        yield row
+        run.rows = [{"case": "a", "ours": 2.0, "peer": 1.0, "ratio": 2.0, "unit": "items/s"}]
+        yield run.rows[0]
         run.problem = "no memory" if run.benchmark == "decode" else None
 
     monkeypatch.setattr(BenchmarkRun, "measure", run_known)

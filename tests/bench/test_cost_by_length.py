@@ -184,23 +184,13 @@ def test_memory_goes_from_chunk_to_chunk(monkeypatch):
     assert all(torch.equal(left, given) for (_, left), (given, _) in zip(seen, seen[1:]))
 
 
-def test_the_other_end(other_end):
-    (numbers,) = other_end(cost_by_length.WORK, CASE)
-    assert numbers.keys() == {"seconds", "memory_mib"} and numbers["seconds"] > 0
-
-
-def test_stream_that_was_not_measured(monkeypatch):
+def test_stream_check():
+    for mib, is_ok in ((cost_by_length.MAX_STREAM_GROWTH, True), (cost_by_length.MAX_STREAM_GROWTH + 0.1, False)):
+        row = cost_by_length.stream_row(10, {"end": 100 + mib, "tenth": 100.0})
+        assert cost_by_length.stream_check(row).ok == is_ok
     row = cost_by_length.stream_row(10, {"skipped": "not done after 1 s"})
     assert row.skipped == "not done after 1 s" and row.ours is row.ratio is None
     assert not cost_by_length.stream_check(row).ok
-
-
-def test_stream_check():
-    def check(mib):
-        row = ScalingRow(case="stream", unit="MiB resident", name="stream", tokens=None, memory_mib=mib)
-        return cost_by_length.stream_check(row)
-
-    assert check(cost_by_length.MAX_STREAM_GROWTH).ok and not check(cost_by_length.MAX_STREAM_GROWTH + 0.1).ok
 
 
 def test_random_sentences_are_generated_lazily():
@@ -214,21 +204,17 @@ def test_random_sentences_are_generated_lazily():
 
 def test_command(monkeypatch, run):
     monkeypatch.setattr(measurement, "measure_in_subprocess", known_cost)
-    code, out, err = run("bench", "cost", "--repeats", 1)
-    assert code == 0 and "memory, 8000 tokens" in out and "memory: largest time over sentence's" in out
-    assert "lengths: [500, 1000, 2000, 4000, 8000]" in out
-    assert len(err.splitlines()) == 15 and err.startswith("sentence, 500 tokens ")
     monkeypatch.setattr(
         cost_by_length, "measure_in_subprocess", lambda *arguments: {"seconds": 9.0, "tenth": 400.0, "end": 401.0}
     )
-    code, out, _ = run("bench", "cost", "--stream-sentences", 50, "--time-limit", 5000, "--json")
-    found = json.loads(out)
-    assert code == 0 and found["rows"][-1]["memory_mib"] == 1.0 and found["checks"][-1]["ok"]
-    assert found["setting"]["time_limit"] == 5000 and len(found["checks"]) == 3
-    code, out, _ = run("bench", "cost", "--lengths", "200,400,1600", "--json")
-    assert code == 0 and json.loads(out)["setting"]["lengths"] == [200, 400, 1600]
-    code, out, err = run("bench", "cost", "--stream-sentences", 3)
-    assert code == 1 and out == "" and "at least 10, got 3" in err
+    arguments = ("--lengths", "200,400,1600", "--stream-sentences", 50, "--time-limit", 5000, "--json")
+    code, out, _ = run("bench", "cost", *arguments)
+    result = json.loads(out)
+    assert code == 0 and result["rows"][-1]["memory_mib"] == 1.0 and result["checks"][-1]["ok"]
+    assert (result["setting"]["time_limit"], result["setting"]["lengths"]) == (5000, [200, 400, 1600])
+    code, out, err = run("bench", "cost", "--repeats", 1)
+    assert code == 0 and "memory, 8000 tokens" in out and "memory: largest time over sentence's" in out
+    assert len(err.splitlines()) == 15 and err.startswith("sentence, 500 tokens ")
 
 
 @pytest.mark.gpu
