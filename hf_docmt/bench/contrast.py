@@ -81,5 +81,6 @@ def score_one_by_one(system: System, items: Sequence[SuiteItem]) -> list[list[li
 
 def largest_difference(ours: list, peer: list) -> float:
     """The largest difference between scores [item][candidate][token], relative to 1 or the score if that is larger."""
-    pairs = [pair for one, two in zip(ours, peer, strict=True) for pair in zip(one, two, strict=True)]
-    return max(abs(a - b) / max(1, abs(b)) for one, two in pairs for a, b in zip(one, two, strict=True))
+    items = zip(ours, peer, strict=True)
+    candidates = [candidate for item in items for candidate in zip(*item, strict=True)]
+    return max(abs(a - b) / max(1, abs(b)) for scores in candidates for a, b in zip(*scores, strict=True))

@@ -72,17 +72,17 @@ class DataBenchmark(DataOptions, Benchmark):
             self.base = make_corpus(train=self.documents, validation=20, test=0)
             write_documents(self.base["validation"], Path(folder) / "validation.jsonl")
             rounds = [self._round(Path(folder), number) for number in range(self.repeats)]
-            found = {name: medians([one[name] for one in rounds]) for name in rounds[0]}
+            small = {name: medians([numbers[name] for numbers in rounds]) for name in rounds[0]}
             for start in ("first", "second"):
-                rows += start_rows(f"{self.memory_pairs} pairs, {start} start", found[start], found["memory"])
+                rows += start_rows(f"{self.memory_pairs} pairs, {start} start", small[start], small["memory"])
             write_pairs(Path(folder) / "large", self.pairs, self.base["train"])
             large = {start: self._measure(Path(folder) / "large", start) for start in ("first", "second")}
             for start, numbers in large.items():
-                beside = {"tokens_per_second": found["memory"].get("tokens_per_second")}
+                beside = {"tokens_per_second": small["memory"].get("tokens_per_second")}
                 rows += start_rows(f"{self.pairs} pairs, {start} start", numbers, beside)
         for row in rows:
             on_row(row)
-        equal = len({numbers.get("batches") for one in rounds for numbers in one.values()}) == 1
+        equal = len({numbers.get("batches") for starts in rounds for numbers in starts.values()}) == 1
         checks = [Check.at_least("the same first batches as in memory (1 = equal)", float(equal), 1.0)]
         for start, numbers in large.items():
             name = f"{self.pairs} pairs, {start} start: MiB resident"
@@ -128,11 +128,9 @@ def start_rows(case: str, ours: Mapping[str, Any], peer: Mapping[str, Any]) -> l
 
 def medians(rounds: list[dict]) -> dict:
     """The median of every number over the rounds; the first round that was skipped, where one was."""
-    skipped = [one for one in rounds if "skipped" in one]
-    if skipped:
-        return skipped[0]
-    names = [name for name in UNITS if rounds[0][name] is not None]
-    return {name: median(one[name] for one in rounds) for name in names}
+    skipped = next((numbers for numbers in rounds if "skipped" in numbers), None)
+    names = [name for name in UNITS if rounds[0].get(name) is not None]
+    return skipped or {name: median(numbers[name] for numbers in rounds) for name in names}
 
 
 def write_pairs(folder: Path, pairs: int, base: list[dict]) -> Path:
@@ -181,7 +179,7 @@ def measure(case: Mapping, send: Callable) -> dict:
         "tokens_per_second": watch.tokens / watch.seconds,
         "memory_mib": None if peak is None else max(peak / 2**20, usage[1].ru_maxrss / 2**10),
         "private_mib": private_mib(),
-        "cpu_seconds": sum(one.ru_utime + one.ru_stime for one in usage),
+        "cpu_seconds": sum(process.ru_utime + process.ru_stime for process in usage),
         "batches": counter.digest.hexdigest(),
     }
 

@@ -154,10 +154,10 @@ class MeasuredSides:
         """How many sentences each side of a row has translated."""
         return dict.fromkeys(SIDES, len(self.translations["ours"]))
 
-    def equal(self, one: str, other: str) -> float:
+    def equal(self, side: str, other: str) -> float:
         """The share of sentences that come out alike."""
-        pairs = zip(self.translations[one], self.translations[other], strict=True)
-        return sum(a == b for a, b in pairs) / len(self.translations[one])
+        pairs = zip(self.translations[side], self.translations[other], strict=True)
+        return sum(a == b for a, b in pairs) / len(self.translations[side])
 
 
 def measure_sides(

@@ -48,7 +48,7 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         """The row as a dict; the keys are the names of the fields, and those of `more`."""
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "more"} | dict(self.more)
+        return {item.name: getattr(self, item.name) for item in fields(self) if item.name != "more"} | dict(self.more)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +106,8 @@ def growth_rows(name: str, peer: str, rows: Sequence[ScalingRow], lengths: Seque
     for unit, column in (("exponent of time", "seconds"), ("exponent of memory", "memory_mib")):
         measured = [row for row in rows if row.name == name and getattr(row, column)]
         fitted, peers = (
-            [row for row in rows if row.name == one and row.tokens >= lengths[1] and getattr(row, column)]
-            for one in (name, peer)
+            [row for row in rows if row.name == system and row.tokens >= lengths[1] and getattr(row, column)]
+            for system in (name, peer)
         )
         exponents = growth_exponent(fitted, column), growth_exponent(peers, column)
         span = f"{fitted[0].tokens} to {fitted[-1].tokens} tokens" if fitted else "not measured"
