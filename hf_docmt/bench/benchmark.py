@@ -13,6 +13,7 @@ from hf_docmt.bench.results import BenchResult, Check, Row, machine_setting
 
 OnRow = Callable[[Row], None]
 PRECISIONS = ("fp32", "bf16")
+INT8_TOO = {*PRECISIONS, "int8"}
 WORKS = ("translation", "training")  # whose cost by context is measured
 
 
@@ -104,6 +105,7 @@ CHECKS: dict[str, list[tuple[Callable[[Any], object], str]]] = {
         ),
     ],
     "precision": [(PRECISIONS.__contains__, " or ".join(PRECISIONS))],
+    "precisions": [(len, "at least one"), (INT8_TOO.issuperset, "some of fp32, bf16, int8")],
     "sizes": [
         (lambda sizes: sizes is None or sizes.keys() == TRANSFORMER_BASE.keys(), f"{', '.join(TRANSFORMER_BASE)}")
     ],

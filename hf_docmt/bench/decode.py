@@ -50,14 +50,6 @@ class DecodeBenchmark(DecodeOptions, Benchmark):
     vocab_size: int = 32000
     seed: int = 1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.precisions:
-            raise ValueError("precisions: expected at least one, got none")
-        unknown = [precision for precision in self.precisions if precision not in PRECISIONS]
-        if unknown:
-            raise ValueError(f"precisions: expected some of {', '.join(PRECISIONS)}, got {unknown[0]!r}")
-
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         models = dict(zip(SIDES, build_pair(self.sizes, self.vocab_size, self.seed)))
         sources = random_sources(max(self.batch_sizes), self.tokens, self.vocab_size, self.seed).to(self.device)

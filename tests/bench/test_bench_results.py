@@ -128,6 +128,8 @@ def test_a_command_runs_its_class(monkeypatch, run):
         ({"vocab_size": 6}, "vocab_size: expected at least 7"),
         ({"device": "tpu"}, "device: expected cpu, or cuda where there is one, got 'tpu'"),
         ({"time_limit": 0}, "time_limit: expected more than 0 seconds"),
+        ({"precisions": ()}, "precisions: expected at least one, got"),
+        ({"precisions": ("fp16",)}, r"precisions: expected some of fp32, bf16, int8, got \['fp16'\]"),
         ({"precision": "fp16"}, "precision: expected fp32 or bf16, got 'fp16'"),
     ],
 )

@@ -118,8 +118,3 @@ def test_ctranslate2_has_the_same_weights():
     sources = decode.random_sources(3, 6, 60, seed=1)
     ours = models[0].generate(sources, attention_mask=torch.ones_like(sources), max_new_tokens=6, do_sample=False)
     assert torch.equal(peer.generate(sources, 1), ours)
-
-
-def test_unknown_precision():
-    with pytest.raises(ValueError, match="expected some of fp32, bf16, int8, got 'fp16'"):
-        DecodeBenchmark(precisions=("fp16",))
