@@ -249,37 +249,37 @@ def test_the_command_starts_light():
 
 PACKAGE_LINES = {
     "analysis": 3111,
-    "bench": 3153,
-    "cli": 1949,
-    "data": 5763,
-    "evaluation": 7053,
+    "bench": 3092,
+    "cli": 1946,
+    "data": 5497,
+    "evaluation": 6734,
     "hub": 2099,
-    "modeling": 9918,
+    "modeling": 9701,
     "pretrained": 286,
     "reports": 2128,
-    "studies": 828,
-    "training": 2581,
-    "translation": 2535,
-    "top-level files": 2219,
+    "studies": 825,
+    "training": 2468,
+    "translation": 2374,
+    "top-level files": 2214,
 }
 TEST_LINES = {
     "analysis": 2218,
-    "bench": 1554,
-    "cli": 2056,
-    "data": 4639,
-    "evaluation": 6027,
+    "bench": 1478,
+    "cli": 2053,
+    "data": 4486,
+    "evaluation": 5729,
     "hub": 2531,
-    "modeling": 8778,
+    "modeling": 8440,
     "reports": 1745,
     "space": 689,
-    "studies": 665,
-    "support": 3747,
-    "training": 2504,
+    "studies": 664,
+    "support": 3683,
+    "training": 2446,
     "transformers_contract": 416,
-    "translation": 1675,
-    "top-level files": 2382,
+    "translation": 1627,
+    "top-level files": 2384,
 }
-MOST_LINES = {"package": 43623, "tests": 41626}
+MOST_LINES = {"package": 42475, "tests": 40589}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
