@@ -64,10 +64,10 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
 
 def line_limit() -> int:
     """The largest number of bytes of a line; ValueError where the variable of the environment is no whole number."""
-    given = os.environ.get(LINE_LIMIT_VARIABLE, str(MAX_LINE_MIB))
-    if not given.isdecimal() or int(given) < 1:
-        raise ValueError(f"{LINE_LIMIT_VARIABLE} is {given!r}, expected a number of MiB such as {MAX_LINE_MIB}")
-    return int(given) << 20
+    limit = os.environ.get(LINE_LIMIT_VARIABLE, str(MAX_LINE_MIB))
+    if not limit.isdecimal() or int(limit) < 1:
+        raise ValueError(f"{LINE_LIMIT_VARIABLE} is {limit!r}, expected a number of MiB such as {MAX_LINE_MIB}")
+    return int(limit) << 20
 
 
 def parse_json(text: str, path: str | Path, line: int = 1):
@@ -277,8 +277,8 @@ def check_writable_file(path: str | os.PathLike, inputs: Iterable[str | os.PathL
 def is_full_device(path: Path) -> bool:
     """Whether it is the device `/dev/full`, by whatever name."""
     try:
-        found = os.stat(path)
-        return stat.S_ISCHR(found.st_mode) and found.st_rdev == os.stat("/dev/full").st_rdev
+        status = os.stat(path)
+        return stat.S_ISCHR(status.st_mode) and status.st_rdev == os.stat("/dev/full").st_rdev
     except OSError:
         return False
 
@@ -286,7 +286,7 @@ def is_full_device(path: Path) -> bool:
 def check_writable_folder(path: str | os.PathLike) -> Path:
     """The path of a folder that is there or can be made, or ValueError before hours of work."""
     path = Path(path)
-    existing = next(one for one in (path, *path.resolve().parents) if one.exists())
+    existing = next(folder for folder in (path, *path.resolve().parents) if folder.exists())
     if not existing.is_dir():
         raise ValueError(f"{path} cannot be a folder: {existing} is a file; choose another name")
     if not os.access(existing, os.W_OK):

@@ -1,20 +1,23 @@
-"""What makes models faster where these files are those of hf_docmt; a Hub folder has `plain_acceleration.py` instead.
+"""What the package has for speed and training; a Hub folder has `plain_acceleration.py` instead.
 
 A folder of int8 weights has this file, and those that it imports.
 """
 
-from .chunked_loss import OutputProjection, gives_loss
+from .chunked_loss import OutputProjection
 from .cpu_inference import Linear, faster_attention, is_plain, joint_linear, prepacked_weights
 from .draft_verification import draft_search
-from .quantization import Quantization, takes_bias
+from .model_support import HeadSupport, ModelSupport
+from .quantization import takes_bias
+from .training import init_as_fairseq
 
 __all__ = [
+    "HeadSupport",
     "Linear",
+    "ModelSupport",
     "OutputProjection",
-    "Quantization",
     "draft_search",
     "faster_attention",
-    "gives_loss",
+    "init_as_fairseq",
     "is_plain",
     "joint_linear",
     "prepacked_weights",

@@ -58,11 +58,7 @@ class CachingConfig(IntegratedContextConfig):
     encoder_gradient: bool | None = None
     shortening_gradient: int | None = None
     known_sides = ("source", "target", "both")
-
-    @classmethod
-    def dependent_fields(cls, changed):
-        """With another shortening what the paper sets for each of them."""
-        return {name for values in PAPER.values() for name in values} if "shortening" in changed else set()
+    dependent_fields = {"shortening": {name for values in PAPER.values() for name in values}}
 
     def __post_init__(self, **kwargs):
         self.one_of("shortening", tuple(PAPER))

@@ -2,20 +2,16 @@
 
 import inspect
 import math
-import shutil
-from pathlib import Path
 from types import UnionType
 from typing import Union, get_args, get_origin
 
 from transformers import PreTrainedConfig
 from transformers.activations import ACT2FN
 
-from .sequence_format import SequenceFormat, check_format, language_codes, sequence_format
+from .sequence_format import check_format, language_codes, sequence_format
 
 TASK = "document-translation"  # name of the pipeline
 TOKEN_IDS = tuple(f"{name}_token_id" for name in ("pad", "unk", "bos", "eos", "sep", "bod", "decoder_start"))
-PLAIN_CODE = Path(__file__).with_name("plain_acceleration.py")  # a Hub folder has none
-ACCELERATION = ("chunked_loss", "cpu_inference", "draft_verification", "int8_linear", "quantization")
 SIDES = {"both": "source and target", "source": "source", "target": "target"}
 
 
@@ -56,6 +52,11 @@ class DocMTConfig(PreTrainedConfig):
     }
     # what reports say of a model, as far as its configuration has it
     reported_fields = ("d_model", "encoder_layers", "decoder_layers", "view", "context_sides")
+    selects_by_word = False  # whether every word selects among the context sentences, in modules called `selection`
+    groups_tokens = False  # whether a module called `shortener` assigns tokens of a context sentence to groups
+    neutral_fields = {}  # values with which it can start as the backbone, where the defaults are others
+    dependent_fields = {}  # {field: fields that are not taken over from a configuration with another value of it}
+    sequence_format, language_codes = sequence_format, language_codes  # of two languages, by default its own
 
     vocab_size: int = 32000
     d_model: int = 512
@@ -142,27 +143,6 @@ class DocMTConfig(PreTrainedConfig):
         """Whether both sides have one table of embeddings; where nothing is tied they have not, as in Marian."""
         return self.share_encoder_decoder_embeddings and self.tie_word_embeddings
 
-    def sequence_format(self, source_lang: str | None = None, target_lang: str | None = None) -> SequenceFormat:
-        """The tokens around the sentences of both sides, for two languages, by default those of the configuration.
-
-        Raises `ValueError` for a language that is missing, unknown, or given to a model without language codes.
-        """
-        return sequence_format(self, source_lang, target_lang)
-
-    def language_codes(self, source_lang: str | None = None, target_lang: str | None = None) -> dict[str, str | None]:
-        """`source_lang` and `target_lang` as far as a code of them stands in a sequence; see `sequence_format`."""
-        return language_codes(self, source_lang, target_lang)
-
-    @property
-    def selects_by_word(self) -> bool:
-        """Whether every word selects among the context sentences, in modules called `selection`."""
-        return False
-
-    @property
-    def groups_tokens(self) -> bool:
-        """Whether the tokens of a context sentence are assigned to groups, by a module called `shortener`."""
-        return False
-
     @property
     def longest_translation(self) -> int:
         """Target tokens after which `generate` stops where it is not told otherwise (transformers: 20)."""
@@ -182,15 +162,6 @@ class DocMTConfig(PreTrainedConfig):
         """As in transformers, with `custom_pipelines`."""
         return super().to_dict() | {"custom_pipelines": self.custom_pipelines}
 
-    def save_pretrained(self, save_directory, **kwargs) -> None:
-        """As in transformers; code of a model beside it is made plain, unless its weights are int8."""
-        super().save_pretrained(save_directory, **kwargs)
-        code = Path(save_directory, "acceleration.py")
-        if PLAIN_CODE.exists() and code.exists() and getattr(self, "quantization_config", None) is None:
-            for name in ACCELERATION:
-                code.with_name(f"{name}.py").unlink(missing_ok=True)
-            shutil.copyfile(PLAIN_CODE, code)
-
     def _check_types(self) -> None:
         """ValueError for a field whose value is not of its type; a whole number is a `float`, a bool is no number.
 
@@ -199,14 +170,14 @@ class DocMTConfig(PreTrainedConfig):
         classes = type(self).__mro__
         for cls in classes[: classes.index(PreTrainedConfig)]:
             for name, annotation in inspect.get_annotations(cls, eval_str=True).items():
-                is_union = get_origin(annotation) in (Union, UnionType)
-                types = tuple(get_origin(one) or one for one in (get_args(annotation) if is_union else (annotation,)))
-                if not all(isinstance(one, type) for one in types):
+                members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+                types = tuple(get_origin(member) or member for member in members)
+                if not all(isinstance(kind, type) for kind in types):
                     continue  # Literal and the like, which are checked where they are used
                 value = getattr(self, name)
                 fits = isinstance(value, types) or (float in types and isinstance(value, int))
                 if not fits or (isinstance(value, bool) and bool not in types):
-                    names = " or ".join(sorted("null" if one is type(None) else one.__name__ for one in types))
+                    names = " or ".join(sorted("null" if kind is type(None) else kind.__name__ for kind in types))
                     raise ValueError(f"{name} must be of type {names}, got {value!r}.")
                 if isinstance(value, float) and not math.isfinite(value):
                     raise ValueError(f"{name} must be a finite number, got {value!r}.")
@@ -218,7 +189,7 @@ class DocMTConfig(PreTrainedConfig):
             if value is None and name not in ("pad_token_id", "eos_token_id"):
                 continue
             ids = value if isinstance(value, list) else [value]  # several end tokens
-            if not ids or not all(type(one) is int and 0 <= one < self.vocab_size for one in ids):
+            if not ids or not all(type(token) is int and 0 <= token < self.vocab_size for token in ids):
                 raise ValueError(f"{name} must be an id from 0 to {self.vocab_size - 1}, got {value!r}.")
 
     def _check_positions(self) -> None:
@@ -228,19 +199,6 @@ class DocMTConfig(PreTrainedConfig):
                 f"position_type={self.position_type!r} needs an even d_model, got {self.d_model}: choose an even one, "
                 "or position_type='learned'."
             )
-
-    @classmethod
-    def dependent_fields(cls, changed: set[str]) -> set[str]:
-        """Fields whose values are not to be taken over from another configuration of which `changed` fields differ.
-
-        Left out, they take the values that fit the new ones.
-        """
-        return set()
-
-    @classmethod
-    def neutral_fields(cls) -> dict:
-        """Values of fields with which the architecture can start as the backbone, where the defaults are others."""
-        return {}
 
     def context_reach(self) -> str:
         """In words, the context that a model of this configuration sees."""

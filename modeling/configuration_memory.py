@@ -40,18 +40,16 @@ class MemoryConfig(SegmentConfig):
         """Numbers of the layers of the `encoder` or `decoder` that have a memory, from 0, in order."""
         if self.memory_sides not in ("both", {"encoder": "source", "decoder": "target"}[stack]):
             return []
-        given = [-1] if self.memory_layers is None else self.memory_layers
+        layers = [-1] if self.memory_layers is None else self.memory_layers
         depth = getattr(self, f"{stack}_layers")
-        whole = isinstance(given, list | tuple) and all(
-            isinstance(layer, int) and not isinstance(layer, bool) for layer in given
-        )
-        found = sorted({layer % depth for layer in given if -depth <= layer < depth}) if whole else []
-        if not found or len(found) != len(given):
+        whole = isinstance(layers, list | tuple) and all(type(layer) is int for layer in layers)
+        numbers = sorted({layer % depth for layer in layers if -depth <= layer < depth}) if whole else []
+        if not numbers or len(numbers) != len(layers):
             raise ValueError(
                 f"memory_layers must name different layers of the {stack}, from 0 to {depth - 1} or from -{depth} to "
                 f"-1, at least one; got {self.memory_layers!r}."
             )
-        return found
+        return numbers
 
 
 MemoryConfig.register_for_auto_class()

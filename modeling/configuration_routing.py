@@ -11,14 +11,10 @@ class RoutingConfig(ContextConfig):
     """
 
     model_type = "docmt-routing"
+    selects_by_word = True
 
     past_context: int = 1
     future_context: int = 1
-
-    @property
-    def selects_by_word(self) -> bool:
-        """Every word selects among the context sentences."""
-        return True
 
     def validate(self):
         super().validate()

@@ -23,6 +23,7 @@ class WindowConfig(SegmentConfig):
     """
 
     model_type = "docmt-window"
+    neutral_fields = {"position": "absolute"}  # positions at the input, as the backbone has them
 
     window: int = 20
     position: str = "relative"
@@ -51,11 +52,6 @@ class WindowConfig(SegmentConfig):
         """Relative positions add nothing to the states."""
         if self.position != "relative":
             super()._check_positions()
-
-    @classmethod
-    def neutral_fields(cls) -> dict:
-        """Positions at the input, as the backbone has them."""
-        return {"position": "absolute"}
 
     def context_reach(self):
         return f"{super().context_reach()}; attention to {self.window} tokens on either side"

@@ -9,9 +9,9 @@ from transformers.modeling_outputs import BaseModelOutput
 from .acceleration import Linear, is_plain
 from .configuration_context import IntegratedContextConfig
 from .context_inputs import CONTEXT_INPUTS
+from .extended_forward import with_inputs
 from .layers import Attention, DecoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel
-from .training import fill_with_zeros, move_affine
 
 
 class ContextAttention(nn.Module):
@@ -44,13 +44,13 @@ class ContextAttention(nn.Module):
         """(B, T, D) -> (B, T, D)."""
         states = self.layer_norm(hidden_states) if self.normalize_before else hidden_states
         if context_states is None:
-            found = torch.zeros_like(states)
+            context = torch.zeros_like(states)
         else:
-            found = self.attn(states, context_states, cache, context_mask)[0].masked_fill(context_absent, 0)
+            context = self.attn(states, context_states, cache, context_mask)[0].masked_fill(context_absent, 0)
         if self.is_parallel:
-            found = nn.functional.dropout(found, self.dropout, self.training)
-            return self.gated(found if self.normalize_before else self.layer_norm(hidden_states + found))
-        states = hidden_states + nn.functional.dropout(self.gated(found), self.dropout, self.training)
+            context = nn.functional.dropout(context, self.dropout, self.training)
+            return self.gated(context if self.normalize_before else self.layer_norm(hidden_states + context))
+        states = hidden_states + nn.functional.dropout(self.gated(context), self.dropout, self.training)
         return states if self.normalize_before else self.layer_norm(states)
 
     def gated(self, states: torch.Tensor) -> torch.Tensor:
@@ -112,23 +112,15 @@ class ContextDecoderLayer(DecoderLayer):
                 move_affine(self.encoder_attn_layer_norm, self.context.layer_norm)
 
     def cross_attention_block(
-        self,
-        hidden_states,
-        encoder_hidden_states,
-        encoder_attention_mask,
-        cache=None,
-        context_states: torch.Tensor | None = None,
-        context_mask: torch.Tensor | None = None,
-        context_absent: torch.Tensor | None = None,
-        **layer_inputs,
+        self, hidden_states, encoder_hidden_states, encoder_attention_mask, cache=None, **layer_inputs
     ):
+        context = [layer_inputs.pop(f"context_{name}", None) for name in ("states", "mask", "absent")]
         source = (encoder_hidden_states, encoder_attention_mask)
-        context = (context_states, context_mask, context_absent, cache)
         after_source = super().cross_attention_block(hidden_states, *source, cache, **layer_inputs)
         if self.integration == "sequential":
-            return self.context(after_source, *context)
+            return self.context(after_source, *context, cache)
         if self.integration == "parallel":
-            return after_source + self.context(hidden_states, *context)
+            return after_source + self.context(hidden_states, *context, cache)
         return after_source
 
 
@@ -138,34 +130,18 @@ class ContextDecoder(Decoder):
     config_class = IntegratedContextConfig
     layer_class = ContextDecoderLayer
 
-    def forward(
-        self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        encoder_hidden_states: torch.Tensor | None = None,
-        encoder_attention_mask: torch.Tensor | None = None,
-        context_states: torch.Tensor | None = None,
-        context_mask: torch.Tensor | None = None,
-        **kwargs,
-    ):
+    def forward(self, *args, context_states=None, context_mask=None, **kwargs):
         """As the backbone's, with `context_states` (B or fewer, N, D) and `context_mask` (the same, N) bool.
 
         With `integration` `concatenate` they stand in front of the source, [context; source].
         """
         if self.config.integration == "concatenate" and context_states is not None:
-            if encoder_attention_mask is None:
-                encoder_attention_mask = context_mask.new_ones(encoder_hidden_states.shape[:2])
-            encoder_attention_mask = torch.cat([context_mask, encoder_attention_mask.to(context_mask.dtype)], dim=1)
-            encoder_hidden_states = torch.cat([context_states, encoder_hidden_states], dim=1)  # (B, N + S, D)
-        return super().forward(
-            input_ids=input_ids,
-            attention_mask=attention_mask,
-            encoder_hidden_states=encoder_hidden_states,
-            encoder_attention_mask=encoder_attention_mask,
-            context_states=context_states,
-            context_mask=context_mask,
-            **kwargs,
-        )
+            source, mask = kwargs["encoder_hidden_states"], kwargs.get("encoder_attention_mask")
+            if mask is None:
+                mask = context_mask.new_ones(source.shape[:2])
+            kwargs["encoder_hidden_states"] = torch.cat([context_states, source], dim=1)  # (B, N + S, D)
+            kwargs["encoder_attention_mask"] = torch.cat([context_mask, mask.to(context_mask.dtype)], dim=1)
+        return super().forward(*args, context_states=context_states, context_mask=context_mask, **kwargs)
 
     def layer_inputs(self, input_ids, positions, context_states=None, context_mask=None, **kwargs):
         """The context vectors, their mask as attention takes it, and which rows have none."""
@@ -173,14 +149,17 @@ class ContextDecoder(Decoder):
             return {}
         absent = ~context_mask.any(dim=1)  # of sources
         seen = context_mask | absent[:, None]  # a softmax needs a key; what it finds there is left out
-        mask = self.source_mask_of(context_states, seen, input_ids.shape)
+        mask = self.source_mask(context_states, seen, input_ids.shape)
         absent = absent.repeat_interleave(input_ids.shape[0] // absent.shape[0])[:, None, None]  # (B, 1, 1)
         return {"context_states": context_states, "context_mask": mask, "context_absent": absent}
 
 
 @dataclass
 class ContextEncoderOutput(BaseModelOutput):
-    """States of the current sentence (B, S, D), its context vectors (B, N, D), and which of them are there (B, N)."""
+    """States of the current sentence (B, S, D), its context vectors (B, N, D), and which of them are there (B, N).
+
+    Of a Document Transformer (B, C, L, D) and (B, C, L).
+    """
 
     context_states: torch.FloatTensor | None = None
     context_mask: torch.BoolTensor | None = None
@@ -221,43 +200,28 @@ class ContextForConditionalGeneration(DocMTForConditionalGeneration):
     per_source_inputs = ("attention_mask", *CONTEXT_INPUTS)
     context_arguments = ("context_input_ids",)
 
-    def forward(
-        self,
-        input_ids=None,
-        attention_mask=None,
-        decoder_input_ids=None,
-        decoder_attention_mask=None,
-        encoder_outputs=None,
-        cache=None,
-        labels=None,
-        use_cache=None,
-        num_items_in_batch=None,
-        context_input_ids: torch.Tensor | None = None,
-        context_attention_mask: torch.Tensor | None = None,
-        context_offsets: torch.Tensor | None = None,
-        context_is_target: torch.Tensor | None = None,
-        inputs_embeds: torch.Tensor | None = None,
-        output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
-        **kwargs,
-    ):
+    @with_inputs(DocMTForConditionalGeneration.forward, *CONTEXT_INPUTS)
+    def forward(self, *args, **kwargs):
         """As the backbone's, with the context described above."""
-        return super().forward(
-            input_ids=input_ids,
-            attention_mask=attention_mask,
-            decoder_input_ids=decoder_input_ids,
-            decoder_attention_mask=decoder_attention_mask,
-            encoder_outputs=encoder_outputs,
-            cache=cache,
-            labels=labels,
-            use_cache=use_cache,
-            num_items_in_batch=num_items_in_batch,
-            context_input_ids=context_input_ids,
-            context_attention_mask=context_attention_mask,
-            context_offsets=context_offsets,
-            context_is_target=context_is_target,
-            inputs_embeds=inputs_embeds,
-            output_attentions=output_attentions,
-            output_hidden_states=output_hidden_states,
-            **kwargs,
-        )
+        return super().forward(*args, **kwargs)
+
+
+# A neutral start
+
+
+def fill_with_zeros(*modules: nn.Module) -> None:
+    """Set all parameters to zero: what a projection adds is nothing, what a norm scales is nothing."""
+    for module in modules:
+        for parameter in module.parameters():
+            parameter.zero_()
+
+
+def move_affine(norm: nn.LayerNorm, later: nn.LayerNorm) -> None:
+    """Give scale and shift of a norm to the one that stands right behind it.
+
+    LayerNorm(LayerNorm(x) a + b) is not LayerNorm(x) a + b; with 1 and 0 inside, a and b outside it is, but for the
+    epsilon in the root.
+    """
+    later.load_state_dict(norm.state_dict())
+    norm.weight.fill_(1.0)
+    norm.bias.zero_()

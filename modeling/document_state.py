@@ -157,12 +157,12 @@ def token_ids(text: str, tokenizer) -> list[int]:
     return [unknown if token in special else token for token in ids]
 
 
-def check_unicode(text: str, name: str) -> None:
-    """ValueError for half of a surrogate pair, which tokenizers do not read; `name` says where the text stands."""
+def check_unicode(text: str, name: str, error_class: type[ValueError] = ValueError) -> None:
+    """`error_class` for half of a surrogate pair, which tokenizers do not read; `name` says where the text stands."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ValueError(
+        raise error_class(
             f"{name} holds half of a surrogate pair, {text[error.start]!r}, which is not Unicode text: repair the "
             "escape or the encoding that it was read with."
         ) from error

@@ -103,8 +103,8 @@ class PackedLayers:
 
     def is_of(self, layers: Sequence[Int8Linear]) -> bool:
         """Whether the weights, scales and biases of these layers are the ones that were packed."""
-        found = parameters_of(layers)
-        return all(map(is_, found, self.parameters)) and list(map(version, found)) == self.versions
+        parameters = parameters_of(layers)
+        return all(map(is_, parameters, self.parameters)) and list(map(version, parameters)) == self.versions
 
     def product(self, states: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         """(..., D_in) float32 -> (..., D_out), in blocks of rows if that is large and FBGEMM computes it."""

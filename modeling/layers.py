@@ -148,15 +148,20 @@ class Attention(nn.Module):
 class Layer(GradientCheckpointingLayer):
     """What encoder and decoder layers share: self-attention, feed-forward network, residuals, norm before or after."""
 
-    def __init__(self, config: DocMTConfig, ffn_dim: int, layer_idx: int):
+    side: str  # "encoder" or "decoder"
+
+    def __init__(self, config: DocMTConfig, layer_idx: int):
         super().__init__()
         self.layer_idx, self.gradient_checkpointing = layer_idx, False
+        ffn_dim, heads = (getattr(config, f"{self.side}_{size}") for size in ("ffn_dim", "attention_heads"))
         self.normalize_before = config.normalize_before
         self.dropout, self.activation_dropout = config.dropout, config.activation_dropout
         self.activation_fn = ACT2FN[config.activation_function]
         self.fc1 = Linear(config.d_model, ffn_dim)
         self.fc2 = Linear(ffn_dim, config.d_model)
         self.final_layer_norm = nn.LayerNorm(config.d_model)
+        self.self_attn = Attention(config, heads, layer_idx, is_causal=self.side == "decoder")
+        self.self_attn_layer_norm = nn.LayerNorm(config.d_model)
 
     @property
     def gradient_checkpointing(self) -> bool:
@@ -170,20 +175,10 @@ class Layer(GradientCheckpointingLayer):
     def gradient_checkpointing(self, value: bool) -> None:
         self._checkpointed = value
 
-    def self_attention_block(
-        self,
-        hidden_states: torch.Tensor,  # (B, T, D)
-        attention_mask: torch.Tensor | None,
-        cache=None,
-        **layer_inputs,
-    ) -> torch.Tensor:
-        """x + SelfAttention(x), (B, T, D)."""
-        output, _ = self.self_attn(
-            self.normed(hidden_states, self.self_attn_layer_norm),
-            cache=cache,
-            attention_mask=attention_mask,
-            **layer_inputs,
-        )
+    def self_attention_block(self, hidden_states, attention_mask, cache=None, **layer_inputs) -> torch.Tensor:
+        """x + SelfAttention(x): states (B, T, D) and mask of self-attention, or None -> (B, T, D)."""
+        states = self.normed(hidden_states, self.self_attn_layer_norm)
+        output, _ = self.self_attn(states, cache=cache, attention_mask=attention_mask, **layer_inputs)
         return self.with_residual(hidden_states, output, self.self_attn_layer_norm)
 
     def feed_forward_block(self, hidden_states: torch.Tensor) -> torch.Tensor:
@@ -205,10 +200,7 @@ class Layer(GradientCheckpointingLayer):
 class EncoderLayer(Layer):
     """Self-attention and feed-forward network (Vaswani et al. 2017, section 3.1)."""
 
-    def __init__(self, config: DocMTConfig, layer_idx: int):
-        super().__init__(config, config.encoder_ffn_dim, layer_idx)
-        self.self_attn = Attention(config, config.encoder_attention_heads, layer_idx)
-        self.self_attn_layer_norm = nn.LayerNorm(config.d_model)
+    side = "encoder"
 
     def forward(
         self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None = None, **layer_inputs
@@ -221,10 +213,10 @@ class EncoderLayer(Layer):
 class DecoderLayer(Layer):
     """Causal self-attention, attention to the source, feed-forward network (Vaswani et al. 2017, section 3.1)."""
 
+    side = "decoder"
+
     def __init__(self, config: DocMTConfig, layer_idx: int):
-        super().__init__(config, config.decoder_ffn_dim, layer_idx)
-        self.self_attn = Attention(config, config.decoder_attention_heads, layer_idx, is_causal=True)
-        self.self_attn_layer_norm = nn.LayerNorm(config.d_model)
+        super().__init__(config, layer_idx)
         self.encoder_attn = Attention(config, config.decoder_attention_heads, layer_idx)
         self.encoder_attn_layer_norm = nn.LayerNorm(config.d_model)
 
@@ -244,21 +236,12 @@ class DecoderLayer(Layer):
         return self.feed_forward_block(hidden_states)
 
     def cross_attention_block(
-        self,
-        hidden_states: torch.Tensor,  # (B, T, D)
-        encoder_hidden_states: torch.Tensor,  # (B or fewer, S, D)
-        encoder_attention_mask: torch.Tensor | None,
-        cache=None,
-        **layer_inputs,
+        self, hidden_states, encoder_hidden_states, encoder_attention_mask, cache=None, **layer_inputs
     ) -> torch.Tensor:
-        """x + CrossAttention(x, source), (B, T, D)."""
-        output, _ = self.encoder_attn(
-            self.normed(hidden_states, self.encoder_attn_layer_norm),
-            encoder_hidden_states,
-            cache,
-            encoder_attention_mask,
-            **layer_inputs,
-        )
+        """x + CrossAttention(x, source): states (B, T, D), source (B or fewer, S, D), mask or None -> (B, T, D)."""
+        states = self.normed(hidden_states, self.encoder_attn_layer_norm)
+        source = (encoder_hidden_states, cache, encoder_attention_mask)
+        output, _ = self.encoder_attn(states, *source, **layer_inputs)
         return self.with_residual(hidden_states, output, self.encoder_attn_layer_norm)
 
 

@@ -9,7 +9,6 @@ from .acceleration import Linear
 from .configuration_docmt import DocMTConfig
 from .layers import Attention
 from .segments import sinusoid
-from .training import fill_with_zeros
 
 
 class MemoryUnit(nn.Module):
@@ -37,7 +36,8 @@ class MemoryUnit(nn.Module):
         self.final_layer_norm = nn.LayerNorm(config.d_model)
 
     def start_neutral(self) -> None:
-        fill_with_zeros(self.output_attn.out_proj)
+        nn.init.zeros_(self.output_attn.out_proj.weight)
+        nn.init.zeros_(self.output_attn.out_proj.bias)
 
     def read(self, hidden_states, memory, cache=None) -> tuple[torch.Tensor, torch.Tensor]:
         """Output attention: h (B, T, D), M (B or fewer, M, D) -> h~ (B, T, D), and the state that an update is from."""
@@ -64,12 +64,13 @@ class MemoryLayer:
     after the sentence, None unless `updates_memory`.
     """
 
-    def add_memory(self, config: DocMTConfig, side: str) -> None:
-        layers = config.layers_with_memory(side)
-        self.memory_name = f"memory_{self.layer_idx}" if self.layer_idx in layers else None
-        if self.memory_name is not None:
-            sizes = (getattr(config, f"{side}_{size}") for size in ("attention_heads", "ffn_dim"))
-            self.memory = MemoryUnit(config, *sizes, self.layer_idx if side == "decoder" else None)
+    def __init__(self, config: DocMTConfig, layer_idx: int):
+        super().__init__(config, layer_idx)
+        has_memory = layer_idx in config.layers_with_memory(self.side)
+        self.memory_name = f"memory_{layer_idx}" if has_memory else None
+        if has_memory:
+            sizes = (getattr(config, f"{self.side}_{size}") for size in ("attention_heads", "ffn_dim"))
+            self.memory = MemoryUnit(config, *sizes, layer_idx if self.side == "decoder" else None)
 
     def read_memory(self, hidden_states: torch.Tensor, cache=None, **layer_inputs):
         """States (B, T, D) that have read the memory, and h^t; None where the layer has no memory."""
@@ -93,9 +94,8 @@ class MemoryStack:
     The memories of all layers that have one stand behind each other, (B, slots, D) with slots = layers x `memory_size`.
     """
 
-    side: str  # "encoder" or "decoder"
-
-    def add_memory(self, config: DocMTConfig) -> None:
+    def __init__(self, config: DocMTConfig):
+        super().__init__(config)
         self.memory_layers = config.layers_with_memory(self.side)
         if self.memory_layers:
             self.initial_memory = nn.Embedding(len(self.memory_layers) * config.memory_size, config.d_model)
@@ -149,7 +149,7 @@ class MemoryStack:
         if memory is None:
             return {}
         mask = self.update_mask(batch, attention_mask, memory.device) if updates else None
-        memories = {f"memory_{layer}": one for layer, one in self.by_layer(memory).items()}
+        memories = {f"memory_{layer}": part for layer, part in self.by_layer(memory).items()}
         return memories | {"updates_memory": updates, "memory_mask": mask}
 
     def update_mask(self, batch: int, attention_mask: torch.Tensor | None, device: torch.device):
@@ -180,5 +180,5 @@ class MemoryStack:
             return None
         mask = self.update_mask(next(iter(states.values())).shape[0], attention_mask, memory.device)
         return torch.cat(
-            [self.layers[i].memory.update(one, states[i], mask) for i, one in self.by_layer(memory).items()], dim=1
+            [self.layers[i].memory.update(part, states[i], mask) for i, part in self.by_layer(memory).items()], dim=1
         )

@@ -52,12 +52,12 @@ class CachingEncoder(Encoder):
         config, shape = self.config, mask.shape[:2]
         there = mask.any(dim=2, keepdim=True)  # (B, C, 1)
         rows = sentences_to_read(mask)
-        given = [inputs.flatten(0, 1) for inputs in (ids, mask | ~there)]  # (B*C, L); a softmax needs a key
+        inputs = [tensor.flatten(0, 1) for tensor in (ids, mask | ~there)]  # (B*C, L); a softmax needs a key
         if rows is not None:
-            given = [inputs[rows] for inputs in given]  # (P, L)
+            inputs = [tensor[rows] for tensor in inputs]  # (P, L)
         with contextlib.nullcontext() if config.encoder_gradient else torch.no_grad():
-            states = self.encode(*given)
-        shortened, seen = self.shorten(states, given[1])  # (P, K, D), (P, K)
+            states = self.encode(*inputs)
+        shortened, seen = self.shorten(states, inputs[1])  # (P, K, D), (P, K)
         vectors, kept = scatter_sentences(shortened, rows, shape), scatter_sentences(seen, rows, shape) & there
         if config.shortening_gradient is not None:
             near = offsets.abs() <= config.shortening_gradient

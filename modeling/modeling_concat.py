@@ -12,7 +12,6 @@ from .configuration_concat import ConcatConfig
 from .layers import DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
 from .segments import is_whole_target, sentence_count, sentence_index, sentence_numbers, sinusoid
-from .training import fill_with_zeros
 
 
 class SegmentEncoding(nn.Module):
@@ -37,7 +36,7 @@ class SegmentEncoding(nn.Module):
     def start_neutral(self) -> None:
         """Learned encodings add nothing; the others are fixed by their definition."""
         if self.config.segment_encoding == "learned":
-            fill_with_zeros(self.embedding)
+            nn.init.zeros_(self.embedding.weight)
 
     def forward(self, positions: torch.Tensor, index: torch.Tensor, numbers: torch.Tensor, encode_positions):
         """Token positions (B or 1, T), sentence index and number k (B, T) -> (B, T, D).
@@ -178,13 +177,9 @@ class ConcatModel(DocMTModel):
             self.post_init()
 
     def decoder_inputs(
-        self,
-        decoder_input_ids,
-        decoder_attention_mask,
-        encoder_outputs,
-        cache=None,
-        decoder_sentence_index: torch.Tensor | None = None,  # (B, T)
+        self, decoder_input_ids, decoder_attention_mask, encoder_outputs, cache=None, decoder_sentence_index=None
     ):
+        """`decoder_sentence_index` (B, T): the sentence of each new target token."""
         config = self.config
         if config.segment_encoding == "none":
             return {}

@@ -26,10 +26,10 @@ from transformers.modeling_outputs import (
     Seq2SeqLMOutput,
     Seq2SeqModelOutput,
 )
-from transformers.utils.generic import can_return_tuple, merge_with_config_defaults
+from transformers.utils.generic import ModelOutput, can_return_tuple, merge_with_config_defaults
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
-from .acceleration import OutputProjection, Quantization, gives_loss, takes_bias
+from .acceleration import HeadSupport, ModelSupport, OutputProjection, init_as_fairseq, takes_bias
 from .cache import CACHE_NAME, DecodingCache, cache_by_either_name, cached_length, is_static
 from .configuration_docmt import DocMTConfig
 from .generation_docmt import DocumentTranslation
@@ -37,10 +37,9 @@ from .generation_seams import GenerationSeams
 from .layers import Attention, DecoderLayer, EncoderLayer, dropout
 from .pipeline_docmt import DocumentTranslationPipeline
 from .segments import is_right_padded, sinusoid, token_positions
-from .training import init_as_fairseq, smoothing_target, target_count, weighted_cross_entropy
 
 
-class DocMTPreTrainedModel(Quantization, PreTrainedModel):
+class DocMTPreTrainedModel(ModelSupport, PreTrainedModel):
     """Loading, saving and initialisation shared by all models of this family."""
 
     config_class = DocMTConfig
@@ -62,22 +61,12 @@ class DocMTPreTrainedModel(Quantization, PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        std = self.config.init_std
         if self.config.init != "normal" and isinstance(module, (nn.Linear, nn.Embedding)):
             init_as_fairseq(module, self.config)
-        elif isinstance(module, nn.Linear):
-            init.normal_(module.weight, mean=0.0, std=std)
-            if module.bias is not None:
-                init.zeros_(module.bias)
-        elif isinstance(module, nn.Embedding):
-            init.normal_(module.weight, mean=0.0, std=std)
-            if module.padding_idx is not None:
-                init.zeros_(module.weight[module.padding_idx])
-        elif isinstance(module, nn.LayerNorm):
-            init.ones_(module.weight)
-            init.zeros_(module.bias)
         elif isinstance(module, DocMTForConditionalGeneration):
             init.zeros_(module.final_logits_bias)
+        else:
+            super()._init_weights(module)
 
 
 @dataclass
@@ -90,6 +79,10 @@ class StackOutput(BaseModelOutputWithPastAndCrossAttentions):
 class Stack(DocMTPreTrainedModel):
     """What encoder and decoder share: embeddings of tokens and positions, the run through the layers, the last norm."""
 
+    side: str  # "encoder" or "decoder"
+    layer_class: type[nn.Module]
+    output_class: type[ModelOutput]
+
     def __init__(self, config: DocMTConfig):
         super().__init__(config)
         self.embed_scale = config.d_model**0.5 if config.scale_embedding else 1.0
@@ -100,7 +93,10 @@ class Stack(DocMTPreTrainedModel):
             self.layernorm_embedding = nn.LayerNorm(config.d_model)
         if config.normalize_before:
             self.layer_norm = nn.LayerNorm(config.d_model)
+        layers = getattr(config, f"{self.side}_layers")
+        self.layers = nn.ModuleList([self.layer_class(config, number) for number in range(layers)])
         self.gradient_checkpointing = False
+        self.post_init()
 
     def post_init(self) -> None:
         """The layers, context layers among them, are what FSDP shards and what `device_map` does not split."""
@@ -123,6 +119,10 @@ class Stack(DocMTPreTrainedModel):
     def embed(self, input_ids: torch.Tensor, positions: torch.Tensor, **layer_inputs) -> torch.Tensor:
         """Ids (B, T), or their embeddings (B, T, D), and positions (B or 1, T) -> states (B, T, D)."""
         return self.embed_with(input_ids, self.position_encoding(positions))
+
+    def build_output(self, outputs: StackOutput, layer_inputs, input_ids, attention_mask=None, **kwargs) -> ModelOutput:
+        """What `forward` returns; `kwargs` are its other arguments."""
+        return self.output_class(**{name: value for name, value in outputs.items() if name != "layer_outputs"})
 
     # What the seams are made of
 
@@ -202,16 +202,12 @@ def recording(kwargs: dict) -> dict:
 class Encoder(Stack):
     """Source ids to states."""
 
-    layer_class = EncoderLayer
+    finds_sentences = False  # whether the mechanism tells sentences apart, by the separators among the ids
+    side, layer_class, output_class = "encoder", EncoderLayer, BaseModelOutput
     _can_record_outputs = {
         "hidden_states": EncoderLayer,
         "attentions": OutputRecorder(Attention, index=1, layer_name="self_attn"),
     }
-
-    def __init__(self, config: DocMTConfig):
-        super().__init__(config)
-        self.layers = nn.ModuleList([self.layer_class(config, i) for i in range(config.encoder_layers)])
-        self.post_init()
 
     @can_return_tuple
     @merge_with_config_defaults
@@ -235,11 +231,6 @@ class Encoder(Stack):
         mask = self.attention_mask(hidden_states, attention_mask)
         outputs = self.run_layers(hidden_states, mask, layer_inputs=layer_inputs, **recording(kwargs))
         return self.build_output(outputs, layer_inputs, input_ids, attention_mask, **kwargs)
-
-    @property
-    def finds_sentences(self) -> bool:
-        """Whether the mechanism tells the sentences of a segment apart, by the separators among its ids."""
-        return False
 
     def ids_of(self, input_ids: torch.Tensor | None, inputs_embeds: torch.Tensor | None) -> torch.Tensor:
         """Ids (B, S), those of padding in place of embeddings (B, S, D) as `get_input_embeddings` gives them.
@@ -268,36 +259,16 @@ class Encoder(Stack):
         """Mask of self-attention among states (B, S, D), as attention takes it, from a mask (B, S), 1 = token."""
         return create_bidirectional_mask(config=self.config, inputs_embeds=hidden_states, attention_mask=attention_mask)
 
-    def build_output(
-        self,
-        outputs: StackOutput,
-        layer_inputs: dict[str, torch.Tensor],
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
-        **kwargs,
-    ) -> BaseModelOutput:
-        """What `forward` returns."""
-        return BaseModelOutput(
-            last_hidden_state=outputs.last_hidden_state,
-            hidden_states=outputs.hidden_states,
-            attentions=outputs.attentions,
-        )
-
 
 class Decoder(Stack):
     """Target ids and source states to states."""
 
-    layer_class = DecoderLayer
+    side, layer_class, output_class = "decoder", DecoderLayer, BaseModelOutputWithPastAndCrossAttentions
     _can_record_outputs = {
         "hidden_states": DecoderLayer,
         "attentions": OutputRecorder(Attention, index=1, layer_name="self_attn"),
         "cross_attentions": OutputRecorder(Attention, index=1, layer_name="encoder_attn"),
     }
-
-    def __init__(self, config: DocMTConfig):
-        super().__init__(config)
-        self.layers = nn.ModuleList([self.layer_class(config, i) for i in range(config.decoder_layers)])
-        self.post_init()
 
     @cache_by_either_name
     @can_return_tuple
@@ -318,37 +289,23 @@ class Decoder(Stack):
         of the mechanism, as `DocMTModel.decoder_inputs` gives them, and `output_attentions`, `output_hidden_states`.
         Raises `ValueError` without ids or source states.
         """
-        for name, given in (
-            ("input_ids (B, T)", input_ids),
-            ("encoder_hidden_states (B, S, D)", encoder_hidden_states),
-        ):
-            if given is None:
-                raise ValueError(f"the decoder reads {name}, got none: give them.")
-        arguments = {
-            "attention_mask": attention_mask,
-            "encoder_hidden_states": encoder_hidden_states,
-            "cache": cache,
-            **kwargs,
-        }
+        if input_ids is None or encoder_hidden_states is None:
+            missing = "input_ids (B, T)" if input_ids is None else "encoder_hidden_states (B, S, D)"
+            raise ValueError(f"the decoder reads {missing}, got none: give them.")
+        arguments = {"attention_mask": attention_mask, "encoder_hidden_states": encoder_hidden_states, "cache": cache}
         past_length = cached_length(cache)
         attention_mask = self.padding_to_mask(attention_mask, past_length)
         positions = self.positions(input_ids, attention_mask, past_length)
-        layer_inputs = self.layer_inputs(input_ids, positions, **arguments)
+        layer_inputs = self.layer_inputs(input_ids, positions, **arguments, **kwargs)
         if use_cache and cache is None:
             cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
         hidden_states = self.embed(input_ids, positions, **layer_inputs)
         mask = self.attention_mask(hidden_states, attention_mask, cache)
-        source_mask = self.source_mask(hidden_states, encoder_hidden_states, encoder_attention_mask)
-        outputs = self.run_layers(
-            hidden_states,
-            mask,
-            encoder_hidden_states,
-            source_mask,
-            layer_inputs=layer_inputs,
-            cache=cache,
-            **recording(kwargs),
-        )
-        return self.build_output(outputs, layer_inputs, input_ids, **arguments)
+        source_mask = self.source_mask(encoder_hidden_states, encoder_attention_mask, input_ids.shape)
+        source = (encoder_hidden_states, source_mask)
+        inputs = {"layer_inputs": layer_inputs, "cache": cache, **recording(kwargs)}
+        outputs = self.run_layers(hidden_states, mask, *source, **inputs)
+        return self.build_output(outputs, layer_inputs, input_ids, **arguments, **kwargs)
 
     def new_cache(self) -> DecodingCache:
         """An empty cache of our search."""
@@ -370,22 +327,21 @@ class Decoder(Stack):
         )
 
     def source_mask(
-        self,
-        hidden_states: torch.Tensor,
-        encoder_hidden_states: torch.Tensor,
-        encoder_attention_mask: torch.Tensor | None = None,
+        self, source: torch.Tensor, source_mask: torch.Tensor | None, shape: tuple[int, ...]
     ) -> torch.Tensor | None:
-        """Mask of attention to a source (B or fewer, S, D), from a mask (the same, S); None = all of it is seen."""
-        if encoder_attention_mask is None:
-            return None
-        return self.source_mask_of(encoder_hidden_states, encoder_attention_mask, hidden_states.shape)
+        """Mask of attention of target states (B, T, ...), by their shape, to a source (B or fewer, S, D).
 
-    def build_output(
-        self, outputs: StackOutput, layer_inputs: dict[str, torch.Tensor], input_ids: torch.Tensor, **kwargs
-    ) -> BaseModelOutputWithPastAndCrossAttentions:
-        """What `forward` returns."""
-        fields = {name: value for name, value in outputs.items() if name != "layer_outputs"}
-        return BaseModelOutputWithPastAndCrossAttentions(**fields)
+        From a mask (B or fewer, S), 1 = is seen; None = all of it is seen.
+        """
+        if source_mask is None:
+            return None
+        sources, (batch, length) = source.shape[0], shape[:2]
+        return create_bidirectional_mask(
+            config=self.config,
+            inputs_embeds=self.empty_states(sources, batch // sources * length, source.device),
+            attention_mask=source_mask,
+            encoder_hidden_states=source,
+        )
 
     # What the seams are made of
 
@@ -395,18 +351,6 @@ class Decoder(Stack):
         if attention_mask is not None and is_prompt and is_right_padded(attention_mask):
             return None
         return attention_mask
-
-    def source_mask_of(
-        self, source: torch.Tensor, source_mask: torch.Tensor, shape: tuple[int, ...]
-    ) -> torch.Tensor | None:
-        """Mask of attention of target states of a shape (B, T, ...) to any source (sources, S, D), 1 = is seen."""
-        sources, (batch, length) = source.shape[0], shape[:2]
-        return create_bidirectional_mask(
-            config=self.config,
-            inputs_embeds=self.empty_states(sources, batch // sources * length, source.device),
-            attention_mask=source_mask,
-            encoder_hidden_states=source,
-        )
 
 
 class DocMTModel(DocMTPreTrainedModel):
@@ -456,51 +400,34 @@ class DocMTModel(DocMTPreTrainedModel):
         encoder_inputs = {name: kwargs[name] for name in self.encoder_input_names if name in kwargs}
         decoder_inputs = {name: kwargs[name] for name in self.decoder_input_names if name in kwargs}
         kwargs = {name: kwargs[name] for name in kwargs if name not in encoder_inputs | decoder_inputs}
+        kwargs["return_dict"] = True
         if encoder_outputs is None:
-            if inputs_embeds is not None:
-                encoder_inputs["inputs_embeds"] = inputs_embeds
-            encoder_outputs = self.encoder(
-                input_ids=input_ids, attention_mask=attention_mask, **encoder_inputs, **kwargs, return_dict=True
-            )
+            source = {"input_ids": input_ids, "attention_mask": attention_mask, "inputs_embeds": inputs_embeds}
+            encoder_outputs = self.encoder(**source, **encoder_inputs, **kwargs)
         elif not isinstance(encoder_outputs, BaseModelOutput):
             if len(encoder_outputs) > 1:
-                raise ValueError(
-                    "encoder_outputs is a tuple, which has no names of fields: give it with return_dict=True."
-                )
+                raise ValueError("encoder_outputs is a tuple, which names no fields: give it with return_dict=True.")
             encoder_outputs = BaseModelOutput(*encoder_outputs)
-        decoder_inputs = self.decoder_inputs(
-            decoder_input_ids, decoder_attention_mask, encoder_outputs, cache, **decoder_inputs
-        )
-        decoder_outputs = self.decoder(
-            input_ids=decoder_input_ids,
-            attention_mask=decoder_attention_mask,
-            encoder_hidden_states=encoder_outputs.last_hidden_state,
-            encoder_attention_mask=attention_mask,
-            cache=cache,
-            use_cache=use_cache,
-            **decoder_inputs,
-            **kwargs,
-            return_dict=True,
-        )
+        target = (decoder_input_ids, decoder_attention_mask)
+        decoder_inputs = self.decoder_inputs(*target, encoder_outputs, cache, **decoder_inputs)
+        source = {"encoder_hidden_states": encoder_outputs.last_hidden_state, "encoder_attention_mask": attention_mask}
+        caching = {"cache": cache, "use_cache": use_cache}
+        decoder_outputs = self.decoder(*target, **source, **caching, **decoder_inputs, **kwargs)
         return self.build_output(encoder_outputs, decoder_outputs)
 
     # Seams
 
     def decoder_inputs(
-        self,
-        decoder_input_ids: torch.Tensor,
-        decoder_attention_mask: torch.Tensor | None,
-        encoder_outputs: BaseModelOutput,
-        cache=None,
+        self, decoder_input_ids, decoder_attention_mask, encoder_outputs: BaseModelOutput, cache=None
     ) -> dict[str, torch.Tensor | None]:
-        """What the decoder's `forward` takes besides ids and source states, from what the encoder gave out."""
+        """What the decoder's `forward` takes besides ids (B, T) and source states, from what the encoder gave out."""
         return {}
 
     def build_output(self, encoder_outputs, decoder_outputs) -> Seq2SeqModelOutput:
         """What `forward` returns."""
         return Seq2SeqModelOutput(
             last_hidden_state=decoder_outputs.last_hidden_state,
-            **{CACHE_NAME: decoder_outputs[CACHE_NAME] if CACHE_NAME in decoder_outputs else None},
+            **{CACHE_NAME: decoder_outputs.get(CACHE_NAME)},
             decoder_hidden_states=decoder_outputs.hidden_states,
             decoder_attentions=decoder_outputs.attentions,
             cross_attentions=decoder_outputs.cross_attentions,
@@ -520,7 +447,9 @@ class DocMTModel(DocMTPreTrainedModel):
             self.shared = self.decoder.embed_tokens = value
 
 
-class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, GenerationSeams, GenerationMixin):
+class DocMTForConditionalGeneration(
+    HeadSupport, DocMTPreTrainedModel, DocumentTranslation, GenerationSeams, GenerationMixin
+):
     """The backbone with a language modelling head; base class of every architecture."""
 
     model_class = DocMTModel
@@ -614,96 +543,21 @@ class DocMTForConditionalGeneration(DocMTPreTrainedModel, DocumentTranslation, G
         states = {name: value for name, value in outputs.items() if name != "last_hidden_state"}
         return self.output_class(loss=loss, logits=logits, **states)
 
-    def loss(self, hidden_states, labels, label_weights, label_smoothing: float, num_items_in_batch, skip_logits: bool):
-        """Of states (B, T, D) the loss, see `weighted_cross_entropy`, and logits (B, T, V), or None to skip them."""
-        bias = self.final_logits_bias[0]
-        if skip_logits and gives_loss(self.lm_head):
-            total = self.lm_head(hidden_states, bias, labels, label_weights, label_smoothing)
-            return total / target_count(labels, num_items_in_batch), None
-        logits = self.logits_of(hidden_states)
-        smoothed = smoothing_target(bias) if label_smoothing else None
-        loss = weighted_cross_entropy(logits, labels, label_weights, label_smoothing, num_items_in_batch, smoothed)
-        return loss, None if skip_logits else logits
-
     def logits_of(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """Logits (..., V) of states (..., D)."""
         if takes_bias(self.lm_head):
             return self.lm_head(hidden_states, self.final_logits_bias[0])
         return self.lm_head(hidden_states) + self.final_logits_bias[0]
 
-    def logits_at(self, positions: torch.Tensor, **inputs) -> torch.Tensor:
-        """Logits (N, V) of N target positions alone, true in (B, T) bool; `inputs` as in `forward`, without labels."""
-        hidden_states = self.model(**inputs, return_dict=True).last_hidden_state  # (B, T, D)
-        return self.logits_of(hidden_states[positions])
-
     def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
         """Labels (B, T) shifted to the right: the decoder's start token in front, the last label dropped."""
         start = labels.new_full((labels.shape[0], 1), self.config.decoder_start_token_id)
         return torch.cat([start, labels[:, :-1].masked_fill(labels[:, :-1] == -100, self.config.pad_token_id)], dim=1)
 
-    def save_pretrained(
-        self, save_directory, is_main_process: bool = True, state_dict=None, push_to_hub: bool = False, **kwargs
-    ) -> None:
-        """As in transformers; `AutoModel` finds in the folder the model without the head. With a card, if there is one.
-
-        One that is pushed gets its card in `_upload_modified_files`.
-        """
+    def save_pretrained(self, save_directory, *args, **kwargs) -> None:
+        """As in transformers; `AutoModel` finds in the folder the model without the head."""
         base = self.model_class
         if base.is_remote_code():  # `register_for_auto_class` was called
             own = {"AutoModel": f"{base.__module__.rpartition('.')[2]}.{base.__name__}"}
             self.config.auto_map = (getattr(self.config, "auto_map", None) or {}) | own
-        kwargs |= {"is_main_process": is_main_process, "state_dict": state_dict, "push_to_hub": push_to_hub}
-        super().save_pretrained(save_directory, **kwargs)
-        if is_main_process and not push_to_hub:
-            self.write_card(save_directory)
-
-    def _upload_modified_files(self, working_dir, repo_id, *args, **kwargs):
-        """With the card in place of the template that transformers has written."""
-        self.write_card(working_dir, repo_id)
-        return super()._upload_modified_files(working_dir, repo_id, *args, **kwargs)
-
-    def write_card(self, folder, name: str | None = None) -> None:
-        """Write README.md beside the weights: hf-docmt puts its function here. A Hub copy writes none."""
-
-    def adapt_state_dict(
-        self, state_dict: dict[str, torch.Tensor], source_config: DocMTConfig
-    ) -> tuple[dict[str, torch.Tensor], set[str]]:
-        """The weights of a trained model of another configuration, as this one loads them, and which are new here.
-
-        The second value names this model's parameters that the result does not determine: those that `state_dict` has
-        not, and tables with rows that it has not. Names and shapes that do not fit are left for the caller to refuse.
-        """
-        names = {name for name, _ in self.named_parameters()}
-        return dict(state_dict), names - state_dict.keys()
-
-    # Parts and embeddings, as transformers asks for them
-
-    def get_encoder(self, modality=None) -> Encoder:
-        return self.model.encoder
-
-    def get_decoder(self) -> Decoder:
-        return self.model.decoder
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.model.get_input_embeddings()
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.model.set_input_embeddings(value)
-
-    def set_output_embeddings(self, value: nn.Linear) -> None:
-        """Take over the weights; the layer stays one that can add a bias."""
-        self.lm_head = OutputProjection(value.in_features, value.out_features, bias=False, device="meta")
-        self.lm_head.weight, self.lm_head.init_role = value.weight, "logits"
-        self.lm_head._is_hf_initialized = True  # `init_weights` draws no new ones
-
-    def resize_token_embeddings(self, new_num_tokens=None, pad_to_multiple_of=None, mean_resizing=True) -> nn.Embedding:
-        """As in transformers, for the tables of both sides; the logits' bias grows with zeros."""
-        embeddings = super().resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
-        decoder, size = self.model.decoder, embeddings.num_embeddings
-        if decoder.embed_tokens.num_embeddings != size:
-            decoder.embed_tokens = self._get_resized_embeddings(decoder.embed_tokens, size, mean_resizing=mean_resizing)
-            if self.config.tie_word_embeddings:
-                self.lm_head.weight = decoder.embed_tokens.weight
-        added = embeddings.num_embeddings - self.final_logits_bias.shape[1]
-        self.final_logits_bias = nn.functional.pad(self.final_logits_bias, (0, added))  # added < 0 cuts
-        return embeddings
+        super().save_pretrained(save_directory, *args, **kwargs)

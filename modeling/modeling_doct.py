@@ -1,22 +1,18 @@
 """Document Transformer: a context encoder, read by every layer of encoder and decoder through a gate."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import nn
 from transformers import GenerationMixin
-from transformers.modeling_outputs import BaseModelOutput
 
 from .acceleration import Linear
 from .configuration_doct import DocTConfig
-from .context_attention import ContextForConditionalGeneration
+from .context_attention import ContextEncoderOutput, ContextForConditionalGeneration, fill_with_zeros, move_affine
 from .context_cache import ContextLayersTranslator
 from .context_inputs import CONTEXT_INPUTS, ContextLayers, by_offset, check_context, given_context, joined
 from .context_selection import SelectedAttention, adapt_selection, selectable
 from .context_strategies import JoinedContextTranslator
 from .layers import DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTModel, Encoder
-from .training import fill_with_zeros, move_affine
 
 OPEN_GATE = 6.0  # g = 0.9975, where the gate still gets a gradient
 
@@ -69,18 +65,10 @@ class GatedContextBlock:
         self.context.layer_norm.weight[-1], self.context.layer_norm.bias[-1] = 0.0, 1.0
         self.context.state_gate.weight[:, -1] = OPEN_GATE
 
-    def self_attention_block(
-        self,
-        hidden_states,
-        attention_mask,
-        cache=None,
-        context_states: torch.Tensor | None = None,
-        context_mask: torch.Tensor | None = None,
-        context_present: torch.Tensor | None = None,
-        **layer_inputs,
-    ):
+    def self_attention_block(self, hidden_states, attention_mask, cache=None, **layer_inputs):
+        context = [layer_inputs.pop(f"context_{name}", None) for name in ("states", "mask", "present")]
         hidden_states = super().self_attention_block(hidden_states, attention_mask, cache, **layer_inputs)
-        return self.context(hidden_states, context_states, context_mask, context_present, cache)
+        return self.context(hidden_states, *context, cache)
 
 
 class DocTEncoderLayer(GatedContextBlock, EncoderLayer):
@@ -97,14 +85,6 @@ class DocTDecoderLayer(GatedContextBlock, DecoderLayer):
     def __init__(self, config: DocTConfig, layer_idx: int):
         super().__init__(config, layer_idx)
         self.context = GatedContext(config, config.decoder_attention_heads, layer_idx)
-
-
-@dataclass
-class DocTEncoderOutput(BaseModelOutput):
-    """States of the current sentence (B, S, D), of its context (B, C, L, D), and which of those are there (B, C, L)."""
-
-    context_states: torch.FloatTensor | None = None
-    context_mask: torch.BoolTensor | None = None
 
 
 class DocTEncoder(ContextLayers, Encoder):
@@ -125,7 +105,7 @@ class DocTEncoder(ContextLayers, Encoder):
         context: tuple[list[torch.Tensor], torch.Tensor] | None = None,
         inputs_embeds: torch.Tensor | None = None,
         **kwargs,
-    ) -> DocTEncoderOutput:
+    ) -> ContextEncoderOutput:
         """As the backbone's, with context inputs; without them there is no context.
 
         `context` may replace them: the context encoder's output (B, C, L, D) in a list, and its mask (B, C, L).
@@ -147,7 +127,7 @@ class DocTEncoder(ContextLayers, Encoder):
         self, outputs, layer_inputs, input_ids, attention_mask=None, context_states=None, context_padding=None, **kwargs
     ):
         plain = super().build_output(outputs, layer_inputs, input_ids)
-        return DocTEncoderOutput(**plain, context_states=context_states, context_mask=context_padding)
+        return ContextEncoderOutput(**plain, context_states=context_states, context_mask=context_padding)
 
     def selected(self, *inputs) -> tuple[list[torch.Tensor], torch.Tensor]:
         """Each context sentence for itself, in its column: states (B, C, L, D) in a list, mask (B, C, L)."""

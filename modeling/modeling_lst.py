@@ -12,7 +12,6 @@ from .layers import Attention, DecoderLayer, EncoderLayer
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder, Stack
 from .segments import EVERY_SENTENCE, is_whole_target, same_sentence, sentence_index
 from .sentence_attention import gathered_sentences, latest_sentence, sentence_attention
-from .training import fill_with_zeros
 
 
 class LstAttention(Attention):
@@ -31,7 +30,7 @@ class LstAttention(Attention):
         self.sentence_proj = Linear(config.d_model, config.d_model, bias=False)
 
     def start_neutral(self) -> None:
-        fill_with_zeros(self.sentence_proj)
+        nn.init.zeros_(self.sentence_proj.weight)
 
     def forward(
         self,
@@ -149,13 +148,9 @@ class LstModel(DocMTModel):
     decoder_input_names = ("decoder_sentence_index",)
 
     def decoder_inputs(
-        self,
-        decoder_input_ids,
-        decoder_attention_mask,
-        encoder_outputs,
-        cache=None,
-        decoder_sentence_index: torch.Tensor | None = None,  # (B, cached + T), of a static cache all it has room for
+        self, decoder_input_ids, decoder_attention_mask, encoder_outputs, cache=None, decoder_sentence_index=None
     ):
+        """`decoder_sentence_index` (B, cached + T), of a static cache all it has room for."""
         index, past_length = decoder_sentence_index, cached_length(cache)
         if index is None:
             index = sentence_index(decoder_input_ids, self.config.sep_token_id)

@@ -12,6 +12,7 @@ from transformers.modeling_outputs import (
 )
 
 from .configuration_memory import MemoryConfig
+from .extended_forward import with_inputs
 from .layers import DecoderLayer, EncoderLayer
 from .memory_unit import MemoryLayer, MemoryStack
 from .modeling_docmt import Decoder, DocMTForConditionalGeneration, DocMTModel, Encoder
@@ -21,10 +22,6 @@ from .stream_strategies import STATE, StreamTranslation
 class MemoryEncoderLayer(MemoryLayer, EncoderLayer):
     """Encoder layer with a memory, in some layers, which is read after self-attention."""
 
-    def __init__(self, config: MemoryConfig, layer_idx: int):
-        super().__init__(config, layer_idx)
-        self.add_memory(config, "encoder")
-
     def forward(self, hidden_states, attention_mask=None, **layer_inputs):
         hidden_states = self.self_attention_block(hidden_states, attention_mask, **layer_inputs)
         hidden_states, state = self.read_memory(hidden_states, **layer_inputs)
@@ -33,10 +30,6 @@ class MemoryEncoderLayer(MemoryLayer, EncoderLayer):
 
 class MemoryDecoderLayer(MemoryLayer, DecoderLayer):
     """Decoder layer with a memory, in some layers, which is read between self-attention and attention to the source."""
-
-    def __init__(self, config: MemoryConfig, layer_idx: int):
-        super().__init__(config, layer_idx)
-        self.add_memory(config, "decoder")
 
     def forward(
         self,
@@ -91,21 +84,11 @@ class MemoryLMOutput(Seq2SeqLMOutput):
 class MemoryEncoder(MemoryStack, Encoder):
     config_class = MemoryConfig
     layer_class = MemoryEncoderLayer
-    side = "encoder"
-
-    def __init__(self, config: MemoryConfig):
-        super().__init__(config)
-        self.add_memory(config)
 
     def layer_inputs(
-        self,
-        input_ids,
-        positions,
-        attention_mask=None,
-        encoder_memory: torch.Tensor | None = None,  # (B, slots, D)
-        document_start: torch.Tensor | None = None,  # (B,)
-        **kwargs,
+        self, input_ids, positions, attention_mask=None, encoder_memory=None, document_start=None, **kwargs
     ):
+        """From the memory before the sentences, (B, slots, D), and which of them start documents, (B,)."""
         memory = self.memory_before(encoder_memory, document_start, input_ids.device, input_ids.shape[0])
         return self.memory_inputs(memory, True, input_ids.shape[0], attention_mask)
 
@@ -117,11 +100,6 @@ class MemoryEncoder(MemoryStack, Encoder):
 class MemoryDecoder(MemoryStack, Decoder):
     config_class = MemoryConfig
     layer_class = MemoryDecoderLayer
-    side = "decoder"
-
-    def __init__(self, config: MemoryConfig):
-        super().__init__(config)
-        self.add_memory(config)
 
     def layer_inputs(
         self,
@@ -157,15 +135,7 @@ class MemoryModel(DocMTModel):
     encoder_input_names = ("encoder_memory", "document_start")
     decoder_input_names = ("decoder_memory", "document_start")
 
-    def decoder_inputs(
-        self,
-        decoder_input_ids,
-        decoder_attention_mask,
-        encoder_outputs,
-        cache=None,
-        decoder_memory: torch.Tensor | None = None,
-        document_start: torch.Tensor | None = None,
-    ):
+    def decoder_inputs(self, *target_and_source, decoder_memory=None, document_start=None):
         return {"memory": decoder_memory, "document_start": document_start}
 
     def build_output(self, encoder_outputs, decoder_outputs) -> MemoryModelOutput:
@@ -194,53 +164,24 @@ class MemoryForConditionalGeneration(StreamTranslation, DocMTForConditionalGener
     per_source_inputs = ("attention_mask", "encoder_memory", "decoder_memory", "document_start")
     context_arguments = ("document_start", "encoder_memory", "decoder_memory")
 
-    def forward(
-        self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.Tensor | None = None,
-        decoder_attention_mask: torch.Tensor | None = None,
-        encoder_outputs: BaseModelOutput | tuple | None = None,
-        cache=None,
-        labels: torch.Tensor | None = None,
-        encoder_memory: torch.Tensor | None = None,
-        decoder_memory: torch.Tensor | None = None,
-        document_start: torch.Tensor | None = None,
-        inputs_embeds: torch.Tensor | None = None,
-        output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
-        **kwargs,
-    ):
+    @with_inputs(DocMTForConditionalGeneration.forward, "encoder_memory", "decoder_memory", "document_start")
+    def forward(self, *args, **kwargs):
         """As the backbone's, with the memories and `document_start` described above.
 
         Where `labels` alone tell the target, so do they which of its tokens are written into the memory. Raises
         `ValueError` for a training step of transformers' `Trainer`, which passes no memory from batch to batch.
         """
         of_trainer = self.training and kwargs.get("num_items_in_batch") is not None
-        if of_trainer and document_start is None and encoder_memory is None and decoder_memory is None:
+        if of_trainer and all(kwargs.get(name) is None for name in self.context_arguments):
             raise ValueError(
                 "a training step without a memory: this trainer does not carry it from sentence to sentence. Train by "
                 "`docmt train` or hf_docmt.training.stream_trainer.StreamTrainer; give document_start=torch.ones(rows, "
                 "dtype=torch.bool) if every sentence is to be a document of its own."
             )
-        if labels is not None and decoder_input_ids is None and decoder_attention_mask is None:
-            decoder_attention_mask = (labels != -100).long()
-        return super().forward(
-            input_ids=input_ids,
-            attention_mask=attention_mask,
-            decoder_input_ids=decoder_input_ids,
-            decoder_attention_mask=decoder_attention_mask,
-            encoder_outputs=encoder_outputs,
-            cache=cache,
-            labels=labels,
-            encoder_memory=encoder_memory,
-            decoder_memory=decoder_memory,
-            document_start=document_start,
-            inputs_embeds=inputs_embeds,
-            output_attentions=output_attentions,
-            output_hidden_states=output_hidden_states,
-            **kwargs,
-        )
+        target = (kwargs.get(f"decoder_{name}") for name in ("input_ids", "attention_mask"))
+        if kwargs.get("labels") is not None and all(states is None for states in target):
+            kwargs["decoder_attention_mask"] = (kwargs["labels"] != -100).long()
+        return super().forward(*args, **kwargs)
 
     @staticmethod
     def memory_after(outputs) -> dict[str, torch.Tensor]:

@@ -5,13 +5,12 @@ from torch import nn
 from transformers import GenerationMixin
 
 from .configuration_routing import RoutingConfig
-from .context_attention import ContextForConditionalGeneration
+from .context_attention import ContextForConditionalGeneration, fill_with_zeros, move_affine
 from .context_cache import ContextLayersTranslator
 from .context_inputs import CONTEXT_INPUTS, ContextLayers, by_offset, given_context
 from .context_selection import SelectedAttention, adapt_selection, selectable
 from .layers import EncoderLayer
 from .modeling_docmt import DocMTModel, Encoder
-from .training import fill_with_zeros, move_affine
 
 PREVIOUS, CURRENT, NEXT = range(3)  # rows of the segment embedding
 

@@ -233,13 +233,9 @@ class WindowModel(DocMTModel):
     decoder_input_names = ("decoder_alignment",)
 
     def decoder_inputs(
-        self,
-        decoder_input_ids,
-        decoder_attention_mask,
-        encoder_outputs,
-        cache=None,
-        decoder_alignment: torch.Tensor | None = None,  # (B, T), the source column of each new target token
+        self, decoder_input_ids, decoder_attention_mask, encoder_outputs, cache=None, decoder_alignment=None
     ):
+        """`decoder_alignment` (B, T): the source column of each new target token."""
         borders = getattr(encoder_outputs, "source_borders", None)
         if borders is None:
             raise ValueError("encoder_outputs must come from this model's encoder: source_borders is missing.")

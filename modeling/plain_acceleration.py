@@ -1,4 +1,4 @@
-"""Plain torch in the place of what hf_docmt has for speed: prepacked and int8 weights, drafts, a loss in chunks.
+"""Plain torch in the place of what hf_docmt has for speed and training: prepacked and int8 weights, drafts, losses.
 
 In a Hub folder this file is `acceleration.py`. Results are the same; a CPU is faster with hf_docmt.
 """
@@ -21,11 +21,45 @@ class OutputProjection(Linear):
     """States to logits."""
 
 
-class Quantization:
-    """Models with int8 weights are made, and saved with their code, by hf_docmt."""
+class ModelSupport:
+    """What hf_docmt does with models besides running them is not in this folder."""
 
     def quantize(self, precision: str):
-        raise NotImplementedError(f"quantize({precision!r}) needs the package hf_docmt: load the model there.")
+        raise needs_package(f"quantize({precision!r})")
+
+    def write_card(self, folder, name: str | None = None) -> None:
+        """A card is written by hf_docmt alone."""
+
+
+class HeadSupport:
+    """The loss with all logits in memory."""
+
+    def loss(self, hidden_states, labels, label_weights, label_smoothing: float, num_items_in_batch, skip_logits: bool):
+        """Sum of weighted, smoothed losses of states (B, T, D) over the number of labels; logits (B, T, V), or None."""
+        logits, targets = self.logits_of(hidden_states), labels.flatten()
+        logs = logits.flatten(0, 1).float().log_softmax(dim=1)  # (B*T, V)
+        losses = nn.functional.nll_loss(logs, targets, reduction="none")  # 0 where a label is -100
+        if label_smoothing:
+            written = (self.final_logits_bias[0] > -50.0).float()  # others are ruled out
+            smoothed = -(logs @ (written / written.sum())) * (targets != -100)
+            losses = (1 - label_smoothing) * losses + label_smoothing * smoothed
+        if label_weights is not None:
+            losses = losses * label_weights.flatten()
+        count = (targets != -100).sum() if num_items_in_batch is None else num_items_in_batch
+        return losses.sum() / count, None if skip_logits else logits
+
+    def resize_token_embeddings(self, *args, **kwargs):
+        raise needs_package("resize_token_embeddings")
+
+
+def init_as_fairseq(module: nn.Module, config) -> None:
+    """No initial values but those of `init` `normal`, which transformers has."""
+    raise needs_package(f"drawing weights with init={config.init!r}")
+
+
+def needs_package(what: str) -> NotImplementedError:
+    """What is raised for the rest."""
+    return NotImplementedError(f"{what} needs the package hf_docmt: load the model there.")
 
 
 def joint_linear(layers, hidden_states: torch.Tensor) -> list[torch.Tensor]:
@@ -45,11 +79,6 @@ def faster_attention(*arguments, **settings) -> None:
 def takes_bias(module: nn.Module) -> bool:
     """Whether the output projection adds a bias that is handed to it; an adapter around it would lose one."""
     return isinstance(module, OutputProjection)
-
-
-def gives_loss(module: nn.Module) -> bool:
-    """Whether the output projection computes the loss without all logits."""
-    return False
 
 
 def prepacked_weights(model: nn.Module):

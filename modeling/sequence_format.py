@@ -81,7 +81,7 @@ def checked_language(config, name: str, given: str | None) -> str | None:
     return language
 
 
-def language_codes(config, source_lang: str | None, target_lang: str | None) -> dict[str, str | None]:
+def language_codes(config, source_lang: str | None = None, target_lang: str | None = None) -> dict[str, str | None]:
     """`source_lang` and `target_lang`, each where its code stands in a sequence of the model.
 
     Raises `ValueError` for one of these that is missing or unknown.

@@ -67,24 +67,6 @@ def start_neutral(model: nn.Module) -> None:
             module.start_neutral()
 
 
-def fill_with_zeros(*modules: nn.Module) -> None:
-    """Set all parameters to zero: what a projection adds is nothing, what a norm scales is nothing."""
-    for module in modules:
-        for parameter in module.parameters():
-            parameter.zero_()
-
-
-def move_affine(norm: nn.LayerNorm, later: nn.LayerNorm) -> None:
-    """Give scale and shift of a norm to the one that stands right behind it.
-
-    LayerNorm(LayerNorm(x) a + b) is not LayerNorm(x) a + b; with 1 and 0 inside, a and b outside it is, but for the
-    epsilon in the root.
-    """
-    later.load_state_dict(norm.state_dict())
-    norm.weight.fill_(1.0)
-    norm.bias.zero_()
-
-
 # Initial values
 
 

@@ -20,7 +20,7 @@ class Windows:
     """The keys that every query sees: those from `low` to `high`, within `centres` - left and + right.
 
     `centres`, `low`, `high` (B or 1, I) int64, positions of keys from 0; low > high = no key. `keys` is their number J.
-    `known` are those of `allowed`, `offsets`, `blocks` and `block_mask` that need not be computed.
+    `computed` are those of `allowed`, `offsets`, `blocks` and `block_mask` that need not be computed.
     """
 
     centres: torch.Tensor
@@ -29,7 +29,7 @@ class Windows:
     keys: int
     left: int
     right: int
-    known: dict[str, Any] = field(default_factory=dict)
+    computed: dict[str, Any] = field(default_factory=dict)
 
     @property
     def width(self) -> int:
@@ -44,31 +44,31 @@ class Windows:
     @property
     def allowed(self) -> torch.Tensor:
         """Which query sees which key, (B or 1, 1, I, J) bool."""
-        if "allowed" in self.known:
-            return self.known["allowed"]
+        if "allowed" in self.computed:
+            return self.computed["allowed"]
         positions = torch.arange(self.keys, device=self.low.device)
         return ((positions >= self.low[..., None]) & (positions <= self.high[..., None]))[:, None]
 
     @property
     def offsets(self) -> torch.Tensor:
         """Position of every key in every query's window, (B or 1, 1, I, J), the nearest one where it is outside."""
-        if "offsets" in self.known:
-            return self.known["offsets"]
+        if "offsets" in self.computed:
+            return self.computed["offsets"]
         positions = torch.arange(self.keys, device=self.low.device) + self.left
         return (positions - self.centres[..., None]).clamp(0, self.width - 1)[:, None]
 
     @property
     def blocks(self) -> Blocks:
-        return self.known["blocks"] if "blocks" in self.known else Blocks(self)
+        return self.computed["blocks"] if "blocks" in self.computed else Blocks(self)
 
     @property
     def block_mask(self) -> BlockMask:
         """The windows as FlexAttention takes them."""
-        return self.known["block_mask"] if "block_mask" in self.known else window_block_mask(self)
+        return self.computed["block_mask"] if "block_mask" in self.computed else window_block_mask(self)
 
     def method(self, is_relative: bool) -> str:
         """How attention to these windows is computed, with or without relative vectors."""
-        if "block_mask" in self.known:
+        if "block_mask" in self.computed:
             return "flex"
         if torch.compiler.is_exporting() or self.keys <= self.block + self.width - 1:
             return "dense"
@@ -143,9 +143,9 @@ def windows_of(layer_inputs: dict[str, Any], name: str, keys: int, window: int, 
     windows = Windows(*layer_inputs[name].unbind(), keys, left, left if looks_ahead else 0)
     for part in ("allowed", "offsets", "block_mask"):
         if f"{name}_{part}" in layer_inputs:
-            windows.known[part] = layer_inputs[f"{name}_{part}"]
+            windows.computed[part] = layer_inputs[f"{name}_{part}"]
     if f"{name}_slot" in layer_inputs:
-        windows.known["blocks"] = Blocks(windows, {part: layer_inputs[f"{name}_{part}"] for part in LAYOUT})
+        windows.computed["blocks"] = Blocks(windows, {part: layer_inputs[f"{name}_{part}"] for part in LAYOUT})
     return windows
 
 

@@ -37,12 +37,12 @@ class BlockedAttention(Function):
     @once_differentiable
     def backward(ctx, gradient):
         (query, key, value, relative), blocks = ctx.saved_tensors, ctx.blocks
-        rows, keys, values, given = head_rows(query), blocks.padded(key), blocks.padded(value), head_rows(gradient)
+        rows, keys, values, grads = head_rows(query), blocks.padded(key), blocks.padded(value), head_rows(gradient)
         query_grad = rows.new_empty(rows.shape[0], blocks.count, blocks.queries, rows.shape[-1])
         key_grad, value_grad = torch.zeros_like(keys), torch.zeros_like(values)
         relative_grad = None if relative is None else torch.zeros_like(relative, dtype=torch.float)
         for number, part in enumerate(blocks.parts(*query.shape[:2])):
-            q, k, g = part.queries(rows), part.keys(keys), part.without_empty(part.queries(given))
+            q, k, g = part.queries(rows), part.keys(keys), part.without_empty(part.queries(grads))
             weights = part.weights(q, k, relative)
             kept = ctx.kept[number] if ctx.kept else None
             part.add_keys(value_grad, torch.bmm((weights if kept is None else weights * kept).transpose(1, 2), g))

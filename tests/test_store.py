@@ -186,19 +186,21 @@ def test_a_damaged_entry_is_made_again(tmp_path, capsys, damage, message):
 
 
 def test_others_wait_for_the_one_that_makes_it(tmp_path):
-    made, found = [], []
+    made, entries = [], []
 
     def make(folder):
         made.append(1)
         time.sleep(0.3)
         filled("slow")(folder)
 
-    waiting = [threading.Thread(target=lambda: found.append(Cache(tmp_path).entry("text", {}, make))) for _ in range(3)]
+    waiting = [
+        threading.Thread(target=lambda: entries.append(Cache(tmp_path).entry("text", {}, make))) for _ in range(3)
+    ]
     for thread in waiting:
         thread.start()
     for thread in waiting:
         thread.join()
-    assert len(made) == 1 and len(set(found)) == 1 and (found[0] / "a.txt").read_text() == "slow"
+    assert len(made) == 1 and len(set(entries)) == 1 and (entries[0] / "a.txt").read_text() == "slow"
 
 
 def test_a_killed_process_leaves_no_lock_and_no_half_entry(tmp_path):

@@ -15,7 +15,7 @@ from hf_docmt.data.readers import get_reader, iterate_documents
 from hf_docmt.data.readers.row_layouts import TEXT_LINES
 from hf_docmt.data.readers.running_text import join_sentences, sentence_splitter, split_lines
 from hf_docmt.files import DataError
-from hf_docmt.translation.outputs import document_text, renderer
+from hf_docmt.translation.corpus import document_text, renderer
 
 FILE_FORMATS = {".jsonl": "jsonl", ".srt": "subtitles", ".vtt": "subtitles"}  # those of the package's readers
 ENDINGS = (".txt", ".docx", *FILE_FORMATS)

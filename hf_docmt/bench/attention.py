@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch.nn import functional as F
 from transformers import LogitsProcessor
 
 from hf_docmt import registry
-from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
 from hf_docmt.bench.measurement import measure_rows, measure_work
 from hf_docmt.bench.models import SENTENCE_TOKENS, SEP, TRANSFORMER_BASE, random_document, random_model
+from hf_docmt.bench.options import AttentionOptions
 from hf_docmt.bench.results import BenchResult, Check, ScalingRow, find_row, growth_rows, ratio_of
 from hf_docmt.modeling.window_attention import window_attention, windows_around
 
@@ -44,7 +46,7 @@ LST_MAX_TIME, LST_MAX_MEMORY = 1.15, 1.1  # over those of `PEER`
 
 
 @dataclass(kw_only=True)
-class AttentionBenchmark(Benchmark):
+class AttentionBenchmark(AttentionOptions, Benchmark):
     """Target tokens a second and extra memory of a training step, forward and backward, on one document.
 
     Herold and Ney (2023), table 2: the second length is theirs. The document has as many source as target tokens, in
@@ -52,21 +54,14 @@ class AttentionBenchmark(Benchmark):
     `concat` with sdpa at the same length. At the last length attention alone is measured, too (8 heads of 64, w = 20);
     then lst and concat write segments of sentences of 25 tokens, greedy and with four beams.
 
-    Every measurement has a process of its own; the cases of a length are measured in `repeats` alternating rounds, and
-    the medians are reported. A measurement is stopped where it needs more than the available memory or more than
-    `time_limit` seconds; `skipped` says so, and longer documents are not tried. `on_row` gets the row of a case after
-    each of its measurements, with the medians so far. At last come the exponents with which time and memory grow,
-    fitted from the second length on. On CUDA lst and window are measured with FlexAttention, too.
+    Processes, rounds and what is `skipped` are those of `measure_rows`. At last come the exponents with which time and
+    memory grow, fitted from the second length on. On CUDA lst and window are measured with FlexAttention, too.
     """
 
     report_options = ({"repeats": 3},)
 
-    repeats: int = option(3, "Measurements of each case, the median is reported.")
-    lengths: tuple[int, ...] = option((1024, 2208, 4096, 8192), "Tokens of the documents, separated by commas.")
     sizes: Mapping[str, int] = field(default_factory=lambda: TRANSFORMER_BASE)
     vocab_size: int = 15000
-    device: str = option("cpu", "cpu or cuda.")
-    time_limit: float = option(600, "Longest time of one measurement, in seconds.")
 
     @property
     def cases(self) -> dict[str, tuple[str, str, dict]]:
@@ -75,49 +70,36 @@ class AttentionBenchmark(Benchmark):
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         rows: list[ScalingRow] = []
+
+        def measure(cases: Mapping[str, Mapping], peer: str, shorter: Sequence[ScalingRow] = ()) -> None:
+            rows.extend(measure_rows(WORK, cases, partial(ScalingRow.at_length, peer=peer), self, on_row, shorter))
+
         for tokens in self.lengths:
-            cases = {name: self.step_case(name, tokens) for name in self.cases}
-            rows += self.measure(cases, PEER, rows, on_row)
-        alone = {f"attention alone, {name}": self.alone_case(name, self.lengths[-1]) for name in ALONE}
-        rows += self.measure(alone, next(iter(alone)), (), on_row)
+            measure({name: self.step_case(name, tokens) for name in self.cases}, PEER, rows)
+        measure({f"attention alone, {name}": self.alone_case(name) for name in ALONE}, "attention alone, sdpa")
         for text in DECODING:
             for mode in MODES:
                 cases = {decoding_name(name, mode, text): self.decoding_case(name, mode, text) for name in DECODERS}
-                rows += self.measure(cases, next(iter(cases)), (), on_row)
+                measure(cases, decoding_name("concat", mode, text))
         growth = [row for name in self.cases for row in growth_rows(name, PEER, rows, self.lengths)]
         return self.result(rows + growth, target_checks(rows, growth, self.lengths))
 
     def step_case(self, name: str, tokens: int) -> dict:
         """The training step of one of the cases."""
         architecture, implementation, fields = self.cases[name]
-        case = {"architecture": architecture, "implementation": implementation, "fields": fields}
-        return self.shared_case("training step", tokens) | case
+        settings = {"architecture": architecture, "implementation": implementation, "fields": fields}
+        return self.shared_case(work="training step", tokens=tokens, **settings)
 
-    def alone_case(self, implementation: str, tokens: int) -> dict:
-        """Attention alone."""
-        case = {"implementation": implementation, "fields": ALONE[implementation]}
-        return self.shared_case("attention alone", tokens) | case
+    def alone_case(self, implementation: str) -> dict:
+        """Attention alone, at the last length."""
+        settings = {"implementation": implementation, "fields": ALONE[implementation]}
+        return self.shared_case(work="attention alone", tokens=self.lengths[-1], **settings)
 
     def decoding_case(self, architecture: str, mode: str, text: str) -> dict:
         """One of `DECODING`."""
         batch, length = DECODING[text]
-        case = {"architecture": architecture, "batch": batch, "length": length, "beams": MODES[mode]}
-        return self.shared_case("segment decoding", batch * length) | case
-
-    def shared_case(self, work: str, tokens: int) -> dict:
-        """What all cases of so many target tokens have in common, for `measure`."""
-        case = {"work": work, "tokens": tokens, "sizes": dict(self.sizes), "vocab_size": self.vocab_size}
-        return case | {"device": self.device, "threads": torch.get_num_threads()}
-
-    def measure(
-        self, cases: Mapping[str, Mapping], peer: str, shorter: Sequence[ScalingRow], on_row: OnRow
-    ) -> list[ScalingRow]:
-        """The rows of cases that are measured in alternating rounds."""
-
-        def make_row(name: str, numbers: Mapping[str, Mapping]) -> ScalingRow:
-            return ScalingRow.at_length(name, cases[name]["tokens"], numbers, peer)
-
-        return measure_rows(WORK, cases, make_row, self, on_row, shorter)
+        settings = {"architecture": architecture, "batch": batch, "length": length, "beams": MODES[mode]}
+        return self.shared_case(work="segment decoding", tokens=batch * length, **settings)
 
 
 def decoding_name(architecture: str, mode: str, text: str) -> str:

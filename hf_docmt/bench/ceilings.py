@@ -6,8 +6,9 @@ from statistics import median
 
 import torch
 
-from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
 from hf_docmt.bench.measurement import elapsed_seconds
+from hf_docmt.bench.options import CeilingsOptions
 from hf_docmt.bench.results import BenchResult, Row
 
 PRODUCTS = ("fp32", "bf16", "int8")
@@ -16,15 +17,13 @@ MIB = 2**20
 
 
 @dataclass(kw_only=True)
-class CeilingsBenchmark(Benchmark):
+class CeilingsBenchmark(CeilingsOptions, Benchmark):
     """GFLOP/s of the product of two square matrices in each precision, GB/s of a copy from memory.
 
     The product in int8 has sums in int32. A copy counts the bytes that are read and those that are written, of blocks
     that no cache holds. `ours` are medians over `repeats`; `peer` and `ratio` compare a product with that in fp32.
     """
 
-    repeats: int = option(5, "Measurements of each, the median is reported.")
-    device: str = option("cpu", "cpu or cuda.")
     matrix_size: int = 2048
     copied_mib: int = 256
 

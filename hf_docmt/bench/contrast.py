@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
 from hf_docmt.bench.measurement import elapsed_seconds, median_seconds
 from hf_docmt.bench.models import SMALL, build_pair, load_documents
+from hf_docmt.bench.options import ContrastOptions
 from hf_docmt.bench.results import BenchResult, Check, Row
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.synthetic.suites import make_suites
@@ -21,7 +22,7 @@ MAX_DIFFERENCE = 1e-5  # of a token's log-probability, relative to its size
 
 
 @dataclass(kw_only=True)
-class ContrastBenchmark(Benchmark):
+class ContrastBenchmark(ContrastOptions, Benchmark):
     """Items a second on the CPU with windows of four sentences: ours, and the same model scoring row by row.
 
     The suites are those of the built-in corpus, the tokenizer is trained on it, the weights are random. `difference`
@@ -30,7 +31,6 @@ class ContrastBenchmark(Benchmark):
 
     report_options = ({"repeats": 3},)
 
-    repeats: int = option(5, "Measurements of each case, the median is reported.")
     items: int = 60
     sizes: Mapping[str, int] = field(default_factory=lambda: SMALL)
     vocab_size: int = 8000
@@ -46,7 +46,7 @@ class ContrastBenchmark(Benchmark):
         rows = []
         for name in SUITES:
             items = Voita(name, context=3, content=suites[name]).read()[: self.items]
-            rows.append(compare(system, items, name, self.repeats))
+            rows.append(suite_row(system, items, name, self.repeats))
             on_row(rows[-1])
         checks = [Check.at_least(f"{row.case}: ratio", row.ratio, MIN_RATIO) for row in rows]
         largest = max(row.more["difference"] for row in rows)
@@ -54,8 +54,8 @@ class ContrastBenchmark(Benchmark):
         return self.result(rows, checks)
 
 
-def compare(system: System, items: Sequence[SuiteItem], name: str, repeats: int) -> Row:
-    """One row: the items of one suite, scored both ways."""
+def suite_row(system: System, items: Sequence[SuiteItem], name: str, repeats: int) -> Row:
+    """The items of one suite, scored both ways."""
     scorers = {"ours": system.token_log_probabilities, "peer": partial(score_one_by_one, system)}
     scores: dict[str, list[list[list[float]]]] = {}
 
@@ -81,5 +81,6 @@ def score_one_by_one(system: System, items: Sequence[SuiteItem]) -> list[list[li
 
 def largest_difference(ours: list, peer: list) -> float:
     """The largest difference between scores [item][candidate][token], relative to 1 or the score if that is larger."""
-    pairs = [pair for one, two in zip(ours, peer, strict=True) for pair in zip(one, two, strict=True)]
-    return max(abs(a - b) / max(1, abs(b)) for one, two in pairs for a, b in zip(one, two, strict=True))
+    items = zip(ours, peer, strict=True)
+    candidates = [candidate for item in items for candidate in zip(*item, strict=True)]
+    return max(abs(a - b) / max(1, abs(b)) for scores in candidates for a, b in zip(*scores, strict=True))

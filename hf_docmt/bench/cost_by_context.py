@@ -3,12 +3,11 @@
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import torch
 
 from hf_docmt import registry
-from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
 from hf_docmt.bench.measurement import (
     elapsed_seconds,
     measure_repeats,
@@ -17,7 +16,16 @@ from hf_docmt.bench.measurement import (
     return_freed_blocks,
     trim_memory,
 )
-from hf_docmt.bench.models import SENTENCE_TOKENS, SEP, SPECIAL_TOKENS, TRANSFORMER_BASE, random_model, random_units
+from hf_docmt.bench.models import (
+    SENTENCE_TOKENS,
+    SEP,
+    SPECIAL_TOKENS,
+    TRANSFORMER_BASE,
+    random_model,
+    random_units,
+    written_ids,
+)
+from hf_docmt.bench.options import CostByContextOptions
 from hf_docmt.bench.results import BenchResult, Check, ScalingRow, least_squares_slope
 from hf_docmt.modeling.configuration_caching import PAPER
 from hf_docmt.modeling.context_cache import CachedContextTranslator
@@ -38,21 +46,21 @@ SYSTEMS: dict[str, tuple[str, dict]] = {  # name: architecture, fields of its co
     ROUTING: ("routing", {}),
 }
 NEEDS_CONTEXT = ("doct", ROUTING)
+SHORTENED = "grouping"  # the system whose growth is checked
 WORK = "hf_docmt.bench.cost_by_context:measure"
-WORKS = ("translation", "training")
 WARM_UP = 2  # sentences translated before the measurement
 TRAINING_STEPS = 3  # of a measurement
 MAX_TIME = {  # times the peer's seconds, at so many context sentences
-    "translation": {("grouping", 10): 1.15, (ROUTING, 2): 1.25},
+    "translation": {(SHORTENED, 10): 1.15, (ROUTING, 2): 1.25},
     "training": {(ROUTING, 2): 1.6},
 }
-MAX_MEMORY_GROWTH = {"grouping": 0.2}  # times what a context sentence adds to the memory of `SINGLE`
-MAX_KEPT_GROWTH = {"grouping": 4.0}  # times the vectors that are kept of a context sentence
+MAX_MEMORY_GROWTH = 0.2  # times what a context sentence adds to the memory of `SINGLE`
+MAX_KEPT_GROWTH = 4.0  # times the vectors that are kept of a context sentence
 GROWTH = "MiB a context sentence"
 
 
 @dataclass(kw_only=True)
-class CostByContext(Benchmark):
+class CostByContext(CostByContextOptions, Benchmark):
     """Sentences a second and extra memory of translating or training with context, with random weights.
 
     Maka et al. (2024), section 5.5 and figure 5: the sentence-level model, the single encoder that reads context and
@@ -66,8 +74,8 @@ class CostByContext(Benchmark):
     sentence: its encoding, once, and its translation. `memory_mib` is what is in use at the peak of a sentence,
     together with the cache of its context.
 
-    The sentence-level model takes part in every round, and is the `peer` of the others there; processes, rounds, what
-    is `skipped` and `on_row` are as in `CostByLength`. After the rows come the MiB that a context sentence adds, by
+    The sentence-level model takes part in every round, and is the `peer` of the others there, see
+    `measure_rows`. After the rows come the MiB that a context sentence adds, by
     least squares over one context sentence and more, beside those of `SINGLE`; in translation those of caching also
     beside the vectors that it keeps of a context sentence, the least that it can add.
     """
@@ -77,27 +85,16 @@ class CostByContext(Benchmark):
         {"contexts": (1, 2), "repeats": 3, "time_limit": 120.0, "work": "training"},
     )
 
-    repeats: int = option(3, "Measurements of each system, the median is reported.")
-    contexts: tuple[int, ...] = option((0, 1, 2, 5, 10, 20), "Numbers of context sentences, separated by commas.")
-    work: str = option("translation", "By context: translation or training.")
     sentences: int = 8
     sizes: Mapping[str, int] = field(default_factory=lambda: TRANSFORMER_BASE)
     vocab_size: int = 30000
-    device: str = option("cpu", "cpu or cuda.")
-    time_limit: float = option(600, "Longest time of one measurement, in seconds.")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_contexts(self.contexts)
-        if self.work not in WORKS:
-            raise ValueError(f"work: expected {' or '.join(WORKS)}, got {self.work!r}")
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         rows: list[ScalingRow] = []
         for context in self.contexts:
             names = [name for name in SYSTEMS if context or name not in NEEDS_CONTEXT]
             cases = {name: self.case(name, context) for name in names}
-            rows += measure_rows(WORK, cases, partial(system_row, context, self.sentences), self, on_row, rows)
+            rows += measure_rows(WORK, cases, system_row, self, on_row, rows)
         growth = memory_growth_rows(rows)
         if self.work == "translation":
             growth += kept_vectors_rows(growth, self.sizes["d_model"])
@@ -107,10 +104,9 @@ class CostByContext(Benchmark):
     def case(self, name: str, context: int) -> dict:
         """What `measure` measures of a system with so many context sentences."""
         architecture, fields = SYSTEMS[name]
-        case = {"architecture": architecture, "fields": fields | context_fields(name, context), "work": self.work}
-        case |= {"sizes": dict(self.sizes), "vocab_size": self.vocab_size, "device": self.device}
-        case |= {"threads": torch.get_num_threads(), "sentences": self.sentences, "sentence_tokens": SENTENCE_TOKENS}
-        return case | {"context": context, "tokens": SENTENCE_TOKENS * (context + 1)}
+        settings = {"architecture": architecture, "fields": fields | context_fields(name, context), "context": context}
+        tokens = SENTENCE_TOKENS * (context + 1)
+        return self.shared_case(**settings, tokens=tokens, sentence_tokens=SENTENCE_TOKENS)
 
 
 def context_fields(name: str, context: int) -> dict:
@@ -121,8 +117,9 @@ def context_fields(name: str, context: int) -> dict:
     return {"past_context": context - future, "future_context": future}
 
 
-def system_row(context: int, sentences: int, name: str, numbers: Mapping[str, Mapping]) -> ScalingRow:
+def system_row(name: str, case: Mapping, numbers: Mapping[str, Mapping]) -> ScalingRow:
     """The row of a system; `numbers` are those of all systems measured so far with this context."""
+    context, sentences = case["context"], case["sentences"]
     seconds, peer_seconds = (numbers.get(system, {}).get("seconds") for system in (name, PEER))
     return ScalingRow.of(
         case_name(name, context),
@@ -130,7 +127,7 @@ def system_row(context: int, sentences: int, name: str, numbers: Mapping[str, Ma
         sentences / seconds if seconds else None,
         sentences / peer_seconds if peer_seconds else None,
         name=name,
-        tokens=SENTENCE_TOKENS * (context + 1),
+        tokens=case["tokens"],
         context=context,
         **{**numbers[name], "seconds": seconds / sentences if seconds else seconds},
     )
@@ -184,27 +181,14 @@ def target_checks(
         checks.append(Check.at_most(f"{case_name(name, context)}: time over {PEER}'s", value, target))
     if work == "training":
         return checks
-    single = next(row for row in growth if row.name == f"{SINGLE}, {GROWTH}")
-    for name, target in MAX_MEMORY_GROWTH.items():
-        row = next(row for row in growth if row.name == f"{name}, {GROWTH}")
-        value = row.ratio if row.context == single.context == contexts[-1] else None
-        checks.append(Check.at_most(f"{name}: memory growth over {SINGLE}'s", value, target))
-    for name, target in MAX_KEPT_GROWTH.items():
-        row = next(row for row in growth if row.name == f"{name}, kept")
-        value = row.ratio if row.context == contexts[-1] else None
-        checks.append(Check.at_most(f"{name}: memory growth over what is kept", value, target))
+    complete = {row.name: row for row in growth if row.context == contexts[-1]}
+    names = (f"{SHORTENED}, {GROWTH}", f"{SHORTENED}, kept", f"{SINGLE}, {GROWTH}")
+    ours, kept, single = map(complete.get, names)
+    beside_single = ours.ratio if ours and single else None
+    checks.append(Check.at_most(f"{SHORTENED}: memory growth over {SINGLE}'s", beside_single, MAX_MEMORY_GROWTH))
+    beside_kept = kept.ratio if kept else None
+    checks.append(Check.at_most(f"{SHORTENED}: memory growth over what is kept", beside_kept, MAX_KEPT_GROWTH))
     return checks
-
-
-def check_contexts(contexts: Sequence[int]) -> None:
-    """Raise `ValueError` for numbers of context sentences over which no growth can be fitted."""
-    for context in contexts:
-        if not isinstance(context, int) or isinstance(context, bool) or context < 0:
-            raise ValueError(f"contexts: expected whole numbers of at least 0, got {context!r}")
-    if sum(context > 0 for context in contexts) < 2 or list(contexts) != sorted(set(contexts)):
-        raise ValueError(
-            f"contexts: expected at least two of 1 or more, from the fewest sentences to the most, got {list(contexts)}"
-        )
 
 
 def measure(case: Mapping, send: Callable) -> dict:
@@ -230,8 +214,7 @@ def translation(case: Mapping, device: torch.device) -> Callable[[int, int], Cal
     """A function (past, sentences) that begins a random document and returns the translation of `sentences` of it.
 
     The document begins with `past` sentences, of which the model caches its context. The decoder writes as many tokens
-    for a sentence as the sentence has, since no special token is ever chosen. The translation returns the ids of each
-    sentence and raises `RuntimeError` for other numbers of tokens.
+    for a sentence as the sentence has, since no special token is ever chosen. The translation returns `written_ids`.
     """
     model = random_model(case["architecture"], case["fields"], case["sizes"], case["vocab_size"]).to(device)
     size, future = case["sentence_tokens"], case["fields"].get("future_context", 0)
@@ -243,11 +226,7 @@ def translation(case: Mapping, device: torch.device) -> Callable[[int, int], Cal
 
         def translate() -> list[list[int]]:
             slide(translator, document, past, past + sentences)
-            targets = [part.target for part in document.parts[past : past + sentences]]
-            wrong = {len(ids) for ids in targets} - {size}
-            if wrong:
-                raise RuntimeError(f"expected {size} target tokens a sentence, got {sorted(wrong)}")
-            return targets
+            return written_ids(document.parts[past : past + sentences], size)
 
         return translate
 

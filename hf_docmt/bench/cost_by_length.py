@@ -10,9 +10,10 @@ from functools import partial
 import torch
 
 from hf_docmt import registry
-from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
 from hf_docmt.bench.measurement import measure_rows, measure_work, memory_in_use, trim_memory
-from hf_docmt.bench.models import TINY, TRANSFORMER_BASE, random_model, random_units
+from hf_docmt.bench.models import TINY, TRANSFORMER_BASE, random_model, random_units, written_ids
+from hf_docmt.bench.options import CostByLengthOptions
 from hf_docmt.bench.process import measure_in_subprocess
 from hf_docmt.bench.results import BenchResult, Check, ScalingRow, find_row, growth_rows
 from hf_docmt.data.tokenizers import train_tokenizer
@@ -33,32 +34,24 @@ MAX_EXPONENT = {"memory": 0.1}  # of memory: eight times the tokens may take 1.2
 
 
 @dataclass(kw_only=True)
-class CostByLength(Benchmark):
+class CostByLength(CostByLengthOptions, Benchmark):
     """Target tokens a second and extra memory of translating documents, greedy, one at a time, with random weights.
 
     Feng et al. (2022), section 5.4 and figure 8: random source tokens, as many target tokens; the sentence-level model
     and the one with memory read and write chunks of `chunk` tokens, and the latter carries its memory from chunk to
     chunk; the document-level model reads and writes all tokens at once. Weights of equal names are equal. `SYSTEMS` use
-    the strategies of `translate_documents`; `PEER` is what they are compared with. Every measurement has a process of
-    its own; at each length the systems are measured in `repeats` alternating rounds, and the medians are reported. A
-    measurement is stopped where it needs more than the available memory or more than `time_limit` seconds; `skipped`
-    says so, and longer documents are not tried. `on_row` gets the row of a system after each of its measurements, with
-    the medians so far.
+    the strategies of `translate_documents`; `PEER` is what they are compared with. Processes, rounds and what is
+    `skipped` are those of `measure_rows`.
 
-    After them come the exponents with which time and memory grow, fitted from the second length on, and, for
+    After the rows come the exponents with which time and memory grow, fitted from the second length on, and, for
     `stream_sentences` > 0, the row of a stream: resident MiB at its end beside those after a tenth.
     """
 
     report_options = ({"lengths": (500, 1000, 2000), "repeats": 1, "time_limit": 120.0},)
 
-    repeats: int = option(3, "Measurements of each system, the median is reported.")
-    lengths: tuple[int, ...] = option((500, 1000, 2000, 4000, 8000), "Tokens of the documents, separated by commas.")
     chunk: int = 100
     sizes: Mapping[str, int] = field(default_factory=lambda: TRANSFORMER_BASE)
     vocab_size: int = 30000
-    device: str = option("cpu", "cpu or cuda.")
-    time_limit: float = option(600, "Longest time of one measurement, in seconds.")
-    stream_sentences: int = option(0, "Sentences of a stream whose memory is measured; 0 = none.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -67,22 +60,18 @@ class CostByLength(Benchmark):
             raise ValueError(
                 f"lengths: expected multiples of the chunk of {self.chunk} tokens, got {uneven[0]}; change either"
             )
-        sentences = self.stream_sentences
-        if not isinstance(sentences, int) or isinstance(sentences, bool) or (sentences != 0 and sentences < 10):
-            raise ValueError(
-                f"stream_sentences: expected 0 (not measured) or a whole number of at least 10, got {sentences!r}"
-            )
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         rows: list[ScalingRow] = []
+        make_row = partial(ScalingRow.at_length, peer=PEER)
         for tokens in self.lengths:
             cases = {name: self.case(name, tokens) for name in SYSTEMS}
-            rows += measure_rows(WORK, cases, partial(system_row, tokens), self, on_row, rows)
+            rows += measure_rows(WORK, cases, make_row, self, on_row, rows)
         rows += [row for name in SYSTEMS for row in growth_rows(name, PEER, rows, self.lengths)]
         checks = target_checks(rows, self.lengths)
         if self.stream_sentences:
-            case = {"sentences": self.stream_sentences, "device": self.device, "threads": torch.get_num_threads()}
-            rows.append(stream_row(self.stream_sentences, measure_in_subprocess(STREAM_WORK, case, self.time_limit)))
+            numbers = measure_in_subprocess(STREAM_WORK, self.shared_case(), self.time_limit)
+            rows.append(stream_row(self.stream_sentences, numbers))
             on_row(rows[-1])
             checks.append(stream_check(rows[-1]))
         return self.result(rows, checks)
@@ -90,15 +79,8 @@ class CostByLength(Benchmark):
     def case(self, name: str, tokens: int) -> dict:
         """What `measure` measures of a system at a length."""
         architecture, strategy = SYSTEMS[name]
-        case = {"architecture": architecture, "strategy": strategy, "fields": {}, "sizes": dict(self.sizes)}
-        case |= {"vocab_size": self.vocab_size, "chunk": self.chunk, "device": self.device}
-        case |= {"threads": torch.get_num_threads(), "tokens": tokens}
-        return case | {"unit": tokens if name == "document" else self.chunk}
-
-
-def system_row(tokens: int, name: str, numbers: Mapping[str, Mapping]) -> ScalingRow:
-    """The row of a system at a length; `numbers` are those of all systems measured so far."""
-    return ScalingRow.at_length(name, tokens, numbers, PEER)
+        unit = tokens if name == "document" else self.chunk
+        return self.shared_case(architecture=architecture, strategy=strategy, fields={}, tokens=tokens, unit=unit)
 
 
 def target_checks(rows: Sequence[ScalingRow], lengths: Sequence[int]) -> list[Check]:
@@ -148,8 +130,7 @@ def translation(case: Mapping, device: torch.device) -> Callable[[], list[list[i
     """The translation of `tokens` random tokens in units of `unit` tokens, by a strategy of the model's translator.
 
     It is `translate_documents` without texts. The decoder writes as many tokens for a unit as the unit has,
-    since no special token is ever chosen. The function returned gives the ids of every unit and raises `RuntimeError`
-    for other numbers of tokens.
+    since no special token is ever chosen. The function returned gives the ids of every unit, see `written_ids`.
     """
     model = random_model(case["architecture"], case["fields"], case["sizes"], case["vocab_size"]).to(device)
 
@@ -157,10 +138,7 @@ def translation(case: Mapping, device: torch.device) -> Callable[[], list[list[i
         document = random_units(units, size, case["vocab_size"])
         translator = model.translator_class(model, 1, {"max_new_tokens": size, "num_beams": 1, "do_sample": False})
         translator.translate([document], case["strategy"])
-        wrong = {len(part.target) for part in document.parts} - {size}
-        if wrong:
-            raise RuntimeError(f"expected {size} target tokens a unit, got {sorted(wrong)}")
-        return [part.target for part in document.parts]
+        return written_ids(document.parts, size)
 
     translate(WARM_UP, case["chunk"])
     trim_memory()
@@ -168,7 +146,7 @@ def translation(case: Mapping, device: torch.device) -> Callable[[], list[list[i
 
 
 def measure_stream(case: Mapping, send: Callable) -> dict:
-    """Resident MiB after a `tenth` of `sentences` and at the `end` (None where the system has none), and `seconds`.
+    """Resident MiB after a `tenth` of `stream_sentences` and at the `end`, or None, and `seconds`.
 
     Random sentences, all different, go through `translate_stream` of a tiny model with memory.
     """
@@ -179,10 +157,10 @@ def measure_stream(case: Mapping, send: Callable) -> dict:
     config = memory.config_class(vocab_size=len(tokenizer), **TINY)
     model = memory.model_class(config).eval().to(case["device"])
     stream = model.translate_stream(
-        random_sentences(case["sentences"], seed=2), tokenizer, max_new_tokens=TARGET_TOKENS, do_sample=False
+        random_sentences(case["stream_sentences"], seed=2), tokenizer, max_new_tokens=TARGET_TOKENS, do_sample=False
     )
     started, resident = time.perf_counter(), {}
-    reported = {case["sentences"] // 10: "tenth", case["sentences"]: "end"}
+    reported = {case["stream_sentences"] // 10: "tenth", case["stream_sentences"]: "end"}
     for number, _ in enumerate(stream, start=1):
         if number in reported:
             taken, _ = memory_in_use(torch.device("cpu"))

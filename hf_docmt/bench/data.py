@@ -15,9 +15,10 @@ from typing import Any
 import torch
 from transformers import TrainerCallback
 
-from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
 from hf_docmt.bench.measurement import memory_in_use
 from hf_docmt.bench.models import TINY
+from hf_docmt.bench.options import DataOptions
 from hf_docmt.bench.process import measure_in_subprocess
 from hf_docmt.bench.results import BenchResult, Check, Row
 from hf_docmt.bench.train import TokenCounter
@@ -47,7 +48,7 @@ GENERATED_DOCUMENTS = 5000  # of the built-in generator; more are made of their 
 
 
 @dataclass(kw_only=True)
-class DataBenchmark(Benchmark):
+class DataBenchmark(DataOptions, Benchmark):
     """Starts of training runs of a tiny model with windows of four sentences, each in a process of its own.
 
     `ours` is what `docmt train` does: documents in Arrow files, tokens in files, both made at the first start and found
@@ -61,19 +62,9 @@ class DataBenchmark(Benchmark):
 
     report_options = ({"pairs": 20_000, "memory_pairs": 5_000, "updates": 20, "repeats": 1},)
 
-    pairs: int = option(5_000_000, "Sentence pairs of the large corpus.")
-    memory_pairs: int = option(50_000, "Sentence pairs of the corpus that is trained on both ways.")
-    updates: int = option(200, "Updates of a measurement.")
-    repeats: int = option(3, "Rounds over the smaller corpus, the median is reported.")
-    time_limit: float = option(7200.0, "Most seconds of one start with its updates.")
     max_tokens: int = 4000
     vocab_size: int = 8000
     documents: int = GENERATED_DOCUMENTS
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.updates < 2:
-            raise ValueError("updates: expected at least 2, as speed is measured after the first, got 1")
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         rows: list[Row] = []
@@ -81,17 +72,17 @@ class DataBenchmark(Benchmark):
             self.base = make_corpus(train=self.documents, validation=20, test=0)
             write_documents(self.base["validation"], Path(folder) / "validation.jsonl")
             rounds = [self._round(Path(folder), number) for number in range(self.repeats)]
-            found = {name: medians([one[name] for one in rounds]) for name in rounds[0]}
+            small = {name: medians([numbers[name] for numbers in rounds]) for name in rounds[0]}
             for start in ("first", "second"):
-                rows += start_rows(f"{self.memory_pairs} pairs, {start} start", found[start], found["memory"])
+                rows += start_rows(f"{self.memory_pairs} pairs, {start} start", small[start], small["memory"])
             write_pairs(Path(folder) / "large", self.pairs, self.base["train"])
             large = {start: self._measure(Path(folder) / "large", start) for start in ("first", "second")}
             for start, numbers in large.items():
-                beside = {"tokens_per_second": found["memory"].get("tokens_per_second")}
+                beside = {"tokens_per_second": small["memory"].get("tokens_per_second")}
                 rows += start_rows(f"{self.pairs} pairs, {start} start", numbers, beside)
         for row in rows:
             on_row(row)
-        equal = len({numbers.get("batches") for one in rounds for numbers in one.values()}) == 1
+        equal = len({numbers.get("batches") for starts in rounds for numbers in starts.values()}) == 1
         checks = [Check.at_least("the same first batches as in memory (1 = equal)", float(equal), 1.0)]
         for start, numbers in large.items():
             name = f"{self.pairs} pairs, {start} start: MiB resident"
@@ -137,11 +128,9 @@ def start_rows(case: str, ours: Mapping[str, Any], peer: Mapping[str, Any]) -> l
 
 def medians(rounds: list[dict]) -> dict:
     """The median of every number over the rounds; the first round that was skipped, where one was."""
-    skipped = [one for one in rounds if "skipped" in one]
-    if skipped:
-        return skipped[0]
-    names = [name for name in UNITS if rounds[0][name] is not None]
-    return {name: median(one[name] for one in rounds) for name in names}
+    skipped = next((numbers for numbers in rounds if "skipped" in numbers), None)
+    names = [name for name in UNITS if rounds[0].get(name) is not None]
+    return skipped or {name: median(numbers[name] for numbers in rounds) for name in names}
 
 
 def write_pairs(folder: Path, pairs: int, base: list[dict]) -> Path:
@@ -190,7 +179,7 @@ def measure(case: Mapping, send: Callable) -> dict:
         "tokens_per_second": watch.tokens / watch.seconds,
         "memory_mib": None if peak is None else max(peak / 2**20, usage[1].ru_maxrss / 2**10),
         "private_mib": private_mib(),
-        "cpu_seconds": sum(one.ru_utime + one.ru_stime for one in usage),
+        "cpu_seconds": sum(process.ru_utime + process.ru_stime for process in usage),
         "batches": counter.digest.hexdigest(),
     }
 

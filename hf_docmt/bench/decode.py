@@ -5,13 +5,16 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import GenerationConfig, PreTrainedModel
 
-from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
 from hf_docmt.bench.measurement import elapsed_seconds, median_seconds
 from hf_docmt.bench.models import COMMON, NEVER, SPECIAL_TOKENS, TRANSFORMER_BASE, build_pair
+from hf_docmt.bench.options import DecodeOptions
 from hf_docmt.bench.results import SIDES, BenchResult, Check, Row
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.float32}  # beside int8 weights: fp32
@@ -26,7 +29,7 @@ EMBEDDING_SIZE, ATTENTION_GAIN = 9.0, 3.6  # see `diversify_translations`
 
 
 @dataclass(kw_only=True)
-class DecodeBenchmark(Benchmark):
+class DecodeBenchmark(DecodeOptions, Benchmark):
     """Sentences a second, ours and Marian's, greedy and with four beams, in fp32, with bf16 and with int8 weights.
 
     Random weights (see `diversify_translations`) and random sources of `tokens` tokens; every translation has exactly
@@ -40,22 +43,12 @@ class DecodeBenchmark(Benchmark):
 
     report_options = ({"repeats": 3},)
 
-    repeats: int = option(5, "Measurements of each case, the median is reported.")
     batch_sizes: Sequence[int] = (1, 16, 64)
     precisions: Sequence[str] = tuple(PRECISIONS)
     tokens: int = 25
     sizes: Mapping[str, int] = field(default_factory=lambda: TRANSFORMER_BASE)
     vocab_size: int = 32000
     seed: int = 1
-    device: str = option("cpu", "cpu or cuda.")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.precisions:
-            raise ValueError("precisions: expected at least one, got none")
-        unknown = [precision for precision in self.precisions if precision not in PRECISIONS]
-        if unknown:
-            raise ValueError(f"precisions: expected some of {', '.join(PRECISIONS)}, got {unknown[0]!r}")
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         models = dict(zip(SIDES, build_pair(self.sizes, self.vocab_size, self.seed)))
@@ -73,10 +66,48 @@ class DecodeBenchmark(Benchmark):
                 for size in self.batch_sizes:
                     case = {"precision": precision, "mode": mode, "batch": size}
                     peer = further.get(precision)
-                    rows.append(compare(case, sides, peer, sources[:size], beams, self.tokens, self.repeats))
+                    rows.append(self.decoding_row(case, sides, peer, sources[:size], beams))
                     on_row(rows[-1])
         setting = {"source_tokens": self.tokens, "target_tokens": self.tokens}
         return self.result(rows, target_checks(rows), **setting, ctranslate2=ctranslate2_version() or "not installed")
+
+    def decoding_row(
+        self,
+        case: Mapping,
+        models: Mapping[str, PreTrainedModel],
+        further: "CTranslate2Peer | None",
+        input_ids: torch.Tensor,
+        beams: int,
+    ) -> Row:
+        """One row: both models, and the further peer if there is one, translate `input_ids` (B, S)."""
+        ends = {name: value for name, value in COMMON.items() if name.endswith("token_id")}
+        config = GenerationConfig(num_beams=beams, do_sample=False, max_new_tokens=self.tokens, **ends)
+        inputs = {"attention_mask": torch.ones_like(input_ids), "generation_config": config}
+        outputs: dict[str, torch.Tensor] = {}
+
+        def side(name: str) -> Callable[[], float]:
+            def generate() -> None:
+                if name == "ctranslate2":
+                    outputs[name] = further.generate(input_ids, beams)
+                else:
+                    outputs[name] = models[name].generate(input_ids, **inputs)
+
+            return lambda: elapsed_seconds(generate, input_ids.device)
+
+        names = SIDES if further is None else (*SIDES, "ctranslate2")
+        seconds = median_seconds({name: side(name) for name in names}, self.repeats)
+        wrong = {name: tuple(ids.shape) for name, ids in outputs.items() if ids.shape[1] != self.tokens + 1}
+        if wrong:  # the decoder's start token and `tokens` more
+            raise RuntimeError(f"expected {self.tokens + 1} tokens a sentence, got {wrong}")
+        more = {
+            "equal_tokens": (outputs["ours"] == outputs["peer"])[:, 1:].float().mean().item(),
+            "equal_choices": equal_choices(models, input_ids, outputs["peer"]),
+            "different_tokens": outputs["ours"][:, 1:].unique().numel(),
+        }
+        if further is not None:
+            more["ctranslate2"] = len(input_ids) / seconds["ctranslate2"]
+        name = "{precision} {mode} batch {batch}".format(**case)
+        return Row.of_speeds(name, "sentences/s", dict.fromkeys(SIDES, len(input_ids)), seconds, **more, **case)
 
 
 def models_in(precision: str, models: Mapping[str, PreTrainedModel], device: str) -> dict[str, PreTrainedModel]:
@@ -85,50 +116,6 @@ def models_in(precision: str, models: Mapping[str, PreTrainedModel], device: str
     if precision == "int8":
         copies["ours"].quantize("int8")
     return copies
-
-
-def compare(
-    case: Mapping,
-    models: Mapping[str, PreTrainedModel],
-    further: "CTranslate2Peer | None",
-    input_ids: torch.Tensor,
-    beams: int,
-    tokens: int,
-    repeats: int,
-) -> Row:
-    """One row: both models, and the further peer if there is one, translate `input_ids` (B, S)."""
-    config = GenerationConfig(
-        num_beams=beams,
-        do_sample=False,
-        max_new_tokens=tokens,
-        **{name: COMMON[name] for name in COMMON if name.endswith("token_id")},
-    )
-    outputs: dict[str, torch.Tensor] = {}
-
-    def side(name: str) -> Callable[[], float]:
-        def generate() -> None:
-            mask = torch.ones_like(input_ids)
-            outputs[name] = models[name].generate(input_ids, attention_mask=mask, generation_config=config)
-
-        return lambda: elapsed_seconds(generate, input_ids.device)
-
-    def generate_further() -> None:
-        outputs["ctranslate2"] = further.generate(input_ids, beams)
-
-    sides = {name: side(name) for name in models}
-    if further is not None:
-        sides["ctranslate2"] = lambda: elapsed_seconds(generate_further)
-    seconds = median_seconds(sides, repeats)
-    wrong = {name: tuple(found.shape) for name, found in outputs.items() if found.shape[1] != tokens + 1}
-    if wrong:  # the decoder's start token and `tokens` more
-        raise RuntimeError(f"expected {tokens + 1} tokens a sentence, got {wrong}")
-    tokens_found = {"equal_tokens": (outputs["ours"] == outputs["peer"])[:, 1:].float().mean().item()}
-    tokens_found |= {"equal_choices": equal_choices(models, input_ids, outputs["peer"])}
-    tokens_found |= {"different_tokens": outputs["ours"][:, 1:].unique().numel()}
-    if further is not None:
-        tokens_found |= {"ctranslate2": len(input_ids) / seconds["ctranslate2"]}
-    name = "{precision} {mode} batch {batch}".format(**case)
-    return Row.of_speeds(name, "sentences/s", dict.fromkeys(SIDES, len(input_ids)), seconds, **tokens_found, **case)
 
 
 @torch.inference_mode()
@@ -192,36 +179,31 @@ def ctranslate2_peers(
     """A peer for each precision that the library has; none where it is not installed."""
     if ctranslate2_version() is None:
         return {}
-    return {one: CTranslate2Peer(model, one, device, tokens) for one in precisions if one in COMPUTE_TYPES}
+    types = {precision: COMPUTE_TYPES[precision] for precision in precisions if precision in COMPUTE_TYPES}
+    return {name: CTranslate2Peer(ctranslate2_model(model, kind, device), tokens) for name, kind in types.items()}
 
 
+def ctranslate2_model(model: PreTrainedModel, quantization: str, device: str = "cpu") -> Any:
+    """The model in CTranslate2's format, with weights of a type; its tokens are named by their ids."""
+    from hf_docmt.hub.ctranslate2_conversion import write_ctranslate2_folder
+    from hf_docmt.translation.ctranslate2_model import CTranslate2Model
+
+    with tempfile.TemporaryDirectory() as folder:
+        write_ctranslate2_folder(model, list(map(str, range(model.config.vocab_size))), Path(folder), quantization)
+        return CTranslate2Model(Path(folder), device)
+
+
+@dataclass
 class CTranslate2Peer:
-    """Translation into `tokens` tokens by CTranslate2 with the weights of a model, in one of `COMPUTE_TYPES`.
+    """Translation into `tokens` tokens by CTranslate2, with as many threads as torch."""
 
-    It has as many threads as torch. Weights are handed over in memory, since the library's own converter wants a
-    tokenizer. Tokens are named by their ids, since the library reads words.
-    """
-
-    def __init__(self, model: PreTrainedModel, precision: str, device: str, tokens: int):
-        from ctranslate2 import Translator
-
-        from hf_docmt.hub.ctranslate2_conversion import ctranslate2_specification
-
-        self.tokens = tokens
-        name, _, index = device.partition(":")
-        place = {"device": name, "device_index": int(index or 0)}
-        threads = {"inter_threads": 1, "intra_threads": torch.get_num_threads()}
-        with tempfile.TemporaryDirectory() as folder:
-            specification = ctranslate2_specification(model, list(map(str, range(model.config.vocab_size))))
-            specification.validate()
-            specification.optimize(quantization=COMPUTE_TYPES[precision])
-            specification.save(folder)
-            self.translator = Translator(folder, compute_type=COMPUTE_TYPES[precision], **place, **threads)
+    model: Any
+    tokens: int
 
     def generate(self, input_ids: torch.Tensor, beams: int) -> torch.Tensor:
         """The translations with the decoder's start token, (B, 1 + tokens)."""
         sources = [list(map(str, ids)) for ids in input_ids.tolist()]
-        start = COMMON["decoder_start_token_id"]
+        start, limit = COMMON["decoder_start_token_id"], {"max_decoding_length": self.tokens}
         prompts = [[str(start)]] * len(sources)
-        found = self.translator.translate_batch(sources, prompts, beam_size=beams, max_decoding_length=self.tokens)
-        return torch.tensor([[start, *map(int, one.hypotheses[0])] for one in found])
+        results = self.model.translator.translate_batch(sources, prompts, beam_size=beams, **limit)
+        return torch.tensor([[start, *map(int, result.hypotheses[0])] for result in results])

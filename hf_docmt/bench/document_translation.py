@@ -13,10 +13,11 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt import registry
-from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
-from hf_docmt.bench.decode import MODES, diversify_translations, random_sources
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
+from hf_docmt.bench.decode import MODES, ctranslate2_model, diversify_translations, random_sources
 from hf_docmt.bench.measurement import elapsed_seconds, median_seconds
 from hf_docmt.bench.models import NEVER, TRANSFORMER_BASE, build_pair, load_documents
+from hf_docmt.bench.options import DocumentsOptions, WindowDecodingOptions
 from hf_docmt.bench.results import SIDES, BenchResult, Check, Row
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.synthetic.corpus import write_corpus
@@ -35,7 +36,7 @@ PAST = 3  # sentences before the current one: windows of four
 
 
 @dataclass(kw_only=True)
-class DocumentTranslation(Benchmark):
+class DocumentTranslation(DocumentsOptions, Benchmark):
     """Sentences a second by greedy search. Each row has a strategy on both sides.
 
     Ours is `sliding` with drafts, and the peer `sliding` without; the other rows compare strategies. `accepted` is the
@@ -44,11 +45,6 @@ class DocumentTranslation(Benchmark):
 
     report_options = ({"repeats": 3},)
 
-    model: str = option("", "Folder of a trained model of windows. Default: one that is trained before, in a minute.")
-    documents: str = option("", "JSON-lines file of documents. Default: the built-in corpus.")
-    number: int = option(60, "Documents that are translated.")
-    batch_size: int = option(16, "Rows of a batch.")
-    repeats: int = option(3, "Measurements of each case, the median is reported.")
     steps: int = 600  # of training, where no model is given
     seed: int = 1
 
@@ -75,7 +71,7 @@ class DocumentTranslation(Benchmark):
 
 
 @dataclass(kw_only=True)
-class WindowDecoding(Benchmark):
+class WindowDecoding(WindowDecodingOptions, Benchmark):
     """Sentences a second of strategy `sliding`, windows of four sentences, by one set of weights in all engines.
 
     The peer is transformers' own class with these weights on the same windows. Ours is `translate_documents` as it is,
@@ -84,11 +80,6 @@ class WindowDecoding(Benchmark):
     sentences that come out as by ours; without a trained model one other token changes all that follow it in a window.
     """
 
-    model: str = option("", "Folder of a concat model of windows or chunks. Default: random Transformer-base.")
-    documents: str = option("", "JSON-lines file of documents, for a model. Default: the built-in corpus.")
-    number: int = option(20, "Documents that are translated, of a model.")
-    batch_size: int = option(16, "Rows of a batch.")
-    repeats: int = option(5, "Measurements of each case, the median is reported.")
     modes: Sequence[str] = tuple(MODES)
     sizes: Mapping[str, int] | None = None  # of random weights; None: Transformer-base
     vocab_size: int = 32000
@@ -97,24 +88,22 @@ class WindowDecoding(Benchmark):
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
         model, documents, settings = self._trained() if self.model else self._random()
+        engines = {"ours": model, "peer": StockEngine(model), **ctranslate2_engines(model)}
+        sides = {name: (engine, "sliding", name == "ours") for name, engine in engines.items()}
         rows = []
-        with tempfile.TemporaryDirectory() as folder:
-            engines = {"ours": model, "peer": StockEngine(model), **ctranslate2_engines(model, Path(folder))}
-            sides = {name: (engine, "sliding", name == "ours") for name, engine in engines.items()}
-            for mode in self.modes:
-                search = {"num_beams": MODES[mode], "do_sample": False, **settings}
-                repairs = "none" if settings else "all"
-                measured = measure_sides(sides, documents, search, self.batch_size, self.repeats, repairs=repairs)
-                for name in (engine for engine in engines if engine != "peer"):
-                    times = {"ours": measured.seconds[name], "peer": measured.seconds["peer"]}
-                    more = {"equal": measured.equal(name, "ours"), "mode": mode, "engine": name}
-                    case = f"{mode}: {name}"
-                    rows.append(Row.of_speeds(case, "sentences/s", measured.sentences, times, **more))
-                    on_row(rows[-1])
-            versions = {"ctranslate2": engines["ctranslate2 int8"].engine}
+        for mode in self.modes:
+            search = {"num_beams": MODES[mode], "do_sample": False, **settings}
+            repairs = "none" if settings else "all"
+            measured = measure_sides(sides, documents, search, self.batch_size, self.repeats, repairs=repairs)
+            for name in (engine for engine in engines if engine != "peer"):
+                times = {"ours": measured.seconds[name], "peer": measured.seconds["peer"]}
+                more = {"equal": measured.equal(name, "ours"), "mode": mode, "engine": name}
+                rows.append(Row.of_speeds(f"{mode}: {name}", "sentences/s", measured.sentences, times, **more))
+                on_row(rows[-1])
         count = sum(len(document.parts) for document in documents)
         setting = {"model": self.model or "random Transformer-base", "strategy": "sliding", "sentences": count}
-        return self.result(rows, window_checks(rows), **setting, **versions)
+        setting["ctranslate2"] = engines["ctranslate2 int8"].engine
+        return self.result(rows, window_checks(rows), **setting)
 
     def _trained(self) -> tuple[PreTrainedModel, list[DocumentState], dict]:
         model, tokenizer = registry.load_model(self.model)
@@ -129,7 +118,7 @@ class WindowDecoding(Benchmark):
         ids = random_sources(self.batch_size, self.tokens + 1, self.vocab_size, self.seed)[:, :-1].tolist()
         size = 2 * (PAST + 1)
         documents = [ids[first : first + size] for first in range(0, len(ids), size)]
-        states = [DocumentState(len(one), [SentencePart(*part) for part in enumerate(one)]) for one in documents]
+        states = [DocumentState(len(units), [SentencePart(*part) for part in enumerate(units)]) for units in documents]
         return model, states, {"max_new_tokens": (PAST + 1) * (self.tokens + 1)}
 
 
@@ -144,21 +133,12 @@ class StockEngine:
         self.generate, self.modules = self.model.generate, self.model.modules
 
 
-def ctranslate2_engines(model: PreTrainedModel, folder: Path) -> dict:
+def ctranslate2_engines(model: PreTrainedModel) -> dict:
     """The model in CTranslate2's format, with each type of weights; ValueError where it is not installed."""
     try:
-        from hf_docmt.hub.ctranslate2_conversion import write_ctranslate2_folder
-        from hf_docmt.translation.ctranslate2_model import CTranslate2Model
+        return {name: ctranslate2_model(model, quantization) for name, quantization in ENGINES.items()}
     except ImportError as error:
         raise ValueError(f"--engine ctranslate2 needs CTranslate2: {install_command('ctranslate2')}") from error
-    found = {}
-    for name, quantization in ENGINES.items():
-        (folder / quantization).mkdir()
-        write_ctranslate2_folder(
-            model, list(map(str, range(model.config.vocab_size))), folder / quantization, quantization
-        )
-        found[name] = CTranslate2Model(folder / quantization)
-    return found
 
 
 @dataclass
@@ -174,10 +154,10 @@ class MeasuredSides:
         """How many sentences each side of a row has translated."""
         return dict.fromkeys(SIDES, len(self.translations["ours"]))
 
-    def equal(self, one: str, other: str) -> float:
+    def equal(self, side: str, other: str) -> float:
         """The share of sentences that come out alike."""
-        pairs = zip(self.translations[one], self.translations[other], strict=True)
-        return sum(a == b for a, b in pairs) / len(self.translations[one])
+        pairs = zip(self.translations[side], self.translations[other], strict=True)
+        return sum(a == b for a, b in pairs) / len(self.translations[side])
 
 
 def measure_sides(
@@ -194,7 +174,10 @@ def measure_sides(
 
     def side(name: str, engine: Any, strategy: str, drafts: bool) -> Callable[[], float]:
         def work() -> None:
-            states = [DocumentState(state.size, copies(state), number=state.number) for state in documents]
+            states = []
+            for state in documents:
+                parts = [type(part)(part.sentence, part.ids) for part in state.parts]
+                states.append(DocumentState(state.size, parts, number=state.number))
             translator = engine.translator_class(engine, batch_size, search)
             translator.drafts = drafts
             translator.translate(states, strategy, **options)
@@ -208,11 +191,6 @@ def measure_sides(
     with torch.inference_mode():
         seconds = median_seconds({name: side(name, *how) for name, how in sides.items()}, repeats)
     return MeasuredSides(seconds, translations, accepted)
-
-
-def copies(document: DocumentState) -> list:
-    """The parts of a document, to be translated again."""
-    return [type(part)(part.sentence, part.ids) for part in document.parts]
 
 
 def read_states(

@@ -3,7 +3,7 @@
 import ctypes
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isinf
 from pathlib import Path
 from statistics import median
@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from hf_docmt.bench.benchmark import check_positive
 from hf_docmt.bench.process import measure_in_subprocess
 from hf_docmt.bench.results import ScalingRow
 
@@ -27,7 +26,6 @@ def median_seconds(sides: Mapping[str, Callable[[], float]], repeats: int) -> di
     A side is a function that does its work once and returns the seconds it took. Every other round runs in reverse
     order, so that what slows the machine for a while slows both sides.
     """
-    check_positive("repeats", repeats)
     times: dict[str, list[float]] = {name: [] for name in sides}
     for number in range(repeats + 1):
         for name in list(sides)[:: -1 if number % 2 else 1]:
@@ -55,52 +53,40 @@ def synchronize(device: torch.device | str) -> None:
 # Rounds of processes
 
 
-def alternate_rounds(
-    work: str, cases: Mapping[str, Mapping], shorter: Sequence[ScalingRow], repeats: int, time_limit: float
-) -> Iterator[tuple[str, dict]]:
-    """After each measurement the case's name and its medians of `seconds` and `memory_mib`, or why it is `skipped`.
-
-    The medians are over the rounds so far; the last ones are the result. Every round measures each case once, every
-    other round in reverse order, so that what slows the machine for a while slows all of them. `work` measures a case
-    in a subprocess (see `messages_of`), which is stopped after `time_limit` seconds and where it needs more memory than
-    is available. `shorter` are rows at shorter lengths: what was stopped there is not tried again.
-    """
-    runs: dict[str, list[dict]] = {}
-    for name in cases:
-        stopped = next((row for row in shorter if row.name == name and row.skipped), None)
-        if stopped is not None:
-            yield name, {"skipped": f"at {stopped.tokens} tokens: {stopped.skipped}"}
-        else:
-            runs[name] = []
-    for number in range(repeats):
-        for name in list(runs)[:: -1 if number % 2 else 1]:
-            numbers = measure_in_subprocess(work, {**cases[name], **memory_limit(cases[name]["device"])}, time_limit)
-            if "skipped" in numbers:
-                del runs[name]
-                yield name, numbers
-            else:
-                runs[name].append(numbers)
-                yield name, medians(runs[name])
-
-
 def measure_rows(
     work: str,
     cases: Mapping[str, Mapping],
-    make_row: Callable[[str, Mapping[str, Mapping]], ScalingRow],
+    make_row: Callable[[str, Mapping, Mapping[str, Mapping]], ScalingRow],
     options: Any,
     on_row: Callable[[ScalingRow], None],
     shorter: Sequence[ScalingRow] = (),
 ) -> list[ScalingRow]:
-    """The rows of cases measured in alternating rounds, as `options` (`repeats`, `time_limit`) say; see there.
+    """The rows of cases measured in `options.repeats` alternating rounds.
 
-    `make_row` gets a name and the numbers of all cases so far; `on_row` gets the row of a case after each of its
-    measurements.
+    Every round measures each case once, every other round in reverse order, so that what slows the machine for a while
+    slows all of them. `work` measures a case in a subprocess (see `messages_of`), which is stopped after
+    `options.time_limit` seconds and where it needs more memory than is available. `shorter` are rows at shorter
+    lengths: what was stopped there is not tried again. `make_row` gets a name, its case and the numbers of all cases so
+    far: medians of `seconds` and `memory_mib`, or why it is `skipped`. `on_row` gets a row after each measurement.
     """
+    runs: dict[str, list[dict]] = {name: [] for name in cases}
     numbers: dict[str, dict] = {}
-    for name, latest in alternate_rounds(work, cases, shorter, options.repeats, options.time_limit):
+
+    def keep(name: str, latest: dict) -> None:
         numbers[name] = latest
-        on_row(make_row(name, numbers))
-    return [make_row(name, numbers) for name in cases]
+        on_row(make_row(name, cases[name], numbers))
+
+    for name in cases:
+        stopped = next((row for row in shorter if row.name == name and row.skipped), None)
+        if stopped is not None:
+            keep(name, {"skipped": f"at {stopped.tokens} tokens: {stopped.skipped}"})
+    for number in range(options.repeats):
+        for name in [name for name in cases if "skipped" not in numbers.get(name, {})][:: -1 if number % 2 else 1]:
+            limits = memory_limit(cases[name]["device"])
+            measured = measure_in_subprocess(work, {**cases[name], **limits}, options.time_limit)
+            runs[name].append(measured)
+            keep(name, measured if "skipped" in measured else medians(runs[name]))
+    return [make_row(name, case, numbers) for name, case in cases.items()]
 
 
 def medians(runs: Sequence[Mapping]) -> dict:
@@ -120,13 +106,13 @@ def memory_limit(device: str) -> dict[str, int]:
 
 
 def measure_work(build: BuildWork, case: Mapping) -> dict:
-    """Median `seconds` of a case over its `repeats`, and `memory_mib` at the peak beyond what was in use before.
+    """`seconds` of a case, and `memory_mib` at the peak beyond what was in use before.
 
     `build` gets the case and the device, makes what has to exist before the work, and returns the work.
     """
     device = prepare_process(case)
     work = build(case, device)
-    return measure_repeats(lambda: elapsed_seconds(work, device), case.get("repeats", 1), device)
+    return measure_repeats(lambda: elapsed_seconds(work, device), 1, device)
 
 
 def prepare_process(case: Mapping) -> torch.device:

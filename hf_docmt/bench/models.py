@@ -1,6 +1,6 @@
 """Models, documents and sentences of benchmarks: pairs with Marian's weights, random weights, random tokens."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from zlib import crc32
 
@@ -94,6 +94,15 @@ def random_units(units: int, size: int, vocab_size: int) -> DocumentState:
     """A document of so many units of `size` random tokens each, without special tokens."""
     ids = torch.randint(SPECIAL_TOKENS, vocab_size, (units, size)).tolist()
     return DocumentState(units, [SentencePart(number, unit) for number, unit in enumerate(ids)])
+
+
+def written_ids(units: Sequence[SentencePart], size: int) -> list[list[int]]:
+    """The ids that were written for each of these units; RuntimeError for other numbers of tokens than `size`."""
+    targets = [unit.target for unit in units]
+    wrong = {len(ids) for ids in targets} - {size}
+    if wrong:
+        raise RuntimeError(f"expected {size} target tokens a unit, got {sorted(wrong)}")
+    return targets
 
 
 def random_document(tokens: int, vocab_size: int) -> torch.Tensor:

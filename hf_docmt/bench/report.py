@@ -107,7 +107,7 @@ class BenchReport:
     def read(cls, path: str | Path) -> "BenchReport":
         """The report in a file; ValueError where it is none, or of another format."""
         values = parse_json(check_file(path).read_text(encoding="utf-8"), path)
-        names = [one.name for one in fields(cls)]
+        names = [item.name for item in fields(cls)]
         if not isinstance(values, dict) or values.get("format") != FORMAT or not values.keys() >= set(names):
             raise ValueError(f"{path}: expected a report of `docmt bench all`, format {FORMAT}; write it again")
         runs = [BenchmarkRun(**run) for run in values["runs"]]

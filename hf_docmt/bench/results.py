@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from math import log
 from pathlib import Path
+from statistics import linear_regression
 from typing import Any, Self
 
 import torch
@@ -47,7 +48,7 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         """The row as a dict; the keys are the names of the fields, and those of `more`."""
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "more"} | dict(self.more)
+        return {item.name: getattr(self, item.name) for item in fields(self) if item.name != "more"} | dict(self.more)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,14 +66,15 @@ class ScalingRow(Row):
     context: int | None = None
 
     @classmethod
-    def at_length(cls, name: str, tokens: int, numbers: Mapping[str, Mapping], peer: str) -> "ScalingRow":
-        """The row of a system at one length beside its peer, which may be itself.
+    def at_length(cls, name: str, case: Mapping, numbers: Mapping[str, Mapping], peer: str) -> "ScalingRow":
+        """The row of a system on the `tokens` of a case beside its peer, which may be itself.
 
         `numbers` are, of each system, `seconds` and `memory_mib`, or the reason it is `skipped`. Speeds and ratio are
         None where a side was not measured.
         """
-        seconds = [numbers.get(system, {}).get("seconds") for system in (name, peer)]
-        speeds = [tokens / one if one else None for one in seconds]
+        tokens = case["tokens"]
+        times = [numbers.get(system, {}).get("seconds") for system in (name, peer)]
+        speeds = [tokens / seconds if seconds else None for seconds in times]
         return cls.of(f"{name}, {tokens} tokens", "target tokens/s", *speeds, name=name, tokens=tokens, **numbers[name])
 
     def to_line(self) -> str:
@@ -104,8 +106,8 @@ def growth_rows(name: str, peer: str, rows: Sequence[ScalingRow], lengths: Seque
     for unit, column in (("exponent of time", "seconds"), ("exponent of memory", "memory_mib")):
         measured = [row for row in rows if row.name == name and getattr(row, column)]
         fitted, peers = (
-            [row for row in rows if row.name == one and row.tokens >= lengths[1] and getattr(row, column)]
-            for one in (name, peer)
+            [row for row in rows if row.name == system and row.tokens >= lengths[1] and getattr(row, column)]
+            for system in (name, peer)
         )
         exponents = growth_exponent(fitted, column), growth_exponent(peers, column)
         span = f"{fitted[0].tokens} to {fitted[-1].tokens} tokens" if fitted else "not measured"
@@ -122,11 +124,7 @@ def growth_exponent(rows: Sequence[ScalingRow], column: str) -> float | None:
 
 def least_squares_slope(points: Sequence[tuple[float, float]]) -> float | None:
     """The slope of the line through points (x, y), by least squares; None for fewer than two points."""
-    if len(points) < 2:
-        return None
-    mean_x, mean_y = (sum(values) / len(points) for values in zip(*points))
-    spread = sum((x - mean_x) ** 2 for x, _ in points)
-    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread
+    return linear_regression(*zip(*points)).slope if len(points) > 1 else None
 
 
 @dataclass(frozen=True)

@@ -21,16 +21,17 @@ def speed_tables(report: BenchReport, style: str, benchmarks: Sequence[str] = MA
         title, make_cells = TABLES[benchmark]
         for run in report.runs_of(benchmark):
             if run.rows:
-                known = f"{benchmark}: {run.problem}"
                 if run.problem is None:
-                    known = title.format(**run.setting) + rounds_text(run)
-                parts += [known, write_table(cells_frame(make_cells(run, report)), style)]
+                    heading = title.format(**run.setting) + rounds_text(run)
+                else:
+                    heading = f"{benchmark}: {run.problem}"
+                parts += [heading, write_table(cells_frame(make_cells(run, report)), style)]
     return "\n\n".join([*parts, machine_text(report)])
 
 
 def report_text(report: BenchReport) -> str:
     """The tables, every check beside its target, and what failed, for a terminal."""
-    checks = [("machine", check) for check in (vars(one) for one in report.checks())]
+    checks = [("machine", vars(check)) for check in report.checks()]
     checks += [(run.benchmark, check) for run in report.runs for check in run.checks]
     cells = [
         [benchmark, check["name"], number(check["value"]), number(check["target"]), "ok" if check["ok"] else "missed"]
@@ -46,22 +47,22 @@ def decode_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
     ceilings = {name: median(values) for name, values in report.ceilings().items()}
 
     def share_reached(row: Mapping[str, Any]) -> float | None:
-        known = run.setting and row["precision"] in ceilings and COPY in ceilings  # nothing that they need has failed
-        return ceiling_share(row, run.setting, ceilings) if known else None
+        has_all = run.setting and row["precision"] in ceilings and COPY in ceilings  # nothing of it has failed
+        return ceiling_share(row, run.setting, ceilings) if has_all else None
 
     cases = dict.fromkeys((row["mode"], row["batch"]) for row in run.rows)
     precisions = list(dict.fromkeys(row["precision"] for row in run.rows))
-    found = {(row["precision"], row["mode"], row["batch"]): row for row in run.rows}
-    further = [one for one in precisions if any("ctranslate2" in row for row in run.rows if row["precision"] == one)]
-    shares = [f"{one} of ceiling" for one in precisions]
-    cells = [["", "MarianMT fp32, sentences/s", *precisions, *(f"CTranslate2 {one}" for one in further), *shares]]
+    measured = {(row["precision"], row["mode"], row["batch"]): row for row in run.rows}
+    further = [name for name in precisions if any("ctranslate2" in row for row in run.rows if row["precision"] == name)]
+    shares = [f"{name} of ceiling" for name in precisions]
+    cells = [["", "MarianMT fp32, sentences/s", *precisions, *(f"CTranslate2 {name}" for name in further), *shares]]
     for mode, batch in cases:
-        rows = {one: found.get((one, mode, batch)) for one in precisions}
-        marian = found[precisions[0], mode, batch]["peer"]
+        rows = {name: measured.get((name, mode, batch)) for name in precisions}
+        marian = measured[precisions[0], mode, batch]["peer"]
         # the peer of a row is MarianMT in fp32, measured in the same rounds, but for bf16, where it is in bf16
-        peers = {one: marian if one == "bf16" else row and row["peer"] for one, row in rows.items()}
-        ratios = [number(row and row["ours"] / peers[one]) for one, row in rows.items()]
-        ratios += [number(rows[one] and rows[one]["ctranslate2"] / peers[one]) for one in further]
+        peers = {name: marian if name == "bf16" else row and row["peer"] for name, row in rows.items()}
+        ratios = [number(row and row["ours"] / peers[name]) for name, row in rows.items()]
+        ratios += [number(rows[name] and rows[name]["ctranslate2"] / peers[name]) for name in further]
         shares = [number(row and share_reached(row)) for row in rows.values()]
         cells.append([f"{mode}, batch {batch}", number(marian), *ratios, *shares])
     return cells
@@ -105,20 +106,19 @@ def ratio_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
 def time_cells(run: BenchmarkRun, column: str, values: Sequence[int], unit: str) -> Cells:
     """Every system with its time over that of its peer, and its memory, at each of these values of a column."""
     rows = [row for row in run.rows if row["unit"] == run.rows[0]["unit"] and row[column] in values]
-    found = {(row["name"], row[column]): row for row in rows}
+    measured = {(row["name"], row[column]): row for row in rows}
     titles = [f"{value} {unit if value != 1 else unit.removesuffix('s')}" for value in values]
     cells = [["", *titles, *(f"MiB, {value}" for value in values)]]
     for name in dict.fromkeys(row["name"] for row in rows):
-        one = [found.get((name, value), {}) for value in values]
-        times = [number(row.get("ratio") and 1 / row["ratio"]) for row in one]
-        cells.append([name, *times, *(number(row.get("memory_mib")) for row in one)])
+        at_values = [measured.get((name, value), {}) for value in values]
+        times = [number(row.get("ratio") and 1 / row["ratio"]) for row in at_values]
+        cells.append([name, *times, *(number(row.get("memory_mib")) for row in at_values)])
     return cells
 
 
 def length_cells(run: BenchmarkRun, report: BenchReport) -> Cells:
     """`time_cells` by tokens."""
-    known = run.options.get("lengths") or run.setting.get("lengths")
-    lengths = known or sorted({row["tokens"] for row in run.rows})
+    lengths = run.options.get("lengths") or run.setting.get("lengths") or sorted({row["tokens"] for row in run.rows})
     return time_cells(run, "tokens", lengths, "tokens")
 
 

@@ -24,9 +24,10 @@ from transformers import (
 )
 
 from hf_docmt import registry
-from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
 from hf_docmt.bench.measurement import median_seconds, synchronize
 from hf_docmt.bench.models import SMALL, build_pair, load_documents
+from hf_docmt.bench.options import TrainOptions
 from hf_docmt.bench.results import BenchResult, Check, Row
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
@@ -54,7 +55,7 @@ NO_BF16 = "speed in bf16: this processor has no instructions for it"
 
 
 @dataclass(kw_only=True)
-class TrainBenchmark(Benchmark):
+class TrainBenchmark(TrainOptions, Benchmark):
     """Target tokens a second, ours in `DocMTTrainer` and Marian in an unmodified `Seq2SeqTrainer`.
 
     A measurement is one epoch of `Trainer.train` over the same examples: sentences, then windows of four sentences.
@@ -73,7 +74,6 @@ class TrainBenchmark(Benchmark):
 
     report_options = ({"repeats": 3}, {"repeats": 3, "precision": "bf16"})
 
-    repeats: int = option(5, "Rounds, the median is reported.")
     documents: str | Path | int = 150
     source_lang: str = "en"
     target_lang: str = "de"
@@ -81,8 +81,6 @@ class TrainBenchmark(Benchmark):
     sizes: Mapping[str, int] = field(default_factory=lambda: SMALL)
     vocab_size: int = 8000
     seed: int = 1
-    device: str = option("cpu", "cpu or cuda.")
-    precision: str = option("fp32", "fp32 or bf16.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -101,7 +99,7 @@ class TrainBenchmark(Benchmark):
         for name, past_context in VIEWS.items():
             fields = {"source_lang": self.source_lang, "target_lang": self.target_lang, "past_context": past_context}
             models = build_pair(self.sizes, self.vocab_size, self.seed, label_smoothing=SMOOTHING, **fields)
-            for row in compare(self, name, documents, tokenizer, models):
+            for row in view_rows(self, name, documents, tokenizer, models):
                 rows.append(row)
                 on_row(row)
                 checks += target_checks(row, check_speed=not slow)
@@ -126,7 +124,7 @@ def target_checks(row: Row, check_speed: bool) -> list[Check]:
     return checks
 
 
-def compare(
+def view_rows(
     options: TrainBenchmark,
     case: str,
     documents: Dataset,

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-
-import torch
+from functools import partial
 
 from hf_docmt import registry
 from hf_docmt.bench.attention import training_step
-from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row, option
+from hf_docmt.bench.benchmark import Benchmark, OnRow, ignore_row
 from hf_docmt.bench.measurement import measure_rows, measure_work
 from hf_docmt.bench.models import TRANSFORMER_BASE
+from hf_docmt.bench.options import TrainMemoryOptions
 from hf_docmt.bench.results import BenchResult, Check, ScalingRow, find_row, ratio_of
 
 WORK = "hf_docmt.bench.train_memory:measure"
@@ -27,43 +27,31 @@ TARGETS = {  # name: most memory and most time, over those of the peer
 
 
 @dataclass(kw_only=True)
-class TrainMemoryBenchmark(Benchmark):
+class TrainMemoryBenchmark(TrainMemoryOptions, Benchmark):
     """Seconds and extra memory of a training step, forward and backward, on one long document.
 
-    The document has as many source as target tokens, in sentences of 25; the update of the weights is left out. Every
-    measurement has a process of its own, and each round measures every case once. `peer` is the same model with the
+    The document has as many source as target tokens, in sentences of 25; the update of the weights is left out; see
+    `measure_rows`. `peer` is the same model with the
     logits of all tokens in memory (`skip_logits=False`) and without gradient checkpointing.
     """
 
     report_options = ({"repeats": 1},)
 
-    repeats: int = option(5, "Rounds, the median is reported.")
-    tokens: int = option(8192, "Tokens of the document.")
-    architecture: str = option("window", "Architecture of the model.")
-    precision: str = option("fp32", "fp32 or bf16.")
     fields: Mapping = field(default_factory=lambda: {"label_smoothing": 0.1})
     sizes: Mapping[str, int] = field(default_factory=lambda: TRANSFORMER_BASE)
     vocab_size: int = 32000
-    device: str = option("cpu", "cpu or cuda.")
-    time_limit: float = option(600, "Longest time of a measurement, in seconds.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         registry.get(self.architecture)
 
     def run(self, on_row: OnRow = ignore_row) -> BenchResult:
-        cases = {name: self.case(*CASES[name]) for name in CASES}
-        rows = measure_rows(
-            WORK, cases, lambda name, numbers: ScalingRow.at_length(name, self.tokens, numbers, PEER), self, on_row
-        )
+        cases = {
+            name: self.shared_case(skip_logits=skip_logits, checkpointing=checkpointing)
+            for name, (skip_logits, checkpointing) in CASES.items()
+        }
+        rows = measure_rows(WORK, cases, partial(ScalingRow.at_length, peer=PEER), self, on_row)
         return self.result(rows, target_checks(rows, self.tokens))
-
-    def case(self, skip_logits: bool, checkpointing: bool) -> dict:
-        """A training step, for `measure`."""
-        names = ("architecture", "precision", "tokens", "vocab_size", "device")
-        case = {name: getattr(self, name) for name in names}
-        case |= {"fields": dict(self.fields), "sizes": dict(self.sizes), "threads": torch.get_num_threads()}
-        return case | {"skip_logits": skip_logits, "checkpointing": checkpointing}
 
 
 def target_checks(rows: Sequence[ScalingRow], tokens: int) -> list[Check]:

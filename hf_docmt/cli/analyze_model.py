@@ -13,7 +13,7 @@ from hf_docmt.cli.loading import (
     load_system,
 )
 from hf_docmt.cli.options import command
-from hf_docmt.cli.output import check_files, print_report, print_table
+from hf_docmt.cli.output import check_files, check_report, print_report, print_table
 from hf_docmt.options import (
     AS_JSON,
     BEAMS,
@@ -48,9 +48,8 @@ def rationales(
 ) -> None:
     """Attention of pronouns to the words that annotators marked as supporting context (Yin et al. 2021)."""
     from hf_docmt.analysis.rationales import rationales_files
-    from hf_docmt.files import check_writable_file
 
-    check_writable_file(output or "-")
+    check_report(output, ())
     system = load_system(
         model,
         option_pairs=option_pairs,
@@ -101,9 +100,8 @@ def segment_losses(
 ) -> None:
     """Loss of each sentence of a window, by its offset from the current one, in nats per target token."""
     from hf_docmt.analysis.segment_losses import segment_losses as measure
-    from hf_docmt.files import check_writable_file
 
-    check_writable_file(output or "-", [documents])
+    check_report(output, [documents])
     source = AnalysisInput(model, documents, languages)
     losses = measure(*source.arguments)
     print_report(source.report(losses.result(source.dataset)), as_json, output)

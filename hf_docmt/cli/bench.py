@@ -1,57 +1,109 @@
-"""`docmt bench`: the commands of `hf_docmt.bench`, each with the options of its benchmarks, and reports of all."""
+"""`docmt bench`: the benchmarks, a command each, and reports of all of them."""
 
 from __future__ import annotations
 
 import json
 import sys
-from dataclasses import fields
-from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from collections.abc import Mapping
+from dataclasses import fields, make_dataclass
+from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
-from hf_docmt.cli.options import AsJson, refuse, whole_numbers
+from hf_docmt.bench import options as of
+from hf_docmt.cli.options import command, refuse
+from hf_docmt.options import AS_JSON, argument, option
 
 if TYPE_CHECKING:
     from hf_docmt.bench.results import Row
 
-
-class BenchmarkGroup(TyperGroup):
-    """The commands of all benchmarks beside those declared here."""
-
-    def list_commands(self, ctx: typer.Context) -> list[str]:
-        """The names of all commands."""
-        from hf_docmt.bench import COMMANDS
-
-        return [*COMMANDS, *super().list_commands(ctx)]
-
-    def get_command(self, ctx: typer.Context, name: str) -> TyperCommand | None:
-        """The command of this name; that of a benchmark knows its help, and its options when it is called."""
-        from hf_docmt.bench import COMMANDS
-
-        if name not in COMMANDS:
-            return super().get_command(ctx, name)
-        return BenchmarkCommand(name, help=COMMANDS[name].help)
+bench_app = typer.Typer(help="Speed and memory, measured side by side.", no_args_is_help=True)
 
 
-class BenchmarkCommand(TyperCommand):
-    """The command of a benchmark before it is called: the file of a benchmark, and torch, is imported only then."""
+def add_command(name: str, help: str, benchmarks: Mapping[str, tuple[str, type]], chooser: str | None = None) -> None:
+    """Add the command of a benchmark, or of several among which the option `chooser` decides, the first by default.
 
-    def make_context(self, *arguments: Any, **extra: Any) -> typer.Context:
-        """The context of the command with its options."""
-        return build_command(self.name).make_context(*arguments, **extra)
+    `benchmarks`: name and options of each, by the value of that option. Its file, and torch, is imported when it runs.
+    """
+    kinds = {choice: kind for choice, (_, kind) in benchmarks.items()}
+    names = {choice: {item.name for item in fields(kind)} for choice, kind in kinds.items()}
+
+    def run(*, call: typer.Context, options: Any, as_json: bool = AS_JSON) -> None:
+        from hf_docmt.bench import load_benchmark
+
+        choice = getattr(options, chooser) if chooser else next(iter(benchmarks))
+        if choice not in benchmarks:
+            raise ValueError(f"--{chooser} is {choice!r}, expected {' or '.join(benchmarks)}")
+        for other in benchmarks:
+            refuse(call, names[other] - names[choice], f"is for --{chooser} {other}")
+        benchmark = load_benchmark(benchmarks[choice][0])(**{name: getattr(options, name) for name in names[choice]})
+        result = benchmark.run(on_row=print_row)
+        print(json.dumps(result.to_json()) if as_json else result.to_text())
+
+    choices = option(next(iter(benchmarks)), f"{' or '.join(benchmarks)}.")
+    declared = [(chooser, str, choices)] if chooser else []
+    run.__annotations__["options"] = make_dataclass("Options", declared, bases=(*kinds.values(),), kw_only=True)
+    bench_app.command(name, help=help)(command(run))
 
 
-bench_app = typer.Typer(cls=BenchmarkGroup, help="Speed and memory, measured side by side.", no_args_is_help=True)
+add_command(
+    "attention",
+    "Time and memory of a training step by length: concat, lst and window attention; decoding with lst.\n\n"
+    "Every row is printed on standard error as soon as it is measured.",
+    {"": ("attention", of.AttentionOptions)},
+)
+add_command(
+    "ceilings",
+    "GFLOP/s of products of large matrices and GB/s of a copy from memory, with nothing of ours.",
+    {"": ("ceilings", of.CeilingsOptions)},
+)
+add_command(
+    "contrast",
+    "Items per second of contrastive scoring, against scoring one candidate at a time.",
+    {"": ("contrast", of.ContrastOptions)},
+)
+add_command(
+    "cost",
+    "Time and memory of translating, or of training: by length of documents, or by sentences of context.\n\n"
+    "By length: sentences alone, with recurrent memory, whole documents. Every row is printed on standard error as "
+    "soon as it is measured. On one core (25 ms per token), one repeat over the lengths 500,1000,4000 or the "
+    "contexts 0,1,2,10 took eleven minutes; the defaults take longer.\n\n"
+    "By context: one encoder, two, caching with sequence shortening, the Document Transformer, routing.",
+    {"length": ("cost-by-length", of.CostByLengthOptions), "context": ("cost-by-context", of.CostByContextOptions)},
+    chooser="by",
+)
+add_command(
+    "data",
+    "Time to the first update, memory and tokens per second of training on so many sentence pairs.",
+    {"": ("data", of.DataOptions)},
+)
+add_command(
+    "decode",
+    "Sentences per second of generate(), against MarianMT with the same weights (Transformer-base).\n\n"
+    "With --engine ctranslate2: document windows by CTranslate2, ours and transformers' class.",
+    {"transformers": ("decode", of.DecodeOptions), "ctranslate2": ("window-decoding", of.WindowDecodingOptions)},
+    chooser="engine",
+)
+add_command(
+    "documents",
+    "Sentences per second of document translation: windows with drafts and without, and strategies.",
+    {"": ("documents", of.DocumentsOptions)},
+)
+add_command(
+    "train",
+    "Target tokens per second in training, against fixed-size random batches in Seq2SeqTrainer.\n\n"
+    "--by memory: time and memory of a training step on a long document, with and without all logits.",
+    {"speed": ("train", of.TrainOptions), "memory": ("train_memory", of.TrainMemoryOptions)},
+    chooser="by",
+)
 
 
 @bench_app.command("all")
+@command
 def run_all(
-    output: Annotated[
-        str | None, typer.Option("-o", "--output", help="Report file; it is written anew after every row.")
-    ] = None,
-    as_json: AsJson = False,
+    *,
+    output: str | None = option(None, "Report file; it is written anew after every row.", "-o", "--output"),
+    as_json: bool = AS_JSON,
 ) -> None:
     """The benchmarks in one report, with the ceilings of the machine: about two hours on one core."""
     from hf_docmt.bench.report import run_all_benchmarks
@@ -67,59 +119,13 @@ def run_all(
 
 
 @bench_app.command("table")
-def print_tables(report: Annotated[str, typer.Argument(help="A file that `docmt bench all` has written.")]) -> None:
+@command
+def print_tables(*, report: str = argument("A file that `docmt bench all` has written.")) -> None:
     """Tables in Markdown of what a report of all benchmarks measured."""
     from hf_docmt.bench.report import BenchReport
     from hf_docmt.bench.speed_tables import speed_tables
 
     print(speed_tables(BenchReport.read(report), "markdown"))
-
-
-def build_command(name: str) -> TyperCommand:
-    """The command of one benchmark, or of several among which an option chooses, the first one by default."""
-    from hf_docmt.bench import COMMANDS, load_benchmark
-
-    command = COMMANDS[name]
-    classes = {choice: load_benchmark(benchmark) for choice, benchmark in command.benchmarks.items()}
-    options = {
-        choice: {one.name: one for one in fields(kind) if "help" in one.metadata} for choice, kind in classes.items()
-    }
-
-    def run(call: typer.Context, as_json: bool, **values: Any) -> None:
-        choice = values[command.option] if command.option else ""
-        if choice not in classes:
-            raise ValueError(f"--{command.option} is {choice!r}, expected {' or '.join(classes)}")
-        for other, named in options.items():
-            refuse(call, tuple(named.keys() - options[choice].keys()), f"is for --{command.option} {other}")
-        chosen = {
-            option: whole_numbers(option, values[option]) if isinstance(one.default, tuple) else values[option]
-            for option, one in options[choice].items()
-        }
-        result = classes[choice](**chosen).run(on_row=print_row)
-        print(json.dumps(result.to_json()) if as_json else result.to_text())
-
-    parameters = {"call": Parameter("call", Parameter.KEYWORD_ONLY, annotation=typer.Context)}
-    if command.option:
-        parameters[command.option] = option_parameter(
-            command.option, str, next(iter(classes)), f"{' or '.join(classes)}."
-        )
-    for choice, kind in classes.items():
-        types = get_type_hints(kind)
-        for option, one in options[choice].items():
-            parameters.setdefault(option, option_parameter(option, types[option], one.default, one.metadata["help"]))
-    parameters["as_json"] = Parameter("as_json", Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)
-    run.__signature__ = Signature(list(parameters.values()))  # type: ignore[attr-defined]
-    run.__annotations__ = {option: one.annotation for option, one in parameters.items()}
-    app = typer.Typer(add_completion=False)
-    app.command(name, help=command.help)(run)
-    return typer.main.get_command(app)
-
-
-def option_parameter(name: str, kind: type, default: Any, text: str) -> Parameter:
-    """A parameter from which typer makes an option; whole numbers come as text with commas."""
-    if kind not in (int, float, str):
-        kind, default = str, ",".join(map(str, default))
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, typer.Option(help=text)])
 
 
 def print_row(row: Row) -> None:

@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, get_type_hints
+from typing import Any, get_type_hints
 
 import typer
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print all results as JSON.")]
 
 
 def command(run: Callable[..., None]) -> Callable[..., None]:
@@ -54,7 +52,9 @@ def _parameter(name: str, item: Field, annotation: Any) -> Parameter:
     settings, default = item.metadata, item.default
     if settings.get("read"):
         annotation = list[str] if settings.get("repeated") else str
-        annotation, default = (annotation | None, None) if default is None else (annotation, ",".join(default))
+        annotation, default = (
+            (annotation | None, None) if default is None else (annotation, ",".join(map(str, default)))
+        )
     default = ... if default is MISSING else default
     if settings.get("is_argument"):
         shown = typer.Argument(default, help=settings["help"], metavar=settings["metavar"])
@@ -71,11 +71,3 @@ def refuse(call: typer.Context, options: Iterable[str], reason: str) -> None:
     for name in options:
         if call.get_parameter_source(name).name != "DEFAULT":
             raise ValueError(f"{flags[name]} {reason}; leave it out")
-
-
-def whole_numbers(option: str, text: str) -> tuple[int, ...]:
-    """Whole numbers separated by commas."""
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() for part in parts):
-        raise ValueError(f"--{option} is {text!r}, expected whole numbers with commas between them")
-    return tuple(map(int, parts))

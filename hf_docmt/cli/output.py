@@ -45,6 +45,14 @@ def write_reports(reports: dict[str, Report], folder: str | None) -> None:
             report.write(Path(folder) / f"{name}.json")
 
 
+def check_report(output: str | None, inputs: Iterable[str | None], **outputs: str | None) -> None:
+    """Raise `ValueError` before the work where the report cannot be written, is an input, or another output, too."""
+    from hf_docmt.files import check_writable_file
+
+    check_writable_file(output or "-", inputs)
+    check_different(report=output, **outputs)
+
+
 def check_different(**outputs: str | None) -> None:
     """Raise `ValueError` where two outputs, by what they are, are one file."""
     from pathlib import Path

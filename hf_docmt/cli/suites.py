@@ -8,7 +8,7 @@ import typer
 
 from hf_docmt.cli.loading import NOT_FOR_TRANSLATION, languages_of, load_system
 from hf_docmt.cli.options import command, refuse
-from hf_docmt.cli.output import check_different, print_report
+from hf_docmt.cli.output import check_report, print_report
 from hf_docmt.options import (
     AS_JSON,
     CONDITIONS,
@@ -56,10 +56,8 @@ def contrast(
 ) -> None:
     """Contrastive accuracy by forced decoding, of a translation or language model, or from a file of scores."""
     from hf_docmt.evaluation.contrast import contrast_report, score_file_report
-    from hf_docmt.files import check_writable_file
 
-    check_writable_file(output or "-", [*suites, scores, items.documents, items.records])
-    check_different(report=output, details=items.details)
+    check_report(output, [*suites, scores, items.documents, items.records], details=items.details)
     if scores is not None:
         reason = "is for a model that is scored, but --scores gives what another system wrote"
         refuse(call, (*SYSTEM_OPTIONS, "normalization", "future_context", "write_scores"), reason)
@@ -94,10 +92,8 @@ def translate_suite(
 ) -> None:
     """Translate the sentences of a contrastive suite in their contexts: BLEU, chrF, TER, pronoun F1."""
     from hf_docmt.evaluation.suite_translation import suite_translation_report
-    from hf_docmt.files import check_writable_file
 
-    check_writable_file(output or "-", [suite, items.documents, items.records])
-    check_different(report=output, details=items.details)
+    check_report(output, [suite, items.documents, items.records], details=items.details)
     reach = {"context": context, "future_context": future_context}
     system = load_translator(model, search, option_pairs=option_pairs, model_languages=languages, **reach)
     print_report(suite_translation_report(system, suite, discourse=discourse, **vars(items)), as_json, output)
@@ -132,10 +128,8 @@ def ctxpro(
 ) -> None:
     """Generative accuracy on ctxpro's sets: does the translation have the word that the context requires?"""
     from hf_docmt.evaluation.ctxpro import generative_report, translation_file_report
-    from hf_docmt.files import check_writable_file
 
-    check_writable_file(output or "-", [*sets, inputs, translations])
-    check_different(report=output, details=details)
+    check_report(output, [*sets, inputs, translations], details=details)
     shared = {"inputs": inputs, "rule": rule, "limit": limit, "details": details}
     if translations is not None:
         reason = "is for a model that translates, but --translations gives what another system wrote"
@@ -172,10 +166,9 @@ def cxmi(
     """CXMI: what context adds to the log-probability of references, in nats per sentence (Fernandes et al. 2021)."""
     from hf_docmt.data.readers import read_documents
     from hf_docmt.evaluation.cxmi import cxmi_report
-    from hf_docmt.files import check_writable_file, data_name
+    from hf_docmt.files import data_name
 
-    check_writable_file(output or "-", [documents])
-    check_different(report=output, details=details)
+    check_report(output, [documents], details=details)
     system = load_system(model, context=context, option_pairs=option_pairs, prompt_languages=languages)
     named = languages_of(system, languages)
     scoring = {"normalization": normalization, "conditions": conditions, "details": details, **named}

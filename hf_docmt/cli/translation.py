@@ -94,8 +94,8 @@ def translate(
         print(f"docmt: {stopped}", file=sys.stderr)
         raise typer.Exit(stopped.exit_code) from stopped
     print(summary.text(), file=sys.stderr)
-    if summary.exit_code:
-        raise typer.Exit(summary.exit_code)
+    if summary.failed or summary.is_mostly_empty:
+        raise typer.Exit(1)
 
 
 def translation_settings(
@@ -155,11 +155,11 @@ def translation_job(settings: TranslationSettings, input: str, output: str, opti
 
 def _local_job(settings: TranslationSettings, input: str, output: str, options: JobOptions) -> TranslationJob:
     from hf_docmt.registry import load_config
+    from hf_docmt.translation.corpus import check_repairs, renderer
     from hf_docmt.translation.group_translation import translates_without_context
     from hf_docmt.translation.job import TranslationJob
     from hf_docmt.translation.job_input import JobInput
     from hf_docmt.translation.job_output import check_output, open_output
-    from hf_docmt.translation.outputs import check_repairs, renderer
     from hf_docmt.translation.processes import job_engine
 
     config = load_config(settings.model, settings.revision)

@@ -99,21 +99,12 @@ class AugmentedExamples(TorchDataset):
         past, future = random.integers([self.examples.past_context + 1, self.examples.future_context + 1]).tolist()
         current = min(past, row["current"])
         cut, stop = row["current"] - current, row["current"] + 1 + future
-
-        def kept(sentences: list[list[int]]) -> list[list[int]]:
-            return [sentence if number < stop else [] for number, sentence in enumerate(sentences)][cut:]
-
-        sides = {side: kept(row[side]) for side in ("source", "target")}
+        sides = {side: row[side][cut:stop] + [[] for _ in row[side][stop:]] for side in ("source", "target")}
         return row | sides | {"current": current, "document_start": row["document_start"] and not cut}
 
-    def _drop_words(
-        self, sentences: list[list[int]], current: int | None, random: np.random.Generator
-    ) -> list[list[int]]:
-        return [
-            self._mask_tokens(sentence, random) if current in (None, number) else sentence
-            for number, sentence in enumerate(sentences)
-        ]
-
-    def _mask_tokens(self, sentence: list[int], random: np.random.Generator) -> list[int]:
-        drop = random.random(len(sentence)) < self.coword_dropout
-        return [self.mask if dropped else token for token, dropped in zip(sentence, drop)]
+    def _drop_words(self, sentences: list[list[int]], current: int | None, random: np.random.Generator) -> list:
+        changed = list(sentences)
+        for number in range(len(sentences)) if current is None else [current]:
+            drop = random.random(len(sentences[number])) < self.coword_dropout
+            changed[number] = [self.mask if dropped else token for token, dropped in zip(sentences[number], drop)]
+        return changed

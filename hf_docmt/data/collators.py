@@ -81,13 +81,13 @@ class SegmentCollator:
 
     def _batch(self, sources: list[list[int]], targets: list[list[int]]) -> dict[str, torch.Tensor]:
         starts = [[self.decoder_start, *target[:-1]] for target in targets]
-        given = len(self.around_target[0])
+        prompt = len(self.around_target[0])
         return {
             "input_ids": pad_rows(sources, self.pad),
             "attention_mask": pad_rows([[1] * len(source) for source in sources], 0),
             "decoder_input_ids": pad_rows(starts, self.pad),
             "decoder_attention_mask": pad_rows([[1] * len(target) for target in targets], 0),
-            "labels": pad_rows([[IGNORE_INDEX] * given + target[given:] for target in targets], IGNORE_INDEX),
+            "labels": pad_rows([[IGNORE_INDEX] * prompt + target[prompt:] for target in targets], IGNORE_INDEX),
         }
 
     def _target(self, row: dict) -> list[int]:
@@ -138,28 +138,28 @@ class ContextCollator(SegmentCollator):
         around = {"source": self.around_source, "target": self.around_translation}
         context = [self._context(row) for row in examples]  # (offset, side)
         count = max(1, max(map(len, context)))  # C
-        context = [found + [(0, None)] * (count - len(found)) for found in context]
+        context = [row + [(0, None)] * (count - len(row)) for row in context]
         ids = [
             self._sentence(row, side, offset, around[side]) if side else []
-            for row, found in zip(examples, context)
-            for offset, side in found
+            for row, inputs in zip(examples, context)
+            for offset, side in inputs
         ]
         shape = (len(examples), count, -1)  # (B, C, L)
         return self._batch(sources, targets) | {
             "context_input_ids": pad_rows(ids if any(ids) else [[self.pad]] * len(ids), self.pad).view(shape),
             "context_attention_mask": pad_rows([[1] * len(row) if row else [0] for row in ids], 0).view(shape),
-            "context_offsets": pad_rows([[offset for offset, _ in found] for found in context], 0).view(shape[:2]),
-            "context_is_target": pad_rows([[side == "target" for _, side in found] for found in context], False),
+            "context_offsets": pad_rows([[offset for offset, _ in row] for row in context], 0).view(shape[:2]),
+            "context_is_target": pad_rows([[side == "target" for _, side in row] for row in context], False),
         }
 
     def _context(self, row: dict) -> list[tuple[int, str]]:
         """Offset and side of the context sentences that are there."""
-        current, found = row["current"], []
+        current, context = row["current"], []
         if self.context_sides != "target":
-            found += [(index - current, "source") for index in range(len(row["source"])) if index != current]
+            context += [(index - current, "source") for index in range(len(row["source"])) if index != current]
         if self.context_sides != "source":
-            found += [(index - current, "target") for index in range(current)]
-        return [(offset, side) for offset, side in found if row[side][current + offset]]
+            context += [(index - current, "target") for index in range(current)]
+        return [(offset, side) for offset, side in context if row[side][current + offset]]
 
     def _sentence(self, row: dict, side: str, offset: int, around: tuple[list[int], list[int]]) -> list[int]:
         index = row["current"] + offset

@@ -5,7 +5,6 @@ A row is `{"doc_id": "talk-1", "translation": [{"en": "Hello.", "de": "Hallo."},
 only to be translated has one language in each sentence. Sentences may be empty strings; a document has at least one.
 """
 
-import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +19,7 @@ from datasets import Dataset, DatasetInfo, Features, List, Translation, Value
 from hf_docmt.data.document_ids import DocumentIds
 from hf_docmt.files import DataError, write_lines
 from hf_docmt.messages import counted
+from hf_docmt.modeling.document_state import check_unicode
 
 ROWS_PER_TABLE = 1000
 
@@ -49,7 +49,10 @@ def collect_documents(located_rows: Iterable[tuple[str, dict]], source_lang: str
     rows = checked_rows(located_rows, languages)
     while some := list(islice(rows, ROWS_PER_TABLE)):
         tables.append(pa.Table.from_pylist(some, schema=features.arrow_schema))
-        _collect_columns(some, extras, count)
+        for number, row in enumerate(some, count):
+            for name in [name for name in row if name not in ("doc_id", "translation")]:
+                values = extras.setdefault(name, [])
+                values += [None] * (number - len(values)) + [row[name]]
         count += len(some)
     table = pa.concat_tables(tables)
     others = {name: _column(name, values, count) for name, values in extras.items()}
@@ -76,7 +79,7 @@ def checked_rows(located_rows: Iterable[tuple[str, dict]], languages: list[str])
             raise DataError(
                 f"{location}: document id {doc_id!r} was used before, in {before}; give each document its own"
             )
-        check_unicode(location, f"document id {doc_id!r}", doc_id)
+        check_unicode(doc_id, f"{location}: document id {doc_id!r}", DataError)
         translation = _checked_sentences(location, doc_id, row, languages)
         yield {**row, "doc_id": doc_id, "translation": translation}
     if row is None:
@@ -84,7 +87,13 @@ def checked_rows(located_rows: Iterable[tuple[str, dict]], languages: list[str])
 
 
 def make_row(
-    location: str, doc_id: str, source: Sequence[str], target: Sequence[str] | None, languages: Sequence[str], **columns
+    location: str,
+    doc_id: str,
+    source: Sequence[str],
+    target: Sequence[str] | None,
+    languages: Sequence[str],
+    /,
+    **columns,
 ) -> dict:
     """One row from its two sides; `target` is None where `languages` has the source only. DataError if unequal."""
     if target is None or len(languages) == 1:
@@ -141,8 +150,8 @@ def sentences(row: dict, lang: str) -> list[str]:
     try:
         return [pair[lang] for pair in row["translation"]]
     except KeyError as error:
-        known = sorted(row["translation"][0])
-        raise DataError(f"document {row['doc_id']!r} has no language {lang!r}, it has {known}") from error
+        languages = sorted(row["translation"][0])
+        raise DataError(f"document {row['doc_id']!r} has no language {lang!r}, it has {languages}") from error
 
 
 def write_documents(documents: Iterable[dict], path: str | os.PathLike) -> None:
@@ -165,34 +174,10 @@ def _column(name: str, values: list, rows: int) -> pa.Array:
 
 def _fingerprint(table: pa.Table) -> str:
     """A digest of names, types and values; that of `Dataset` pickles its features column by column."""
-    digest = blake2b(digest_size=8)
-    sink = pa.PythonFile(_HashedFile(digest), mode="w")
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
+    digest = blake2b(table.schema.serialize(), digest_size=8)
+    for batch in table.to_batches():
+        digest.update(batch.serialize())
     return digest.hexdigest()
-
-
-class _HashedFile(io.RawIOBase):
-    def __init__(self, digest):
-        self.digest = digest
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data) -> int:
-        self.digest.update(data)
-        return len(data)
-
-
-def _collect_columns(rows: list[dict], columns: dict[str, list], count: int) -> None:
-    """Add what rows have beside the contract to `columns`; `count` rows were there before."""
-    for number, row in enumerate(rows, count):
-        for name, value in row.items():
-            if name in ("doc_id", "translation"):
-                continue
-            values = columns.setdefault(name, [])
-            values.extend([None] * (number - len(values)))
-            values.append(value)
 
 
 def _checked_sentences(location: str, name: str, row: dict, languages: list[str]) -> list[dict]:
@@ -210,25 +195,8 @@ def _checked_sentences(location: str, name: str, row: dict, languages: list[str]
                     f"{location}: document {name!r}, sentence {number} of {len(pairs)} has no text in {lang!r}, got "
                     f"{have!r}; an empty sentence is '', and a missing language is given up by leaving it out"
                 )
-            check_unicode(location, f"document {name!r}, sentence {number} ({lang})", text)
+            check_unicode(text, f"{location}: document {name!r}, sentence {number} ({lang})", DataError)
     return [{lang: pair[lang] for lang in languages} for pair in pairs]
-
-
-def check_unicode(location: str, what: str, text: str) -> None:
-    """DataError where a text holds half of a surrogate pair, as JSON can write it."""
-    if not text.isascii() and _has_surrogate(text):
-        raise DataError(
-            f"{location}: {what} holds half of a surrogate pair, which is not Unicode text; repair the escape (\\uD800 "
-            "to \\uDFFF)"
-        )
-
-
-def _has_surrogate(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 def _check_values(table: pa.Table) -> None:

@@ -86,10 +86,8 @@ class Examples(TorchDataset):
     def __getitem__(self, item: int) -> dict:
         if not 0 <= item < len(self):
             raise IndexError(f"example {item} of {len(self)}")
-        starts = self.corpus.document_starts
-        document = int(starts.searchsorted(item if self.borders is None else self.borders[item], side="right")) - 1
-        first, end = starts[document : document + 2].tolist()
-        start, stop, current = self._span(item, first)
+        document, start, stop, current = (int(array[0]) for array in self.spans(item, item + 1))
+        first, end = self.corpus.document_starts[document : document + 2].tolist()
         missing = max(0, stop - end)  # number of future sentences after the document's end
         source, target = (
             side.lists(start, stop - missing) + [[] for _ in range(missing)] for side in self.corpus.sides
@@ -133,12 +131,9 @@ class Examples(TorchDataset):
     @property
     def document(self) -> np.ndarray:
         """(examples,) int32, the number of the document of each example."""
-        starts = (
-            self.corpus.document_starts
-            if self.borders is None
-            else np.searchsorted(self.borders, self.corpus.document_starts)
-        )
-        return np.repeat(np.arange(len(self.corpus), dtype=np.int32), np.diff(starts))
+        starts = self.corpus.document_starts
+        counts = np.diff(starts if self.borders is None else np.searchsorted(self.borders, starts))
+        return np.repeat(np.arange(len(self.corpus), dtype=np.int32), counts)
 
     @property
     def mean_source_length(self) -> float:
@@ -150,14 +145,6 @@ class Examples(TorchDataset):
     def mean_length_ratio(self) -> float:
         """Average over the examples of source tokens per target token, separators included."""
         return float((self.side_lengths[:, 0] / self.side_lengths[:, 1]).mean())
-
-    def _span(self, item: int, first: int) -> tuple[int, int, int]:
-        """As `spans`, of one example, in a document that begins with the sentence `first`: start, stop, current."""
-        if self.borders is not None:
-            start, stop = self.borders[item : item + 2].tolist()
-            return start, stop, -1
-        start = max(item - self.past_context, first)
-        return start, item + 1 + self.future_context, item - start
 
     def spans(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Of the examples begin to end - 1, int64 each: document, start, stop, current.

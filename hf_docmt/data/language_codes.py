@@ -23,15 +23,15 @@ def primary_language(code: str | None) -> str:
     return _TWO_LETTERS.get(language, language)
 
 
-def other_spellings(found: Iterable[str], asked: list[str]) -> dict[str, str]:
+def other_spellings(languages: Iterable[str], asked: list[str]) -> dict[str, str]:
     """Languages of data -> those asked for, where the data have the same language, and it alone, in another spelling.
 
     >>> other_spellings(["en", "de", "fr"], ["eng_Latn", "de"])
     {'en': 'eng_Latn'}
     """
-    found, names = list(found), {}
+    languages, names = list(languages), {}
     for lang in asked:
-        others = [other for other in found if lang not in found and other not in asked]
+        others = [other for other in languages if lang not in languages and other not in asked]
         same = [other for other in others if primary_language(other) == primary_language(lang)]
         if len(same) == 1:
             names[same[0]] = lang

@@ -28,8 +28,8 @@ class Lengths:
 
     @classmethod
     def of(cls, values: np.ndarray) -> "Lengths":
-        found = np.percentile(values, QUANTILES, method="inverted_cdf")
-        quantiles = {f"{per_cent} %": int(value) for per_cent, value in zip(QUANTILES, found)}
+        lengths = np.percentile(values, QUANTILES, method="inverted_cdf")
+        quantiles = {f"{per_cent} %": int(value) for per_cent, value in zip(QUANTILES, lengths)}
         return cls(float(np.mean(values)), float(np.std(values)), quantiles)
 
 
@@ -124,7 +124,7 @@ def _side(translation: pa.ChunkedArray, lang: str, counts: np.ndarray) -> SideSt
 
 def _phenomena(documents: Dataset, counts: np.ndarray) -> dict[str, dict[int, int]]:
     """Labels `name-DISTANCE`, counted by name and distance; those without a distance are left out."""
-    found: dict[str, Counter] = {}
+    counted: dict[str, Counter] = {}
     for doc_id, labels, count in zip(documents["doc_id"], documents[ANNOTATION], counts):
         if labels is None:
             continue
@@ -135,5 +135,5 @@ def _phenomena(documents: Dataset, counts: np.ndarray) -> dict[str, dict[int, in
             )
         for label in labels:
             if match := re.fullmatch(r"(.+)-(\d+)", label or ""):
-                found.setdefault(match[1], Counter())[int(match[2])] += 1
-    return {name: dict(sorted(found[name].items())) for name in sorted(found)}
+                counted.setdefault(match[1], Counter())[int(match[2])] += 1
+    return {name: dict(sorted(counted[name].items())) for name in sorted(counted)}

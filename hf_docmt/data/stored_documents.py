@@ -116,13 +116,13 @@ def store_documents(
     has them), and so is a folder's list of files. Input without them (standard input, a name that is no path)
     is read at every start. DataError as `read_documents`.
     """
-    given = {name: value for name, value in files.items() if value is not None}
+    paths = {name: value for name, value in files.items() if value is not None}
 
     def write(folder: Path) -> str:
-        rows = iterate_documents(format, source_lang=source_lang, target_lang=target_lang, **given)
+        rows = iterate_documents(format, source_lang=source_lang, target_lang=target_lang, **paths)
         return _write_rows(rows, checked_languages(source_lang, target_lang), folder)
 
-    status = input_status(given)
+    status = input_status(paths)
     if status is None:
         return StoredDocuments(cache, cache.entry_by_content("documents", write), num_proc)
     key = {"layout": LAYOUT, "version": __version__, "plugins": files_digest(plugin_files())}

@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 
@@ -62,7 +63,7 @@ class TokenizedSentences:
         """Token ids of the sentences start to stop - 1."""
         borders = self.starts[start : stop + 1].tolist()
         ids = self.ids[borders[0] : borders[-1]].tolist()
-        return [ids[one - borders[0] : next_one - borders[0]] for one, next_one in zip(borders, borders[1:])]
+        return [ids[first - borders[0] : end - borders[0]] for first, end in zip(borders, borders[1:])]
 
 
 class TokenizedDocuments:
@@ -116,7 +117,9 @@ def tokenize_table(
     """
     translation, ids = table.column("translation"), table.column("doc_id")
     counts = pc.list_value_length(translation).to_numpy().astype(np.int64)
-    texts = {lang: pa.chunked_array([_field(chunk, lang) for chunk in translation.chunks]) for lang in languages}
+    texts = {
+        lang: pa.chunked_array([chunk.flatten().field(lang) for chunk in translation.chunks]) for lang in languages
+    }
     if drop_blank:
         kept = np.array([bool(text.strip()) for some in _lists(texts[languages[0]]) for text in some])
         if not kept.all():
@@ -159,9 +162,9 @@ def tokenize_sentences(
 
 def write_tokenized(parts: Iterable[TokenizedDocuments], folder: Path) -> None:
     """Write the documents of all parts, in order, a file for each array, and their digest."""
-    files = {name: (folder / name).open("wb") for name in ARRAYS}
     ends = dict.fromkeys((name for name in ARRAYS if name.endswith("starts")), 0)
-    try:
+    with ExitStack() as stack:
+        files = {name: stack.enter_context((folder / name).open("wb")) for name in ARRAYS}
         for name in ends:
             files[name].write(np.zeros(1, dtype=np.int64).data)
         for part in parts:
@@ -170,9 +173,6 @@ def write_tokenized(parts: Iterable[TokenizedDocuments], folder: Path) -> None:
                     array = array[1:] + ends[name]
                     ends[name] = int(array[-1]) if len(array) else ends[name]
                 files[name].write(np.ascontiguousarray(array).data)
-    finally:
-        for file in files.values():
-            file.close()
     (folder / "digest").write_text(TokenizedDocuments.open(folder).digest)
 
 
@@ -192,10 +192,6 @@ def _open_array(path: Path, dtype) -> np.ndarray | FileArray:
 
 def _starts(lengths: np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-def _field(documents: pa.ListArray, lang: str) -> pa.Array:
-    return documents.flatten().field(lang)
 
 
 def _lists(texts: pa.ChunkedArray) -> Iterator[list[str]]:

@@ -11,6 +11,11 @@ SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>", "<sep>", "<bod>")
 SEP, BOD = "<sep>", "<bod>"
 SEPARATOR = AddedToken(SEP, lstrip=True, rstrip=True, normalized=False, special=True)  # blanks around it are no text
 KINDS = ("bpe", "unigram")
+OPTIONS = {
+    "split_special_tokens": False,
+    "clean_up_tokenization_spaces": False,
+    "model_input_names": ["input_ids", "attention_mask"],
+}
 TRAINER_STEP = 1e-4  # between the scores that the unigram trainer gives to bytes it has no use for
 SEP_ENDS_TEXTS = (RobertaTokenizer, BertTokenizer)  # loaded again, they would end with the separator that they got
 BYTES = pre_tokenizers.ByteLevel.alphabet()  # one printable character for each of the 256 bytes
@@ -65,9 +70,7 @@ def trained_tokenizer(backend: Tokenizer) -> PreTrainedTokenizerFast:
         eos_token="</s>",
         sep_token=SEPARATOR,
         extra_special_tokens=[BOD],
-        split_special_tokens=False,
-        clean_up_tokenization_spaces=False,
-        model_input_names=["input_ids", "attention_mask"],
+        **OPTIONS,
     )
 
 
@@ -97,13 +100,13 @@ def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedToken
     adapted.add_special_tokens({"sep_token": SEPARATOR})
     if BOD not in adapted.all_special_tokens:
         adapted.add_special_tokens({"extra_special_tokens": [BOD]}, replace_extra_special_tokens=False)
-    for name, value in (("split_special_tokens", False), ("clean_up_tokenization_spaces", False)):
-        setattr(adapted, name, value)
-        adapted.init_kwargs[name] = value  # what save_pretrained writes
+    for name in ("split_special_tokens", "clean_up_tokenization_spaces"):
+        setattr(adapted, name, False)
+        adapted.init_kwargs[name] = False  # what save_pretrained writes
     new = {token: adapted.convert_tokens_to_ids(token) for token in {SEP, BOD} - tokenizer.get_vocab().keys()}
-    if found := [token for token, index in new.items() if index in taken]:
+    if clash := [token for token, index in new.items() if index in taken]:
         raise ValueError(
-            f"{type(tokenizer).__name__}: {found[0]} would get the id {new[found[0]]}, which another token has, since "
+            f"{type(tokenizer).__name__}: {clash[0]} would get the id {new[clash[0]]}, which another token has, since "
             f"the {len(taken)} ids of the vocabulary reach to {max(taken)}; number its tokens without holes"
         )
     if adapted("a")["input_ids"] != tokenizer("a")["input_ids"]:
@@ -115,9 +118,7 @@ def adapt_tokenizer(tokenizer: PreTrainedTokenizerBase) -> tuple[PreTrainedToken
         adapted = PreTrainedTokenizerFast(
             tokenizer_object=adapted.backend_tokenizer,
             **adapted.special_tokens_map | {"sep_token": SEPARATOR},
-            split_special_tokens=False,
-            clean_up_tokenization_spaces=False,
-            model_input_names=["input_ids", "attention_mask"],
+            **OPTIONS,
         )
     return adapted, max(adapted.get_vocab().values()) + 1
 
@@ -127,9 +128,9 @@ def _occupy_language_ids(tokenizer: PreTrainedTokenizerBase) -> None:
     codes = getattr(tokenizer, "lang_token_to_id", {})
     tokens = sorted(codes, key=codes.get)
     tokenizer.add_special_tokens({"extra_special_tokens": tokens}, replace_extra_special_tokens=False)
-    if found := [token for token in tokens if tokenizer.added_tokens_encoder[token] != codes[token]]:
+    if moved := [token for token in tokens if tokenizer.added_tokens_encoder[token] != codes[token]]:
         raise ValueError(
-            f"{type(tokenizer).__name__}: the ids of {found[:3]} are taken by added tokens; use the tokenizer without "
+            f"{type(tokenizer).__name__}: the ids of {moved[:3]} are taken by added tokens; use the tokenizer without "
             "those"
         )
 
@@ -154,15 +155,10 @@ def _untrained(model: str, lowercase: bool) -> Tokenizer:
 
 
 def _trainer(model: str, vocab_size: int) -> trainers.Trainer:
-    common = {
-        "vocab_size": vocab_size,
-        "special_tokens": list(SPECIAL_TOKENS),
-        "initial_alphabet": BYTES,
-        "show_progress": False,
-    }
+    options = {"special_tokens": list(SPECIAL_TOKENS), "initial_alphabet": BYTES, "show_progress": False}
     if model == "bpe":
-        return trainers.BpeTrainer(**common)
-    return trainers.UnigramTrainer(**common, unk_token="<unk>", max_piece_length=32)
+        return trainers.BpeTrainer(vocab_size=vocab_size, **options)
+    return trainers.UnigramTrainer(vocab_size=vocab_size, unk_token="<unk>", max_piece_length=32, **options)
 
 
 def _checked(texts: Iterable[str]) -> Iterator[str]:

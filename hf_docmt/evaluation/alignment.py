@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from hf_docmt import __version__
 from hf_docmt.data.language_codes import UNSPACED, primary_language
-from hf_docmt.messages import install_command
+from hf_docmt.messages import check_known, install_command
 from hf_docmt.reports.resampling import document_details
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
@@ -24,8 +24,8 @@ _PROGRAM = """
 import json, sys
 from mweralign import align_texts
 for line in sys.stdin:
-    found = align_texts(*json.loads(line), is_tokenized=True, forbid_midword_boundary=True)
-    print(json.dumps(found), flush=True)
+    sentences = align_texts(*json.loads(line), is_tokenized=True, forbid_midword_boundary=True)
+    print(json.dumps(sentences), flush=True)
 """
 
 
@@ -63,20 +63,30 @@ def align_documents(
     on the two sides, a translation of a document without sentences; RuntimeError: mweralign failed.
     """
     tokens = tokens or ("characters" if primary_language(target_lang) in UNSPACED else "words")
-    if tokens not in TOKENS:
-        raise ValueError(f"unknown tokens {tokens!r}: expected {' or '.join(TOKENS)}")
+    check_known(tokens, TOKENS, "tokens", "expected one of")
     if len(texts) != len(references):
         raise ValueError(f"{len(texts)} translated texts for {len(references)} references; align the same documents")
-    release = mweralign_version()
+    try:
+        release = version("mweralign")
+    except PackageNotFoundError as error:
+        raise ValueError(
+            "cutting free text into the sentences of a reference needs mweralign, which is not installed: "
+            f"{install_command('align')}, or give one translation for every sentence"
+        ) from error
     ids = [str(number) for number in range(1, len(texts) + 1)] if doc_ids is None else list(doc_ids)
     texts = [" ".join((text if isinstance(text, str) else " ".join(text)).split()) for text in texts]
-    _check_references(texts, references, ids)
+    if not any(len(reference) for reference in references):
+        raise ValueError("nothing to align: the references have no sentence")
+    for doc_id, text, reference in zip(ids, texts, references):
+        if isinstance(reference, str):
+            raise ValueError(f"document {doc_id!r}: the reference is a string, expected a list of sentences")
+        if text and not reference:
+            raise ValueError(f"document {doc_id!r}: a translation, {text[:40]!r}, for a reference without sentences")
     hypotheses = [cut(text, tokens) for text in texts]
     sentences = [[cut(" ".join(sentence.split()), tokens) for sentence in document] for document in references]
     documents, under, over, empty = [], [], [], 0
-    for text, hypothesis, reference, ends in zip(
-        texts, hypotheses, sentences, segment_ends(hypotheses, sentences, ids)
-    ):
+    all_ends = segment_ends(hypotheses, sentences, ids)
+    for text, hypothesis, reference, ends in zip(texts, hypotheses, sentences, all_ends):
         parts = [hypothesis[first:end] for first, end in zip([0, *ends], ends)]
         documents.append(tuple(text[part[0].start : part[-1].end] if part else "" for part in parts))
         counts = [(_words(part), _words(sentence)) for part, sentence in zip(parts, reference)]
@@ -88,16 +98,9 @@ def align_documents(
 
 
 def alignment_results(
-    alignment: Alignment,
-    *,
-    dataset: str,
-    split: str,
-    strategy: str | None = None,
-    beams: int | None = None,
-    samples: int = 1000,
-    seed: int = 1,
+    alignment: Alignment, *, samples: int = 1000, seed: int = 1, **fields: str | int | None
 ) -> list[Result]:
-    """Two report results: how much is left out and how much is added, in percent, each with its 95 % interval.
+    """Two results: how much is left out and how much is added, in percent, with 95 % intervals; `fields` are theirs.
 
     under-translation: reference sentences whose part of the translation has fewer than half as many words, in percent
     of the reference sentences. over-translation: words beyond those of the reference sentence, where a part has more
@@ -111,31 +114,17 @@ def alignment_results(
     results = []
     for name, (rows, counted, details) in measures.items():
         part, whole = (sum(column) for column in zip(*rows))
-        results.append(
-            Result(
-                task="translation",
-                dataset=dataset,
-                split=split,
-                metric=name,
-                value=100 * part / whole if whole else 0.0,
-                signature=alignment.signature + Signature.of({"counted": counted, "version": __version__}),
-                n=whole,
-                strategy=strategy,
-                beams=beams,
-                details={**details, **document_details(name, alignment.ids, rows, samples, seed)},
-            )
+        result = Result(
+            task="translation",
+            metric=name,
+            value=100 * part / whole if whole else 0.0,
+            signature=alignment.signature + Signature.of({"counted": counted, "version": __version__}),
+            n=whole,
+            details={**details, **document_details(name, alignment.ids, rows, samples, seed)},
+            **fields,
         )
+        results.append(result)
     return results
-
-
-def _check_references(texts: Sequence[str], references: Sequence[Sequence[str]], ids: Sequence[str]) -> None:
-    if not any(len(reference) for reference in references):
-        raise ValueError("nothing to align: the references have no sentence")
-    for doc_id, text, reference in zip(ids, texts, references):
-        if isinstance(reference, str):
-            raise ValueError(f"document {doc_id!r}: the reference is a string, expected a list of sentences")
-        if text and not reference:
-            raise ValueError(f"document {doc_id!r}: a translation, {text[:40]!r}, for a reference without sentences")
 
 
 @dataclass(frozen=True)
@@ -147,17 +136,6 @@ class Token:
     end: int
     begins: bool
     is_word: bool
-
-
-def mweralign_version() -> str:
-    """ValueError: it is not installed."""
-    try:
-        return version("mweralign")
-    except PackageNotFoundError as error:
-        raise ValueError(
-            "cutting free text into the sentences of a reference needs mweralign, which is not installed: "
-            f"{install_command('align')}, or give one translation for every sentence"
-        ) from error
 
 
 def cut(text: str, tokens: str) -> list[Token]:

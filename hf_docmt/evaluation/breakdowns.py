@@ -2,10 +2,12 @@
 
 import re
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from hf_docmt.messages import check_known
 from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.result import Part
 from hf_docmt.reports.statistics import column_sums, score_function
@@ -25,28 +27,24 @@ def break_down(
     samples: int = 1000,
     seed: int = 1,
 ) -> dict[str, Part]:
-    """{label: part}, with intervals, from the sufficient statistics of single sentences, documents or items.
+    """{label: part}, from the sufficient statistics of single sentences, documents or items.
 
-    Every row counts for all its labels; a value follows from the sums of the rows with that label, so values of corpus
-    scores are corpus scores, not means. `groups` is the document of every row: the 95 % interval comes from
-    `samples` bootstrap samples of documents with the label, and is left out for fewer than 2 or 0 samples.
-    Labels stand in the order in which they are met first within their axis, buckets by their bounds.
+    A value follows from the sums of the rows with that label, so values of corpus scores are corpus scores, not means.
+    `groups` is the document of every row: the 95 % interval comes from `samples` bootstrap samples of documents with
+    the label, and is left out for fewer than 2 documents. Labels are ordered by axis, buckets by their bounds.
     """
     if not len(rows) == len(labels) == len(groups):
         raise ValueError(f"{len(rows)} rows of statistics, {len(labels)} of labels, {len(groups)} groups; give as many")
     score, parts = score_function(metric, len(rows[0]) if rows else 2), {}
-    numbers: dict[str, list[int]] = {}
-    for number, of_row in enumerate(labels):
+    by_label: dict[str, dict[str, list]] = defaultdict(lambda: defaultdict(list))  # {label: {group: rows}}
+    for row, of_row, group in zip(rows, labels, groups):
         for label in of_row:
-            numbers.setdefault(label, []).append(number)
-    for label in sorted(numbers, key=_order):
-        by_group: dict[str, list] = {}
-        for number in numbers[label]:
-            by_group.setdefault(groups[number], []).append(rows[number])
-        sums = np.array([column_sums(of_group) for of_group in by_group.values()], float)
+            by_label[label][group].append(row)
+    for label in sorted(by_label, key=_order):
+        sums = np.array([column_sums(of_group) for of_group in by_label[label].values()], float)
         interval = bootstrap_interval(sums, score, samples, seed) if samples else None
-        value = float(score(sums.sum(0, keepdims=True))[0])
-        parts[label] = Part(value, len(numbers[label]), {"interval": list(interval)} if interval else {})
+        value, n = float(score(sums.sum(0, keepdims=True))[0]), sum(map(len, by_label[label].values()))
+        parts[label] = Part(value, n, {"interval": list(interval)} if interval else {})
     return parts
 
 
@@ -59,10 +57,10 @@ def document_labels(
     group, or the whole match if it has none, is the domain. ValueError: unknown axis, a document without a domain.
     """
     check_axes(by, domains)
-    labels = [[f"length={bucket(length, LENGTH_BOUNDS)}"] if "length" in by else [] for length in lengths]
-    if "domain" in by:
-        for of_document, doc_id in zip(labels, doc_ids):
-            of_document.append(f"domain={domain_of(doc_id, domains)}")
+    labels = []
+    for doc_id, length in zip(doc_ids, lengths):
+        labels.append([f"length={bucket(length, LENGTH_BOUNDS)}"] if "length" in by else [])
+        labels[-1] += [f"domain={domain_of(doc_id, domains)}"] if "domain" in by else []
     return labels
 
 
@@ -80,8 +78,7 @@ def sentence_labels(
 def check_axes(by: Sequence[str], domains: Domains | None) -> None:
     """ValueError: an axis that is not known, or a breakdown by domain without domains."""
     for axis in by:
-        if axis not in AXES:
-            raise ValueError(f"unknown breakdown {axis!r}: expected some of {', '.join(AXES)}")
+        check_known(axis, AXES, "breakdown", "expected some of")
     if "domain" in by and not domains:
         raise ValueError(
             "a breakdown by domain needs the domains: a column 'domain' with that of every document, a mapping from "

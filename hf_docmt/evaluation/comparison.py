@@ -59,7 +59,12 @@ def side_by_side(
     labels = [reports[number].name if number in reports else data_name(file) for number, file in enumerate(files)]
     if reference is None:
         named = [_named_file(report, Path(paths[number]), "reference") for number, report in reports.items()]
-        reference = _common_reference(named)
+        if not named:
+            raise DataError("translations need the documents that were translated; give them by --reference")
+        if len({path.resolve() for path in named}) > 1:
+            different = ", ".join(dict.fromkeys(map(str, named)))
+            raise DataError(f"the reports name different references, {different}; compare those of one")
+        reference = named[0]
     systems, _ = system_names(files, labels, names)
     baseline = systems[0] if baseline is None else baseline
     check_known(baseline, systems, "baseline", "the systems are")
@@ -76,25 +81,16 @@ def _compared_sentences(
     documents: References, rows: dict[str, list[dict]], metric: sacrebleu.metrics.CHRF, context: int
 ) -> list[ComparedSentence]:
     compared = []
-    for place, doc_id in enumerate(documents.ids):
-        own = {name: row[place]["translation"] for name, row in rows.items()}
-        sources = (row[place].get("source") for row in rows.values())
-        source = documents.sources[place] or next((one for one in sources if one), None)
-        for number in range(len(documents.sides[0][place])):
-            references = tuple(side[place][number] for side in documents.sides)
-            translations = {name: sentences[number] for name, sentences in own.items()}
+    for index, doc_id in enumerate(documents.ids):
+        own = {name: row[index] for name, row in rows.items()}
+        source = documents.sources[index] or next(filter(None, (row.get("source") for row in own.values())), None)
+        for number in range(len(documents.sides[0][index])):
+            references = tuple(side[index][number] for side in documents.sides)
+            translations = {name: row["translation"][number] for name, row in own.items()}
             scores = {name: metric.sentence_score(text, references).score for name, text in translations.items()}
-            compared.append(
-                ComparedSentence(
-                    doc_id,
-                    number + 1,
-                    tuple(source[max(0, number - context) : number]) if source else (),
-                    source[number] if source else None,
-                    references,
-                    translations,
-                    scores,
-                )
-            )
+            before = tuple(source[max(0, number - context) : number]) if source else ()
+            current = source[number] if source else None
+            compared.append(ComparedSentence(doc_id, number + 1, before, current, references, translations, scores))
     return compared
 
 
@@ -106,21 +102,12 @@ def _named_file(report: Report, path: Path, what: str) -> Path:
         raise DataError(
             f"{display_path(path)} names no file of its {what}: an earlier version or another command made it; {remedy}"
         )
-    file = next((place for place in (path.parent / name, Path(name)) if place.is_file()), None)
+    file = next((file for file in (path.parent / name, Path(name)) if file.is_file()), None)
     if file is None:
         raise DataError(
             f"{display_path(path)} names {name!r}, which lies neither beside it nor in the working folder; {remedy}"
         )
     return file
-
-
-def _common_reference(references: Sequence[Path]) -> Path:
-    if not references:
-        raise DataError("translations need the documents that were translated; give them by --reference")
-    if len({path.resolve() for path in references}) > 1:
-        names = ", ".join(dict.fromkeys(map(str, references)))
-        raise DataError(f"the reports name different references, {names}; compare those of one")
-    return references[0]
 
 
 def _rows(file: Path, documents: References, **languages) -> list[dict]:

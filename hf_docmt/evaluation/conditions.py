@@ -2,10 +2,11 @@
 
 import random
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from hf_docmt.evaluation.suites import SuiteItem
+from hf_docmt.messages import check_known
 
 CONDITIONS = ("true", "empty", "random", "wrong-document")
 
@@ -20,8 +21,7 @@ def with_context(items: Sequence[SuiteItem], condition: str, seed: int = 0) -> l
     `document`, else its `group`; items with neither are of the same document where their contexts are the same.
     ValueError: an unknown condition, no other document to draw from (naming the item).
     """
-    if condition not in CONDITIONS:
-        raise ValueError(f"unknown context {condition!r}: expected one of {', '.join(CONDITIONS)}")
+    check_known(condition, CONDITIONS, "context", "expected one of")
     if condition == "true":
         return list(items)
     if condition == "empty":
@@ -36,25 +36,19 @@ def condition_label(condition: str, seed: int) -> str:
 
 
 def _random(items: Sequence[SuiteItem], draw: random.Random) -> list[SuiteItem]:
-    pools: dict[Hashable, list[tuple[str, str]]] = defaultdict(list)
+    pools: dict[Hashable, dict[tuple[str, str], None]] = defaultdict(dict)
     for item in items:
-        pools[_document(item)] += [*_before(item), *_after(item)]
-    pool = [(document, pair) for document, pairs in pools.items() for pair in dict.fromkeys(pairs)]
+        pools[_document(item)] |= dict.fromkeys([*_before(item), *_after(item)])
+    pool = [(document, pair) for document, pairs in pools.items() for pair in pairs]
     documents = {document for document, _ in pool}
     replaced = []
     for item in items:
-        own = _document(item)
-        if (_before(item) or _after(item)) and not documents - {own}:
+        own, sides = _document(item), (_before(item), _after(item))
+        if any(sides) and not documents - {own}:
             raise ValueError(f"{item.where}: no other document has context to draw from; give items of several")
-        foreign = (pair for document, pair in _endless(pool, draw) if document != own)
-        before, after = ([next(foreign) for _ in side] for side in (_before(item), _after(item)))
-        replaced.append(_with(item, before, after))
+        foreign = (pair for document, pair in iter(lambda: draw.choice(pool), None) if document != own)
+        replaced.append(_with(item, *([next(foreign) for _ in side] for side in sides)))
     return replaced
-
-
-def _endless(pool: list, draw: random.Random) -> Iterator:
-    while True:
-        yield draw.choice(pool)
 
 
 def _wrong(items: Sequence[SuiteItem], draw: random.Random) -> list[SuiteItem]:
@@ -87,8 +81,7 @@ def _wrong(items: Sequence[SuiteItem], draw: random.Random) -> list[SuiteItem]:
 
 
 def _of_a_longer(items: Sequence[SuiteItem], index: int, size: tuple[int, int], draw: random.Random) -> SuiteItem:
-    item, (past, future) = items[index], size
-    own = _document(item)
+    item, own, (past, future) = items[index], _document(items[index]), size
     others = [
         (_before(other)[len(_before(other)) - past :], _after(other)[:future])
         for other in items

@@ -8,15 +8,16 @@ log-probabilities, of which the lowest wins; `better="higher"` is for files of l
 
 import math
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from hf_docmt.evaluation.conditions import CONDITIONS, condition_label, with_context
-from hf_docmt.evaluation.contrastive_accuracy import accuracy_result, check_row, contrastive_accuracy, item_records
-from hf_docmt.evaluation.details import DetailsFile, hash_of
+from hf_docmt.evaluation.contrastive_accuracy import check_row, contrastive_accuracy, item_records
+from hf_docmt.evaluation.details import DetailsFile, hash_of, write_details
 from hf_docmt.evaluation.suites import SuiteItem, average_results, check_language, counts_note, read_suite
-from hf_docmt.evaluation.suites.items import context_name
-from hf_docmt.evaluation.systems import System
-from hf_docmt.files import DataError, display_path, location_of, read_lines
+from hf_docmt.evaluation.systems import ContextReach, System
+from hf_docmt.files import DataError, display_path, location_of, read_lines, write_lines
+from hf_docmt.messages import check_known
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.significance import PairedTest, compare_systems
@@ -55,18 +56,15 @@ def contrast(
     """Results for every suite and condition of context, and those that join suites (`average_results`).
 
     Items get as much context as the system reads. `format`, `documents` and `records` go to `read_suite`, `only` is
-    (first, last) item of each suite, from 1: the rest may be in the training data. `conditions` are those of
-    `with_context`. With a `scores_folder`, the scores under each condition are written there in the
-    published order, lower ones better: `SUITE.true.scores`. `limit` is the most items of a suite. With `details`, a
-    `DetailsFile` of every item, an interrupted run can go on. ValueError: a suite of other languages than the system's,
-    two suites of one name.
+    (first, last) item of each suite, from 1, `limit` the most items of a suite. `conditions` are those of
+    `with_context`. With a `scores_folder`, the scores under each condition are written there in the published order,
+    lower ones better: `SUITE.true.scores`. With `details`, a `DetailsFile` of every item, an interrupted run can go on.
+    ValueError: a suite of other languages than the system's, two suites of one name.
     """
-    file, reach = DetailsFile(details), system.context
-    reading = {"documents": documents, "records": records, "context": reach.past, "future_context": reach.future}
-    read = [read_suite(suite, format, **reading) for suite in suites]
-    check_names([items[0].suite for items in read], suites)
-    parts = [(counts_note(items), *items_between(items, only, limit)) for items in read]
-    for _, items, _ in parts:  # conditions are tried, too, before the first suite is scored
+    file, reading = DetailsFile(details), {"format": format, "documents": documents, "records": records}
+    parts = [read_items(suite, system.context, **reading, only=only, limit=limit) for suite in suites]
+    check_names([items[0].suite for items, _, _ in parts], suites)
+    for items, _, _ in parts:  # conditions are tried, too, before the first suite is scored
         check_language(items, *system.languages)
         for condition in conditions:
             with_context(items, condition)
@@ -74,9 +72,9 @@ def contrast(
         Path(scores_folder).mkdir(parents=True, exist_ok=True)
     results = []
     options = {"conditions": conditions, "normalization": normalization, "scores_folder": scores_folder}
-    for note, items, split in parts:
+    for items, split, note in parts:
         of_suite = context_results(system, items, dataset=items[0].suite, split=split, details=file, **options)
-        results += [result.with_details({"counts": note}) if note else result for result in of_suite]
+        results += [result.with_details(note) for result in of_suite]
     file.finish()
     return results + average_results(results)
 
@@ -96,25 +94,27 @@ def score_file_report(
 ) -> Report:
     """The report of a system of this name from a file of its scores, one a line in the published order of the suite.
 
-    With `only` (first, last), from 1, or with a `limit` they are the scores of these items alone. `details` as in
-    `contrast`.
+    With `only` or a `limit`, as in `contrast`, they are the scores of these items alone.
     """
-    context = 0 if documents is None else CHUNK_CONTEXT  # the accuracy needs no texts
-    items = read_suite(suite, format, documents=documents, records=records, context=context)
-    note = counts_note(items)
-    items, split = items_between(items, only, limit)
-    rows, file = read_scores(scores, items, better), DetailsFile(details)
-    file.records(
-        items,
-        lambda part: item_records(part, rows, "file"),
-        lambda: {"scores": "file", "better": better, "numbers": hash_of(rows)},
-        chunk=len(items),
-    )
-    file.finish()
-    result = accuracy_result(contrastive_accuracy(items, rows), items[0].suite, split, {"scores": "file"})
-    result = result.with_details({"better": better} | ({"counts": note} if note else {}))
+    reach = ContextReach(0 if documents is None else CHUNK_CONTEXT)  # the accuracy needs no texts
+    reading = {"format": format, "documents": documents, "records": records}
+    items, split, note = read_items(suite, reach, **reading, only=only, limit=limit)
+    rows = read_scores(scores, items, better)
+    facts = {"scores": "file", "better": better, "numbers": hash_of(rows)}
+    write_details(details, items, item_records(items, rows, "file"), facts)
+    result = contrastive_accuracy(items, rows, split=split, how_scored={"scores": "file"})
+    result = result.with_details({"better": better} | note)
     data = {"suites": [Path(suite).name], "scores": Path(scores).name}
     return Report(model={"name": name}, data=data, results=[result, *average_results([result])])
+
+
+def read_items(
+    path: str | Path, reach: ContextReach, *, only: tuple[int, int] | None, limit: int | None, **reading
+) -> tuple[list[SuiteItem], str, dict]:
+    """Items of a suite with this context, see `items_between`, and details that say how its counts are other ones."""
+    items = read_suite(path, context=reach.past, future_context=reach.future, **reading)
+    note = counts_note(items)
+    return *items_between(items, only, limit), {"counts": note} if note else {}
 
 
 def context_results(
@@ -133,13 +133,11 @@ def context_results(
 ) -> list[Result]:
     """Contrastive accuracy under each condition of `with_context`, as report results that differ in `context`.
 
-    Intervals of accuracies are those of `contrastive_accuracy`. With `true` among the conditions,
-    `details["difference"]` of the others is how far they are above `true` (in points), its 95 % interval and p-value
-    (paired bootstrap over the groups of their statistics, such as documents), where there are two groups or more.
-    `details` gets texts, scores and verdict of every item.
+    With `true` among the conditions, `details["difference"]` of the others is how far they are above `true` (in
+    points), its 95 % interval and p-value (paired bootstrap over the groups of their statistics, such as documents),
+    where there are two groups or more. `details` gets texts, scores and verdict of every item.
     """
-    if normalization not in NORMALIZATIONS:
-        raise ValueError(f"unknown normalization {normalization!r}: expected {' or '.join(NORMALIZATIONS)}")
+    check_known(normalization, NORMALIZATIONS, "normalization", "expected one of")
     reach, results, details = system.context, {}, details or DetailsFile()
     for condition in conditions:
         label = condition_label(condition, seed)
@@ -157,11 +155,12 @@ def context_results(
             "logprob": normalization.removeprefix("window-"),
             "tokens": "window" if normalization == "window-mean" else "current",
             "target-context": reach.target,
-            "past": context_name(reach.past),
-            "future": reach.future,
+            **reach.entries(),
             "context": label,
         }
-        results[condition] = accuracy_result(contrastive_accuracy(changed, scores, ties), dataset, split, how_scored)
+        results[condition] = contrastive_accuracy(
+            changed, scores, ties, dataset=dataset, split=split, how_scored=how_scored
+        )
     return add_differences(results, samples)
 
 
@@ -221,16 +220,14 @@ def write_scores(
 ) -> None:
     """Scores, of which higher ones are better, as a file in which `better` ones are lower or higher.
 
-    Numbers are written in full, so that what ties is the same when they are read. ValueError: scores that do not fit
-    the items, NaN.
+    Numbers are written in full, so that ties stay ties. ValueError: scores that do not fit the items, NaN.
     """
     sign = _sign(better)
     if len(scores) != len(items):
         raise ValueError(f"{len(scores)} rows of scores for {len(items)} items; one row for each item is needed")
     for item, row in zip(items, scores):
         check_row(item, row)
-    lines = (f"{sign * float(score)!r}\n" for row in scores for score in row)
-    Path(path).write_text("".join(lines), encoding="utf-8", newline="\n")
+    write_lines((repr(sign * float(score)) for row in scores for score in row), path)
 
 
 def read_scores(path: str | Path, items: Sequence[SuiteItem], better: str = "lower") -> list[list[float]]:
@@ -238,24 +235,21 @@ def read_scores(path: str | Path, items: Sequence[SuiteItem], better: str = "low
 
     DataError names file and line: what is no number, NaN, too few or too many lines for the suite.
     """
-    sign = _sign(better)
-    numbers = [_number(line, location_of(path, number)) for number, line in read_lines(path)]
-    needed = sum(len(item.candidates) for item in items)
+    sign, needed = _sign(better), sum(len(item.candidates) for item in items)
+    numbers = [sign * _number(line, location_of(path, number)) for number, line in read_lines(path)]
     if len(numbers) > needed:
         raise DataError(
             f"{location_of(path, needed + 1)}: one score more than the {needed} candidates of the {len(items)} items; "
             "the file is of another suite"
         )
-    scores, line = [], 0
-    for item in items:
-        row = numbers[line : line + len(item.candidates)]
+    remaining = iter(numbers)
+    scores = [list(islice(remaining, len(item.candidates))) for item in items]
+    for item, row in zip(items, scores):
         if len(row) < len(item.candidates):
             raise DataError(
                 f"{display_path(path)}: ends after line {len(numbers)}, expected {needed} lines, one for each "
                 f"candidate; scores are missing from {item.where} on, so the file is cut or of another suite"
             )
-        scores.append([sign * score for score in row])
-        line += len(row)
     return scores
 
 

@@ -2,12 +2,12 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 
 from hf_docmt import __version__
 from hf_docmt.evaluation.suites import SuiteItem, labels_of, suite_rules
+from hf_docmt.messages import check_known
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics
@@ -15,75 +15,85 @@ from hf_docmt.reports.statistics import Statistics
 TIES = ("wrong", "first")
 
 
-@dataclass(frozen=True)
-class Accuracy:
-    """How often the right candidate won: percent, number of items, each item, and parts of the suite.
-
-    `breakdown` is {label: part}, `ties` the rule that was used, `details` the rest of a report
-    result: format and name of the suite, 95 % interval, context, statistics by group.
-    """
-
-    value: float
-    n: int
-    right: tuple[bool, ...]
-    breakdown: dict[str, Part]
-    ties: str = "wrong"
-    details: dict = field(default_factory=dict)
-
-
 def contrastive_accuracy(
-    items: Sequence[SuiteItem], scores: Sequence[Sequence[float]], ties: str | None = None
-) -> Accuracy:
+    items: Sequence[SuiteItem],
+    scores: Sequence[Sequence[float]],
+    ties: str | None = None,
+    *,
+    dataset: str | None = None,
+    split: str = "all",
+    how_scored: Mapping[str, object] | None = None,
+) -> Result:
     """Accuracy in percent, with its breakdown by phenomenon, distance and further labels; higher scores are better.
 
     `scores`: for each item one number for each candidate. `ties`: `wrong`, the right candidate has to be strictly
     better than every wrong one (Müller et al. 2018, Lopes et al. 2020; so taken for the pairs of Bawden et al. 2018);
     `first`, the first of the best candidates is the choice (Voita et al. 2019). By default the rule of the items'
     suite, `wrong` where they have none. Suites can add parts that count whole groups (`Suite.group_breakdown`).
-    Intervals are Wilson's at 95 %, as if items were independent. ValueError: another number of items or candidates than
-    scores, a score that is not a number, an unknown rule, items of several formats and no rule.
+    Intervals are Wilson's at 95 %, as if items were independent. `how_scored` goes into the signature. ValueError:
+    another number of items or candidates than scores, a score that is not a number, an unknown rule, items of several
+    formats and no rule.
     """
     ties = tie_rule(items, ties)
     if len(items) != len(scores) or not items:
         raise ValueError(f"{len(scores)} rows of scores for {len(items)} items; one row for each item is needed")
     right = [is_right(item, row, ties) for item, row in zip(items, scores)]
     parts: dict[str, Sequence[bool]] = defaultdict(list)
-    groups: dict[str, list[bool]] = defaultdict(list)  # an item without a group is one of its own
     several, rules = len({item.phenomenon for item in items}) > 1, suite_rules(items)
     for item, verdict in zip(items, right):
-        groups[item.item_id if item.group is None else item.group].append(verdict)
         labels = labels_of(item)
         for name, value in labels.items():
             parts[f"{name}={value}"].append(verdict)
         if several and "distance" in labels:
             parts[f"phenomenon={item.phenomenon} distance={labels['distance']}"].append(verdict)
+    groups = group_verdicts(items, right)
     parts |= rules.group_breakdown(items, groups)
-    whole, unit = accuracy_part(right), "item" if items[0].group is None else items[0].group_unit or rules.unit
     past, future = [len(item.source) - 1 for item in items], [len(item.source_after) for item in items]
-    details = {
-        "format": items[0].format,
-        "suite": items[0].suite,
-        "chance": 100.0 * sum(1 / len(item.candidates) for item in items) / len(items),
-        "context": {"past": max(past), "future": max(future), "items without past": past.count(0)},
-        **whole.details,
-        "statistics": Statistics(list(groups), [[sum(own), len(own)] for own in groups.values()], unit).to_dict(),
-    }
-    breakdown = {label: accuracy_part(parts[label]) for label in sorted(parts) if parts[label]}
-    return Accuracy(whole.value, len(right), tuple(right), breakdown, ties, details)
-
-
-def accuracy_result(accuracy: Accuracy, dataset: str, split: str, how_scored: dict) -> Result:
-    """The accuracy as a result of a report; `how_scored` goes into its signature."""
-    return Result(
+    unit = "item" if items[0].group is None else items[0].group_unit or rules.unit
+    return verdict_result(
+        right,
+        parts,
+        groups,
+        unit,
         task="contrastive",
-        dataset=dataset,
+        dataset=dataset or items[0].suite,
         split=split,
         metric="accuracy",
-        value=accuracy.value,
-        signature=Signature.of({**how_scored, "ties": accuracy.ties, "version": __version__}),
-        n=accuracy.n,
-        breakdown=accuracy.breakdown,
-        details=accuracy.details,
+        signature=Signature.of({**(how_scored or {}), "ties": ties, "version": __version__}),
+        details={
+            "format": items[0].format,
+            "suite": items[0].suite,
+            "chance": 100.0 * sum(1 / len(item.candidates) for item in items) / len(items),
+            "context": {"past": max(past), "future": max(future), "items without past": past.count(0)},
+        },
+    )
+
+
+def group_verdicts(items: Sequence[SuiteItem], right: Sequence[bool]) -> dict[str, list[bool]]:
+    """The verdicts of each group of items, such as a document; an item without a group is one of its own."""
+    groups: dict[str, list[bool]] = defaultdict(list)
+    for item, verdict in zip(items, right, strict=True):
+        groups[item.item_id if item.group is None else item.group].append(verdict)
+    return groups
+
+
+def verdict_result(
+    right: Sequence[bool],
+    parts: Mapping[str, Sequence[bool]],
+    groups: Mapping[str, Sequence[bool]],
+    unit: str = "document",
+    details: Mapping[str, object] | None = None,
+    **fields,
+) -> Result:
+    """The share of what is right as a result with these fields; statistics are [right, n] of each group."""
+    whole = accuracy_part(right)
+    statistics = Statistics(list(groups), [[sum(own), len(own)] for own in groups.values()], unit)
+    return Result(
+        value=whole.value,
+        n=whole.n,
+        breakdown={label: accuracy_part(parts[label]) for label in sorted(parts) if parts[label]},
+        details={**(details or {}), **whole.details, "statistics": statistics.to_dict()},
+        **fields,
     )
 
 
@@ -93,8 +103,7 @@ def tie_rule(items: Sequence[SuiteItem], ties: str | None = None) -> str:
     if ties is None and len(formats) > 1:
         raise ValueError(f"items of {' and '.join(formats)} together; score each suite alone, or give ties")
     ties = ties or (suite_rules(items).ties if items else "wrong")
-    if ties not in TIES:
-        raise ValueError(f"unknown rule for ties {ties!r}: expected {' or '.join(TIES)}")
+    check_known(ties, TIES, "rule for ties", "expected one of")
     return ties
 
 

@@ -15,19 +15,17 @@ from pathlib import Path
 from hf_docmt import __version__
 from hf_docmt.evaluation.conditions import condition_label, with_context
 from hf_docmt.evaluation.contrast import add_differences, check_names, items_between
-from hf_docmt.evaluation.contrastive_accuracy import accuracy_part
-from hf_docmt.evaluation.details import DetailsFile, hash_of
-from hf_docmt.evaluation.suites import SuiteItem, check_language
-from hf_docmt.evaluation.suites.items import context_name
+from hf_docmt.evaluation.contrastive_accuracy import group_verdicts, verdict_result
+from hf_docmt.evaluation.details import DetailsFile, hash_of, write_details
+from hf_docmt.evaluation.suites import SuiteItem, check_language, labels_of
 from hf_docmt.evaluation.suites.suite import read_json
-from hf_docmt.evaluation.suites.suite_files import field_of
+from hf_docmt.evaluation.suites.suite_files import entries_of, field_of
 from hf_docmt.evaluation.systems import System
 from hf_docmt.files import DataError, read_lines
-from hf_docmt.messages import install_command
+from hf_docmt.messages import check_known, install_command
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
-from hf_docmt.reports.statistics import Statistics
 
 RULES = ("line", "published")
 LANGUAGES = re.compile(r"\.([a-z]{2,3})-([a-z]{2,3})(?:\.|$)")  # `NAME.opensubtitles.en-de.dev.json`
@@ -56,30 +54,31 @@ def generative_report(
     """
     if inputs is not None and len(sets) != 1:
         raise ValueError(f"inputs belong to one set, got {len(sets)} sets; translate them one by one")
-    parts, results, file = [], [], DetailsFile(details)
+    parts, results, file, reach = [], [], DetailsFile(details), system.context
     read = [read_set(path, inputs) for path in sets]
     check_names([items[0].suite for items in read], sets)
     for whole in read:  # conditions are tried, too, before the first set is translated
         items, split = items_between(whole, None, limit)
-        items = [nearest_context(item, system.context.past) for item in items]
+        items = [nearest_context(item, reach.past) for item in items]
         check_language(items, *system.languages)
         check_rule(rule, items[0].languages[1])
         parts.append((split, {condition: with_context(items, condition, seed) for condition in conditions}))
+
+    def verdicts(items: Sequence[SuiteItem], label: str) -> list[bool]:
+        def translated(part: Sequence[SuiteItem]) -> list[dict]:
+            return item_records(part, system.translate([list(item.source) for item in part]), rule, label)
+
+        def facts() -> dict:
+            return {"rule": rule, "context": label, "model": system.fingerprint(), **system.decoding}
+
+        return [record["right"] for record in file.records(items, translated, facts)]
+
     for split, part in parts:
         of_conditions = {}
         for condition, items in part.items():
             label = condition_label(condition, seed)
-            records = file.records(
-                items,
-                lambda some, label=label: item_records(
-                    some, system.translate([list(item.source) for item in some]), rule, label
-                ),
-                lambda label=label: (
-                    {"rule": rule, "context": label, "model": system.fingerprint(), **system.decoding}
-                ),
-            )
-            made = {"past": context_name(system.context.past), "future": system.context.future, "context": label}
-            result = generative_result(items, [record["right"] for record in records], rule, split, made)
+            made = {**reach.entries(), "context": label}
+            result = generative_result(items, verdicts(items, label), rule, split, made)
             of_conditions[condition] = replace(result, **system.decoding)
         results += add_differences(of_conditions, samples)
     file.finish()
@@ -109,14 +108,9 @@ def translation_file_report(
         raise DataError(
             f"{translations}: {len(lines)} lines for the {len(whole)} items of {whole[0].suite}; give one for each item"
         )
-    outputs, file = [[line] for line in lines[: len(items)]], DetailsFile(details)
-    records = file.records(
-        items,
-        lambda part: item_records(part, outputs, rule, "file"),
-        lambda: {"translations": "file", "rule": rule, "texts": hash_of(outputs)},
-        chunk=len(items),
-    )
-    file.finish()
+    outputs = [[line] for line in lines[: len(items)]]
+    records, facts = item_records(items, outputs, rule, "file"), {"translations": "file", "rule": rule}
+    write_details(details, items, records, facts | {"texts": hash_of(outputs)})
     result = generative_result(items, [record["right"] for record in records], rule, split, {"translations": "file"})
     data = {"sets": [Path(path).name], "translations": Path(translations).name}
     return Report(model={"name": name}, data=data, results=[result])
@@ -128,9 +122,7 @@ def read_set(path: str | Path, inputs: str | Path | None = None) -> list[SuiteIt
     `inputs`: by default the file in the folder `inputs` beside that of the JSON, as published. Sentences stay as they
     are; the translations of the context, which the sets do not have, are empty. DataError names file and item.
     """
-    path, entries = Path(path), read_json(path)
-    if not isinstance(entries, list) or not entries:
-        raise DataError(f"{path}: expected a JSON list of at least one item, got {type(entries).__name__}")
+    path, entries = Path(path), entries_of(read_json(path), path)
     inputs = Path(inputs) if inputs else path.parent.parent / "inputs" / path.name.removesuffix(".json")
     if not inputs.is_file():
         raise DataError(f"{path}: its source texts are needed, but {inputs} is not there; give the file of inputs")
@@ -196,8 +188,7 @@ def is_right(item: SuiteItem, output: Sequence[str], rule: str = "line", target_
 
 def check_rule(rule: str, target_lang: str | None) -> None:
     """ValueError for an unknown rule, or one whose sentence splitter is missing or does not know the language."""
-    if rule not in RULES:
-        raise ValueError(f"unknown rule {rule!r}: expected {' or '.join(RULES)}")
+    check_known(rule, RULES, "rule", "expected one of")
     if rule == "published":
         _splitter(target_lang)
 
@@ -229,13 +220,11 @@ def generative_result(items: Sequence[SuiteItem], right: Sequence[bool], rule: s
     `made` says in the signature where the translations are from. Intervals are Wilson's, 95 %. Statistics: [right, n]
     of each document that items come from.
     """
-    labels, groups = defaultdict(list), defaultdict(list)
+    parts = defaultdict(list)
     for item, verdict in zip(items, right, strict=True):
-        groups[item.group].append(verdict)
-        labels[f"rule={item.phenomenon}"].append(verdict)
+        parts[f"rule={item.phenomenon}"].append(verdict)
         if item.distance is not None:
-            labels[f"distance={item.distance if item.distance <= 3 else '>3'}"].append(verdict)
-    whole = accuracy_part(right)
+            parts[f"distance={labels_of(item)['distance']}"].append(verdict)
     published = f"sentence_splitter-{version('sentence_splitter')}-{items[0].languages[1]}" if rule != "line" else rule
     signature = {
         "right": "expected-word-in-last-sentence",
@@ -246,17 +235,15 @@ def generative_result(items: Sequence[SuiteItem], right: Sequence[bool], rule: s
         **made,
         "version": __version__,
     }
-    statistics = Statistics(list(groups), [[sum(verdicts), len(verdicts)] for verdicts in groups.values()])
-    return Result(
+    return verdict_result(
+        right,
+        parts,
+        group_verdicts(items, right),
         task="discourse",
         dataset=items[0].suite,
         split=split,
         metric="generative accuracy",
-        value=whole.value,
         signature=Signature.of(signature),
-        n=whole.n,
-        breakdown={label: accuracy_part(labels[label]) for label in sorted(labels)},
-        details={**whole.details, "statistics": statistics.to_dict()},
     )
 
 

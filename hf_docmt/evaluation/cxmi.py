@@ -16,9 +16,9 @@ from hf_docmt.data.documents import sentences
 from hf_docmt.evaluation.conditions import condition_label, with_context
 from hf_docmt.evaluation.details import DetailsFile
 from hf_docmt.evaluation.suites import SuiteItem, check_language, labels_of
-from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.evaluation.systems import System
 from hf_docmt.evaluation.systems.model_system import word_spans
+from hf_docmt.messages import check_known
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.resampling import bootstrap_interval
 from hf_docmt.reports.result import Part, Result
@@ -51,7 +51,7 @@ def cxmi_report(
     >>> report.results[0].metric
     'CXMI'
     """
-    _check_normalization(normalization)
+    check_known(normalization, NORMALIZATIONS, "normalization", "expected one of")
     languages, reach = {"source_lang": source_lang, "target_lang": target_lang}, system.context
     items = document_items(documents, **languages, past_context=reach.past, future_context=reach.future)
     check_language(items, *system.languages)
@@ -116,26 +116,26 @@ def document_items(
     """
     items = []
     for row in documents:
-        source, target = (sentences(row, lang) for lang in (source_lang, target_lang))
+        source, target = (tuple(sentences(row, lang)) for lang in (source_lang, target_lang))
         for i, (current, reference) in enumerate(zip(source, target, strict=True)):
-            if current.strip() and reference.strip():
-                start, stop = max(0, i - past_context), i + 1 + future_context
-                items.append(
-                    SuiteItem(
-                        item_id=f"{row['doc_id']}:{i + 1}",
-                        source=tuple(source[start : i + 1]),
-                        target_context=tuple(target[start:i]),
-                        candidates=(reference,),
-                        correct=0,
-                        phenomenon="reference",
-                        distance=None,
-                        index=i,
-                        source_after=tuple(source[i + 1 : stop]),
-                        target_after=tuple(target[i + 1 : stop]),
-                        group=row["doc_id"],
-                        languages=(source_lang, target_lang),
-                    )
-                )
+            if not current.strip() or not reference.strip():
+                continue
+            start, stop = max(0, i - past_context), i + 1 + future_context
+            item = SuiteItem(
+                item_id=f"{row['doc_id']}:{i + 1}",
+                source=source[start : i + 1],
+                target_context=target[start:i],
+                candidates=(reference,),
+                correct=0,
+                phenomenon="reference",
+                distance=None,
+                index=i,
+                source_after=source[i + 1 : stop],
+                target_after=target[i + 1 : stop],
+                group=row["doc_id"],
+                languages=(source_lang, target_lang),
+            )
+            items.append(item)
     return items
 
 
@@ -150,21 +150,18 @@ def pointwise_cxmi(
 
     `condition` is the context that is given, see `with_context`; the released code of Fernandes et al. (2021) knows the
     `true` one and a random one, whose source and target sentences it draws independently, from any document, and as
-    many at the start of a document as elsewhere. Meant for one model that was trained with and without context; with
-    others the difference also holds how foreign a missing context is to the model. `details` gets the tokens and words
-    of every sentence. ValueError names an item with scores that are not finite.
+    many at the start of a document as elsewhere. Meant for one model that was trained with and without context.
+    `details` gets the tokens and words of every sentence. ValueError names an item with scores that are not finite.
     """
     items = [replace(item, candidates=(item.candidates[item.correct],), correct=0) for item in items]
-    items, label = with_context(items, condition, seed), condition_label(condition, seed)
+    items, label, reach = with_context(items, condition, seed), condition_label(condition, seed), system.context
+    facts = {"past": reach.past, "future": reach.future, "context": label, "without": "empty"}
     records = (details or DetailsFile()).records(
         items,
-        lambda part: _records(system, part, label),
-        lambda: (
-            {"model": system.fingerprint(), "past": system.context.past, "future": system.context.future}
-            | {"context": label, "without": "empty"}
-        ),
+        lambda part: [_record(item, gain, label) for item, gain in zip(part, _scored(system, part), strict=True)],
+        lambda: {"model": system.fingerprint(), **facts},
     )
-    return [_gains(item, *(record[key] for key in SCORES)) for item, record in zip(items, records)]
+    return [_gain(item, *(record[key] for key in SCORES)) for item, record in zip(items, records)]
 
 
 def word_gains(gains: Sequence[PointwiseCXMI], least: int = 5) -> list[tuple[str, float, int]]:
@@ -193,14 +190,15 @@ def cxmi_result(
     their released code takes each sentence's `mean` over tokens instead. `context` names the one that was given where
     it is not the `true` one. Documents are resampled.
     """
-    _check_normalization(normalization)
+    check_known(normalization, NORMALIZATIONS, "normalization", "expected one of")
     if not gains:
         raise ValueError("CXMI of 0 sentences: expected at least one")
     parts: dict[str, list[PointwiseCXMI]] = defaultdict(list)
     for sentence in gains:
         for name, value in sentence.labels.items():
             parts[f"{name}={value}"].append(sentence)
-    whole, reach = _part(gains, normalization, samples, seed), system.context
+    statistics, whole = _part(gains, normalization, samples, seed)
+    reach = system.context
     signature = {
         "unit": "nats",
         "sentence": normalization,
@@ -208,8 +206,7 @@ def cxmi_result(
         "target-context": reach.target,
         **({} if context == "true" else {"context": context}),
         "without": "empty",
-        "past": context_name(reach.past),
-        "future": reach.future,
+        **reach.entries(),
         "version": __version__,
     }
     return Result(
@@ -221,58 +218,52 @@ def cxmi_result(
         signature=Signature.of(signature),
         n=whole.n,
         breakdown={
-            label: _part(some, normalization, samples, seed)
+            label: _part(some, normalization, samples, seed)[1]
             for label, some in sorted(parts.items())
             if len(some) < len(gains)
         },
-        details={"statistics": _statistics(gains, normalization).to_dict(), **whole.details},
+        details={"statistics": statistics.to_dict(), **whole.details},
     )
 
 
-def _check_normalization(normalization: str) -> None:
-    if normalization not in NORMALIZATIONS:
-        raise ValueError(f"unknown normalization {normalization!r}: expected {' or '.join(NORMALIZATIONS)}")
-
-
-def _records(system: System, items: Sequence[SuiteItem], context: str) -> list[dict]:
-    """What details files have of every sentence: its log-probabilities with and without context by token and word."""
+def _scored(system: System, items: Sequence[SuiteItem]) -> list[PointwiseCXMI]:
     with_it = system.token_log_probabilities(items)
     without, texts = system.token_log_probabilities(with_context(items, "empty")), system.token_texts(items)
-    records = []
+    gains = []
     for item, (full,), (alone,), (tokens,) in zip(items, with_it, without, texts):
         if len(full) != len(alone) or not all(map(math.isfinite, [*full, *alone])):
             raise ValueError(
                 f"{item.where}: log-probabilities {full} with context and {alone} without; expected as many, all "
                 "finite: check the model's weights and separator"
             )
-        records.append(
-            {
-                "context": context,
-                "document": item.group,
-                "source": list(item.source),
-                "target_context": list(item.target_context),
-                "reference": item.candidates[0],
-                **dict(zip(SCORES, map(list, (tokens, full, alone)))),
-                "words": [list(pair) for pair in _gains(item, tokens, full, alone).words()],
-            }
-        )
-    return records
+        gains.append(_gain(item, tokens, full, alone))
+    return gains
 
 
-def _gains(item: SuiteItem, tokens: Sequence[str], full: Sequence[float], alone: Sequence[float]) -> PointwiseCXMI:
+def _gain(item: SuiteItem, tokens: Sequence[str], full: Sequence[float], alone: Sequence[float]) -> PointwiseCXMI:
     return PointwiseCXMI(item.item_id, tuple(tokens), tuple(full), tuple(alone), item.group, labels_of(item))
 
 
-def _statistics(gains: Sequence[PointwiseCXMI], normalization: str) -> Statistics:
-    """[sum of P-CXMI, sentences] of each document; an item without a document stands alone."""
+def _record(item: SuiteItem, gain: PointwiseCXMI, context: str) -> dict:
+    """What details files have of a sentence: its log-probabilities with and without context by token and word."""
+    return {
+        "context": context,
+        "document": item.group,
+        "source": list(item.source),
+        "target_context": list(item.target_context),
+        "reference": item.candidates[0],
+        **{name: list(getattr(gain, name)) for name in SCORES},
+        "words": [list(pair) for pair in gain.words()],
+    }
+
+
+def _part(gains: Sequence[PointwiseCXMI], normalization: str, samples: int, seed: int) -> tuple[Statistics, Part]:
+    """[sum of P-CXMI, sentences] of each document (an item without one stands alone), and their mean."""
     documents: dict[str, list[float]] = defaultdict(list)
     for sentence in gains:
         documents[sentence.item_id if sentence.group is None else sentence.group].append(sentence.gain(normalization))
-    return Statistics(list(documents), [[math.fsum(some), len(some)] for some in documents.values()])
-
-
-def _part(gains: Sequence[PointwiseCXMI], normalization: str, samples: int, seed: int) -> Part:
-    rows = np.array(_statistics(gains, normalization).rows)
+    statistics = Statistics(list(documents), [[math.fsum(some), len(some)] for some in documents.values()])
+    rows = np.array(statistics.rows)
     interval = bootstrap_interval(rows, score_function("CXMI", 2, scale=1.0), samples, seed)
     value = float(rows[:, 0].sum() / rows[:, 1].sum())
-    return Part(value, len(gains), {} if interval is None else {"interval": list(interval)})
+    return statistics, Part(value, len(gains), {} if interval is None else {"interval": list(interval)})

@@ -83,6 +83,13 @@ class DetailsFile:
         return [{key: value for key, value in record.items() if key != "signature"} for record in kept]
 
 
+def write_details(path: str | Path | None, items: Sequence[Any], records: list[dict], facts: dict) -> None:
+    """A file of details from records of all its items."""
+    file = DetailsFile(path)
+    file.records(items, lambda _: records, lambda: facts, chunk=len(items))
+    file.finish()
+
+
 def hash_of(values: Sequence[Any]) -> str:
     """A short hash of values by their `repr`."""
     return hashlib.sha256("".join(map(repr, values)).encode("utf-8")).hexdigest()[:12]

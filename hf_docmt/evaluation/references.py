@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, groupby
 from pathlib import Path
+from typing import TypeVar
 
 import sacrebleu
 from datasets import Dataset
@@ -13,7 +14,9 @@ from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import Reader, detect_format, get_reader, input_argument, read_documents
 from hf_docmt.evaluation.metrics.translated_documents import Documents
 from hf_docmt.files import DataError, data_name, display_path, read_lines
-from hf_docmt.messages import closest_hint, counted
+from hf_docmt.messages import check_known, counted
+
+Row = TypeVar("Row")
 
 PLAIN = "lines"
 WITH_TRANSLATORS = ("wmt", "wmt_jsonl")  # formats
@@ -68,7 +71,11 @@ class References:
         split = f"{self.split}, origlang {origlang}"
         return replace(self, ids=ids, sources=sources, sides=sides, split=split), list(compress(rows, kept))
 
-    def in_order(self, rows: Mapping[str, dict], path: str | Path) -> list[dict]:
+    def with_sides(self, sides: Iterable[Documents]) -> "References":
+        """With further references."""
+        return replace(self, sides=[*self.sides, *sides])
+
+    def in_order(self, rows: Mapping[str, Row], path: str | Path) -> list[Row]:
         """The rows of these documents, in their order. DataError: other documents than these."""
         if self.matched_by == "order":
             if len(rows) != len(self.ids):
@@ -76,8 +83,7 @@ class References:
                     f"{path} has {counted(len(rows), 'document')}, {self.path} {len(self.ids)}; translate them all"
                 )
             return list(rows.values())
-        lost = [name for name in self.ids if name not in rows]
-        own_ids = set(self.ids)
+        lost, own_ids = [name for name in self.ids if name not in rows], set(self.ids)
         other = [name for name in rows if name not in own_ids]
         if lost or other:
             raise DataError(
@@ -106,23 +112,23 @@ def read_references(
     path, *others = paths
     options = {"reference": [Path(file).resolve() for file in paths], "translator": translators, "column": columns}
     for what, names in options.items():
-        if twice := next((one for number, one in enumerate(names) if one in names[:number]), None):
+        if twice := next((name for number, name in enumerate(names) if name in names[:number]), None):
             raise DataError(f"the {what} {display_path(twice)} is given twice, and counts once; leave one out")
-    reader = reference_reader(path, format)
+    reader = _reader(path, format)
     if reader.plain:
         if translators or columns:
             raise DataError(f"{path} has plain lines; translators and columns are for documents, give several files")
         lines = plain_sentences(path)
-        known = {"dataset": data_name(path), "ids": [data_name(path)], "matched_by": "line"}
-        references = References(path=display_path(path), sides=[[lines]], sources=[None], **known)
-        return _with_sides(references, [references.cut(plain_sentences(other), other) for other in others])
+        names = {"path": display_path(path), "dataset": data_name(path), "ids": [data_name(path)]}
+        references = References(**names, sides=[[lines]], sources=[None], matched_by="line")
+        return references.with_sides([references.cut(plain_sentences(other), other) for other in others])
     one_file_a_side = reader.has_one_file_a_side()
     if not target_lang or not (source_lang or one_file_a_side):
         raise DataError("the languages of the reference are needed: give --source-lang and --target-lang")
     if translators and reader.name not in WITH_TRANSLATORS:
         raise DataError(f"{path} has the format {reader.name}; only sets of WMT have translators, leave them out")
     chosen = [{"translator": name} for name in translators] or [{}]
-    documents, *further = [_documents(path, reader.name, source_lang, target_lang, **one) for one in chosen]
+    documents, *further = [_documents(path, reader.name, source_lang, target_lang, **reference) for reference in chosen]
     references = References(
         path=display_path(path),
         dataset=data_name(path),
@@ -134,23 +140,18 @@ def read_references(
         origlangs=label_column(documents, "origlang"),
         matched_by="id" if reader.document_ids else "order",
     )
-    references = _with_sides(references, column_references(documents, columns))
+    references = references.with_sides(column_references(documents, columns))
     languages = (source_lang, target_lang)
-    return _with_sides(references, [_other_file(other, format, references, *languages) for other in others])
-
-
-def reference_reader(path: str | Path, format: str = "auto") -> Reader:
-    """The reader of a file of references."""
-    return get_reader(format if format != "auto" else detect_format({"path": path}))
+    return references.with_sides([_other_file(other, format, references, *languages) for other in others])
 
 
 def column_references(documents: Dataset, columns: Sequence[str]) -> list[Documents]:
     """Further references of documents, in columns that hold a list of sentences for each. DataError: they do not."""
     for name in columns:
         if name not in documents.column_names:
-            known = [column for column in documents.column_names if column not in ("doc_id", "translation")]
+            others = [column for column in documents.column_names if column not in ("doc_id", "translation")]
             raise DataError(
-                f"no column {name!r} of references; the documents have {', '.join(known) or 'none'} besides"
+                f"no column {name!r} of references; the documents have {', '.join(others) or 'none'} besides"
             )
         for doc_id, pairs, side in zip(documents["doc_id"], documents["translation"], documents[name]):
             if not isinstance(side, list) or not all(isinstance(sentence, str) for sentence in side):
@@ -173,8 +174,8 @@ def plain_sentences(path: str | Path) -> list[str]:
     return sentences(read_documents(PLAIN, source_lang="text", path=path)[0], "text")
 
 
-def _with_sides(references: References, sides: Iterable[Documents]) -> References:
-    return replace(references, sides=[*references.sides, *sides])
+def _reader(path: str | Path, format: str) -> Reader:
+    return get_reader(format if format != "auto" else detect_format({"path": path}))
 
 
 def _documents(path: str | Path, format: str, source_lang: str | None, target_lang: str, **options) -> Dataset:
@@ -188,14 +189,11 @@ def _other_file(
     path: str | Path, format: str, references: References, source_lang: str | None, target_lang: str
 ) -> Documents:
     """A further reference of the same documents, from a file of documents or of plain lines."""
-    format = format if format != "auto" else detect_format({"path": path})
-    if get_reader(format).plain:
+    reader = _reader(path, format)
+    if reader.plain:
         return references.cut(plain_sentences(path), path)
-    rows = {
-        row["doc_id"]: {"translation": sentences(row, target_lang)}
-        for row in _documents(path, format, source_lang, target_lang)
-    }
-    side = [row["translation"] for row in references.in_order(rows, path)]
+    documents = _documents(path, reader.name, source_lang, target_lang)
+    side = references.in_order({row["doc_id"]: sentences(row, target_lang) for row in documents}, path)
     for doc_id, own, first in zip(references.ids, side, references.sides[0]):
         if len(own) != len(first):
             raise DataError(
@@ -216,9 +214,7 @@ def builtin_references(
     """
     if not source_lang or not target_lang:
         raise DataError(f"the test set {name} needs both languages; give them, such as -l en-de")
-    if name not in sacrebleu.DATASETS:
-        hint = f"{closest_hint(name, sacrebleu.DATASETS)}; sacrebleu knows {', '.join(sorted(sacrebleu.DATASETS))}"
-        raise DataError(f"unknown test set {name!r}{hint}")
+    check_known(name, sorted(sacrebleu.DATASETS), "test set", "sacrebleu knows")
     dataset, pair = sacrebleu.DATASETS[name], f"{source_lang}-{target_lang}"
     if pair not in dataset.langpairs:
         raise DataError(f"the test set {name} has no pair {pair}; -l is one of {', '.join(sorted(dataset.langpairs))}")
@@ -236,8 +232,9 @@ def builtin_references(
     sides = [_lines(path) for path in paths]
     count = len(sides[0])
     columns = {field: _lines(fields[field]) for field in ("src", "docid", "origlang", "domain") if field in fields}
-    runs = [list(run) for _, run in groupby(range(count), key=lambda line: columns.get("docid", [name] * count)[line])]
-    ids = _distinct([columns["docid"][run[0]] if "docid" in columns else name for run in runs])
+    doc_ids = columns.get("docid", [name] * count)
+    runs = [list(run) for _, run in groupby(range(count), key=doc_ids.__getitem__)]
+    ids = _distinct([doc_ids[run[0]] for run in runs])
     cut = [[[side[line] for line in run] for run in runs] for side in (columns["src"], *sides)]
     labels = {
         field: {doc_id: columns[field][run[0]] for doc_id, run in zip(ids, runs)}

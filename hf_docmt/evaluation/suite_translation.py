@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hf_docmt.evaluation.contrast import items_between
+from hf_docmt.evaluation.contrast import read_items
 from hf_docmt.evaluation.details import DetailsFile
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, default_metrics, metric_class
 from hf_docmt.evaluation.metrics.pronoun_f1 import PronounF1
 from hf_docmt.evaluation.metrics.tagging import load_tagger, tag
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
-from hf_docmt.evaluation.suites import SuiteItem, check_language, counts_note, read_suite
-from hf_docmt.evaluation.suites.items import context_name
+from hf_docmt.evaluation.suites import SuiteItem, check_language
 from hf_docmt.evaluation.systems import System
 from hf_docmt.evaluation.translation_scores import Evaluation
 from hf_docmt.reports.report import Report
@@ -39,10 +38,8 @@ def suite_translation_report(
     `limit` choose items, `details` is a `DetailsFile` with every translation. ValueError: a suite of other languages
     than the system's, unknown measures, a tagger that is not installed.
     """
-    reach, file = system.context, DetailsFile(details)
-    reading = {"documents": documents, "records": records, "context": reach.past, "future_context": reach.future}
-    whole = read_suite(suite, format, **reading)
-    items, split = items_between(whole, only, limit)
+    file, reading = DetailsFile(details), {"format": format, "documents": documents, "records": records}
+    items, split, note = read_items(suite, system.context, **reading, only=only, limit=limit)
     check_language(items, *system.languages)
     languages = [own or other for own, other in zip(items[0].languages, system.languages)]
     further = Evaluation(discourse=discourse).discourse_metrics(*languages)
@@ -50,8 +47,7 @@ def suite_translation_report(
         for lang in ("en", "de"):  # before hours of work
             tag(load_tagger(lang), ["."])
     results = _results(system, items, _translations(system, items, file), split, languages, further)
-    if note := counts_note(whole):
-        results = [result.with_details({"counts": note}) for result in results]
+    results = [result.with_details(note) for result in results]
     return Report(model=system.describe(), data={"suites": [Path(suite).name]}, results=results)
 
 
@@ -121,6 +117,5 @@ def _results(
     )
     default = [metric_class(name)() for name in default_metrics() if metric_class(name).segment == "sentence"]
     results = [result for metric in (*default, *further) for result in metric.score(documents, ScoreSettings())]
-    reach = system.context
-    made = Signature.of({"past": context_name(reach.past), "future": reach.future})
+    made = Signature.of(system.context.entries())
     return [replace(result, signature=made + result.signature) for result in results]

@@ -82,10 +82,8 @@ def _json_rows(path: str | Path, source_lang: str | None = None, target_lang: st
         if doc_id in rows:
             raise DataError(f"{location}: document {doc_id!r} is there twice; remove one")
         search, repairs = row.get("search") or {}, row.get("repairs") or []
-        are_repairs = isinstance(repairs, list) and all(
-            isinstance(repair, dict) and "kind" in repair for repair in repairs
-        )
-        if not isinstance(search, dict) or not are_repairs:
+        well_formed = isinstance(search, dict) and isinstance(repairs, list)
+        if not well_formed or not all(isinstance(repair, dict) and "kind" in repair for repair in repairs):
             raise DataError(
                 f"{location}: `search` must be an object and `repairs` a list of objects with `kind`, as "
                 "docmt translate writes them; correct or remove them"

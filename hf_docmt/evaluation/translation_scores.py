@@ -16,7 +16,13 @@ from hf_docmt.evaluation.metrics.comet import MODEL, Comet, DocumentComet
 from hf_docmt.evaluation.metrics.corpus_scores import CorpusScore, sentence_metrics, write_sentence_scores
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings, default_metrics, metric_choices, metric_class
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
-from hf_docmt.evaluation.references import builtin_references, column_references, label_column, read_references
+from hf_docmt.evaluation.references import (
+    References,
+    builtin_references,
+    column_references,
+    label_column,
+    read_references,
+)
 from hf_docmt.evaluation.translation_files import (
     count_repairs,
     count_untranslated,
@@ -25,7 +31,7 @@ from hf_docmt.evaluation.translation_files import (
     search_of,
 )
 from hf_docmt.files import DataError, data_name, display_path
-from hf_docmt.messages import closest_hint
+from hf_docmt.messages import check_known
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 
@@ -55,15 +61,12 @@ def evaluate_files(
     the output of a `system` in an XML set of WMT. Several files of references, `translators` of a set of WMT or
     `reference_columns` of JSON lines are several references (see `read_references`); plain lines are one document. In
     place of files `test_set` names one of sacrebleu's (see `builtin_references`). `origlang` leaves documents written
-    in that language, after the translations of all were read; it and the domains of `by` are columns of documents, or
-    come with a test set.
-
-    Formats with a file a side (dtag, blank, voita, sgm, iwslt) are given the target file as reference; in the first
-    three, which have no ids, documents are matched by their order. `name` (of the system), `strategy` and `beams`
-    (None: as the rows say) are written down. Documents with an `error` are scored as they are, with a warning, and
-    counted in the results' details as `untranslated`. `options` are those of `Evaluation`; COMET and some metrics need
-    the `source` that JSON lines of `docmt translate` hold. `DataError` where documents, sentences or sources are
-    missing, or the languages of the reference are not given; `ValueError` as for `Evaluation`.
+    in that language; it and the domains of `by` are columns of documents, or come with a test set. Formats with a file
+    a side (dtag, blank, voita, sgm, iwslt) are given the target file as reference; in the first three, which have no
+    ids, documents are matched by their order. `name` (of the system), `strategy` and `beams` (None: as the rows say)
+    are written down. Documents with an `error` are scored as they are, with a warning, and counted in the results'
+    details as `untranslated`. `options` are those of `Evaluation`. DataError: documents, sentences, languages of the
+    reference or sources, which some metrics need, are missing; ValueError as for `Evaluation`.
     """
     evaluation, languages = Evaluation(**options), {"source_lang": source_lang, "target_lang": target_lang}
     evaluation.discourse_metrics(source_lang, target_lang)  # unfit ones, before files are read
@@ -79,23 +82,10 @@ def evaluate_files(
     rows = read_translations(translations, references, system, **languages)
     if origlang is not None:
         references, rows = references.written_in(origlang, rows)
-    documents = TranslatedDocuments(
-        [row["translation"] for row in rows],
-        references.sides[0],
-        [row.get("source") for row in rows],
-        references.ids,
-        dataset=references.dataset,
-        split=references.split,
-        strategy=strategy,
-        beams=beams,
-        details={} if references.matched_by == "line" else {"repairs": count_repairs(rows)},
-        other_references=references.sides[1:],
-        **languages,
-    )
     data = {"translations": Path(translations).name, "documents": len(references.ids)}
     data["reference"] = test_set or ", ".join(Path(path).name for path in paths)
     name, label = name or system or data_name(translations), display_path(translations)
-    return _report(name, documents, rows, evaluation.with_domains(references.domains), data, label)
+    return _report(name, references, rows, evaluation, data, label, strategy=strategy, beams=beams, **languages)
 
 
 def evaluate(
@@ -125,32 +115,23 @@ def evaluate(
     source_lang, target_lang = check_documents(documents)
     if target_lang is None:
         raise ValueError(f"the documents have no references, only {source_lang!r}; read them with a target language")
+    references = References(
+        path="documents",
+        dataset=dataset,
+        ids=list(documents["doc_id"]),
+        sides=[[sentences(row, target_lang) for row in documents], *column_references(documents, reference_columns)],
+        sources=[sentences(row, source_lang) for row in documents],
+        domains=label_column(documents, "domain"),
+    )
     rows: dict[str, Mapping] = {}
     for row in translations:
         if (doc_id := id_text(row["doc_id"])) in rows:
             raise ValueError(f"document {doc_id!r} was translated twice; give one translation for each document")
         rows[doc_id] = row
-    ids = list(documents["doc_id"])
-    if missing := [doc_id for doc_id in ids if doc_id not in rows]:
-        raise ValueError(f"no translation of document {missing[0]!r}; translate all {len(ids)} documents")
-    if len(rows) > len(ids):
-        raise ValueError(f"{len(rows)} translations for {len(ids)} documents; give those of these documents only")
-    sources = [rows[doc_id].get("source") for doc_id in ids]
-    scored = TranslatedDocuments(
-        [rows[doc_id]["translation"] for doc_id in ids],
-        [sentences(row, target_lang) for row in documents],
-        [own or sentences(row, source_lang) for own, row in zip(sources, documents)],
-        ids,
-        dataset=dataset,
-        source_lang=source_lang,
-        target_lang=target_lang,
-        strategy=strategy,
-        beams=beams,
-        details={"repairs": count_repairs(rows.values())},
-        other_references=column_references(documents, reference_columns),
-    )
-    evaluation = Evaluation(**options).with_domains(label_column(documents, "domain"))
-    return _report(name, scored, list(rows.values()), evaluation, {"documents": len(ids)}, name)
+    ordered = references.in_order(rows, name)
+    ordered = [{**row, "source": row.get("source") or source} for row, source in zip(ordered, references.sources)]
+    how = {"source_lang": source_lang, "target_lang": target_lang, "strategy": strategy, "beams": beams}
+    return _report(name, references, ordered, Evaluation(**options), {"documents": len(ordered)}, name, **how)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,8 +173,8 @@ class Evaluation:
     def __post_init__(self):
         if self.repairs not in (None, "none"):
             raise ValueError(f"repairs is {self.repairs!r}, expected none, for lines as they were written, or nothing")
-        if self.unit not in (None, *UNITS):
-            raise ValueError(f"unknown unit {self.unit!r}: expected {' or '.join(UNITS)}")
+        if self.unit is not None:
+            check_known(self.unit, UNITS, "unit", "expected one of")
         if self.comet is None and (self.comet_model is not None or self.comet_context):
             raise ValueError(
                 "a model or context for COMET, but no COMET: give the Python of an environment with unbabel-comet "
@@ -208,10 +189,6 @@ class Evaluation:
                     f"{option.name} is an option of {names}, which is not scored; add it to the metrics, or leave the "
                     "option out"
                 )
-
-    def with_domains(self, domains: Domains | None) -> Evaluation:
-        """With the domains that the documents are known to have, where no others were given."""
-        return self if self.domains is not None else replace(self, domains=domains)
 
     def corpus_metrics(self) -> list[Metric]:
         """The metrics of `metrics`, or the default ones."""
@@ -235,33 +212,51 @@ class Evaluation:
             return [metric_class(name) for name in default_metrics()]
         if not self.metrics:
             raise ValueError(f"no metrics; give some of {', '.join(metric_choices())}, or leave them out")
-        return [_named(choice, metric_choices(), "metric") for choice in dict.fromkeys(self.metrics)]
+        return _named(self.metrics, metric_choices(), "metric")
 
     def _further(self) -> list[type[Metric]]:
-        chosen = self._chosen()
         measures = {name: metric for name, metric in metric_choices().items() if not issubclass(metric, CorpusScore)}
-        further = [_named(choice, measures, "discourse measure") for choice in dict.fromkeys(self.discourse)]
-        return [metric for metric in further if metric not in chosen]
+        chosen = self._chosen()
+        return [metric for metric in _named(self.discourse, measures, "discourse measure") if metric not in chosen]
 
     def _made(self, metric: type[Metric]) -> Metric:
         return metric(**{name: getattr(self, option) for option, name in metric.evaluation_options.items()})
 
 
+def _named(names: Sequence[str], metrics: Mapping[str, type[Metric]], kind: str) -> list[type[Metric]]:
+    for name in names:
+        check_known(name, metrics, kind, "expected some of")
+    return [metrics[name] for name in dict.fromkeys(names)]
+
+
 def _report(
     name: str,
-    documents: TranslatedDocuments,
+    references: References,
     rows: Sequence[Mapping[str, Any]],
     evaluation: Evaluation,
     data: dict[str, Any],
     label: str,
+    **how: str | int | None,
 ) -> Report:
     """The report on rows as `docmt translate` writes them, which say of the search what is not known otherwise.
 
-    Documents with an `error` are counted in the details of the results, and warned of; `label` is of the translations.
+    `how` are languages, strategy and beams. Documents with an `error` are counted in the details of the results, and
+    warned of; `label` is of the translations.
     """
     search = search_of(rows)
-    strategy, beams = documents.strategy or search.get("strategy"), documents.beams or search.get("beams")
-    documents = replace(documents, strategy=strategy, beams=beams)
+    documents = TranslatedDocuments(
+        [row["translation"] for row in rows],
+        references.sides[0],
+        [row.get("source") for row in rows],
+        references.ids,
+        dataset=references.dataset,
+        split=references.split,
+        details={} if references.matched_by == "line" else {"repairs": count_repairs(rows)},
+        other_references=references.sides[1:],
+        **how | {key: how[key] or search.get(key) for key in ("strategy", "beams")},
+    )
+    if evaluation.domains is None:
+        evaluation = replace(evaluation, domains=references.domains)
     results = evaluation_results(documents, evaluation, search.get("repairs"))
     if failed := count_untranslated(rows, label):
         results = [result.with_details({"untranslated": failed}) for result in results]
@@ -279,8 +274,19 @@ def evaluation_results(
     settings = ScoreSettings(evaluation.by, evaluation.domains, unit=unit)
     if evaluation.sentence_scores is not None:
         sentence_metrics(chosen)  # none: an error before the work
-    _check_references(documents, [*chosen, *further, *comet], evaluation.align)
-    _check_sources(documents, [metric for metric in (*chosen, *further, *comet[:1]) if metric.needs_sources])
+    single = [metric for metric in (*chosen, *further, *comet) if not metric.several_references]
+    if documents.other_references and (single or evaluation.align):
+        names = ", ".join([*(metric.choice or metric.name for metric in single), *["alignment"] * evaluation.align])
+        count = 1 + len(documents.other_references)
+        raise ValueError(f"{count} references, but {names} take one only; give one, or leave these out")
+    readers = [metric.choice or metric.name for metric in (*chosen, *further, *comet[:1]) if metric.needs_sources]
+    sources = documents.sources or [None] * len(documents.hypotheses)
+    lost = [doc_id for doc_id, source in zip(documents.ids, sources) if not isinstance(source, list)]
+    if readers and lost:
+        raise DataError(
+            f"document {lost[0]!r} has no 'source' beside its translation, needed for {', '.join(readers)}; give the "
+            "JSON lines that docmt translate writes"
+        )
     results = []
     if evaluation.align:
         sides = (documents.hypotheses, documents.references)
@@ -298,31 +304,3 @@ def evaluation_results(
     if evaluation.sentence_scores is not None:
         write_sentence_scores(evaluation.sentence_scores, documents, chosen)
     return results
-
-
-def _check_references(documents: TranslatedDocuments, metrics: Sequence[Metric], align: bool) -> None:
-    """ValueError where there are several references for what takes one only."""
-    single = [metric.choice or metric.name for metric in metrics if not metric.several_references]
-    single += ["alignment"] * align
-    if documents.other_references and single:
-        count = 1 + len(documents.other_references)
-        raise ValueError(f"{count} references, but {', '.join(single)} take one only; give one, or leave these out")
-
-
-def _check_sources(documents: TranslatedDocuments, metrics: Sequence[Metric]) -> None:
-    """DataError where a document has no source that one of these metrics needs."""
-    sources = documents.sources or [None] * len(documents.hypotheses)
-    lost = [name for name, source in zip(documents.ids, sources) if not isinstance(source, list)]
-    if metrics and lost:
-        names = [metric.choice or metric.name for metric in metrics]
-        raise DataError(
-            f"document {lost[0]!r} has no 'source' beside its translation, needed for {', '.join(names)}; give the "
-            "JSON lines that docmt translate writes"
-        )
-
-
-def _named(choice: str, metrics: Mapping[str, type[Metric]], kind: str) -> type[Metric]:
-    if choice not in metrics:
-        hint = closest_hint(choice, metrics)
-        raise ValueError(f"unknown {kind} {choice!r}: expected some of {', '.join(metrics)}{hint}")
-    return metrics[choice]

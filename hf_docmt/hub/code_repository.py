@@ -10,7 +10,7 @@ from transformers.dynamic_module_utils import get_relative_import_files
 
 from hf_docmt import __version__, registry
 from hf_docmt.model_card import render
-from hf_docmt.modeling.configuration_docmt import ACCELERATION, PLAIN_CODE
+from hf_docmt.modeling.model_support import ACCELERATION, PLAIN_CODE
 
 TAG = "hf-docmt-code"  # in the header of the card of such a repository
 UNKNOWN_REVISION = "0" * 40

@@ -14,7 +14,7 @@ from transformers import (
 )
 
 from hf_docmt import registry
-from hf_docmt.data.sequence_formats import sequence_format_fields
+from hf_docmt.data.special_tokens import sequence_format_fields
 from hf_docmt.data.tokenizers import BOD, adapt_tokenizer
 from hf_docmt.files import HUB_NAME, check_hub_name
 from hf_docmt.messages import closest_hint
@@ -59,7 +59,7 @@ def from_sentence_model(
     original = source if isinstance(source, PreTrainedModel) else _load_model(source)
     if tokenizer is None and not isinstance(source, PreTrainedModel):
         tokenizer = load_tokenizer(source)
-    fields = config_from_pretrained(original.config) | target.config_class.neutral_fields()
+    fields = config_from_pretrained(original.config) | target.config_class.neutral_fields
     if HUB_NAME.fullmatch(original.name_or_path) and not os.path.exists(original.name_or_path):
         fields["base_model"] = original.name_or_path
     if tokenizer is None:  # the new tokens get the ids behind the vocabulary

@@ -31,12 +31,11 @@ def write_reports(reports: dict[tuple[str, str], Report], results: Path) -> None
 
 def unpack_reports(results: Path, folder: Path) -> list[Path]:
     """Write each report to `folder/<evaluation>/<run>.json`, for `docmt compare`; returns the files."""
-    files = []
-    for (evaluation, run), report in read_reports(results).items():
-        files.append(folder / evaluation / f"{run}.json")
-        files[-1].parent.mkdir(parents=True, exist_ok=True)
-        report.write(files[-1])
-    return files
+    files = {folder / evaluation / f"{run}.json": report for (evaluation, run), report in read_reports(results).items()}
+    for file, report in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        report.write(file)
+    return list(files)
 
 
 def scores(report: Report) -> list[tuple]:

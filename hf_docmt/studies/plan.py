@@ -181,11 +181,8 @@ class StudyPlan:
         return f"{self.docmt} {shlex.join(words[1:])}"
 
     def _made_from(self, run: Run) -> dict[str, Any]:
-        systems = self.study.lineage(run.system)
-        return {
-            "recipes": [self.recipe_of(Run(system, run.seed)) for system in systems],
-            "prepare": self.study.prepare,
-        }
+        recipes = [self.recipe_of(Run(system, run.seed)) for system in self.study.lineage(run.system)]
+        return {"recipes": recipes, "prepare": self.study.prepare}
 
 
 def matches(run: Run, pattern: str) -> bool:

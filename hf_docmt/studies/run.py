@@ -38,7 +38,8 @@ def run_study(plan: StudyPlan, only: Sequence[str] = (), processes: int = 1, dry
         raise ValueError(f"studies need Snakemake, which is not installed: {install_command('studies')}")
     if plan.study.figures:
         check_matplotlib()
-    plan.pending(only)
+    if not plan.pending(only) and not dry_run:
+        return 0
     threads = max(1, torch.get_num_threads() // processes)  # as OMP_NUM_THREADS and taskset leave them
     visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(torch.cuda.device_count())))
     devices = visible.split(",") if torch.cuda.device_count() else []

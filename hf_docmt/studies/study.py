@@ -231,8 +231,8 @@ def check_command(command: Any, places: Sequence[str], key: str) -> None:
             raise RecipeError(key, f"unknown place {{{place}}} in {command!r}{hint(place, places)}")
 
 
-def check_names(names: Any, known: Mapping, problem: str) -> None:
-    """RecipeError with this problem and the closest name for one that is not known."""
+def check_names(names: Any, allowed: Mapping, problem: str) -> None:
+    """RecipeError with this problem and the closest name for one that is not allowed."""
     for name in names:
-        if not isinstance(name, str) or name not in known:
-            raise RecipeError(f"{problem} {name!r}", f"known are {', '.join(known)}{closest_hint(name, known)}")
+        if not isinstance(name, str) or name not in allowed:
+            raise RecipeError(f"{problem} {name!r}", f"known are {', '.join(allowed)}{closest_hint(name, allowed)}")

@@ -170,7 +170,7 @@ def result_of(column: ColumnSection, report: Report, context: str) -> Result | N
         and condition_of(result) == context
     ]
     if len(results) > 1:
-        names = ", ".join(f"{one.dataset} {one.metric} ({condition_of(one)}, {one.strategy})" for one in results)
+        names = ", ".join(f"{fit.dataset} {fit.metric} ({condition_of(fit)}, {fit.strategy})" for fit in results)
         raise ValueError(
             f"{report.name}, {column.evaluation}: {len(results)} results fit the column: {names}; say which by metric, "
             "dataset, context or strategy"

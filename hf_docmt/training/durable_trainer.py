@@ -3,11 +3,11 @@
 import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 from accelerate.utils import broadcast_object_list
-from transformers import Seq2SeqTrainer, TrainerCallback, set_seed
+from transformers import Seq2SeqTrainer, set_seed
 from transformers.trainer import OPTIMIZER_NAME, OPTIMIZER_NAME_BIN, SCHEDULER_NAME, TRAINER_STATE_NAME
 
 from hf_docmt.adapters import ADAPTER_WEIGHTS
@@ -27,15 +27,15 @@ from hf_docmt.training.checkpoints import (
     require_weights,
     write_manifest,
 )
-from hf_docmt.training.update_batches import accumulation_for
+from hf_docmt.training.distributed import accumulation_for
 
 
 class DurableTrainer(Seq2SeqTrainer):
     """`Seq2SeqTrainer` with checkpoints that survive kills, power cuts and damage.
 
-    A checkpoint is marked as complete by a manifest when all of it is on the disk; those that are no longer needed are
-    deleted after that, the last two are kept. Resuming (`train(resume_from_checkpoint=True)`) takes the last one whose
-    files are as they were written, and needs all of them: weights, optimizer, scheduler, random state, trainer state.
+    A manifest marks a checkpoint as complete when all of it is on the disk; then those that are not needed any more are
+    deleted, but for the last two. Resuming (`train(resume_from_checkpoint=True)`) takes the last one whose files are
+    all as they were written: weights, optimizer, scheduler, random state, trainer state.
 
     A run may go on with another number of processes where every update can have the same batches as before, so that
     it equals one with the old number up to rounding and the random numbers of dropout; else it is refused. Other
@@ -48,8 +48,6 @@ class DurableTrainer(Seq2SeqTrainer):
         self.data_name = data_name
         self.batch_processes = self.args.world_size  # that batches are made for; another after resuming with others
         self._checked: str | None = None  # checkpoint that was found to be whole
-        self._fingerprints: dict[str, str | None] | None = None
-        self.add_callback(BestCheckpointOfFolder)
 
     # Resuming
 
@@ -63,16 +61,19 @@ class DurableTrainer(Seq2SeqTrainer):
             if resume_from_checkpoint is None:
                 raise ValueError(f"{self.args.output_dir}: no complete checkpoint to resume from; start the run anew")
         elif resume_from_checkpoint and resume_from_checkpoint != self._checked:
-            self._check(resume_from_checkpoint)
+            path = resume_from_checkpoint
+            self._in_main_process(lambda: check_checkpoint(path, self.checkpoint_files).processes)
+            self._adopt(path)
         self._checked = None
         return super().train(resume_from_checkpoint, **kwargs)
 
     def last_checkpoint(self) -> str | None:
         """The last usable checkpoint, found by the main process; None where none is complete. Raises as `train`."""
-        found = self._in_main_process(self._find_checkpoint)
-        if found is not None:
-            self._adopt(found)
-        return found
+        path = self._in_main_process(lambda: last_usable_checkpoint(self.args.output_dir, self.checkpoint_files))
+        if path is None:
+            return None
+        self._adopt(str(path))
+        return str(path)
 
     def checkpoint_files(self, processes: int) -> list[tuple[str, ...]]:
         """What a checkpoint of so many processes must have, one file of each tuple."""
@@ -90,23 +91,13 @@ class DurableTrainer(Seq2SeqTrainer):
         """Batches of a process in an epoch of a run with so many; None where they are not shared in another way."""
         return None
 
-    def _find_checkpoint(self) -> str | None:
-        checkpoint = last_usable_checkpoint(self.args.output_dir, self.checkpoint_files)
-        return None if checkpoint is None else str(checkpoint)
-
-    def _check(self, checkpoint: str) -> None:
-        self._in_main_process(lambda: check_checkpoint(checkpoint, self.checkpoint_files).processes)
-        self._adopt(checkpoint)
-
     def _adopt(self, checkpoint: str) -> None:
         """Check that the run of a checkpoint can go on here, with the batches it had in every update."""
         manifest = read_manifest(checkpoint)
-        found = self._in_main_process(lambda: self.data_fingerprints)
-        for field, name in (
-            ("data", f"{self.data_name}: not the training data"),
-            ("validation", "not the validation data"),
-        ):
-            there, here = getattr(manifest, field), found[field]
+        fingerprints = self._in_main_process(lambda: self.data_fingerprints)
+        names = {"data": f"{self.data_name}: not the training data", "validation": "not the validation data"}
+        for field, name in names.items():
+            there, here = getattr(manifest, field), fingerprints[field]
             if there and here and there != here:
                 raise ValueError(
                     f"{name} of {checkpoint} (fingerprint {there[:12]} there, {here[:12]} here); restore the files of "
@@ -134,13 +125,10 @@ class DurableTrainer(Seq2SeqTrainer):
             )
         self._checked = checkpoint
 
-    @property
+    @cached_property
     def data_fingerprints(self) -> dict[str, str | None]:
         """Those of training (`data`) and validation data, of data that have one."""
-        if self._fingerprints is None:
-            parts = {"data": self.train_dataset, "validation": self.eval_dataset}
-            self._fingerprints = {name: fingerprint_of(part) for name, part in parts.items()}
-        return self._fingerprints
+        return {"data": fingerprint_of(self.train_dataset), "validation": fingerprint_of(self.eval_dataset)}
 
     def _in_main_process(self, find: Callable[[], Any]) -> Any:
         """What `find` returns in the main process, for all; an error there is one everywhere."""
@@ -150,10 +138,10 @@ class DurableTrainer(Seq2SeqTrainer):
                 answer = [find(), None]
             except ValueError as error:
                 answer = [None, str(error)]
-        found, problem = broadcast_object_list(answer)
+        result, problem = broadcast_object_list(answer)
         if problem is not None:
             raise ValueError(problem)
-        return found
+        return result
 
     def _load_rng_state(self, checkpoint: str | None) -> None:
         if checkpoint is not None and read_manifest(checkpoint).processes != self.args.world_size:
@@ -184,20 +172,11 @@ class DurableTrainer(Seq2SeqTrainer):
             super()._save_checkpoint(model, trial)
             self.accelerator.wait_for_everyone()
             if self.args.should_save:
-                self._save_state_without_path(folder)
-                write_manifest(folder, self._manifest())
+                processes = self.args.world_size
+                accumulation = processes * self.args.gradient_accumulation_steps // self.batch_processes
+                manifest = Manifest(processes, self.batch_processes, accumulation, **self.data_fingerprints)
+                write_manifest(folder, manifest)
                 remove_unneeded(self.args.output_dir, self.state.best_global_step, self.args.average)
-
-    def _manifest(self) -> Manifest:
-        processes, batches = self.args.world_size, self.args.world_size * self.args.gradient_accumulation_steps
-        accumulation = batches // self.batch_processes
-        return Manifest(processes, self.batch_processes, accumulation, **self.data_fingerprints)
-
-    def _save_state_without_path(self, folder: Path) -> None:
-        """The path of the best checkpoint follows from its step, also in a folder that was moved."""
-        path, self.state.best_model_checkpoint = self.state.best_model_checkpoint, None
-        self.state.save_to_json(str(folder / TRAINER_STATE_NAME))
-        self.state.best_model_checkpoint = path
 
 
 def fingerprint_of(data) -> str | None:
@@ -206,12 +185,3 @@ def fingerprint_of(data) -> str | None:
         return getattr(data, "fingerprint", None)
     fingerprints = {name: fingerprint_of(part) for name, part in data.items()}
     return None if None in fingerprints.values() else text_digest(json.dumps(fingerprints, sort_keys=True))
-
-
-class BestCheckpointOfFolder(TrainerCallback):
-    """Finds the best checkpoint of a resumed run by its step."""
-
-    def on_train_begin(self, args, state, control, **kwargs) -> None:
-        if state.best_global_step:
-            path = checkpoint_path(args.output_dir, state.best_global_step)
-            state.best_model_checkpoint = str(path) if path.is_dir() else None

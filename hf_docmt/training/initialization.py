@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
-import torch
 from tokenizers import Tokenizer
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
@@ -57,22 +56,20 @@ def load_origin(
     config_file = Path(folder) / "config.json"
     if not config_file.is_file():
         raise ValueError(f"init_from: {folder} has no config.json; give the folder of a trained model")
-    try:
-        model_type = json.loads(config_file.read_text(encoding="utf-8"))["model_type"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(
-            f"init_from: {config_file} does not describe a model ({error!r}); copy the folder again"
-        ) from error
     ours = [architecture.model_type for architecture in registry.ARCHITECTURES.values()]
-    if model_type not in (*ours, *FAMILIES):
-        raise ValueError(
-            f"init_from: {folder}: got model type {model_type!r}, expected one of {', '.join(FAMILIES)} or of the "
-            f"models of this package: {', '.join(ours)}"
-        )
     try:
+        try:
+            model_type = json.loads(config_file.read_text(encoding="utf-8"))["model_type"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{config_file} does not describe a model ({error!r}); copy the folder again") from error
         if model_type in ours:
             return registry.load_model(folder)
-        return from_sentence_model(folder, architecture=architecture, **fields)
+        if model_type in FAMILIES:
+            return from_sentence_model(folder, architecture=architecture, **fields)
+        raise ValueError(
+            f"{folder}: got model type {model_type!r}, expected one of {', '.join(FAMILIES)} or of the models of this "
+            f"package: {', '.join(ours)}"
+        )
     except ValueError as error:
         raise ValueError(f"init_from: {error}") from error
 
@@ -115,7 +112,7 @@ def model_config(
         newly_stateful = architecture.carries_state and not earlier.carries_state
         names = config_fields(recipe.architecture).keys() - (CONTEXT_FIELDS if newly_separate or newly_stateful else ())
         changed = {name for name, value in recipe.model.items() if value != getattr(origin, name, None)}
-        names = names - architecture.config_class.dependent_fields(changed)
+        names = names.difference(*(architecture.config_class.dependent_fields.get(name, ()) for name in changed))
         values = {name: getattr(origin, name) for name in names if hasattr(origin, name)}
     values |= recipe.model
     values |= {"source_lang": recipe.data.source_lang, "target_lang": recipe.data.target_lang}
@@ -141,21 +138,20 @@ def build_model(
     theirs, new = model.adapt_state_dict(origin.state_dict(), origin.config)
     ours = model.state_dict()
     lost = [name for name in theirs if name not in ours]
-    if lost:
-        raise ValueError(
-            f"init_from: the checkpoint has weights that this model has not ({_some(lost)}); "
-            f"{_differences(origin.config, config)}: use what the checkpoint has, or start from another one"
-        )
-    pairs = {name: (tensor.shape, ours[name].shape) for name, tensor in theirs.items()}
     other = [
-        f"{name} {_size(there)} there, {_size(here)} here" for name, (there, here) in pairs.items() if there != here
+        f"{name} {'x'.join(map(str, tensor.shape))} there, {'x'.join(map(str, ours[name].shape))} here"
+        for name, tensor in theirs.items()
+        if name in ours and tensor.shape != ours[name].shape
     ]
-    if other:
-        raise ValueError(
-            f"init_from: the checkpoint has weights of other sizes ({_some(other)}); "
-            f"{_differences(origin.config, config)}: leave sizes out of the model section, they follow from the "
-            "checkpoint"
-        )
+    for problem, names, remedy in (
+        ("weights that this model has not", lost, "use what the checkpoint has, or start from another one"),
+        ("weights of other sizes", other, "leave sizes out of the model section, they follow from the checkpoint"),
+    ):
+        if names:
+            some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+            raise ValueError(
+                f"init_from: the checkpoint has {problem} ({some}); {_differences(origin.config, config)}: {remedy}"
+            )
     model.load_state_dict(theirs, strict=False)
     if neutral:
         add_neutral_mechanism(model, origin)
@@ -171,8 +167,8 @@ def train_only(model: PreTrainedModel, names: Collection[str]) -> None:
 
 
 def _token_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    names = ("pad", "unk", "bos", "eos", "sep")
-    values = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in names}
+    names = [f"{name}_token_id" for name in ("pad", "unk", "bos", "eos", "sep")]
+    values = {name: getattr(tokenizer, name) for name in names}
     start = values["pad_token_id"] if values["bos_token_id"] is None else values["bos_token_id"]
     return values | {
         "bod_token_id": tokenizer.convert_tokens_to_ids("<bod>"),
@@ -183,19 +179,9 @@ def _token_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
 
 def _differences(before: PreTrainedConfig, now: PreTrainedConfig) -> str:
     """In which fields that a recipe sets two configs differ."""
-    architectures = [config.model_type.removeprefix("docmt-") for config in (before, now)]
-    fields = {"architecture": architectures} if architectures[0] != architectures[1] else {}
-    for name in config_fields(architectures[0]).keys() & config_fields(architectures[1]).keys() - SET_ELSEWHERE.keys():
-        fields[name] = [getattr(config, name) for config in (before, now)]
-    differences = [
-        f"{name} {there!r} there, {here!r} here" for name, (there, here) in sorted(fields.items()) if there != here
-    ]
+    there, here = (registry.for_config(config).name for config in (before, now))
+    fields = {"architecture": (there, here)}
+    for name in config_fields(there).keys() & config_fields(here).keys() - SET_ELSEWHERE.keys():
+        fields[name] = getattr(before, name), getattr(now, name)
+    differences = [f"{name} {old!r} there, {new!r} here" for name, (old, new) in sorted(fields.items()) if old != new]
     return "; ".join(differences) or "its settings are the same"
-
-
-def _size(shape: torch.Size) -> str:
-    return "x".join(map(str, shape))
-
-
-def _some(items: list[str]) -> str:
-    return ", ".join(items[:3]) + (f" and {len(items) - 3} more" if len(items) > 3 else "")

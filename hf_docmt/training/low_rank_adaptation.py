@@ -19,7 +19,7 @@ from hf_docmt.training.recipe import config_fields
 from hf_docmt.training.recipe_sections import PeftRecipe
 
 if TYPE_CHECKING:
-    from peft import LoraConfig, PeftModel
+    from peft import PeftModel
 
 TRAINING_FIELDS = {  # of a configuration, that change no logits outside of training
     "dropout", "attention_dropout", "activation_dropout", "label_smoothing", "strategy", "decoding_past_context",
@@ -32,15 +32,11 @@ def add_adapter(model: PreTrainedModel, recipe: PeftRecipe, base: str) -> tuple[
     Whole are the modules that the architecture adds to the backbone, and of the embeddings the rows of tokens that a
     segment of several sentences has. Raises `ValueError` for layers that are not there, or without peft.
     """
-    model = with_adapter(model, lora_config(model, recipe, base))
-    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-    return model, frozenset(name for name in trained if ".lora_" not in name)
-
-
-def lora_config(model: PreTrainedModel, recipe: PeftRecipe, base: str) -> LoraConfig:
-    """What peft is told: full names of modules, so that no other one of the same ending is meant."""
     mechanism, tokens = mechanism_modules(model), trained_tokens(model)
-    return import_peft().LoraConfig(
+    tables = ["model.encoder.embed_tokens"]  # of tied ones peft needs the encoder's alone
+    if not model.config.has_shared_table:
+        tables += ["model.decoder.embed_tokens", "lm_head"]
+    config = import_peft().LoraConfig(
         task_type="SEQ_2_SEQ_LM",
         base_model_name_or_path=base,
         r=recipe.rank,
@@ -48,8 +44,11 @@ def lora_config(model: PreTrainedModel, recipe: PeftRecipe, base: str) -> LoraCo
         lora_dropout=recipe.dropout,
         target_modules=adapted_layers(model, recipe.target_modules, mechanism),
         modules_to_save=mechanism or None,
-        trainable_token_indices=dict.fromkeys(embedding_tables(model), tokens) if tokens else None,
+        trainable_token_indices=dict.fromkeys(tables, tokens) if tokens else None,
     )
+    model = with_adapter(model, config)
+    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    return model, frozenset(name for name in trained if ".lora_" not in name)
 
 
 def mechanism_modules(model: PreTrainedModel) -> list[str]:
@@ -93,14 +92,6 @@ def trained_tokens(model: PreTrainedModel) -> list[int]:
     config, architecture = model.config, registry.for_config(model.config)
     alone = architecture.separate_context or architecture.carries_state or architecture.view(config) == "sentence"
     return [config.sep_token_id] * (not alone) + [config.bod_token_id] * config.use_bod
-
-
-def embedding_tables(model: PreTrainedModel) -> list[str]:
-    """Names of the modules that have rows for tokens; of tied ones peft needs the encoder's alone."""
-    config = model.config
-    if config.has_shared_table:
-        return ["model.encoder.embed_tokens"]
-    return ["model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head"]
 
 
 def save_base(

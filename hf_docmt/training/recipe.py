@@ -93,9 +93,9 @@ def load_recipe(target: str | os.PathLike, overrides: Iterable[str] = ()) -> Rec
     try:
         return parse_recipe(values, overrides)
     except RecipeError as error:
-        changed = [override.partition("=")[0] for override in overrides]
-        blamed = not any(_related(error.key, key) for key in changed)
-        file = source_of(error.key, sources, path) if blamed else path
+        keys = [f"{override.partition('=')[0]}." for override in overrides]
+        is_overridden = any(f"{error.key}.".startswith(key) or key.startswith(f"{error.key}.") for key in keys)
+        file = path if is_overridden else source_of(error.key, sources, path)
         where = str(path) if file == path else f"{file} (base of {path})"
         raise RecipeError(where, str(error)) from error
 
@@ -119,11 +119,6 @@ def config_fields(architecture: str) -> dict[str, Any]:
     return {item.name: item.type for item in dataclasses.fields(kind) if item.name in own}
 
 
-def _related(key: str, other: str) -> bool:
-    """Whether one dotted key is the other or inside it."""
-    return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")
-
-
 def _model_fields(architecture: str, values: dict[str, Any]) -> dict[str, Any]:
     """The values of the `model` section, checked against the config class of the architecture."""
     for name in values:
@@ -139,20 +134,15 @@ def _model_fields(architecture: str, values: dict[str, Any]) -> dict[str, Any]:
 
 def _check_training(training: TrainingRecipe, name: str) -> None:
     """Raise `RecipeError` for settings with which the architecture of this name cannot be trained."""
-    architecture = registry.get(name)
+    architecture, text = registry.get(name), f"architecture {name!r}"
     if training.stream is not None and not architecture.carries_state:
-        raise RecipeError(
-            "training.stream", f"architecture {name!r} carries no state from sentence to sentence; leave it out"
-        )
+        raise RecipeError("training.stream", f"{text} carries no state from sentence to sentence; leave it out")
     if training.context_discount != 1 and (architecture.separate_context or architecture.carries_state):
-        raise RecipeError("training.context_discount", _no_context_written(training, f"architecture {name!r}"))
-    for key in ("coword_dropout", "dynamic_context"):
+        raise RecipeError("training.context_discount", _no_context_written(training, text))
+    for key, default in (("coword_dropout", 0.0), ("dynamic_context", False)):
         if getattr(training, key) and architecture.carries_state:
-            raise RecipeError(
-                f"training.{key}",
-                f"architecture {name!r} reads documents in order with a state, expected "
-                f"{TrainingRecipe.__dataclass_fields__[key].default}, got {getattr(training, key)}; leave it out",
-            )
+            problem = f"{text} reads documents in order with a state, expected {default}, got {getattr(training, key)}"
+            raise RecipeError(f"training.{key}", f"{problem}; leave it out")
 
 
 def check_context_discount(training: TrainingRecipe, config: PreTrainedConfig) -> None:
@@ -176,8 +166,7 @@ def _check_model(recipe: Recipe) -> None:
         config = architecture.config_class(**recipe.model)
     except ValueError as error:
         raise RecipeError("model", str(error)) from error
-    if recipe.init_from is None:  # else the configuration of that model is completed
-        check_context_discount(recipe.training, config)
+    check_context_discount(recipe.training, config)
     if recipe.training.dynamic_context and architecture.view(config) != "window":
         raise RecipeError(
             "training.dynamic_context",

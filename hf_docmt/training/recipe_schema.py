@@ -4,18 +4,13 @@ import dataclasses
 import math
 import types
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hf_docmt.messages import closest_hint
 
-TYPE_NAMES = {
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    str: "a text",
-    dict: "a mapping",
-    list: "a list",
-}
+TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+TYPE_NAMES |= {dict: "a mapping", list: "a list"}
 
 
 class RecipeError(ValueError):
@@ -72,60 +67,46 @@ def convert(value: Any, kind: Any, key: str) -> Any:
     Only two conversions are made: a whole number becomes a number where one is asked for, and so does text like `1e-4`,
     which YAML does not take for a number. Numbers are finite.
     """
-    if get_origin(kind) in (Union, types.UnionType):
-        return _convert_union(value, get_args(kind), key)
-    if get_origin(kind) is Literal:
-        if value not in get_args(kind):
-            raise RecipeError(key, f"got {_described(value)}{hint(value, get_args(kind))}")
+    origin, kinds = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in kinds:
+            return None
+        *others, last = [option for option in kinds if option is not type(None)]
+        for option in others:
+            with suppress(RecipeError):
+                return convert(value, option, key)
+        return convert(value, last, key)
+    if origin is Literal:
+        if value not in kinds:
+            raise RecipeError(key, f"got {_described(value)}{hint(value, kinds)}")
         return value
-    if get_origin(kind) is tuple:
-        return _convert_tuple(value, get_args(kind), key)
+    if origin is tuple:
+        if not isinstance(value, list | tuple) or len(value) != len(kinds):
+            raise _wrong_type(value, f"a list of {len(kinds)}", key)
+        return tuple(convert(item, kind, f"{key}[{index}]") for index, (item, kind) in enumerate(zip(value, kinds)))
     if dataclasses.is_dataclass(kind):
         return build(kind, value, key)
-    if get_origin(kind) is dict and dataclasses.is_dataclass(get_args(kind)[1]):
+    if origin is dict and dataclasses.is_dataclass(kinds[1]):
         check_mapping(value, key)
-        return {name: build(get_args(kind)[1], item, join(key, name)) for name, item in value.items()}
-    if kind is float:
-        return _convert_number(value, key)
-    kind = get_origin(kind) or kind  # dict[str, Any] -> dict, list[str] -> list
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise _wrong_type(value, TYPE_NAMES.get(kind, kind.__name__), key)
-    return value
+        return {name: build(kinds[1], item, join(key, name)) for name, item in value.items()}
+    kind = origin or kind  # dict[str, Any] -> dict, list[str] -> list
+    is_number = isinstance(value, int | float | str) and not isinstance(value, bool)
+    if kind is float and is_number:
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):
+            raise _wrong_type(value, TYPE_NAMES[float], key) from None
+        if math.isfinite(number):
+            return number
+        raise _wrong_type(value, "a finite number", key)
+    if kind is not float and isinstance(value, kind) and (is_number or kind is not int):
+        return value
+    raise _wrong_type(value, TYPE_NAMES.get(kind, kind.__name__), key)
 
 
 def join(key: str, name: Any) -> str:
     """The dotted key of `name` inside the mapping at `key`."""
     return f"{key}.{name}" if key else str(name)
-
-
-def _convert_union(value: Any, kinds: tuple, key: str) -> Any:
-    if value is None and type(None) in kinds:
-        return None
-    kinds = [kind for kind in kinds if kind is not type(None)]
-    for kind in kinds[:-1]:
-        try:
-            return convert(value, kind, key)
-        except RecipeError:
-            continue
-    return convert(value, kinds[-1], key)
-
-
-def _convert_tuple(value: Any, kinds: tuple, key: str) -> tuple:
-    if not isinstance(value, list | tuple) or len(value) != len(kinds):
-        raise _wrong_type(value, f"a list of {len(kinds)}", key)
-    return tuple(convert(item, kind, f"{key}[{index}]") for index, (item, kind) in enumerate(zip(value, kinds)))
-
-
-def _convert_number(value: Any, key: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise _wrong_type(value, TYPE_NAMES[float], key)
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        raise _wrong_type(value, TYPE_NAMES[float], key) from None
-    if not math.isfinite(number):
-        raise _wrong_type(value, "a finite number", key)
-    return number
 
 
 def _wrong_type(value: Any, expected: str, key: str) -> RecipeError:

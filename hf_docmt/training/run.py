@@ -91,20 +91,19 @@ def _train(recipe: Recipe, arguments: DocMTTrainingArguments, removal: ExitStack
     del origin  # a second model would be in memory throughout
     if recipe.peft and trainer.is_fsdp_enabled:
         raise ValueError("peft: adapters are not trained with sharded parameters; launch without FSDP")
-    start, checkpoints = time.monotonic(), arguments.output_dir
-    checkpoint = trainer.last_checkpoint()
-    resumed = last = saved_state(checkpoint) if checkpoint else None
-    if last is None or not is_finished(last):
+    start, checkpoint = time.monotonic(), trainer.last_checkpoint()
+    resumed = saved_state(checkpoint) if checkpoint else None
+    if resumed is None or not is_finished(resumed):
         try:
             with redirect_stdout(sys.stderr):  # trackers print
                 trainer.train(resume_from_checkpoint=checkpoint)
         finally:
             if trainer.state.global_step:
                 removal.pop_all()
-        last = None
     if processes.is_main_process:
-        state = last or saved_state(checkpoint_path(checkpoints, checkpoint_steps(checkpoints)[-1]))
-        averaged = save_average(recipe, trainer.model, state, checkpoints)
+        steps = checkpoint_steps(arguments.output_dir)
+        state = saved_state(checkpoint_path(arguments.output_dir, steps[-1]))
+        averaged = save_average(recipe, trainer.model, state, arguments.output_dir)
         session = {
             "seconds": round(time.monotonic() - start, 1),
             "resumed_from_step": resumed and resumed.global_step,
@@ -167,14 +166,23 @@ def make_trainer(
         with PartialState().main_process_first():
             base = save_base(model, origin, recipe.init_from, tokenizer, Path(recipe.output_dir))
         model, new_parameters = add_adapter(model, recipe.peft, base)
-    _check_second_stage(recipe, new_parameters)
+    for name in recipe.training.second_stage_settings if not new_parameters else ():
+        reason = (
+            "nothing is trained whole beside the adapter"
+            if recipe.peft
+            else "the checkpoint of init_from has all parameters of this model, so that none is new"
+        )
+        raise ValueError(f"training.{name}: {reason}; leave it out")
     if recipe.training.freeze:
         train_only(model, new_parameters)
-    patience = recipe.training.patience
+    patience, train = recipe.training.patience, examples["train"]
+    if recipe.training.coword_dropout or recipe.training.dynamic_context:
+        options = {name: getattr(recipe.training, name) for name in ("coword_dropout", "dynamic_context")}
+        train = AugmentedExamples(train, tokenizer, **options, seed=recipe.seed)
     return (StreamTrainer if architecture.carries_state else DocMTTrainer)(
         model=model,
         args=arguments,
-        train_dataset=with_augmentation(examples["train"], tokenizer, recipe),
+        train_dataset=train,
         eval_dataset=examples["validation"],
         data_collator=collate,
         processing_class=tokenizer,
@@ -200,12 +208,6 @@ def check_positions(config: PreTrainedConfig, examples: Examples, collate: Calla
                 f"learned positions for {config.max_position_embeddings}; take shorter chunks or windows "
                 "(model.chunk_tokens, model.past_context), or leave the sentence out"
             )
-
-
-def with_augmentation(examples: Examples, tokenizer, recipe: Recipe) -> Examples | AugmentedExamples:
-    """The training examples, changed at random in every epoch where the recipe asks for it."""
-    options = {name: getattr(recipe.training, name) for name in ("coword_dropout", "dynamic_context")}
-    return AugmentedExamples(examples, tokenizer, **options, seed=recipe.seed) if any(options.values()) else examples
 
 
 def saved_state(checkpoint: str | Path) -> TrainerState:
@@ -266,17 +268,6 @@ def _fill_in_lengths(config: PreTrainedConfig, examples: Examples) -> None:
         config.segment_shift = math.ceil(examples.mean_source_length)
     if getattr(config, "length_ratio", 1.0) is None:
         config.length_ratio = round(examples.mean_length_ratio, 4)
-
-
-def _check_second_stage(recipe: Recipe, new_parameters: frozenset[str]) -> None:
-    for name in recipe.training.second_stage_settings:
-        if not new_parameters:
-            reason = (
-                "nothing is trained whole beside the adapter"
-                if recipe.peft
-                else "the checkpoint of init_from has all parameters of this model, so that none is new"
-            )
-            raise ValueError(f"training.{name}: {reason}; leave it out")
 
 
 def _set_decoding(model: PreTrainedModel, decoding: DecodingRecipe) -> None:

@@ -3,25 +3,34 @@
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from itertools import repeat
 from pathlib import Path
-from typing import Any
 
 import torch
+import yaml
 from accelerate.utils import gather_object
-from torch.utils.data import DataLoader, Dataset
+from huggingface_hub import ModelCard
+from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
 from transformers import PrinterCallback, ProgressCallback
 from transformers.trainer_utils import EvalLoopOutput
 
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
+from hf_docmt.files import HUB_NAME
+from hf_docmt.model_card import ModelCardText
+from hf_docmt.training.distributed import (
+    EpochDataLoader,
+    RegroupedBatches,
+    check_sharding,
+    equal_rounds,
+    tied_embeddings_in_root,
+)
 from hf_docmt.training.durable_trainer import DurableTrainer
-from hf_docmt.training.sharding import check_sharding, equal_rounds, tied_embeddings_in_root
-from hf_docmt.training.trainer_card import trainer_card
-from hf_docmt.training.update_batches import RegroupedBatches
 
+PROCEDURE = "## Training procedure"  # of the card that transformers drafts
 TARGET = ("decoder_input_ids", "decoder_attention_mask", "labels", "label_weights")  # in a batch
 
 
@@ -40,9 +49,7 @@ class DocMTTrainer(DurableTrainer):
     Datasets are `Examples` (they know the length of every example), the collator makes the batch, and the loss is the
     model's own, divided by the number of target tokens of the whole update: all accumulated batches of all processes.
     `new_parameters` are names of parameters that learn at `args.new_learning_rate`.
-
-    Resuming (`train(resume_from_checkpoint=True)`, see `DurableTrainer`) takes the last usable checkpoint and gives the
-    same losses as training without a break; a run killed while it saves loses that checkpoint only.
+    Resuming (see `DurableTrainer`) gives the same losses as training without a break.
     """
 
     def __init__(self, *args, new_parameters: Iterable[str] = (), **kwargs):
@@ -77,21 +84,16 @@ class DocMTTrainer(DurableTrainer):
 
     def get_train_dataloader(self) -> DataLoader:
         """Batches of this process: the sampler distributes them over processes, so accelerate must not do it again."""
+        sampler = self._train_sampler(self.batch_processes)
         rank, processes = self.args.process_index, self.args.world_size
-        if self.batch_processes == processes:
-            sampler = self._train_sampler(rank, processes)
-        else:
-            sampler = RegroupedBatches(self._train_sampler(0, self.batch_processes), rank, processes)
-        if hasattr(self.train_dataset, "set_epoch"):
-            sampler = EpochSampler(sampler, self.train_dataset)
-        return self._loader(self.train_dataset, sampler)
+        return self._loader(self.train_dataset, RegroupedBatches(sampler, rank, processes, self.train_dataset))
 
-    def _train_sampler(self, rank: int, processes: int) -> TokenBudgetBatchSampler:
+    def _train_sampler(self, processes: int) -> TokenBudgetBatchSampler:
         lengths, budget = self.train_dataset.side_lengths, self.args.max_tokens
-        return TokenBudgetBatchSampler(lengths, budget, seed=self.args.seed, rank=rank, world_size=processes)
+        return TokenBudgetBatchSampler(lengths, budget, seed=self.args.seed, world_size=processes)
 
     def steps_per_epoch(self, processes: int) -> int | None:
-        return len(self._train_sampler(0, processes))
+        return len(self._train_sampler(processes))
 
     def get_eval_dataloader(self, eval_dataset=None) -> DataLoader:
         """Batches of this process: no example is in two processes, so that numbers of batches may differ by one."""
@@ -142,22 +144,19 @@ class DocMTTrainer(DurableTrainer):
         """AdamW with one group for each of: learning rate (old, new), weight decay (no biases and norms, others)."""
         if self.optimizer is None:
             model = self.model if model is None else model
+            decayed, groups = set(self.get_decay_parameter_names(model)), defaultdict(list)
+            for name, parameter in model.named_parameters():
+                if parameter.requires_grad:
+                    groups[name in self.new_parameters, name in decayed].append(parameter)
+            rates = {False: self.args.learning_rate, True: self.args.new_learning_rate or self.args.learning_rate}
+            decays = {False: 0.0, True: self.args.weight_decay}
             kind, options = self.get_optimizer_cls_and_kwargs(self.args, model)
-            self.optimizer = kind(self._parameter_groups(model), **options)
+            parameters = [
+                {"params": groups[new, decay], "lr": rates[new], "weight_decay": decays[decay]}
+                for new, decay in sorted(groups)
+            ]
+            self.optimizer = kind(parameters, **options)
         return self.optimizer
-
-    def _parameter_groups(self, model: torch.nn.Module) -> list[dict[str, Any]]:
-        decayed = set(self.get_decay_parameter_names(model))
-        rates = {False: self.args.learning_rate, True: self.args.new_learning_rate or self.args.learning_rate}
-        groups = {}
-        for name, parameter in model.named_parameters():
-            if parameter.requires_grad:
-                key = (name in self.new_parameters, name in decayed)
-                groups.setdefault(key, []).append(parameter)
-        return [
-            {"params": groups[new, decay], "lr": rates[new], "weight_decay": self.args.weight_decay if decay else 0.0}
-            for new, decay in sorted(groups)
-        ]
 
     def evaluation_loop(
         self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"
@@ -210,32 +209,26 @@ class DocMTTrainer(DurableTrainer):
         return self.model(**self._scored(batch), num_items_in_batch=1, skip_logits=True).loss.item()
 
 
-class EpochSampler:
-    """A batch sampler that passes the epoch on to the dataset as well.
+def trainer_card(draft: str, model, name: str) -> str:
+    """The card of a model, or of a model with an adapter, by its name on the Hub.
 
-    A run that is resumed inside an epoch has a loader of accelerate, which sets the epoch of its sampler only.
+    Of `draft`, what the trainer of transformers writes, the header's facts (data, licence, scores) and the section of
+    the training are kept.
     """
-
-    def __init__(self, sampler: TokenBudgetBatchSampler, dataset: Dataset):
-        self.sampler, self.dataset = sampler, dataset
-
-    def __len__(self) -> int:
-        return len(self.sampler)
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return iter(self.sampler)
-
-    def set_epoch(self, epoch: int) -> None:
-        self.sampler.set_epoch(epoch)
-        self.dataset.set_epoch(epoch)
-
-
-class EpochDataLoader(DataLoader):
-    """A loader that passes the epoch on to its batch sampler; the trainer and accelerate call `set_epoch`."""
-
-    def set_epoch(self, epoch: int) -> None:
-        if hasattr(self.batch_sampler, "set_epoch"):
-            self.batch_sampler.set_epoch(epoch)
+    adapter = getattr(model, "peft_config", {}).get("default")
+    text = ModelCardText(model.config, name, ["peft"] if adapter else None)
+    fields = ModelCard(draft).data.to_dict()
+    tags = [*text.metadata()["tags"], *(fields.get("tags") or [])]
+    fields |= text.metadata() | {"tags": list(dict.fromkeys(tags))}
+    if adapter:
+        fields["library_name"] = "peft"
+        if HUB_NAME.fullmatch(adapter.base_model_name_or_path or ""):
+            fields["base_model"] = adapter.base_model_name_or_path
+    if not any(index.get("results") for index in fields.get("model-index") or ()):
+        fields.pop("model-index", None)
+    header = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True)
+    _, heading, procedure = draft.partition(PROCEDURE)
+    return f"---\n{header}---\n\n{text.body()}\n\n{heading}{procedure}"
 
 
 class ProgressOnStderr(ProgressCallback):

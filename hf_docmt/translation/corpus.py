@@ -1,23 +1,23 @@
-"""Translation of corpora: documents in, rows out, which are written as JSON lines or plain lines."""
+"""Translation of corpora: documents in, rows out, and the text that is written of a row."""
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.data.documents import check_documents, sentences
+from hf_docmt.data.readers import Reader
+from hf_docmt.data.readers.row_layouts import TEXT_LINES
+from hf_docmt.data.readers.running_text import join_lines
+from hf_docmt.data.readers.wmt_jsonl import KEPT
 from hf_docmt.files import STDOUT, write_parts
+from hf_docmt.translation.subtitle_output import subtitle_text
 
-SETTINGS = (
-    "past_context",
-    "repairs",
-    "alignment",
-    "source_lang",
-    "target_lang",
-)  # of the search, beside strategy and beams
+SETTINGS = ("past_context", "repairs", "alignment", "source_lang", "target_lang")  # beside strategy and beams
+Render = Callable[[dict, dict], str]
 
 
 def translate_corpus(
@@ -75,13 +75,13 @@ def translation_rows(
 
 def search_settings(model: PreTrainedModel, strategy: str, arguments: dict) -> dict:
     """How `translate_documents` with these arguments searches: strategy, beams and what else is set."""
-    given, own = arguments.get("generation_config"), model.generation_config
-    beams = arguments.get("num_beams") or (given and given.num_beams) or own.num_beams or 1
-    looks_back = strategy in ("sliding", "sequential")
-    own = {"past_context": getattr(model.config, "decoding_past_context", None)} if looks_back else {}
-    given = {name: arguments[name] for name in SETTINGS if arguments.get(name) is not None}
-    own |= {"engine": getattr(model, "engine", None)}  # of a model that is not transformers'
-    return {"strategy": strategy, "beams": beams} | {k: v for k, v in (own | given).items() if v is not None}
+    configs = (arguments.get("generation_config"), model.generation_config)
+    beams = arguments.get("num_beams") or next((c.num_beams for c in configs if c and c.num_beams), 1)
+    settings = {"past_context": None, "engine": getattr(model, "engine", None)}  # engine: None of transformers' models
+    settings |= {name: arguments.get(name) for name in SETTINGS}
+    if settings["past_context"] is None and strategy in ("sliding", "sequential"):
+        settings["past_context"] = getattr(model.config, "decoding_past_context", None)
+    return {"strategy": strategy, "beams": beams} | {k: v for k, v in settings.items() if v is not None}
 
 
 def write_translations(rows: list[dict], path: str | Path, plain: bool = False) -> None:
@@ -108,3 +108,51 @@ def json_line(row: dict) -> str:
 def plain_lines(row: dict) -> str:
     """A line for each written sentence; a line break inside it becomes a blank, so that N lines stay N lines."""
     return "".join(" ".join(sentence.splitlines()) + "\n" for sentence in row["translation"])
+
+
+def renderer(reader: Reader) -> Render:
+    """The function that gives the text of one document from its row of the input and its row of `translate_corpus`.
+
+    The output of a job is what it returns for each document, one after the other. A document that failed has empty
+    sentences: blank lines in plain output, and the key `error` in rows of JSON.
+    """
+    return RENDERERS[reader.output_format or ("lines" if reader.plain else "jsonl")]
+
+
+def check_repairs(reader: Reader, repairs: str | None) -> None:
+    """ValueError where the output needs a translation of each sentence and `repairs` does not see to that."""
+    if repairs == "none" and reader.output_format is not None:
+        raise ValueError(
+            f"repairs='none' may give more or fewer sentences, and translations of {reader.name} are put in the places "
+            "of the sentences; leave it out"
+        )
+
+
+def json_row(document: dict, result: dict) -> str:
+    """The result row as a line of JSON; that of running text has `text` again in place of its sentences."""
+    if TEXT_LINES not in document:
+        return json_line(result)
+    columns = {key: value for key, value in document.items() if key not in ("doc_id", "translation", TEXT_LINES)}
+    rest = {key: value for key, value in result.items() if key not in ("source", "translation")}
+    return json_line(columns | {"text": document_text(document, result)} | rest)
+
+
+def document_text(document: dict, result: dict) -> str:
+    """The translation of running text, with the lines of the text; of other lengths than the text's, as one line."""
+    is_one_to_one = len(result["translation"]) == len(result["source"])
+    return join_lines(result["translation"], document[TEXT_LINES] if is_one_to_one else [len(result["translation"])])
+
+
+def hypothesis_row(document: dict, result: dict) -> str:
+    """A line of a system's output as WMT's general task collects them: ids, languages and `hypothesis`."""
+    columns = {name: document[name] for name in KEPT if document.get(name) is not None}
+    failed = {"error": result["error"]} if "error" in result else {}
+    return json_line({"doc_id": result["doc_id"], **columns, "hypothesis": document_text(document, result), **failed})
+
+
+RENDERERS: dict[str, Render] = {
+    "jsonl": json_row,
+    "lines": lambda document, result: plain_lines(result),
+    "wmt_jsonl": hypothesis_row,
+    "subtitles": subtitle_text,
+}

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import ctranslate2
 import torch
@@ -12,12 +12,17 @@ from huggingface_hub import snapshot_download
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from hf_docmt import registry
+from hf_docmt.modeling.decoding import Job, Output
+from hf_docmt.modeling.document_state import CurrentSentence
 from hf_docmt.modeling.generation_docmt import DocumentTranslation
+from hf_docmt.modeling.search_settings import HARMLESS, READ, RECORDED, effective_settings
+from hf_docmt.modeling.strategies import Segment, SegmentTranslator, rest_of
 from hf_docmt.remote_code import load_tokenizer
-from hf_docmt.translation.ctranslate2_search import CTranslate2Translator
 
 FOLDER = "ctranslate2"  # of the library's files, inside that of the model
 COMPUTE_TYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}  # our name of a dtype: theirs
+SUPPORTED = {"repetition_penalty": 1.0, "no_repeat_ngram_size": 0, "bad_words_ids": None}  # values that ask for nothing
+WITHOUT_EFFECT = ("use_cache", "cache_implementation", "renormalize_logits")  # scores are renormalized always
 
 
 def load_ctranslate2_model(
@@ -37,11 +42,108 @@ def load_ctranslate2_model(
     return CTranslate2Model(folder, device, dtype), load_tokenizer(path, revision)
 
 
-class Hypotheses(NamedTuple):
-    """Translations of one source, best first: their ids, and scores where they were asked for."""
+class CTranslate2Translator(SegmentTranslator):
+    """The strategies of models that read segments, decoded by a `CTranslate2Model` in the place of `generate`.
 
-    ids: list[list[int]]
-    scores: list[float]
+    Limits of tokens, forced prefixes and repairs are those of `generate`. Departures of CTranslate2: beam search ends
+    when as many translations as beams are finished (`early_stopping=True` in transformers), and behind a forced prefix
+    only its first beam may end at once; the prefix is read token by token, in `chunk_sequential` for every sentence
+    anew. Greedy search gives what `generate` gives.
+    """
+
+    drafts = False  # CTranslate2 has no search with drafts
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        check_search(self.settings, self.generate_kwargs)
+        self.positions = self.config.max_position_embeddings  # of either side, sines included
+        self.beams = self.settings.num_beams or 1
+        self.length_penalty = 1.0 if self.settings.length_penalty is None else self.settings.length_penalty
+
+    def decode(self, jobs: list[Job], stop_at_sep: bool = False, drafts: object = None) -> list[Output]:
+        """Outputs of independent jobs, in their order; longest together, in batches."""
+        ends = self.ends_of(stop_at_sep)
+        outputs: list[Output] = [Output([], True)] * len(jobs)
+        for rows in self.batches(range(len(jobs)), lambda row: len(jobs[row].source)):
+            for row, output in zip(rows, self.search([jobs[row] for row in rows], ends)):
+                outputs[row] = output
+        return outputs
+
+    def search(self, jobs: Sequence[Job], ends: list[int]) -> list[Output]:
+        """Outputs of one batch. Each row ends after its own number of tokens, so that no other row changes it."""
+        prompts = [[self.start, *job.prefix] for job in jobs]
+        limits = [self.token_limits([job.length], len(prompt))[0] for job, prompt in zip(jobs, prompts)]
+        longest = max(len(prompt) - 1 + limit for prompt, limit in zip(prompts, limits))
+        outputs = []
+        for job, prompt, limit, ids in zip(jobs, prompts, limits, self.best(jobs, prompts, ends, longest)):
+            if len(ids) > limit and self.beams > 1:  # it took more than it gets
+                (ids,) = self.best([job], [prompt], ends, len(prompt) - 1 + limit)
+            is_finished = bool(ids) and ids[-1] in ends and len(ids) <= limit
+            outputs.append(Output(ids[:-1] if is_finished else ids[:limit], is_finished))
+        return outputs
+
+    def best(self, jobs: Sequence[Job], prompts: list[list[int]], ends: list[int], length: int) -> list[list[int]]:
+        """The best translation of each job behind its prompt, with its end token where it has one.
+
+        CTranslate2 divides the score of a translation by its length with the prompt; as in transformers it is the
+        length without it here, by which the finished translations are compared again.
+        """
+        has_prompt = any(len(prompt) > 1 for prompt in prompts)
+        compared = self.beams > 1 and has_prompt and self.length_penalty != 0
+        values = {name: getattr(self.settings, name) for name in SUPPORTED}
+        values = {name: value for name, value in values.items() if value not in (None, SUPPORTED[name])}
+        results = self.model.translate(
+            [job.source for job in jobs],
+            prompts,
+            end_ids=ends,
+            suppressed_ids=values.pop("bad_words_ids", ()),
+            max_decoding_length=length,
+            beam_size=self.beams,
+            length_penalty=self.length_penalty,
+            num_hypotheses=self.beams if compared else 1,
+            return_scores=compared,
+            **values,
+        )
+        best = []
+        for prompt, (hypotheses, scores) in zip(prompts, results):
+            forced = len(prompt) - 1
+            if compared:
+                ranks = [self.score(score, ids, forced) for score, ids in zip(scores, hypotheses)]
+                hypotheses = [hypotheses[ranks.index(max(ranks))]]
+            best.append(hypotheses[0][forced:])
+        return best
+
+    def score(self, score: float, ids: Sequence[int], forced: int) -> float:
+        """A score divided by the length of ids behind so many forced ones, from one divided by their whole length."""
+        return score * len(ids) ** self.length_penalty / (len(ids) - forced) ** self.length_penalty
+
+    def force_prefixes_together(self, group: Sequence[Segment]) -> list[Segment]:
+        """As in the base class, but that the source is encoded for every sentence."""
+        jobs = [self.segment_job(*segment) for segment in group]
+        for step in range(group[0].end - group[0].first):
+            rows = [row for row, segment in enumerate(group) if segment.first + step < segment.end]
+            group, jobs = [group[row] for row in rows], [jobs[row] for row in rows]
+            for segment, job in zip(group, jobs):
+                job.current = CurrentSentence(segment.document, segment.first + step)
+                job.length = len(job.current.part.ids)
+            if step and len(group) == 1 and not self.fits(0, len(jobs[0].prefix), jobs[0].length):
+                return [rest_of(self, group[0], step)]
+            for job, output in zip(jobs, self.decode(jobs, stop_at_sep=True)):
+                job.current.part.target = output.ids
+                job.prefix += [*output.ids, self.sep]
+                self.check_end(job.current, output)
+        return []
+
+
+def check_search(settings: GenerationConfig, arguments: dict) -> None:
+    """ValueError for settings of generation that CTranslate2 does not have, and for arguments that are objects."""
+    others = effective_settings(settings, {*READ, *HARMLESS, *RECORDED, *SUPPORTED, *WITHOUT_EFFECT})
+    for name in [*others, *arguments]:
+        value = others[name] if name in others else type(arguments[name]).__name__
+        raise ValueError(
+            f"{name}={value!r} is a setting of generation that engine ctranslate2 does not have; leave it out, or "
+            "translate without this engine"
+        )
 
 
 class CTranslate2Model(DocumentTranslation):
@@ -79,25 +181,28 @@ class CTranslate2Model(DocumentTranslation):
         prompts: Sequence[Sequence[int]],
         *,
         end_ids: Sequence[int],
-        suppressed_ids: Sequence[Sequence[int]] | None = None,
-        **arguments,
-    ) -> list[Hypotheses]:
+        suppressed_ids: Sequence[Sequence[int]] = (),
+        **arguments: Any,
+    ) -> list[tuple[list[list[int]], list[float]]]:
         """Translations of one batch of sources, with forced ids in front and the end token behind.
 
         `prompts` are the decoder's start token, which is not given back, and forced ids; `suppressed_ids` are sequences
-        that are not written; `arguments` are those of `ctranslate2.Translator.translate_batch`.
+        that are not written; `arguments` are those of `ctranslate2.Translator.translate_batch`. Returns for each source
+        the ids of its translations, best first, and their scores where they were asked for.
         """
-        found = self.translator.translate_batch(
+        results = self.translator.translate_batch(
             [self._tokens(source) for source in sources],
             [self._tokens(prompt) for prompt in prompts],
             end_token=self._tokens(end_ids),
-            suppress_sequences=[self._tokens(ids) for ids in suppressed_ids or ()] or None,
+            suppress_sequences=[self._tokens(ids) for ids in suppressed_ids] or None,
             max_input_length=0,
             min_decoding_length=0,
             return_end_token=True,
             **arguments,
         )
-        return [Hypotheses([[self.ids[name] for name in one] for one in row.hypotheses], row.scores) for row in found]
+        return [
+            ([[self.ids[name] for name in names] for names in result.hypotheses], result.scores) for result in results
+        ]
 
     def _tokens(self, ids: Sequence[int]) -> list[str]:
         return [self.names[index] for index in ids]
@@ -115,9 +220,9 @@ def compute_type(dtype: str | None, device: str) -> str:
     """CTranslate2's name of what is computed in; ValueError where the device does not have it."""
     if dtype is None:
         return "default"
-    name, known = COMPUTE_TYPES.get(dtype, dtype), ctranslate2.get_supported_compute_types(device)
-    if name not in known:
-        names = {one: ours for ours, one in COMPUTE_TYPES.items()}
-        allowed = ", ".join(sorted(names.get(one, one) for one in known))
+    name, supported = COMPUTE_TYPES.get(dtype, dtype), ctranslate2.get_supported_compute_types(device)
+    if name not in supported:
+        ours = {theirs: name for name, theirs in COMPUTE_TYPES.items()}
+        allowed = ", ".join(sorted(ours.get(theirs, theirs) for theirs in supported))
         raise ValueError(f"dtype {dtype!r}: CTranslate2 computes on this {device} in {allowed}; choose one of them")
     return name

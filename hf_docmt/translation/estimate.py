@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 import torch
+from scipy.stats import t as student
 
 from hf_docmt.messages import counted
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
@@ -21,7 +22,6 @@ UNITS = 8  # parts of the sample that are to fit into the time
 MIN_UNITS = 3  # whatever time they take
 KEPT = 128  # groups that the sample is drawn from
 MACHINE = 0.05  # share by which the same work takes more or less time on the same machine
-T_QUANTILES = (12.7, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)  # of 95 %, by degrees of freedom from 1
 
 
 @dataclass
@@ -70,24 +70,32 @@ def estimate_job(
     start = time.perf_counter()
     translator = GroupTranslator(settings)
     load_seconds = time.perf_counter() - start
-    size = unit_size(translator, sample, seconds)
+    rate = 0.0
+    for sentences in (32, 128):  # warms the model up: the first one is slower
+        part = next(sample.parts(sentences))
+        rate = part.sentences / timed(translator, part)
     threads = torch.get_num_threads()
     results: dict[int, tuple[float, float, float]] = {}
     for count in sorted({1, processes}):
         if settings.device == "cpu":
             torch.set_num_threads(max(1, threads // count))
         if count == 1 or settings.device == "cpu":
-            parts = translate_sample(translator, sample, size, seconds)
-            total = total_seconds([(part.characters, time) for part, time in parts], sample.characters)
+            parts, times, begin = [], [], time.perf_counter()
+            for part in sample.parts(max(32, int(rate * seconds / UNITS))):
+                if len(parts) >= MIN_UNITS and time.perf_counter() - begin > seconds:
+                    break
+                times.append((part.characters, timed(translator, part)))
+                parts.append(part)
+            total = total_seconds(times, sample.characters)
         middle, low, high = (load_seconds + value / count for value in total)
         results[count] = middle, low, high
     torch.set_num_threads(threads)
-    texts = [text for part, _ in parts for source in part.sources(translator.source_lang) for text in source]
+    texts = [text for part in parts for source in part.sources(translator.source_lang) for text in source]
     tokens = sum(map(len, translator.tokenizer(texts, split_special_tokens=True)["input_ids"]))
     return Estimate(
         documents=sample.documents,
         sentences=sample.sentences,
-        tokens=tokens * sample.characters / max(sum(part.characters for part, _ in parts), 1),
+        tokens=tokens * sample.characters / max(sum(part.characters for part in parts), 1),
         sampled_sentences=len(texts),
         load_seconds=load_seconds,
         seconds=results,
@@ -109,13 +117,16 @@ class Sample:
         """Parts of the groups, of so many sentences or one document: the first of each, the second ones, and so on.
 
         The groups come in an order in which any first few are spread over the lengths of the documents (multiples of
-        the golden ratio).
+        the golden ratio), the documents of a group in a random one.
         """
         by_length = sorted(self.groups, key=lambda group: max(len(row["translation"]) for row in group.rows))
-        golden = (math.sqrt(5) - 1) / 2
-        spread = sorted(range(len(by_length)), key=lambda rank: (rank + 1) * golden % 1)
-        for parts in zip_longest(*(parts_of(by_length[rank], size) for rank in spread)):
-            yield from (part for part in parts if part is not None)
+        golden, parts_of_groups = (math.sqrt(5) - 1) / 2, []
+        for rank in sorted(range(len(by_length)), key=lambda rank: (rank + 1) * golden % 1):
+            group = by_length[rank]
+            rows = random.Random(group.number).sample(group.rows, len(group.rows))
+            parts_of_groups.append([replace(p, number=group.number) for p in document_groups(rows, size, sys.maxsize)])
+        for parts in zip_longest(*parts_of_groups):
+            yield from filter(None, parts)
 
 
 def read_sample(groups: Iterable[Group], seed: int = 0) -> Sample:
@@ -132,35 +143,11 @@ def read_sample(groups: Iterable[Group], seed: int = 0) -> Sample:
     return sample
 
 
-def parts_of(group: Group, sentences: int) -> list[Group]:
-    """The documents of a group, in a random order, in parts of at most so many sentences or one document."""
-    order = random.Random(group.number).sample(group.rows, len(group.rows))
-    return [replace(part, number=group.number) for part in document_groups(order, sentences, sys.maxsize)]
-
-
-def unit_size(translator: GroupTranslator, sample: Sample, seconds: float) -> int:
-    """Sentences of a part such that several parts fit into the time; warms the model up."""
-    rate = 0.0
-    for sentences in (32, 128):  # the first one is slower
-        part = next(sample.parts(sentences))
-        start = time.perf_counter()
-        translator(part)
-        rate = part.sentences / (time.perf_counter() - start)
-    return max(32, int(rate * seconds / UNITS))
-
-
-def translate_sample(
-    translator: GroupTranslator, sample: Sample, size: int, seconds: float
-) -> list[tuple[Group, float]]:
-    """The parts that were translated in so many seconds, and the time that each took."""
-    start, times = time.perf_counter(), []
-    for part in sample.parts(size):
-        begin = time.perf_counter()
-        if len(times) >= MIN_UNITS and begin - start > seconds:
-            break
-        translator(part)
-        times.append((part, time.perf_counter() - begin))
-    return times
+def timed(translator: GroupTranslator, part: Group) -> float:
+    """Seconds that a part takes."""
+    start = time.perf_counter()
+    translator(part)
+    return time.perf_counter() - start
 
 
 def total_seconds(times: list[tuple[int, float]], characters: int) -> tuple[float, float, float]:
@@ -169,10 +156,9 @@ def total_seconds(times: list[tuple[int, float]], characters: int) -> tuple[floa
     rate = sum(seconds for _, seconds in times) / translated
     total, freedom = rate * characters, max(count - 1, 1)
     deviation = math.sqrt(sum((seconds - rate * n) ** 2 for n, seconds in times) / freedom)
-    error = (
-        characters / translated * count * deviation * math.sqrt((1 - min(translated / max(characters, 1), 1)) / count)
-    )
-    half = math.hypot(T_QUANTILES[min(freedom, len(T_QUANTILES)) - 1] * error, MACHINE * total)
+    unseen = 1 - min(translated / max(characters, 1), 1)
+    error = characters / translated * count * deviation * math.sqrt(unseen / count)
+    half = math.hypot(student.ppf(0.975, freedom) * error, MACHINE * total)
     return total, max(total - half, 0.0), total + half
 
 

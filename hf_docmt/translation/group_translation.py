@@ -1,10 +1,10 @@
 """What one process does for a translation job: it loads the model once, and turns groups of documents into rows."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from hf_docmt import registry
 from hf_docmt.messages import closest_hint, install_command
@@ -12,14 +12,8 @@ from hf_docmt.modeling.generation_docmt import DocumentTranslation
 from hf_docmt.translation.corpus import search_settings, translation_rows
 from hf_docmt.translation.job_input import Group
 
-DTYPES = {
-    "fp32": torch.float32,
-    "float32": torch.float32,
-    "bf16": torch.bfloat16,
-    "bfloat16": torch.bfloat16,
-    "fp16": torch.float16,
-    "float16": torch.float16,
-}
+DTYPES = dict.fromkeys(("fp32", "float32"), torch.float32)
+DTYPES |= dict.fromkeys(("bf16", "bfloat16"), torch.bfloat16) | dict.fromkeys(("fp16", "float16"), torch.float16)
 INT8 = "int8"  # of the weights of linear layers; the others, and what is computed between layers, stay as saved
 TORCH_ERRORS = (RuntimeError, AssertionError, ValueError, NotImplementedError)
 DOCUMENT_ERRORS = (ValueError, torch.OutOfMemoryError)  # what one document may raise; others end the job
@@ -63,7 +57,10 @@ def load_engine(settings: TranslationSettings) -> tuple[DocumentTranslation, Pre
     """The model of the settings, on its device and in its dtype, and its tokenizer. ValueError: it cannot be loaded."""
     if settings.engine == "transformers":
         model, tokenizer = registry.load_model(settings.model, settings.revision)
-        return place_model(model, settings.device, settings.dtype), tokenizer
+        model = model.to(device=settings.device, dtype=checked_dtype(settings.dtype, settings.device))
+        if settings.dtype == INT8 and not getattr(model, "is_quantized", False):
+            model.quantize(INT8)
+        return model, tokenizer
     try:
         from hf_docmt.translation.ctranslate2_model import load_ctranslate2_model
     except ImportError as error:
@@ -81,9 +78,7 @@ class GroupTranslator:
         self.settings = settings
         self.model, self.tokenizer = load_engine(settings)
         self.source_lang: str = settings.source_lang or self.model.config.source_lang or "source"
-        self._translate([])  # checks the settings
-        strategy = settings.strategy or self.model.default_strategy()
-        self._search = search_settings(self.model, strategy, settings.search)
+        self._translate(Group(0, []))  # checks the settings
 
     def __call__(self, group: Group) -> list[dict]:
         """Rows of `translate_corpus`, one for each document of the group.
@@ -91,43 +86,27 @@ class GroupTranslator:
         A document that cannot be translated (scores that are not finite, no memory left) has empty sentences and the
         reason as `error`. It is found by halving the group, so that the others are still translated in batches.
         """
-        return self._rows(group.rows)
-
-    def _rows(self, rows: list[dict]) -> list[dict]:
+        rows = group.rows
         try:
-            return self._translate(rows)
+            return self._translate(group)
         except DOCUMENT_ERRORS as error:
             if len(rows) > 1:
                 half = len(rows) // 2
-                return self._rows(rows[:half]) + self._rows(rows[half:])
+                return self(replace(group, rows=rows[:half])) + self(replace(group, rows=rows[half:]))
             if getattr(error, "document", None) is not None:  # counted in this call
                 error.document = rows[0]["doc_id"]  # type: ignore[union-attr]
             reason = str(error)
-        return [self._failed(rows[0], reason)]
+        (source,) = group.sources(self.source_lang)
+        strategy = self.settings.strategy or self.model.default_strategy()
+        search = search_settings(self.model, strategy, self.settings.search)
+        failed = {"doc_id": rows[0]["doc_id"], "source": source, "translation": [""] * len(source), "repairs": []}
+        return [failed | {"search": search, "error": reason}]
 
-    def _translate(self, rows: list[dict]) -> list[dict]:
-        settings = self.settings
-        sources = Group(0, 0, rows).sources(self.source_lang)
-        return translation_rows(
-            self.model,
-            self.tokenizer,
-            [row["doc_id"] for row in rows],
-            sources,
-            strategy=settings.strategy,
-            batch_size=settings.batch_size,
-            **settings.search,
-        )
-
-    def _failed(self, row: dict, reason: str) -> dict:
-        source = [pair[self.source_lang] for pair in row["translation"]]
-        return {
-            "doc_id": row["doc_id"],
-            "source": source,
-            "translation": [""] * len(source),
-            "repairs": [],
-            "search": self._search,
-            "error": reason,
-        }
+    def _translate(self, group: Group) -> list[dict]:
+        doc_ids = [row["doc_id"] for row in group.rows]
+        sources, settings = group.sources(self.source_lang), self.settings
+        options: dict[str, Any] = {"strategy": settings.strategy, "batch_size": settings.batch_size, **settings.search}
+        return translation_rows(self.model, self.tokenizer, doc_ids, sources, **options)
 
 
 def check_device(device: str) -> str:
@@ -138,14 +117,6 @@ def check_device(device: str) -> str:
         reason = str(error).strip().partition("\n")[0]
         raise ValueError(f"device {device!r} cannot be used here ({reason}); give cpu, or leave it out") from error
     return device
-
-
-def place_model(model: PreTrainedModel, device: str, dtype: str | None) -> PreTrainedModel:
-    """The model on the device, in a dtype of `DTYPES` or with int8 weights; ValueError as in `checked_dtype`."""
-    model = model.to(device=device, dtype=checked_dtype(dtype, device))
-    if dtype == INT8 and not getattr(model, "is_quantized", False):
-        model.quantize(INT8)
-    return model
 
 
 def checked_dtype(name: str | None, device: str) -> torch.dtype | None:

@@ -5,22 +5,21 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 
 
 class Interrupted(KeyboardInterrupt):
     """A job was asked to end by this signal. `exit_code` is that of a command which it ended: 130 or 143."""
 
     def __init__(self, number: int, way_on: str = ""):
-        super().__init__(f"stopped by {NAMES[signal.Signals(number)]}" + f"; {way_on}" * bool(way_on))
+        super().__init__(f"stopped by {SIGNALS[signal.Signals(number)]}" + f"; {way_on}" * bool(way_on))
         self.number, self.exit_code = number, 128 + number
 
 
 class Interruption:
-    """Whether a job was asked to end."""
+    """Whether a job was asked to end, by which signal."""
 
-    def __init__(self) -> None:
-        self.number: int | None = None
+    number: int | None = None
 
     def check(self) -> None:
         """Raise `Interrupted` where a signal came whose exception some library lost."""
@@ -30,8 +29,8 @@ class Interruption:
     def receive(self, number: int, frame: object) -> None:
         """Handler of the first signal; the next one ends the process at once."""
         self.number = number
-        for one in NAMES:
-            signal.signal(one, signal.SIG_DFL)
+        for name in SIGNALS:
+            signal.signal(name, signal.SIG_DFL)
         raise Interrupted(number)
 
 
@@ -42,7 +41,7 @@ def interruption() -> Iterator[Interruption]:
     if threading.current_thread() is not threading.main_thread():
         yield state
         return
-    before = {one: signal.signal(one, state.receive) for one in NAMES}
+    before = {name: signal.signal(name, state.receive) for name in SIGNALS}
     try:
         yield state
     except Exception as error:
@@ -50,5 +49,5 @@ def interruption() -> Iterator[Interruption]:
             raise
         raise Interrupted(state.number) from error  # whose exception some library made another one of
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for name, handler in before.items():
+            signal.signal(name, handler)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,9 @@ from hf_docmt.messages import counted
 from hf_docmt.store import file_digest
 from hf_docmt.translation.group_translation import TranslationSettings
 from hf_docmt.translation.interruption import Interrupted, Interruption
-from hf_docmt.translation.job_input import Group, JobInput
+from hf_docmt.translation.job_input import Group, JobInput, arriving_rows, document_groups
 from hf_docmt.translation.job_output import JobOutput, changes
-from hf_docmt.translation.progress import JobSummary, ProgressBar, ProgressLines, job_progress
+from hf_docmt.translation.progress import JobSummary, Progress
 
 if TYPE_CHECKING:
     from hf_docmt.translation.shards import PartitionedInput
@@ -48,26 +49,36 @@ class TranslationJob:
     open_output: Callable[[dict[str, Any]], JobOutput]
 
     def run(self, interruption: Interruption) -> JobSummary:
-        """Translate all documents. Raises `ValueError`, `OSError` and `Interrupted`; what can be is known before work.
+        """Translate all documents that the output does not hold; those that fail are counted in the summary.
 
-        Where an error leaves finished work, a line on standard error says how to go on.
+        Raises `ValueError`, also where the first ten documents of a new job fail, or all of fewer, since then the model
+        or a setting is to blame; `OSError` for what cannot be written, and `Interrupted`. What can be is known before
+        work. Where an error leaves finished work, a line on standard error says how to go on.
         """
         identity = job_identity(self.settings, self.input)
         with self.open_output(identity) as output:
+            check = (lambda results: results) if output.holds_work else check_first_documents
             try:
                 engine, size = self.make_engine(self.settings), self.input.size()
-                groups = self.input.groups(self.settings.batch_size, as_they_come=not output.is_kept)
-                progress = job_progress(size, output.summary)
-                run_job(groups, engine, output, progress, interruption)
-                self._check_input(identity["input"], size, output.summary)
-                output.finish()
-                return output.summary
+                rows = self.input.rows()
+                if self.input.is_pipe and not output.is_kept:
+                    rows = arriving_rows(rows)  # written as they come, without waiting for a group to be full
+                results = engine(output.missing(document_groups(rows, batch_size=self.settings.batch_size)))
+                # closing the results ends the processes of an engine
+                with closing(Progress(size, output.summary)) as progress, closing(results):
+                    for group, rows_of_group in check(results):
+                        output.write(group, rows_of_group)
+                        interruption.check()
+                        progress.update(output.summary)
+                    self._check_input(identity["input"], size, output.summary)
+                    output.finish()
             except Interrupted as stopped:
                 raise Interrupted(stopped.number, output.way_on()) from stopped
             except Exception:
                 if output.holds_work:
                     print(output.way_on(), file=sys.stderr)
                 raise
+            return output.summary
 
     def _check_input(self, before: dict | None, size: JobSummary | None, done: JobSummary) -> None:
         """ValueError where the input is not what it was when the job began, or not all of it was translated."""
@@ -80,31 +91,6 @@ class TranslationJob:
                 f"the input has {counted(size.documents, 'document')} of {counted(size.sentences, 'sentence')}, but "
                 f"{done.documents} of {done.sentences} were translated: please report this"
             )
-
-
-def run_job(
-    groups: Iterable[Group | None],
-    engine: Engine,
-    output: JobOutput,
-    progress: ProgressBar | ProgressLines,
-    interruption: Interruption,
-) -> JobSummary:
-    """Translate the groups that `output` does not hold, and write them to it; it is not finished by that.
-
-    Documents that fail are counted in the summary. Raises `ValueError` where the first ten documents of a new job fail,
-    or all of fewer, since then the model or a setting is to blame; `OSError` for what cannot be written.
-    """
-    is_new = not output.holds_work
-    results = engine(output.missing(groups))
-    try:
-        for group, rows in check_first_documents(results) if is_new else results:
-            output.write(group, rows)
-            interruption.check()
-            progress.update(output.summary)
-    finally:
-        progress.close()
-        results.close()  # ends the processes of an engine
-    return output.summary
 
 
 def check_first_documents(results: Results) -> Results:

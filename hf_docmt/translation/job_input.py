@@ -43,27 +43,23 @@ class JobInput:
     ):
         self.source_lang = source_lang
         self.files: dict[str, str | None] = dict(input_files(text, format))
-        path = next((self.files[name] for name in ("source", "path") if name in self.files), None)
+        self.path = Path(self.files.get("source") or self.files.get("path") or STDIN)
         self.format = detect_format(self.files) if format == "auto" else format
         self.reader = get_reader(self.format)
         if "tgt_lang" in self.reader.arguments():
             self.files.setdefault("tgt_lang", target_lang)
-        check_arguments(self.reader, {name: value for name, value in self.files.items() if value is not None})
+        arguments = {name: value for name, value in self.files.items() if value is not None}
+        check_arguments(self.reader, arguments)
+        self.paths = [value for name, value in arguments.items() if name not in NO_FILES]  # what may be files
         self.by_line = without_context and self.reader.name == LinesReader.name
-        is_pipe = path is None or STDIN in self.files.values()
-        self.path = None if is_pipe else Path(path)  # None: can be read once, as it comes
-
-    @property
-    def paths(self) -> list[str]:
-        """The arguments that may be files."""
-        return [value for name, value in self.files.items() if value is not None and name not in NO_FILES]
+        self.is_pipe = STDIN in (str(self.path), *self.files.values())  # can be read once, as it comes
 
     def identity(self) -> dict[str, str | None] | None:
         """The arguments of the reader, with digests in place of files and folders; None for a pipe.
 
         Others, such as the name of a data set on the Hub, are as they are.
         """
-        if self.path is None:
+        if self.is_pipe:
             return None
         return {name: value if name in NO_FILES else _content_digest(value) for name, value in self.files.items()}
 
@@ -84,26 +80,31 @@ class JobInput:
 
         None for a pipe, and for a data set on the Hub, which would be fetched twice.
         """
-        if self.path is None or not self.path.exists():
+        if self.is_pipe or not self.path.exists():
             return None
-        documents = sentences = 0
+        size = JobSummary()
         for row in self.rows():
-            documents += 1
-            sentences += len(row["translation"])
-        return JobSummary(documents, sentences)
+            size.documents += 1
+            size.sentences += len(row["translation"])
+        return size
 
-    def groups(self, batch_size: int, as_they_come: bool = False) -> Iterator["Group | None"]:
-        """The documents in groups; `as_they_come`: those of a pipe without waiting for groups to be full."""
-        rows = arriving_rows(self.rows()) if as_they_come and self.path is None else self.rows()
-        return document_groups(rows, batch_size=batch_size)
+
+def _content_digest(value: str | None) -> str | None:
+    """The digest of a file, or of the names and files of a folder; any other value is itself."""
+    path = Path(value) if value is not None else None
+    if path is None or not path.exists():
+        return value
+    if path.is_file():
+        return file_digest(path)
+    files = (file for file in path.rglob("*") if file.is_file())
+    return value_digest({str(file.relative_to(path)): file_digest(file) for file in files})
 
 
 @dataclass(frozen=True)
 class Group:
-    """Consecutive documents of the input: rows of the document contract, numbered from 0 as the group itself is."""
+    """Consecutive documents of the input: rows of the document contract. Groups are numbered from 0."""
 
     number: int
-    first_document: int
     rows: list[dict]
 
     def sources(self, lang: str) -> list[list[str]]:
@@ -116,44 +117,37 @@ class Group:
 
     @property
     def characters(self) -> int:
-        return sum(map(_characters, self.rows))
+        return sum(len(text) for row in self.rows for pair in row["translation"] for text in pair.values())
 
 
 def document_groups(
     rows: Iterable[dict | None],
     max_sentences: int = MAX_SENTENCES,
     max_characters: int = MAX_CHARACTERS,
-    batch_size: int | None = None,
+    batch_size: int = 0,
 ) -> Iterator[Group | None]:
     """Consecutive documents in groups of at most so many sentences and characters, as full as the next one allows.
 
     A document that is larger is a group of its own. But with `batch_size` a group goes on beyond `max_sentences` until
     it has BATCHES batches of documents: strategies that translate sentence after sentence have one of each document in
     a batch. The groups follow from rows and bounds alone, so that a job makes the same ones whenever and wherever it
-    runs. A row None (see `arriving_rows`) ends the group, and is passed on where there is none. ValueError: a bound
-    below 1.
+    runs. A row None (see `arriving_rows`) ends the group, and is passed on where there is none.
 
     >>> row = {"doc_id": "talk-1", "translation": [{"en": "Hello."}]}
     >>> [len(group.rows) for group in document_groups([row] * 5, max_sentences=2)]
     [2, 2, 1]
     """
-    bounds = {"max_sentences": max_sentences, "max_characters": max_characters, "batch_size": batch_size}
-    for name, bound in bounds.items():
-        if bound is not None and bound < 1:
-            raise ValueError(f"{name} of a group must be at least 1, got {bound}")
-    least_documents = BATCHES * (batch_size or 0)
-    group, sentences, characters = Group(0, 0, []), 0, 0
+    group, sentences, characters = Group(0, []), 0, 0
     for row in rows:
-        more = (len(row["translation"]), _characters(row)) if row is not None else (0, 0)
-        is_full = sentences + more[0] > max_sentences and len(group.rows) >= least_documents
-        if group.rows and (row is None or is_full or characters + more[1] > max_characters):
+        document = Group(0, [row] if row is not None else [])
+        sentences, characters = sentences + document.sentences, characters + document.characters
+        is_full = sentences > max_sentences and len(group.rows) >= BATCHES * batch_size or characters > max_characters
+        if group.rows and (row is None or is_full):
             yield group
-            group, sentences, characters = Group(group.number + 1, group.first_document + len(group.rows), []), 0, 0
+            group, sentences, characters = Group(group.number + 1, []), document.sentences, document.characters
         elif row is None:
             yield None
-        if row is not None:
-            group.rows.append(row)
-            sentences, characters = sentences + more[0], characters + more[1]
+        group.rows.extend(document.rows)
     if group.rows:
         yield group
 
@@ -187,18 +181,3 @@ def arriving_rows(rows: Iterable[dict], ahead: int = MAX_SENTENCES) -> Iterator[
             yield None  # which ends the group before
             raise row
         yield row
-
-
-def _characters(row: dict) -> int:
-    return sum(len(text) for pair in row["translation"] for text in pair.values())
-
-
-def _content_digest(value: str | None) -> str | None:
-    """The digest of a file, or of the names and files of a folder; any other value is itself."""
-    path = Path(value) if value is not None else None
-    if path is None or not path.exists():
-        return value
-    if path.is_file():
-        return file_digest(path)
-    files = (file for file in path.rglob("*") if file.is_file())
-    return value_digest({str(file.relative_to(path)): file_digest(file) for file in files})

@@ -13,12 +13,33 @@ from typing import Any, BinaryIO
 from hf_docmt.files import STDOUT, check_writable_file, mode_of_file
 from hf_docmt.messages import counted
 from hf_docmt.store import Records, differences, lock_file, open_private, sync, write_durably
+from hf_docmt.translation.corpus import Render
 from hf_docmt.translation.job_input import Group
-from hf_docmt.translation.outputs import Render
 from hf_docmt.translation.progress import JobSummary
 
 MARK, VERSION = "docmt_translation_job", 2  # the first key of a journal, and its value
 FINISHED = {"finished": True}  # the record of a journal behind the last group
+
+
+def check_output(path: str, resume: bool = False, inputs: Iterable[str] = ()) -> None:
+    """Raise `ValueError` where an output cannot be written, is one of the inputs, or can hold no job to resume."""
+    check_writable_file(path, inputs)
+    if resume and not is_file_output(path):
+        name = "standard output" if path == STDOUT else f"{path}, a pipe or device,"
+        raise ValueError(f"a job that writes to {name} leaves nothing to resume; leave --resume out, or give -o FILE")
+
+
+def open_output(path: str, identity: dict[str, Any], render: Render, resume: bool = False) -> "JobOutput":
+    """The output of a job with this identity; `-` is standard output. Raises `ValueError` as `FileOutput`.
+
+    `render` gives the text of a document from its rows of input and result.
+    """
+    return FileOutput(path, identity, render, resume) if is_file_output(path) else StreamOutput(path, render)
+
+
+def is_file_output(path: str) -> bool:
+    """Whether a path is that of a file, there or to be made; not standard output, a pipe or a device."""
+    return path != STDOUT and (Path(path).is_file() or not Path(path).exists())
 
 
 class JobOutput(AbstractContextManager):
@@ -53,27 +74,6 @@ class JobOutput(AbstractContextManager):
         """Close it."""
 
 
-def check_output(path: str, resume: bool = False, inputs: Iterable[str] = ()) -> None:
-    """Raise `ValueError` where an output cannot be written, is one of the inputs, or can hold no job to resume."""
-    check_writable_file(path, inputs)
-    if resume and not is_file_output(path):
-        name = "standard output" if path == STDOUT else f"{path}, a pipe or device,"
-        raise ValueError(f"a job that writes to {name} leaves nothing to resume; leave --resume out, or give -o FILE")
-
-
-def open_output(path: str, identity: dict[str, Any], render: Render, resume: bool = False) -> JobOutput:
-    """The output of a job with this identity; `-` is standard output. Raises `ValueError` as `FileOutput`.
-
-    `render` gives the text of a document from its rows of input and result.
-    """
-    return FileOutput(path, identity, render, resume) if is_file_output(path) else StreamOutput(path, render)
-
-
-def is_file_output(path: str) -> bool:
-    """Whether a path is that of a file, there or to be made; not standard output, a pipe or a device."""
-    return path != STDOUT and (Path(path).is_file() or not Path(path).exists())
-
-
 class StreamOutput(JobOutput):
     """Standard output, a pipe or a device: the text of a group is written at once, and nothing is kept."""
 
@@ -85,7 +85,7 @@ class StreamOutput(JobOutput):
         self._file = sys.stdout if path == STDOUT else open(path, "w", encoding="utf-8", newline="\n")
 
     def write(self, group: Group, rows: list[dict]) -> None:
-        self._file.write(text_of(group, rows, self.render))
+        self._file.writelines(map(self.render, group.rows, rows))
         self._file.flush()
         self.summary.add(JobSummary.of(rows))
 
@@ -102,25 +102,23 @@ class FileOutput(JobOutput):
 
     Beside `FILE` lie `FILE.partial`, to which the text of each group is appended, and `FILE.journal`, the records of
     the groups that are on the disk (`hf_docmt.store.Records`). A job that was killed goes on behind the last of them.
-    `groups` is the number of groups that it holds, `damaged` of those that it held and are lost. Where the block ends
-    by an error before the first group is written, nothing is left.
+    `groups` is the number of groups that it holds. Where the block ends by an error before the first group is written,
+    nothing is left.
     """
 
     def __init__(self, path: str | os.PathLike, identity: dict[str, Any], render: Render, resume: bool = False):
-        """Open it for a job with this `identity`, a dict of JSON values; with `resume` go on with the job before.
+        """With `resume` go on with the job before. `identity` is a dict of JSON values.
 
-        Raises `ValueError` where another job writes the same file, where an unfinished one lies there and is not to be
-        resumed, or is one of another identity or version, and where a name is taken by another file. `OSError`: nothing
-        can be written.
+        Raises `ValueError` where another job writes the same file, an unfinished one lies there that is not to be
+        resumed, or has another identity or version, and where a name is taken by another file; `OSError`.
         """
         super().__init__()
         path = Path(path).resolve()  # a link stays, what it points to is replaced
         self.path, self.partial, self.render = path, path.with_name(f"{path.name}.partial"), render
-        self.groups, self.damaged, self.is_resumable = 0, 0, identity["input"] is not None
+        self.is_resumable = identity["input"] is not None
         self.journal = self._locked_journal(path.with_name(f"{path.name}.journal"))
-        self._has_groups = len(self.journal.items) > 1
         self._file: BinaryIO | None = None
-        self._bytes = 0  # of the groups
+        self.groups = len(self._records())
         try:
             self._open(identity, resume)
         except BaseException as error:
@@ -133,7 +131,7 @@ class FileOutput(JobOutput):
         """Close the files; after an error before the first group was written, delete them."""
         if self._file is not None:
             self._file.close()
-        if error[0] and not self._has_groups:
+        if error[0] and not self.groups:
             if self._file is not None:
                 self.partial.unlink(missing_ok=True)
             self.journal.delete()
@@ -169,18 +167,23 @@ class FileOutput(JobOutput):
             raise ValueError(f"{self.partial} is in the way, of which there is no journal; move or delete it")
         if self._is_moved():
             self._check_moved()
-        if self._has_groups and (resume or self.partial.exists()):
+        if self.groups and (resume or self.partial.exists()):
             self._check(identity, resume)
-            self._go_on()
-        self._has_groups = self.groups > 0
+            if not self._is_moved():
+                self._drop_damaged()
+            for record in self._records():
+                self.summary.add(JobSummary(**record["summary"]))
+        else:
+            self.groups = 0
         if not self.groups:
             self.partial.unlink(missing_ok=True)  # before its journal, without which it would be a file of others
             self.journal.keep(0)
             self.journal.append({MARK: VERSION, "identity": identity})
         if not self._is_moved():
+            size = sum(record["bytes"] for record in self._records())
             self._file = open_private(self.partial)
-            self._file.truncate(self._bytes)
-            self._file.seek(self._bytes)
+            self._file.truncate(size)
+            self._file.seek(size)
             sync(self.path.parent)
 
     def _check(self, identity: dict, resume: bool) -> None:
@@ -199,26 +202,21 @@ class FileOutput(JobOutput):
                 f"then, or {self._start_anew}"
             )
 
-    def _go_on(self) -> None:
-        """Count the groups of the journal whose text is in the partial file; drop the others."""
-        records = self._groups()
-        if not self._is_moved():
-            whole = _whole_groups(self.partial, records)
-            self.damaged, records = len(records) - whole, records[:whole]
-            if self.damaged:
-                print(
-                    f"{self.partial} is not as it was written: {counted(self.damaged, 'group')} of documents are "
-                    "translated again",
-                    file=sys.stderr,
-                )
-                self.journal.keep(1 + whole)
-        for record in records:
-            self.summary.add(JobSummary.from_json(record["summary"]))
-        self.groups, self._bytes = len(records), sum(record["bytes"] for record in records)
-
-    def _groups(self) -> list[dict]:
-        """The records of groups."""
+    def _records(self) -> list[dict]:
+        """Those of the groups."""
         return [record for record in self.journal.items[1:] if record != FINISHED]
+
+    def _drop_damaged(self) -> None:
+        """Drop the groups from the first one on whose text is not in the partial file as it was written."""
+        whole = _whole_groups(self.partial, self._records())
+        if whole < self.groups:
+            print(
+                f"{self.partial} is not as it was written: {counted(self.groups - whole, 'group')} of documents are "
+                "translated again",
+                file=sys.stderr,
+            )
+            self.journal.keep(1 + whole)
+        self.groups = whole
 
     def _is_moved(self) -> bool:
         """Whether the job before was killed between its last two steps: the output is there, and the journal still."""
@@ -226,8 +224,7 @@ class FileOutput(JobOutput):
 
     def _check_moved(self) -> None:
         """Raise `ValueError` where the output of a finished job is not under its name."""
-        records = self._groups()
-        size = self.path.stat().st_size if self.path.is_file() else None
+        records, size = self._records(), self.path.stat().st_size if self.path.is_file() else None
         if size != sum(record["bytes"] for record in records) or _whole_groups(self.path, records) < len(records):
             problem = "is gone" if size is None else "is not as the job wrote it"
             raise ValueError(
@@ -240,17 +237,16 @@ class FileOutput(JobOutput):
 
     def write(self, group: Group, rows: list[dict]) -> None:
         """Append the text of the next group; it is on the disk when this returns. `.gz`: each is packed for itself."""
-        data, summary = text_of(group, rows, self.render).encode(), JobSummary.of(rows)
+        data, summary = "".join(map(self.render, group.rows, rows)).encode(), JobSummary.of(rows)
         data = gzip.compress(data, mtime=0) if self.path.suffix == ".gz" and data else data
         record = {"group": self.groups, "bytes": len(data), "text_crc32": zlib.crc32(data)}
         try:
             write_durably(self._file, data)
-            self.journal.append(record | {"summary": summary.to_json()})
+            self.journal.append(record | {"summary": vars(summary)})
         except OSError as error:
             raise self._cannot_write(error) from error
-        self.groups, self._bytes = self.groups + 1, self._bytes + len(data)
+        self.groups += 1
         self.summary.add(summary)
-        self._has_groups = True
 
     def finish(self) -> None:
         """Move the file to its place, with the mode of the one it replaces; delete the journal."""
@@ -288,18 +284,11 @@ def changes(before: Any, now: Any) -> str:
     return "; ".join(texts)
 
 
-def text_of(group: Group, rows: list[dict], render: Render) -> str:
-    """The text of a group."""
-    return "".join(render(document, row) for document, row in zip(group.rows, rows, strict=True))
-
-
 def _whole_groups(path: Path, records: list[dict]) -> int:
     """How many of the first groups stand in the file as they were written."""
     with open(path if path.exists() else os.devnull, "rb") as file:
-        return next((n for n, record in enumerate(records) if not _is_whole(file, record)), len(records))
-
-
-def _is_whole(file: BinaryIO, record: dict) -> bool:
-    """Whether the next bytes are the text of a group as it was written."""
-    data = file.read(record["bytes"])
-    return len(data) == record["bytes"] and zlib.crc32(data) == record["text_crc32"]
+        for count, record in enumerate(records):
+            data = file.read(record["bytes"])
+            if len(data) != record["bytes"] or zlib.crc32(data) != record["text_crc32"]:
+                return count
+    return len(records)

@@ -49,7 +49,7 @@ def live_translation(
 
     def run():
         try:
-            outcome["found"] = watched.translate_documents(documents, tokenizer, return_report=True, **search)
+            outcome["result"] = watched.translate_documents(documents, tokenizer, return_report=True, **search)
         except BaseException as error:  # noqa: BLE001  # raised again where it is waited for
             outcome["error"] = error
 
@@ -62,7 +62,7 @@ def live_translation(
                 yield watch.progress(documents, tokenizer)
         if "error" in outcome:
             raise outcome["error"]
-        translations, repairs = outcome["found"]
+        translations, repairs = outcome["result"]
         total = sum(map(len, documents))
         yield Progress(total, total, translations, repairs)
     finally:
@@ -85,7 +85,7 @@ class Watch:
         if not self.states:
             return Progress(0, total, [[None] * len(document) for document in documents])
         translations = [written_so_far(state, tokenizer) for state in self.states]
-        written = sum(text is not None for one in translations for text in one)
+        written = sum(text is not None for texts in translations for text in texts)
         return Progress(min(max(written, self.rows), total), total, translations)
 
 

@@ -1,8 +1,7 @@
 """Translation in several processes of one job: started here, or the ranks of `accelerate launch` and torchrun.
 
-Every process loads the model once and serves groups that come over a connection. The first process reads the input,
-sends groups, and gets rows back; it translates nothing itself. Results are those of one process, and the same bytes
-where every process has as many threads as that one had: sums of floats depend on how threads share them.
+Every process loads the model once and serves groups that come over a connection; the first one reads the input and gets
+the rows. Results are those of one process with as many threads: sums of floats depend on how threads share them.
 """
 
 import os
@@ -56,11 +55,15 @@ def process_engine(settings: TranslationSettings, processes: int) -> Engine:
     same group, were killed. They end with the generator, and with this process.
     """
     devices = process_devices(settings.device, processes)
-    threads = max(1, torch.get_num_threads() // processes)
+    return _connected_engine(settings, devices, max(1, torch.get_num_threads() // processes), [])
+
+
+def _connected_engine(settings: TranslationSettings, devices: list[str], threads: int, ranks: list[Connection]):
+    """The engine of new processes on these devices, and of ranks."""
 
     def translate(groups: Iterable[Group | None]) -> Results:
         with _started(devices, threads) as connections:
-            yield from ConnectedProcesses(connections, settings).translate(groups)
+            yield from ConnectedProcesses(connections + ranks, settings).translate(groups)
 
     return translate
 
@@ -82,12 +85,7 @@ def rank_engine(settings: TranslationSettings) -> Engine:
         host = "127.0.0.1" if is_one_machine else os.environ["MASTER_ADDR"]
         broadcast_object_list([(host, listener.address[1]), key])
         ranks = [listener.accept() for _ in range(state.num_processes - 1)]
-
-    def translate(groups: Iterable[Group | None]) -> Results:
-        with _started([_rank_device(settings.device)], torch.get_num_threads()) as connections:
-            yield from ConnectedProcesses(connections + ranks, settings).translate(groups)
-
-    return translate
+    return _connected_engine(settings, [_rank_device(settings.device)], torch.get_num_threads(), ranks)
 
 
 def serve_rank() -> None:
@@ -140,9 +138,9 @@ class Workers:
         """The groups and their result rows, in the groups' order; a group goes to whoever is idle.
 
         None among the groups says that none has arrived yet; what is done is then given out first. A group whose worker
-        was lost (killed, out of memory, its machine gone) is given to another one, before all others; so its time is
-        lost and nothing else. Raises `ChildProcessError` for a group that lost three workers, what `wait` raises, and,
-        after the rows of all groups before, what `groups` raises.
+        was lost (killed, out of memory, its machine gone) goes to another one, before all others. Raises
+        `ChildProcessError` for a group that lost three workers, what `wait` raises, and at its place what `groups`
+        raises.
         """
         waiting: Iterator[Group | None] | None = iter(groups)  # None when all were taken in
         order: deque[Group] = deque()  # that were taken in, and are not given out

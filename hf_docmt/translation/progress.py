@@ -3,9 +3,8 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from tqdm import tqdm
 
@@ -21,7 +20,7 @@ class JobSummary:
     """Counts over documents; `failures` are (id, reason) of the first documents that could not be translated.
 
     Of the others, `visible` counts sentences with text, `empty` those of them whose translation is empty, and
-    `empty_documents` the documents that have such ones.
+    `empty_documents` the documents that have such ones. The fields are values of JSON, and are read back from them.
     """
 
     documents: int = 0
@@ -35,6 +34,9 @@ class JobSummary:
     failed: int = 0
     failures: list[tuple[str, str]] = field(default_factory=list)
 
+    def __post_init__(self):
+        self.repairs, self.failures = Counter(self.repairs), [(doc_id, reason) for doc_id, reason in self.failures]
+
     @classmethod
     def of(cls, rows: Sequence[dict]) -> "JobSummary":
         """The counts over result rows."""
@@ -45,7 +47,7 @@ class JobSummary:
             documents=len(rows),
             sentences=sum(len(row["source"]) for row in rows),
             lines=sum(len(row["translation"]) for row in rows),
-            as_written=any(row["search"].get("repairs") == "none" for row in rows),
+            as_written=any(map(_is_as_written, rows)),
             repairs=Counter(repair["kind"] for row in rows for repair in row["repairs"]),
             visible=sum(map(len, visible)),
             empty=sum(empty),
@@ -60,24 +62,10 @@ class JobSummary:
             setattr(self, name, getattr(self, name) + value)
         del self.failures[SHOWN_FAILURES:]
 
-    def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> "JobSummary":
-        """From what `to_json` gave."""
-        failures = [(doc_id, reason) for doc_id, reason in values["failures"]]
-        return cls(**values | {"repairs": Counter(values["repairs"]), "failures": failures})
-
     @property
     def is_mostly_empty(self) -> bool:
         """Whether all translations of text are empty, or more than half where there are a hundred and more."""
         return 0 < self.empty == self.visible or 2 * self.empty > self.visible >= MANY
-
-    @property
-    def exit_code(self) -> int:
-        return 1 if self.failed or self.is_mostly_empty else 0
 
     def text(self) -> str:
         """The last line of the command, after a line for each of the first documents that failed."""
@@ -98,47 +86,37 @@ class JobSummary:
         return "\n".join([*shown, f"{size}{written}, repairs: {repairs}{failed}"])
 
 
+def _is_as_written(row: dict) -> bool:
+    """Whether a document was translated without repairs: its line j need not be sentence j."""
+    return row["search"].get("repairs") == "none"
+
+
 def _translations_of_text(row: dict) -> list[str]:
     """Translations of sentences that are not empty, of a result row; none for failures, and for lines as written."""
-    if "error" in row or row["search"].get("repairs") == "none":  # of which line j need not be sentence j
+    if "error" in row or _is_as_written(row):
         return []
     return [text for source, text in zip(row["source"], row["translation"]) if source.strip()]
 
 
-def job_progress(total: JobSummary | None, done: JobSummary) -> "ProgressBar | ProgressLines":
-    """The display of a job of this size (None: unknown), of which a job before has `done` some."""
-    return ProgressBar(total, done) if sys.stderr.isatty() else ProgressLines(total, done)
+class Progress:
+    """Sentences that are done: a bar on a terminal; in a log a line after ten seconds, and then one a minute.
 
+    `total` is the size of the job (None: unknown), `done` what a job before has done of it.
+    """
 
-class ProgressBar:
-    """A bar of tqdm that counts sentences: for terminals."""
-
-    def __init__(self, total: JobSummary | None, done: JobSummary):
-        counts = {"total": total and total.sentences, "initial": done.sentences}
-        self.bar = tqdm(**counts, unit=" sentences", smoothing=0.1, dynamic_ncols=True)
-
-    def update(self, summary: JobSummary) -> None:
-        """Move the bar."""
-        self.bar.set_postfix_str(counted(summary.documents, "document"), refresh=False)
-        self.bar.update(summary.sentences - self.bar.n)
-
-    def close(self) -> None:
-        """Leave the bar as it is."""
-        self.bar.close()
-
-
-class ProgressLines:
-    """A line after ten seconds, and then one a minute: for logs."""
-
-    def __init__(self, total: JobSummary | None, done: JobSummary, clock=time.monotonic):
+    def __init__(self, total: JobSummary | None, done: JobSummary, clock: Callable[[], float] = time.monotonic):
         self.total, self.clock = total, clock
         self.start, self.before = clock(), done.sentences
         self.next = self.start + FIRST_LINE
+        counts = {"total": total and total.sentences, "initial": done.sentences}
+        self.bar = tqdm(**counts, unit=" sentences", smoothing=0.1, dynamic_ncols=True, disable=not sys.stderr.isatty())
 
     def update(self, summary: JobSummary) -> None:
-        """Write a line where it is time."""
+        """Move the bar, or write a line where it is time."""
+        self.bar.set_postfix_str(counted(summary.documents, "document"), refresh=False)
+        self.bar.update(summary.sentences - self.bar.n)
         now = self.clock()
-        if now >= self.next:
+        if self.bar.disable and now >= self.next:
             print(self.line(summary, now - self.start), file=sys.stderr, flush=True)
             self.next = now + NEXT_LINES
 
@@ -156,7 +134,8 @@ class ProgressLines:
         )
 
     def close(self) -> None:
-        """Nothing is left to be done."""
+        """Leave the bar as it is."""
+        self.bar.close()
 
 
 def duration(seconds: float) -> str:

@@ -1,8 +1,8 @@
 """Translation by actors of a Ray cluster: one for each GPU, or with a share of the cores (extra `ray`).
 
-The process that starts the job reads the input, hands groups to the actors, and writes the shards. Ray starts a lost
-actor again where it finds room; its group goes to whoever is free. Actors, not Ray Data, whose blocks have no fixed
-place in the output, so that shards could be neither named beforehand nor made one by one.
+The process that starts the job reads the input, hands groups to the actors, and writes the shards; Ray starts a lost
+actor again where it finds room. Blocks of Ray Data have no fixed place in the output, so that shards could be neither
+named beforehand nor made one by one.
 """
 
 import os
@@ -16,6 +16,7 @@ from typing import Any
 from hf_docmt.messages import install_command
 from hf_docmt.remote_code import is_trusted
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
+from hf_docmt.translation.interruption import SIGNALS
 from hf_docmt.translation.job import Engine, Results
 from hf_docmt.translation.job_input import Group
 from hf_docmt.translation.processes import Workers, user_error, worker_translator
@@ -33,9 +34,8 @@ def ray_engine(settings: TranslationSettings, address: str | None = None, actors
     """The engine that translates on the Ray cluster at this address; None is RAY_ADDRESS, or this machine alone.
 
     With device `cuda` there is an actor for each GPU, else one for each node, or so many as `actors` says, which share
-    the cores. The model's folder has to be there on every node, and this package. Raises `ValueError` without Ray and
-    for a cluster without what actors need, and in use what the translators raise, or `ChildProcessError` where every
-    actor was lost too often, or three of them with the same group. An actor that finds no room is waited for.
+    the cores. Model folder and package have to be there on every node; an actor that finds no room is waited for.
+    Raises `ValueError` without Ray and for a cluster without what actors need, and as `process_engine` in use.
     """
     if ray is None:
         raise ValueError(f"--engine ray needs Ray: {install_command('ray')}")
@@ -125,11 +125,11 @@ def _cluster(address: str | None) -> Iterator[None]:
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     in_main_thread = threading.current_thread() is threading.main_thread()
-    handlers = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)} if in_main_thread else {}
+    handlers = {number: signal.getsignal(number) for number in SIGNALS} if in_main_thread else {}
     try:
         ray.init(address, logging_level="ERROR", log_to_driver=False, include_dashboard=None if address else False)
-        for one, handler in handlers.items():  # Ray has set its own
-            signal.signal(one, handler)
+        for number, handler in handlers.items():  # Ray has set its own
+            signal.signal(number, handler)
         yield
     finally:
         ray.shutdown()

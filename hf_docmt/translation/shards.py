@@ -21,7 +21,7 @@ from hf_docmt.data.document_ids import DocumentIds
 from hf_docmt.data.readers import iterate_documents
 from hf_docmt.files import DataError, open_bytes
 from hf_docmt.translation.corpus import json_line
-from hf_docmt.translation.job_input import Group, document_groups
+from hf_docmt.translation.job_input import Group
 from hf_docmt.translation.job_output import JobOutput, changes
 from hf_docmt.translation.progress import JobSummary
 
@@ -45,13 +45,12 @@ class PartitionedInput:
     """The documents of the files at a URL: a folder (with folders in it), a pattern with `*`, or one file.
 
     Files come in the order of their paths; of a folder those whose names end as JSON lines or Parquet do and begin
-    neither with `_` nor with `.`. A file of another file system is copied to a local folder for temporary files while
-    it is read. An id may be used once in a file; ids that another file has, too, are noted in `repeated_ids`.
-
-    Raises `DataError` where nothing is found, and for broken files.
+    neither with `_` nor with `.`. A file of another file system is copied to a temporary one while it is read. An id
+    may be used once in a file; `repeated_ids` are those that another file has, too. Raises `DataError`.
     """
 
     format = "auto"
+    is_pipe = False
 
     def __init__(self, url: str, source_lang: str):
         self.source_lang = source_lang
@@ -70,10 +69,6 @@ class PartitionedInput:
 
     def size(self) -> None:
         """Not known before all is read."""
-
-    def groups(self, batch_size: int, as_they_come: bool = False) -> Iterator[Group | None]:
-        """The documents in groups."""
-        return document_groups(self.rows(), batch_size=batch_size)
 
     def rows(self) -> Iterator[dict]:
         """The documents of all files, one row at a time."""
@@ -111,29 +106,26 @@ class Shard:
     """Consecutive groups that are written to one file, and the result rows of the first ones."""
 
     number: int
-    groups: list[Group]
-    results: list[list[dict]] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    results: list[dict] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         return f"shard-{self.number:06}.jsonl"
 
-    def matches(self, rows: list[dict], lang: str) -> bool:
-        """Whether these are result rows of its documents."""
-        sources = [source for group in self.groups for source in group.sources(lang)]
-        ids = [row["doc_id"] for group in self.groups for row in group.rows]
-        return [row.get("doc_id") for row in rows] == ids and [row.get("source") for row in rows] == sources
+    @property
+    def documents(self) -> list[dict]:
+        return [row for group in self.groups for row in group.rows]
 
 
 def shards_of(groups: Iterable[Group], sentences: int) -> Iterator[Shard]:
     """Consecutive groups in shards of that many sentences or a few more; they follow from the groups alone."""
-    shard, count = Shard(0, []), 0
+    shard = Shard(0)
     for group in groups:
         shard.groups.append(group)
-        count += group.sentences
-        if count >= sentences:
+        if sum(group.sentences for group in shard.groups) >= sentences:
             yield shard
-            shard, count = Shard(shard.number + 1, []), 0
+            shard = Shard(shard.number + 1)
     if shard.groups:
         yield shard
 
@@ -177,26 +169,39 @@ class ShardFolder(JobOutput):
 
     def missing(self, groups: Iterable[Group | None]) -> Iterator[Group | None]:
         for shard in shards_of(filter(None, groups), SHARD_SENTENCES):
-            data = self._read(shard.name) if self.resume else None
-            rows = _parse(data)
-            if data is not None and shard.matches(rows, self.documents.source_lang):
-                self._add(shard.name, data, rows)
-                self.summary.add(JobSummary.of(rows))
-                continue
-            self._waiting.append(shard)
-            yield from shard.groups
+            if not (self.resume and self._is_there(shard)):
+                self._waiting.append(shard)
+                yield from shard.groups
+
+    def _is_there(self, shard: Shard) -> bool:
+        """Whether a shard has the result rows of its documents, and is what the manifest says; it is then noted."""
+        path, lang = f"{self.path}/{shard.name}", self.documents.source_lang
+        if not self.fs.exists(path):
+            return False
+        data = self.fs.cat_file(path)
+        try:
+            rows = [json.loads(line) for line in data.splitlines()]
+        except ValueError:
+            return False
+        expected = [(row["doc_id"], [pair[lang] for pair in row["translation"]]) for row in shard.documents]
+        if [(row.get("doc_id"), row.get("source")) for row in rows] != expected:
+            return False
+        if self._checksums.get(shard.name, sha256(data)) != sha256(data):
+            return False
+        self._add(shard.name, data, rows)
+        self.summary.add(JobSummary.of(rows))
+        return True
 
     def write(self, group: Group, rows: list[dict]) -> None:
         """Add the rows of a group to its shard, which is written with the last of them."""
         shard = self._waiting[0]
-        shard.results.append(rows)
+        shard.results += rows
         self.summary.add(JobSummary.of(rows))
-        if len(shard.results) == len(shard.groups):
+        if len(shard.results) == len(shard.documents):
             self._waiting.popleft()
-            rows = [row for some in shard.results for row in some]
-            data = "".join(map(json_line, rows)).encode()
+            data = "".join(map(json_line, shard.results)).encode()
             self._put(shard.name, data)
-            self._add(shard.name, data, rows)
+            self._add(shard.name, data, shard.results)
 
     def finish(self) -> None:
         shards = [self.facts[name] for name in sorted(self.facts)]
@@ -218,17 +223,8 @@ class ShardFolder(JobOutput):
             "file": name,
             "bytes": len(data),
             "sha256": sha256(data),
-            "documents": summary.documents,
-            "sentences": summary.sentences,
-            "repairs": dict(summary.repairs),
-            "failed": summary.failed,
+            **{name: getattr(summary, name) for name in ("documents", "sentences", "repairs", "failed")},
         }
-
-    def _read(self, name: str) -> bytes | None:
-        """The bytes of a shard; None for one that is missing, or is not what the manifest says."""
-        path = f"{self.path}/{name}"
-        data = self.fs.cat_file(path) if self.fs.exists(path) else None
-        return data if data is not None and self._checksums.get(name, sha256(data)) == sha256(data) else None
 
     def _manifest(self) -> dict[str, Any] | None:
         path = f"{self.path}/{MANIFEST}"
@@ -255,14 +251,6 @@ class ShardFolder(JobOutput):
 def sha256(data: bytes) -> str:
     """The SHA-256 in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
-
-
-def _parse(data: bytes | None) -> list[dict]:
-    """The rows of a shard; none for one that is damaged."""
-    try:
-        return [json.loads(line) for line in (data or b"").splitlines()]
-    except ValueError:
-        return []
 
 
 def _is_input(name: str) -> bool:

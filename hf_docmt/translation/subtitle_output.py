@@ -30,7 +30,7 @@ def subtitle_text(document: dict, result: dict) -> str:
     if not is_vtt:
         return text
     settings = iter([cue["settings"] for cue in layout["cues"]])
-    text = TIMES.sub(lambda found: f"{found[0]} {next(settings)}".rstrip(), text)
+    text = TIMES.sub(lambda times: f"{times[0]} {next(settings)}".rstrip(), text)
     return layout["header"] + text.removeprefix("WEBVTT")
 
 

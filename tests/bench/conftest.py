@@ -12,13 +12,13 @@ from hf_docmt.bench.process import answer
 
 @pytest.fixture
 def in_this_process(monkeypatch):
-    """Cases are measured here; the list of them."""
+    """Cases, which come as JSON, are measured here; the list of them."""
     cases = []
 
     def measure(work, case, time_limit):
         module, _, function = work.partition(":")
-        cases.append(case)
-        return getattr(import_module(module), function)(case, None)
+        cases.append(json.loads(json.dumps(case)))
+        return getattr(import_module(module), function)(cases[-1], None)
 
     for module in (measurement, cost_by_length):
         monkeypatch.setattr(module, "measure_in_subprocess", measure)

@@ -2,19 +2,21 @@
 
 import json
 import sys
+from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
+from support.processes import run_python
 
 from hf_docmt.bench import attention, measurement
-from hf_docmt.bench.attention import CASES, WORK, AttentionBenchmark
-from hf_docmt.bench.measurement import alternate_rounds, available_memory
-from hf_docmt.bench.models import EOS, SEP, TRANSFORMER_BASE, random_document
+from hf_docmt.bench.attention import CASES, AttentionBenchmark
+from hf_docmt.bench.measurement import available_memory, measure_rows
+from hf_docmt.bench.models import EOS, SEP, TINY, random_document
 from hf_docmt.bench.process import GIB, measure_in_subprocess
 from hf_docmt.bench.results import ScalingRow, growth_exponent
 
-TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in TRANSFORMER_BASE}
-SHARED = {"repeats": 1, "device": "cpu", "threads": 1}
+SHARED = {"device": "cpu", "threads": 1}
 DECODING = SHARED | {"sizes": TINY, "vocab_size": 40, "batch": 2, "length": 60, "tokens": 120}
 ALONE = SHARED | {"work": "attention alone", "tokens": 1024, "fields": {}}
 
@@ -57,8 +59,9 @@ def test_what_was_stopped_is_not_tried_again(monkeypatch):
     monkeypatch.setattr(measurement, "measure_in_subprocess", measure_quickly)
     stopped = [ScalingRow(case="c", unit="u", name="a", tokens=tokens, skipped="late") for tokens in (10, 20)]
     cases = {name: {"tokens": 30, "device": "cpu"} for name in "ab"}
-    found = dict(alternate_rounds("any", cases, stopped, 1, 60))
-    assert found == {"a": {"skipped": "at 10 tokens: late"}, "b": {"seconds": 1}}
+    make_row, options = partial(ScalingRow.at_length, peer="b"), AttentionBenchmark(repeats=1)
+    rows = measure_rows("any", cases, make_row, options, lambda row: None, stopped)
+    assert [(row.skipped, row.seconds) for row in rows] == [("at 10 tokens: late", None), (None, 1)]
     assert [case["memory_limit"] for case in measured] == [4 * GIB]
 
 
@@ -157,23 +160,26 @@ def test_document():
 
 
 def test_memory_of_maps_is_seen():
-    """Eager attention holds maps of 8 x 1024 x 1024 numbers of 4 bytes, sdpa none, each measured in a new process.
+    """Eager attention holds maps of 8 x 1024 x 1024 numbers of 4 bytes, sdpa none, both measured in a new process.
 
     In this process, what earlier tests left may be freed during the measurement, and would count against it.
     """
-    cases = [ALONE | {"implementation": name} for name in ("eager", "sdpa")]
-    eager, sdpa = (measure_in_subprocess(WORK, case, 500) for case in cases)
+    cases = [ALONE | {"implementation": name} for name in ("sdpa", "eager")]
+    code = "import json; from hf_docmt.bench.attention import measure\n"
+    done = run_python("-c", f"{code}print(json.dumps([measure(case, None) for case in {cases}]))")
+    sdpa, eager = json.loads(done.stdout)
     assert eager.keys() == sdpa.keys() == {"seconds", "memory_mib"}
     assert eager["seconds"] > 0 and sdpa["seconds"] > 0
     assert 64 < eager["memory_mib"] < 250 and sdpa["memory_mib"] < 40
 
 
-def test_a_process_that_fails():
-    case = ALONE | {"implementation": "eager", "tokens": 8192, "memory_limit": GIB}
+def test_a_process_that_fails(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    work = "allocation:allocate"
     if sys.platform == "linux":
-        numbers = measure_in_subprocess(WORK, case, 500)
+        numbers = measure_in_subprocess(work, {"memory_limit": GIB}, 500)
         assert numbers == {"skipped": "needs more than the 1.0 GiB that are free"}
-    assert measure_in_subprocess(WORK, case, 0.01) == {"skipped": "not done after 0.01 s"}
+    assert measure_in_subprocess(work, {}, 0.01) == {"skipped": "not done after 0.01 s"}
 
 
 def test_available_memory():

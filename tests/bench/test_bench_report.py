@@ -76,20 +76,15 @@ def test_amounts_of_the_ceilings(monkeypatch):
     assert rows["copy"] == pytest.approx(12 * 2**20 / 1e9)
 
 
-def test_a_run_in_a_process_of_its_own():
+def test_a_run_of_a_benchmark(monkeypatch, other_end):
+    """Options come as JSON has them; what a library prints is not taken for a row."""
+    monkeypatch.setattr(report, "load_plugins", lambda: print("a library"))
+    monkeypatch.setattr(report, "messages_of", other_end)
     run = BenchmarkRun(benchmark="ceilings", options=TINY)
     rows = list(run.measure())
     assert rows == run.rows and [row["case"] for row in rows] == list(SPEEDS)
     assert run.problem is None and run.seconds > 0
     assert run.setting["threads"] == torch.get_num_threads() and run.setting["matrix_size"] == 32
-
-
-def test_the_other_end(monkeypatch, other_end):
-    """Options come as JSON has them; what a library prints is not taken for a row."""
-    case = {"benchmark": "ceilings", "options": TINY, "threads": torch.get_num_threads()}
-    monkeypatch.setattr(report, "load_plugins", lambda: print("a library"))
-    *rows, result = other_end(report.WORK, case)
-    assert [row["row"] for row in rows] == result["rows"] and result["setting"]["repeats"] == 1
 
 
 @pytest.mark.parametrize(
@@ -125,9 +120,8 @@ def two_benchmarks(monkeypatch):
     monkeypatch.setattr(report, "planned_runs", lambda: runs)
 
     def run_known(run):
-        row = {"case": "a", "ours": 2.0, "peer": 1.0, "ratio": 2.0, "unit": "items/s"}
-        run.rows = [row]
-        yield row
+        run.rows = [{"case": "a", "ours": 2.0, "peer": 1.0, "ratio": 2.0, "unit": "items/s"}]
+        yield run.rows[0]
         run.problem = "no memory" if run.benchmark == "decode" else None
 
     monkeypatch.setattr(BenchmarkRun, "measure", run_known)

@@ -3,9 +3,7 @@
 import pytest
 
 from hf_docmt.bench.contrast import ContrastBenchmark, largest_difference
-from hf_docmt.bench.models import TRANSFORMER_BASE
-
-TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in TRANSFORMER_BASE}
+from hf_docmt.bench.models import TINY
 
 
 def test_contrast_scores_the_same_one_by_one():

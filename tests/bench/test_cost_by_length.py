@@ -2,20 +2,20 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 
 from hf_docmt.bench import cost_by_length, measurement
 from hf_docmt.bench.cost_by_length import SYSTEMS, CostByLength
-from hf_docmt.bench.measurement import alternate_rounds
-from hf_docmt.bench.models import SPECIAL_TOKENS, TRANSFORMER_BASE, random_model
+from hf_docmt.bench.measurement import measure_rows
+from hf_docmt.bench.models import SPECIAL_TOKENS, TINY, random_model
 from hf_docmt.bench.results import ScalingRow
 
-TINY = {name: 1 if name.endswith("layers") else 2 if name.endswith("heads") else 16 for name in TRANSFORMER_BASE}
 SMALL = {"lengths": (4, 8, 12), "chunk": 4, "sizes": TINY, "vocab_size": 20}
 CASE = {"architecture": "memory", "strategy": "stream", "fields": {}, "sizes": TINY, "vocab_size": 20, "chunk": 4}
-CASE |= {"tokens": 12, "unit": 4, "repeats": 1, "device": "cpu", "threads": 1}
+CASE |= {"tokens": 12, "unit": 4, "device": "cpu", "threads": 1}
 
 
 def known_cost(process, case, time_limit):
@@ -87,6 +87,7 @@ def test_skipped_cases(monkeypatch):
 
 
 def test_systems_alternate(monkeypatch):
+    """Medians over the rounds so far; what was skipped is not measured again."""
     calls = []
     times = {"a": iter([3.0, 1.0, 2.0]), "b": iter([5.0, None])}
 
@@ -97,15 +98,10 @@ def test_systems_alternate(monkeypatch):
 
     monkeypatch.setattr(measurement, "measure_in_subprocess", next_time)
     cases = {name: {"name": name, "tokens": 10, "device": "cpu"} for name in times}
-    found = list(alternate_rounds("any", cases, (), 3, 60))
-    assert [(name, numbers.get("seconds")) for name, numbers in found] == [
-        ("a", 3.0),
-        ("b", 5.0),
-        ("b", None),
-        ("a", 2.0),
-        ("a", 2.0),
-    ]
-    assert dict(found) == {"a": {"seconds": 2.0, "memory_mib": None}, "b": {"skipped": "killed"}}
+    make_row, options, reported = partial(ScalingRow.at_length, peer="a"), CostByLength(repeats=3), []
+    rows = measure_rows("any", cases, make_row, options, reported.append)
+    assert [(row.name, row.seconds) for row in reported] == [("a", 3), ("b", 5), ("b", None), ("a", 2), ("a", 2)]
+    assert [(row.seconds, row.skipped) for row in rows] == [(2, None), (None, "killed")]
     assert calls == ["a", "b", "b", "a", "a"]
 
 
@@ -188,23 +184,13 @@ def test_memory_goes_from_chunk_to_chunk(monkeypatch):
     assert all(torch.equal(left, given) for (_, left), (given, _) in zip(seen, seen[1:]))
 
 
-def test_the_other_end(other_end):
-    (numbers,) = other_end(cost_by_length.WORK, CASE)
-    assert numbers.keys() == {"seconds", "memory_mib"} and numbers["seconds"] > 0
-
-
-def test_stream_that_was_not_measured(monkeypatch):
+def test_stream_check():
+    for mib, is_ok in ((cost_by_length.MAX_STREAM_GROWTH, True), (cost_by_length.MAX_STREAM_GROWTH + 0.1, False)):
+        row = cost_by_length.stream_row(10, {"end": 100 + mib, "tenth": 100.0})
+        assert cost_by_length.stream_check(row).ok == is_ok
     row = cost_by_length.stream_row(10, {"skipped": "not done after 1 s"})
     assert row.skipped == "not done after 1 s" and row.ours is row.ratio is None
     assert not cost_by_length.stream_check(row).ok
-
-
-def test_stream_check():
-    def check(mib):
-        row = ScalingRow(case="stream", unit="MiB resident", name="stream", tokens=None, memory_mib=mib)
-        return cost_by_length.stream_check(row)
-
-    assert check(cost_by_length.MAX_STREAM_GROWTH).ok and not check(cost_by_length.MAX_STREAM_GROWTH + 0.1).ok
 
 
 def test_random_sentences_are_generated_lazily():
@@ -218,21 +204,17 @@ def test_random_sentences_are_generated_lazily():
 
 def test_command(monkeypatch, run):
     monkeypatch.setattr(measurement, "measure_in_subprocess", known_cost)
-    code, out, err = run("bench", "cost", "--repeats", 1)
-    assert code == 0 and "memory, 8000 tokens" in out and "memory: largest time over sentence's" in out
-    assert "lengths: [500, 1000, 2000, 4000, 8000]" in out
-    assert len(err.splitlines()) == 15 and err.startswith("sentence, 500 tokens ")
     monkeypatch.setattr(
         cost_by_length, "measure_in_subprocess", lambda *arguments: {"seconds": 9.0, "tenth": 400.0, "end": 401.0}
     )
-    code, out, _ = run("bench", "cost", "--stream-sentences", 50, "--time-limit", 5000, "--json")
-    found = json.loads(out)
-    assert code == 0 and found["rows"][-1]["memory_mib"] == 1.0 and found["checks"][-1]["ok"]
-    assert found["setting"]["time_limit"] == 5000 and len(found["checks"]) == 3
-    code, out, _ = run("bench", "cost", "--lengths", "200,400,1600", "--json")
-    assert code == 0 and json.loads(out)["setting"]["lengths"] == [200, 400, 1600]
-    code, out, err = run("bench", "cost", "--stream-sentences", 3)
-    assert code == 1 and out == "" and "at least 10, got 3" in err
+    arguments = ("--lengths", "200,400,1600", "--stream-sentences", 50, "--time-limit", 5000, "--json")
+    code, out, _ = run("bench", "cost", *arguments)
+    result = json.loads(out)
+    assert code == 0 and result["rows"][-1]["memory_mib"] == 1.0 and result["checks"][-1]["ok"]
+    assert (result["setting"]["time_limit"], result["setting"]["lengths"]) == (5000, [200, 400, 1600])
+    code, out, err = run("bench", "cost", "--repeats", 1)
+    assert code == 0 and "memory, 8000 tokens" in out and "memory: largest time over sentence's" in out
+    assert len(err.splitlines()) == 15 and err.startswith("sentence, 500 tokens ")
 
 
 @pytest.mark.gpu
@@ -240,20 +222,9 @@ def test_on_a_gpu():
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
     assert cost_by_length.measure(CASE | {"device": "cuda"}, None)["memory_mib"] > 0
-    assert cost_by_length.measure_stream({"sentences": 10, "device": "cuda", "threads": 1}, None)["end"] > 0
+    assert cost_by_length.measure_stream({"stream_sentences": 10, "device": "cuda", "threads": 1}, None)["end"] > 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            {"lengths": (100, 200, 350)},
-            "lengths: expected multiples of the chunk of 100 tokens, got 350; change either",
-        ),
-        ({"stream_sentences": 9}, "stream_sentences: expected 0 .* of at least 10, got 9"),
-        ({"stream_sentences": True}, "stream_sentences: expected 0"),
-    ],
-)
-def test_bad_arguments(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        CostByLength(**arguments)
+def test_lengths_that_are_no_chunks():
+    with pytest.raises(ValueError, match="multiples of the chunk of 100 tokens, got 350; change either"):
+        CostByLength(lengths=(100, 200, 350))

@@ -67,8 +67,3 @@ def test_all_of_it():
     assert len(found["rows"]) == 4 * len(UNITS) and all(row["ours"] > 0 for row in found["rows"])
     assert [check["ok"] for check in found["checks"]][:3] == [True] * 3
     assert found["checks"][0]["name"].startswith("the same first batches")
-
-
-def test_speed_needs_two_updates():
-    with pytest.raises(ValueError, match="updates: expected at least 2, .* got 1"):
-        DataBenchmark(updates=1)

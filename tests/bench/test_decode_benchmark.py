@@ -7,10 +7,8 @@ import torch
 
 from hf_docmt.bench import decode
 from hf_docmt.bench.decode import DecodeBenchmark, diversify_translations, target_checks
-from hf_docmt.bench.models import TRANSFORMER_BASE, build_pair
+from hf_docmt.bench.models import TINY, build_pair
 from hf_docmt.bench.results import Row
-
-TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in TRANSFORMER_BASE}
 
 
 @pytest.fixture(scope="module")
@@ -120,14 +118,3 @@ def test_ctranslate2_has_the_same_weights():
     sources = decode.random_sources(3, 6, 60, seed=1)
     ours = models[0].generate(sources, attention_mask=torch.ones_like(sources), max_new_tokens=6, do_sample=False)
     assert torch.equal(peer.generate(sources, 1), ours)
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"precisions": ("fp16",)}, "expected some of fp32, bf16, int8, got 'fp16'"),
-    ],
-)
-def test_bad_decode_arguments(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        DecodeBenchmark(**arguments)

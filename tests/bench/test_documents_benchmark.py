@@ -4,13 +4,11 @@ import pytest
 from support.tiny_models import EOS, build, word_tokenizer
 
 from hf_docmt.bench.document_translation import DocumentTranslation, StockEngine, WindowDecoding, window_checks
-from hf_docmt.bench.models import TRANSFORMER_BASE, load_documents
+from hf_docmt.bench.models import TINY, load_documents
 from hf_docmt.bench.results import Row
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.modeling.document_state import read_document
-
-TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in TRANSFORMER_BASE}
 
 
 def test_documents_with_drafts_and_without(tmp_path):

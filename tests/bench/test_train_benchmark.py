@@ -6,14 +6,12 @@ from dataclasses import asdict
 import pytest
 
 from hf_docmt.bench import train
-from hf_docmt.bench.models import TRANSFORMER_BASE, load_documents
+from hf_docmt.bench.models import TINY, load_documents
 from hf_docmt.bench.results import Check, Row
 from hf_docmt.bench.train import TrainBenchmark
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.corpus import make_corpus
 from hf_docmt.data.tokenizers import train_tokenizer
-
-TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in TRANSFORMER_BASE}
 
 SIDE = {"ours": 1.0, "peer": 1.0}
 
@@ -76,7 +74,7 @@ def test_no_instructions_for_bf16(monkeypatch):
     row = Row.of_speeds(f"sentences{train.OWN}", "s", SIDE, SIDE, ours_loss=3.0, peer_loss=2.9)
     monkeypatch.setattr(train, "VIEWS", {"sentences": 0})
     monkeypatch.setattr(train, "has_bf16", lambda: False)
-    monkeypatch.setattr(train, "compare", lambda *_: [Row.of_speeds("sentences", "s", SIDE, SIDE), row])
+    monkeypatch.setattr(train, "view_rows", lambda *_: [Row.of_speeds("sentences", "s", SIDE, SIDE), row])
     found = TrainBenchmark(documents=2, precision="bf16", sizes=TINY, vocab_size=300).run()
     assert [(check.target, check.ok) for check in found.checks] == [(0.01, False)]
     assert "no instructions" in found.setting["unchecked"]

@@ -5,10 +5,9 @@ import torch
 
 from hf_docmt import registry
 from hf_docmt.bench import train_memory
-from hf_docmt.bench.models import TRANSFORMER_BASE
+from hf_docmt.bench.models import TINY
 from hf_docmt.bench.train_memory import CASES, TrainMemoryBenchmark, target_checks
 
-TINY = {name: 2 if name.endswith(("layers", "heads")) else 32 for name in TRANSFORMER_BASE}
 SMALL = {"repeats": 1, "tokens": 60, "sizes": TINY, "vocab_size": 60}
 
 
@@ -37,7 +36,9 @@ def test_a_case_is_what_it_says(name, monkeypatch):
         return outputs[-1][0]
 
     monkeypatch.setattr(model_class, "forward", watched)
-    case = TrainMemoryBenchmark(**SMALL, precision="bf16").case(skip_logits, checkpointing)
+    case = TrainMemoryBenchmark(**SMALL, precision="bf16").shared_case(
+        skip_logits=skip_logits, checkpointing=checkpointing
+    )
     train_memory.training_step(case, torch.device("cpu"))()
     assert len(outputs) == 2  # of a short document, and of the long one
     for (output, checkpointed), tokens in zip(outputs, (50, 60)):

@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from support.language_models import multilingual
+from support.pretrained_models import saved
 from support.reader_checks import DOCUMENTS, jsonl
 from transformers.utils.logging import disable_progress_bar
 
@@ -27,6 +29,13 @@ def model(tmp_path_factory):
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def nllb(tmp_path_factory):
+    """A folder with a tiny random NLLB and its tokenizer; not to be changed."""
+    model, tokenizer, _ = multilingual("nllb")
+    return saved(tmp_path_factory.mktemp("nllb"), model, tokenizer)
 
 
 @pytest.fixture

@@ -13,12 +13,14 @@ from hf_docmt.bench.speed_tables import speed_tables
 ROW = {"case": "a case", "ours": 6.0, "peer": 2.0, "ratio": 3.0, "unit": "items/s"}
 
 
-def test_help_of_bench_answers_quickly():
-    """The names of benchmarks are found without importing them, which would import torch."""
-    program = "import atexit, sys; from hf_docmt import cli; sys.argv = ['docmt', 'bench', '--help']\n"
+@pytest.mark.parametrize("command", ["", "cost", "decode", "train", "data"])
+def test_help_of_benchmarks_answers_quickly(command):
+    """The options of benchmarks are known without importing them, which would import torch."""
+    program = f"import atexit, sys; from hf_docmt import cli; sys.argv = 'docmt bench {command} --help'.split()\n"
     program += "atexit.register(lambda: print([name for name in ('torch', 'transformers') if name in sys.modules]))\n"
     done = subprocess.run([sys.executable, "-c", f"{program}cli.main()"], capture_output=True, text=True)
-    assert done.returncode == 0 and all(name in done.stdout for name in ("decode", "cost", "all", "table"))
+    names = ("--json", "--repeats") if command else ("decode", "cost", "all", "table")
+    assert done.returncode == 0 and all(name in done.stdout for name in names)
     assert done.stdout.splitlines()[-1] == "[]", done.stdout
 
 
@@ -29,10 +31,9 @@ def test_no_such_benchmark(run):
 
 @pytest.fixture
 def one_benchmark(monkeypatch):
-    """A report of one benchmark, which fails if it is told to."""
-    runs = [BenchmarkRun(benchmark="train")]
+    """A report of one benchmark, which fails for the last of the problems."""
     problems = [None]
-    monkeypatch.setattr(report, "planned_runs", lambda: runs)
+    monkeypatch.setattr(report, "planned_runs", lambda: [BenchmarkRun(benchmark="train")])
 
     def run_known(run):
         run.rows, run.setting = [ROW], {"precision": "fp32"}
@@ -46,9 +47,9 @@ def one_benchmark(monkeypatch):
 def test_all_and_table(run, one_benchmark, tmp_path):
     code, out, err = run("bench", "all", "--json", "-o", tmp_path / "bench.json")
     assert code == 0 and err == "train: a case: 6 beside 2 items/s, ratio 3\n"
-    found = json.loads(out)
-    assert found == json.loads((tmp_path / "bench.json").read_text()) and found["runs"][0]["rows"] == [ROW]
-    assert {"processor", "threads", "torch", "transformers", "hf_docmt", "commit"} <= found["setting"].keys()
+    result = json.loads(out)
+    assert result == json.loads((tmp_path / "bench.json").read_text()) and result["runs"][0]["rows"] == [ROW]
+    assert {"processor", "threads", "torch", "transformers", "hf_docmt", "commit"} <= result["setting"].keys()
     code, out, _ = run("bench", "table", tmp_path / "bench.json")
     assert code == 0 and "| a case | items/s | 6.00 | 2.00 | 3.00 |" in out
     assert out.strip() == speed_tables(BenchReport.read(tmp_path / "bench.json"), "markdown")
@@ -61,6 +62,6 @@ def test_all_says_what_failed(run, one_benchmark):
     assert err.endswith("train: failed: no memory\n")
 
 
-def test_where_it_cannot_write(run, one_benchmark):
+def test_where_it_cannot_write(run):
     code, out, err = run("bench", "all", "-o", "no/such/folder/bench.json")
     assert code == 1 and out == "" and "no/such/folder" in err

@@ -3,15 +3,9 @@
 import json
 
 import pytest
-from support.pretrained_models import multilingual, saved, sentence_model
+from support.pretrained_models import sentence_model
 
 from hf_docmt import registry
-
-
-@pytest.fixture(scope="module")
-def nllb(tmp_path_factory):
-    model, tokenizer, _ = multilingual("nllb")
-    return saved(tmp_path_factory.mktemp("nllb"), model, tokenizer)
 
 
 def test_sentence_model(run, nllb, tmp_path):

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from support.pretrained_models import multilingual, saved
+from support.pretrained_models import saved
 from support.tiny_models import WORDS
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -14,12 +14,6 @@ ITEM = {"src": "a b _eos c de", "dst": ["b _eos ab", "b _eos c"], "true_ind": 0}
 CODES = ("--option", "src_lang=eng_Latn", "--option", "tgt_lang=fra_Latn")
 LANGUAGES = ("--source-lang", "en", "--target-lang", "fr")
 NAMES = ("--option", "source_lang=English", "--option", "target_lang=French")
-
-
-@pytest.fixture(scope="module")
-def nllb(tmp_path_factory):
-    model, tokenizer, _ = multilingual("nllb")
-    return saved(tmp_path_factory.mktemp("nllb"), model, tokenizer)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 import transformers
-from support.pretrained_models import multilingual, saved
+from support.language_models import multilingual
+from support.pretrained_models import saved
 
 import hf_docmt
 from hf_docmt.training.initialization import load_origin, new_tokenizer

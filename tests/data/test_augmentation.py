@@ -126,9 +126,9 @@ def test_off_is_identical():
 
 def test_samples_follow_seed_epoch_and_number_only():
     examples = examples_of(past_context=2, future_context=1)
-    one, other = augmented(examples, **BOTH), augmented(examples, **BOTH)
-    first, second = rows_of(one, 0), rows_of(one, 1)
-    assert first != second and rows_of(one, 0) == first
+    changing, other = augmented(examples, **BOTH), augmented(examples, **BOTH)
+    first, second = rows_of(changing, 0), rows_of(changing, 1)
+    assert first != second and rows_of(changing, 0) == first
     assert rows_of(augmented(examples, seed=8, **BOTH)) != first
     other.set_epoch(1)
     assert [other[number] for number in reversed(range(len(other)))] == second[::-1]
@@ -138,7 +138,7 @@ def test_fingerprint_tells_augmentations_apart():
     examples = examples_of(past_context=2, future_context=1)
     aids = [BOTH, {"coword_dropout": 0.3}, {"coword_dropout": 0.2}, {"dynamic_context": True}]
     changing = [augmented(examples, **BOTH, seed=8), *(augmented(examples, **some) for some in aids)]
-    assert len({examples.fingerprint, *(one.fingerprint for one in changing)}) == 6
+    assert len({examples.fingerprint, *(augmentation.fingerprint for augmentation in changing)}) == 6
     changing[0].set_epoch(4)
     assert changing[0].fingerprint == augmented(examples, **BOTH, seed=8).fingerprint
 
@@ -206,11 +206,11 @@ def test_epochs_reach_the_examples(data, tmp_path):
     for epoch in (0, 1):
         loader.set_epoch(epoch)
         numbers = list(loader.batch_sampler)
-        found = [batch["input_ids"] for batch in loader]
+        batches = [batch["input_ids"] for batch in loader]
         rows = rows_of(changing, epoch)
         expected = [trainer.data_collator([rows[n] for n in batch])["input_ids"] for batch in numbers]
-        assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
-        seen.append(sorted(batch.sum().item() for batch in found))
+        assert all(torch.equal(batch, other) for batch, other in zip(batches, expected, strict=True))
+        seen.append(sorted(batch.sum().item() for batch in batches))
     assert seen[0] != seen[1]
 
 
@@ -224,10 +224,10 @@ def test_run(tmp_path):
             parse_recipe(recipe_mapping(corpus, tmp_path / name, window, max_steps=3, learning_rate=1e-12, **aids))
         )
 
-    plain, off, one, again = run("plain"), run("off", coword_dropout=0.0), run("one", **BOTH), run("again", **BOTH)
+    plain, off, first, again = run("plain"), run("off", coword_dropout=0.0), run("one", **BOTH), run("again", **BOTH)
     assert facts(off)["losses"] == facts(plain)["losses"]
-    assert facts(one)["losses"] == facts(again)["losses"] != facts(plain)["losses"]
-    (_, before), (_, after) = facts(plain)["validation_losses"][0], facts(one)["validation_losses"][0]
+    assert facts(first)["losses"] == facts(again)["losses"] != facts(plain)["losses"]
+    (_, before), (_, after) = facts(plain)["validation_losses"][0], facts(first)["validation_losses"][0]
     assert after == pytest.approx(before, abs=1e-6)  # with weights that have hardly moved
     weights = read_weights(again)
-    assert all(torch.equal(tensor, weights[name]) for name, tensor in read_weights(one).items())
+    assert all(torch.equal(tensor, weights[name]) for name, tensor in read_weights(first).items())

@@ -110,31 +110,6 @@ def test_written_out(tokenizer):
     assert batch["label_weights"].tolist() == [[0.25, 0.25, 0.25, 1, 1, 1, 0.25, 0.25, 0.25, 0.25]]
 
 
-def test_row_alone_equals_row_in_a_batch(tokenizer):
-    collator = SegmentCollator(tokenizer, decoder_start_token_id=BOS, context_discount=0.3, use_bod=True)
-    together = collator(ROWS)
-    for number, item in enumerate(ROWS):
-        for name, tensor in collator([item]).items():
-            width = tensor.shape[1]
-            assert torch.equal(together[name][number, :width], tensor[0]), name
-
-
-def test_discounted_loss_as_defined(tokenizer):
-    """Sum of weight times token loss, by the number of target tokens: Lupo et al.'s normalisation."""
-    collator = SegmentCollator(tokenizer, decoder_start_token_id=BOS, context_discount=0.01)
-    batch = collator(ROWS[:2])
-    losses = torch.arange(1.0, batch["labels"].numel() + 1).reshape(batch["labels"].shape)
-    loss = (losses * batch["label_weights"]).sum() / (batch["labels"] != -100).sum()
-    expected = 0.0
-    for line, item in enumerate(ROWS[:2]):
-        position = 0
-        for number, sentence in enumerate(item["target"]):
-            for _ in range(len(sentence) + 1):
-                expected += losses[line, position].item() * (1 if number == item["current"] else 0.01)
-                position += 1
-    assert loss.item() == pytest.approx(expected / (9 + 4))
-
-
 def test_tokenizer_without_separator():
     collator = SegmentCollator(tokenizer_without("<sep>", "<bod>"), decoder_start_token_id=PAD)
     assert collator([row([A], [B], 0)])["labels"].tolist() == [[*B, EOS]]

@@ -1,18 +1,22 @@
-"""The document contract: what is kept, what is refused and what the message says."""
+"""The document contract: what is kept, what is refused and what the message says; documents one at a time."""
 
 import json
+import random
+import tracemalloc
 
 import pytest
 from datasets import Dataset, List, Translation
+from support.reader_checks import jsonl, read
 
+from hf_docmt.data import document_ids
+from hf_docmt.data.document_ids import DocumentIds
 from hf_docmt.data.documents import (
     check_documents,
-    collect_documents,
     make_documents,
-    make_row,
     sentences,
     write_documents,
 )
+from hf_docmt.data.readers import iterate_documents
 from hf_docmt.files import DataError
 
 
@@ -82,16 +86,6 @@ def test_bad_languages(languages):
         make_documents([row()], *languages)
 
 
-def test_location_of_reader_is_named():
-    with pytest.raises(DataError, match=r"a\.jsonl, line 7: document 'a' is empty"):
-        collect_documents([("a.jsonl, line 7", row("a", []))], "en", "de")
-
-
-def test_sides_of_different_length():
-    with pytest.raises(DataError, match=r"x\.tsv: document 'a' has 2 source sentences \(en\) but 1 target"):
-        make_row("x.tsv", "a", ["1", "2"], ["1"], ["en", "de"])
-
-
 def test_check_names_what_is_wrong():
     good = make_documents([row("a"), row("b")], "en", "de")
     with pytest.raises(DataError, match="column 'doc_id' is missing"):
@@ -126,22 +120,13 @@ def test_unknown_language_of_sentences():
         sentences(row(), "fr")
 
 
-def test_write_is_atomic(tmp_path):
+def test_written_documents(tmp_path):
     path = tmp_path / "out" / "documents.jsonl"
     documents = make_documents([row("ä", [("Line\u2028sep", "Ö \t")], speaker=["x"])], "en", "de")
     write_documents(documents, path)
     written = path.read_bytes()
     assert [json.loads(line) for line in written.decode().split("\n") if line] == list(documents)
     assert "ä".encode() in written
-
-    def breaks():
-        yield row("b")
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(OSError, match="No space"):
-        write_documents(breaks(), path)
-    assert path.read_bytes() == written
-    assert [file.name for file in path.parent.iterdir()] == ["documents.jsonl"]
 
 
 @pytest.mark.parametrize(
@@ -160,3 +145,58 @@ def test_values_that_cannot_be_kept(row, message):
 def test_other_columns_keep_their_order():
     row = {"doc_id": "a", "zz": 1, "translation": [{"en": "a", "de": "b"}], "bb": 1, "aa": 1}
     assert make_documents([row], "en", "de").column_names == ["doc_id", "translation", "zz", "bb", "aa"]
+
+
+def rows(count, **columns):
+    return [{"doc_id": f"d{n}", "translation": [{"en": "One.", "de": "Eins."}]} | columns for n in range(count)]
+
+
+def test_rows_are_those_of_documents(write):
+    path = write("a.jsonl", jsonl([{"note": n} | row for n, row in enumerate(rows(5))]))
+    iterated = list(iterate_documents("jsonl", path=path, source_lang="en", target_lang="de"))
+    assert iterated == list(read("jsonl", path=path))
+    assert iterated[3] == rows(5)[3] | {"note": 3}
+
+
+def test_nothing_is_read_ahead(write):
+    path = write("a.jsonl", jsonl(rows(2)) + "broken\n")
+    iterated = iterate_documents(path=path, source_lang="en")
+    assert [next(iterated)["doc_id"], next(iterated)["doc_id"]] == ["d0", "d1"]
+    with pytest.raises(DataError, match="a.jsonl, line 3, column 1: broken JSON"):
+        next(iterated)
+
+
+def test_arguments_are_checked_at_once(write):
+    with pytest.raises(DataError, match="source_lang is missing"):
+        iterate_documents(path=write("a.jsonl", ""), source_lang="")
+    with pytest.raises(DataError, match="takes no 'source'"):
+        iterate_documents("jsonl", source=write("a.jsonl", ""), source_lang="en")
+
+
+@pytest.mark.parametrize("named, place", [(10, "a.jsonl, line 4;"), (2, "in document 4;")])
+def test_repeated_ids(write, monkeypatch, named, place):
+    """The first place is the line for the first documents, and then the number of the document."""
+    monkeypatch.setattr(document_ids, "NAMED_LOCATIONS", named)
+    path = write("a.jsonl", jsonl([*rows(9), rows(4)[3]]))
+    with pytest.raises(DataError, match="a.jsonl, line 10: document id 'd3' was used before") as error:
+        list(iterate_documents(path=path, source_lang="en"))
+    assert place in str(error.value)
+
+
+def test_ids_are_those_of_a_set():
+    draw, ids, seen = random.Random(0), DocumentIds(), {}
+    for number in range(1, 30_001):
+        doc_id = str(draw.randrange(60_000))
+        before = ids.add(doc_id, f"place {number}")
+        assert (before is None) == (doc_id not in seen)
+        seen.setdefault(doc_id, number)
+
+
+def test_ids_take_little_memory():
+    tracemalloc.start()
+    ids = DocumentIds()
+    for number in range(100_000):
+        ids.add(f"a long name of a document {number}", "in a file with a long name")
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert taken < 5_000_000  # a dict of the same takes 23 MB

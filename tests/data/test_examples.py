@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, models, pre_tokenizers
+from support.tiny_models import documents_of, random_text, word_tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from hf_docmt.data.collators import SegmentCollator
@@ -16,45 +16,40 @@ from hf_docmt.data.tokenizers import train_tokenizer
 from hf_docmt.files import DataError
 from hf_docmt.modeling.segments import chunk_cuts
 
-SPECIAL = ["<pad>", "<unk>", "<s>", "</s>", "<sep>", "<bod>"]
-WORDS = [f"w{n}" for n in range(40)]
 LANGUAGES = {"source_lang": "en", "target_lang": "de"}
 CONTEXTS = ("source", "target", "both")
-SIZES = {"a": 5, "b": 1, "c": 9, "d": 2}
+SIZES = (5, 1, 9, 2)
 
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    words = Tokenizer(models.WordLevel({w: n for n, w in enumerate(SPECIAL + WORDS)}, unk_token="<unk>"))
-    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    names = dict(zip(("pad_token", "unk_token", "bos_token", "eos_token", "sep_token"), SPECIAL))
-    return PreTrainedTokenizerFast(tokenizer_object=words, **names, extra_special_tokens=["<bod>"])
+    return word_tokenizer()
 
 
 @pytest.fixture(scope="module")
-def corpus():
-    """{doc_id: [(source ids, target ids), ...]} with sentences of 0 to 6 tokens."""
+def texts():
+    """Source and target sentences of 0 to 6 words, of each document."""
     random = np.random.default_rng(1)
-    return {
-        name: [tuple(random.integers(6, 46, random.integers(0, 7)).tolist() for _ in "st") for _ in range(size)]
-        for name, size in SIZES.items()
-    }
+    return [
+        tuple(random_text(random.integers(0, 7, size).tolist(), seed=seed) for seed in (number, 9 + number))
+        for number, size in enumerate(SIZES)
+    ]
 
 
 @pytest.fixture(scope="module")
-def documents(corpus):
-    def text(ids):
-        return " ".join(WORDS[i - 6] for i in ids)
+def documents(texts):
+    return documents_of(*texts)
 
-    rows = [
-        {"doc_id": name, "translation": [{"en": text(s), "de": text(t)} for s, t in pairs]}
-        for name, pairs in corpus.items()
-    ]
-    return make_documents(rows, "en", "de")
+
+@pytest.fixture(scope="module")
+def corpus(texts):
+    """{doc_id: [(source ids, target ids), ...]}"""
+    ids = [[[[int(word[1:]) for word in text.split()] for text in side] for side in sides] for sides in texts]
+    return {f"d{number}": list(zip(*sides)) for number, sides in enumerate(ids)}
 
 
 def make(documents, tokenizer, **settings):
-    return Examples(documents, tokenizer, source_lang="en", target_lang="de", **settings)
+    return Examples(documents, tokenizer, **LANGUAGES, **settings)
 
 
 def example(name, pairs, index, current, start):
@@ -131,13 +126,6 @@ def check_lengths(examples):
     assert examples.lengths.dtype == np.int64
 
 
-def test_lengths_without_target_context(documents, tokenizer):
-    examples = make(documents, tokenizer, past_context=3, future_context=1, context_sides="source")
-    for row, (source, target) in zip(examples, examples.side_lengths.tolist()):
-        assert source == sum(len(s) + 1 for s in row["source"])
-        assert target == len(row["target"][row["current"]]) + 1
-
-
 def test_mean_source_length(documents, tokenizer, corpus):
     sources = [len(s) + 1 for pairs in corpus.values() for s, _ in pairs]
     assert make(documents, tokenizer).mean_source_length == pytest.approx(sum(sources) / len(sources))
@@ -153,11 +141,11 @@ def test_each_sentence_is_tokenized_once(documents, tokenizer, monkeypatch):
 
     monkeypatch.setattr(PreTrainedTokenizerFast, "__call__", counting)
     examples = make(documents, tokenizer, past_context=3)
-    assert len(list(examples)) == sum(SIZES.values()) and len(seen) == 2 * sum(SIZES.values())
+    assert len(list(examples)) == sum(SIZES) and len(seen) == 2 * sum(SIZES)
 
 
 def test_text_that_looks_like_a_special_token_is_text(tokenizer):
-    documents = make_documents([{"doc_id": "a", "translation": [{"en": "w1 <sep> w2</s>", "de": "<bod>"}]}], "en", "de")
+    documents = make_documents([{"doc_id": "a", "translation": [{"en": "w7 <sep> w8</s>", "de": "<bod>"}]}], "en", "de")
     row = make(documents, tokenizer)[0]
     assert not {0, 2, 3, 4, 5} & {*row["source"][0], *row["target"][0]}
     assert row["source"][0][0] == 7
@@ -181,7 +169,7 @@ def test_index_out_of_range_and_pickle(documents, tokenizer):
 
 
 def test_selected_documents(documents, tokenizer):
-    assert [row["doc_id"] for row in make(documents.select([2, 1]), tokenizer, view="document")] == ["c", "b"]
+    assert [row["doc_id"] for row in make(documents.select([2, 1]), tokenizer, view="document")] == ["d2", "d1"]
 
 
 def test_fingerprint_is_that_of_tokens_and_cuts(documents, tokenizer):
@@ -191,13 +179,13 @@ def test_fingerprint_is_that_of_tokens_and_cuts(documents, tokenizer):
     changed = make_documents([*documents.select(range(3)), {**documents[3], "doc_id": "other"}], "en", "de")
     assert make(changed, tokenizer, past_context=2).fingerprint == same  # ids are in no batch
 
-    rows = [*documents.select(range(3)), {"doc_id": "d", "translation": [{"en": "w1", "de": "w2"}]}]
-    one = [{"doc_id": "a", "translation": [pair for row in documents for pair in row["translation"]]}]
+    rows = [*documents.select(range(3)), {"doc_id": "d3", "translation": [{"en": "w7", "de": "w8"}]}]
+    joined = [{"doc_id": "a", "translation": [pair for row in documents for pair in row["translation"]]}]
     other_sep = copy.deepcopy(tokenizer)
     other_sep.sep_token = "<s>"
     others = [
         make(make_documents(rows, "en", "de"), tokenizer, past_context=2),
-        make(make_documents(one, "en", "de"), tokenizer, past_context=2),
+        make(make_documents(joined, "en", "de"), tokenizer, past_context=2),
         make(documents, other_sep, past_context=2),
         make(documents, tokenizer, past_context=3),
         make(documents, tokenizer, past_context=2, future_context=1),
@@ -219,14 +207,14 @@ def test_fingerprint_is_that_of_tokens_and_cuts(documents, tokenizer):
         ({"past_context": -1}, ["past_context=-1"]),
         ({"view": "chunk", "max_target_tokens": 0}, ["max_target_tokens=0"]),
         ({"view": "chunk", "past_context": 2}, ["'chunk'", "past_context=2", "view='window'"]),
-        ({"view": "chunk", "max_target_tokens": 2}, ["document 'a': sentence", "max_target_tokens=2", "split"]),
+        ({"view": "chunk", "max_target_tokens": 2}, ["document 'd0': sentence", "max_target_tokens=2", "split"]),
         ({"target_lang": "fr"}, ["target_lang='fr'", "['en', 'de']"]),
         ({"context_sides": "target"}, ["'target'", "both, source"]),
     ],
 )
 def test_bad_settings(documents, tokenizer, settings, words):
     with pytest.raises(ValueError) as error:
-        Examples(documents, tokenizer, **{"source_lang": "en", "target_lang": "de", **settings})
+        Examples(documents, tokenizer, **LANGUAGES | settings)
     assert all(word in str(error.value) for word in words), str(error.value)
 
 
@@ -237,11 +225,13 @@ def test_documents_without_a_target_side(documents, tokenizer):
 
 
 @pytest.mark.parametrize("context_sides", ["both", "source"])
-@pytest.mark.parametrize("view", [{"view": "sentence"}, {"past_context": 2}, {"view": "chunk", "max_target_tokens": 9}])
+@pytest.mark.parametrize(
+    "view",
+    [{"view": "sentence"}, {"past_context": 2, "future_context": 1}, {"view": "chunk", "max_target_tokens": 9}],
+)
 def test_lengths_are_those_of_the_batch(documents, tokenizer, view, context_sides):
     """With the token that opens a document, so that batches keep to their budget."""
-    languages = {"source_lang": "en", "target_lang": "de"}
-    examples = Examples(documents, tokenizer, **languages, **view, context_sides=context_sides, use_bod=True)
+    examples = make(documents, tokenizer, **view, context_sides=context_sides, use_bod=True)
     collate = SegmentCollator(tokenizer, decoder_start_token_id=2, context_sides=context_sides, use_bod=True)
     for number, (source, target) in enumerate(examples.side_lengths.tolist()):
         batch = collate([examples[number]])

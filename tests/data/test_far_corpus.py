@@ -54,11 +54,11 @@ def candidates(item):
 
 def groups(items, size):
     """Items by current sentence and candidates, next to each other in cells."""
-    found = defaultdict(list)
+    grouped = defaultdict(list)
     for item in items:
-        found[item["ante distance"], item["src segment"], frozenset(candidates(item))].append(item)
-    assert all(len(group) % size == 0 for group in found.values())
-    return found
+        grouped[item["ante distance"], item["src segment"], frozenset(candidates(item))].append(item)
+    assert all(len(group) % size == 0 for group in grouped.values())
+    return grouped
 
 
 def test_a_reader_resolves_every_sentence(rows):
@@ -119,14 +119,14 @@ def test_every_phenomenon_is_frequent_at_every_distance(rows):
 
 
 def test_genders_are_equally_frequent(rows):
-    found = defaultdict(Counter)
+    counted = defaultdict(Counter)
     for row in rows:
         english, german = sides(row)
         for index, label in enumerate(row["phenomena"]):
             if label.startswith(ANTECEDENTS):
-                found[label.rstrip("-0123456789")][NOUNS[antecedent(english, index)[0]][1]] += 1
-    for counts in found.values():
-        assert all(abs(counts[gender] / counts.total() - 1 / 3) < 0.1 for gender in PRONOUNS), found
+                counted[label.rstrip("-0123456789")][NOUNS[antecedent(english, index)[0]][1]] += 1
+    for counts in counted.values():
+        assert all(abs(counts[gender] / counts.total() - 1 / 3) < 0.1 for gender in PRONOUNS), counted
 
 
 def test_growing_keeps_what_was_there_and_no_clue_is_beyond_the_limit(rows):
@@ -197,11 +197,11 @@ def test_only_the_antecedent_differs(suites, texts, name):
 def test_a_group_has_one_current_sentence_with_every_answer_equally_often(suites):
     sizes = FAR_CHANCE | {"competing_antecedents": 1 / 6}
     for name, chance in sizes.items():
-        found = defaultdict(list)
+        grouped = defaultdict(list)
         for item in suites[name]:
-            found[item["group"]].append(item)
-        assert {len(group) for group in found.values()} == {round(1 / chance)}
-        for group in found.values():
+            grouped[item["group"]].append(item)
+        assert {len(group) for group in grouped.values()} == {round(1 / chance)}
+        for group in grouped.values():
             if name in ("deixis", "ellipsis"):
                 finals = {
                     (item["src"].split(" _eos ")[-1], *(t.split(" _eos ")[-1] for t in item["dst"])) for item in group
@@ -225,19 +225,19 @@ def test_no_answer_without_the_owner(suites, texts):
             nouns = [word for word in words(english[item["segment id"] - 1 - distance]) if named_class(word)]
             assert len(owners_in(english[item["segment id"] - 1 - distance])) == 2
             answers[tuple(nouns)][item["ref pronoun"]] += 1
-        for found in answers.values():
-            assert len(found) == 2 and len(set(found.values())) == 1
+        for counts in answers.values():
+            assert len(counts) == 2 and len(set(counts.values())) == 1
 
 
 def test_only_the_german_of_the_first_use_differs(suites, texts):
     for _, group in groups(suites["lex_cohesion"], 2).items():
-        for one, other in zip(group[::2], group[1::2]):
-            (english, german), (same, others) = texts[one["document id"]], texts[other["document id"]]
-            current = one["segment id"] - 1
-            assert english == same and one["ref segment"] == other["errors"][0]["contrastive"]
+        for first, other in zip(group[::2], group[1::2]):
+            (english, german), (same, others) = texts[first["document id"]], texts[other["document id"]]
+            current = first["segment id"] - 1
+            assert english == same and first["ref segment"] == other["errors"][0]["contrastive"]
             differing = [at for at, pair in enumerate(zip(german, others)) if len(set(pair)) > 1]
-            assert differing == [current - one["ante distance"], current]
-            assert all(one["ref pronoun"] in words(german[at]) for at in differing)
+            assert differing == [current - first["ante distance"], current]
+            assert all(first["ref pronoun"] in words(german[at]) for at in differing)
 
 
 def test_only_the_greeting_tells_the_register(suites, texts):
@@ -245,10 +245,11 @@ def test_only_the_greeting_tells_the_register(suites, texts):
         english, german = texts[item["document id"]]
         assert len(german) == item["ante distance"] + 1 and not any(map(address_of, german[:-1]))
         assert address_of(german[-1]) == {"Sie" if re.search(r"\b(Mr|Mrs) ", english[0]) else "du"}
-    for one, other in zip(suites["register"][::2], suites["register"][1::2]):
-        rest = [[side[1:] for side in texts[item["document id"]]] for item in (one, other)]
+    for first, other in zip(suites["register"][::2], suites["register"][1::2]):
+        rest = [[side[1:] for side in texts[item["document id"]]] for item in (first, other)]
         assert rest[0][0] == rest[1][0] and rest[0][1][:-1] == rest[1][1][:-1]
-        assert one["ref segment"] == other["errors"][0]["contrastive"] and one["src segment"] == other["src segment"]
+        assert first["ref segment"] == other["errors"][0]["contrastive"]
+        assert first["src segment"] == other["src segment"]
 
 
 def test_suites_are_read_with_the_whole_document(suites, texts, tmp_path):

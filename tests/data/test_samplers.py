@@ -86,13 +86,6 @@ def test_batches_by_definition(sides, longest):
         assert list(sampler) == expected
 
 
-def test_two_iterations_of_one_epoch_are_equal():
-    sampler = TokenBudgetBatchSampler(lengths_of(100), 300)
-    iterator = iter(sampler)
-    begun = [next(iterator) for _ in range(3)]
-    assert list(sampler)[:3] == begun and list(sampler)[:3] == begun
-
-
 @pytest.mark.parametrize("world_size", [2, 3, 4, 7])
 @pytest.mark.parametrize("count", [29, 200, 2003])
 def test_equal_shares(world_size, count):

@@ -21,39 +21,39 @@ ROWS = [
 
 
 def test_counts_by_hand():
-    found = document_statistics(make_documents(ROWS, "en", "de"))
-    assert (found.documents, found.sentences, found.document_length.mean) == (3, 4, 4 / 3)
-    english, german = found.sides["en"], found.sides["de"]
+    statistics = document_statistics(make_documents(ROWS, "en", "de"))
+    assert (statistics.documents, statistics.sentences, statistics.document_length.mean) == (3, 4, 4 / 3)
+    english, german = statistics.sides["en"], statistics.sides["de"]
     assert (english.words, english.empty_sentences, german.words, german.empty_sentences) == (11, 1, 5, 1)
     assert english.sentence_length.mean == 11 / 4  # 3, 0, 3, 5
     assert english.sentence_length.deviation == math.sqrt(sum((n - 11 / 4) ** 2 for n in (3, 0, 3, 5)) / 4)
     assert list(english.sentence_length.quantiles.values()) == [0, 0, 3, 3, 5, 5]
     assert list(english.document_length.quantiles.values()) == [3, 3, 3, 5, 5, 5]
-    assert found.phenomena == {"pronoun": {2: 1, 4: 1}}
-    assert [found.out_of_reach(context)["pronoun"] for context in (1, 2, 3, 4)] == [2, 1, 1, 0]
+    assert statistics.phenomena == {"pronoun": {2: 1, 4: 1}}
+    assert [statistics.out_of_reach(context)["pronoun"] for context in (1, 2, 3, 4)] == [2, 1, 1, 0]
 
 
 def test_quantiles_are_lengths_that_occur():
     """The least length that so many per cent of all do not pass."""
     values = [7, 1, 9, 4, 4, 30, 12]
     quantiles = Lengths.of(values).quantiles
-    for per_cent, found in zip((5, 25, 50, 75, 95, 100), quantiles.values()):
-        assert found == min(v for v in values if sum(w <= v for w in values) >= per_cent / 100 * len(values))
+    for per_cent, length in zip((5, 25, 50, 75, 95, 100), quantiles.values()):
+        assert length == min(v for v in values if sum(w <= v for w in values) >= per_cent / 100 * len(values))
 
 
 def test_source_side_alone():
-    found = document_statistics(make_documents([{"doc_id": "a", "translation": [{"en": "x y"}]}], "en"))
-    assert list(found.sides) == ["en"] and not found.phenomena
-    assert "words, en" in found.rows() and found.to_dict(2)["out_of_reach"] == {}
+    statistics = document_statistics(make_documents([{"doc_id": "a", "translation": [{"en": "x y"}]}], "en"))
+    assert list(statistics.sides) == ["en"] and not statistics.phenomena
+    assert "words, en" in statistics.rows() and statistics.to_dict(2)["out_of_reach"] == {}
 
 
 def test_rows_and_numbers():
-    found = document_statistics(make_documents(ROWS, "en", "de"))
-    rows = found.rows(context=3)
+    statistics = document_statistics(make_documents(ROWS, "en", "de"))
+    rows = statistics.rows(context=3)
     assert rows["words a sentence, en"] == "2.8 ± 1.8"
     assert rows["pronoun, by distance"] == "2:1 4:1" and rows["pronoun, further than 3"] == "1"
-    assert "pronoun, further than 3" not in found.rows()
-    assert json.loads(json.dumps(found.to_dict(3)))["out_of_reach"] == {"pronoun": 1}
+    assert "pronoun, further than 3" not in statistics.rows()
+    assert json.loads(json.dumps(statistics.to_dict(3)))["out_of_reach"] == {"pronoun": 1}
 
 
 def test_languages_without_blanks_are_told():

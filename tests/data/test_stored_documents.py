@@ -83,12 +83,12 @@ def in_memory(file):
 @pytest.mark.parametrize("kind", KINDS)
 def test_examples_are_those_in_memory(file, tokenizer, kind):
     make, options = KINDS[kind]
-    one, other = (make(rows, tokenizer, **LANGUAGES, **options) for rows in (stored(file), in_memory(file)))
-    assert list(one) == list(other) and len(one) == len(other)
-    assert (one.side_lengths == other.side_lengths).all() and one.fingerprint == other.fingerprint
-    assert one.document.tolist() == other.document.tolist()
-    assert one.mean_source_length == other.mean_source_length and one.mean_length_ratio == other.mean_length_ratio
-    batches = [list(TokenBudgetBatchSampler(examples.side_lengths, 300, seed=2)) for examples in (one, other)]
+    cached, other = (make(rows, tokenizer, **LANGUAGES, **options) for rows in (stored(file), in_memory(file)))
+    assert list(cached) == list(other) and len(cached) == len(other)
+    assert (cached.side_lengths == other.side_lengths).all() and cached.fingerprint == other.fingerprint
+    assert cached.document.tolist() == other.document.tolist()
+    assert cached.mean_source_length == other.mean_source_length and cached.mean_length_ratio == other.mean_length_ratio
+    batches = [list(TokenBudgetBatchSampler(examples.side_lengths, 300, seed=2)) for examples in (cached, other)]
     assert batches[0] == batches[1] and len(batches[0]) > 3
 
 
@@ -122,14 +122,15 @@ def test_nothing_but_blank_sentences(file, tokenizer):
 
 
 def test_number_of_processes_changes_nothing(file, tokenizer):
-    one = Examples(stored(file), tokenizer, **LANGUAGES)
+    first = Examples(stored(file), tokenizer, **LANGUAGES)
     write_documents(rows_of(), file.parent / "two" / "train.jsonl")
     other = Examples(stored(file.parent / "two" / "train.jsonl", num_proc=2), tokenizer, **LANGUAGES)
-    assert one.corpus.folder.parent != other.corpus.folder.parent and one.corpus.folder.name == other.corpus.folder.name
-    files = sorted(path.name for path in one.corpus.folder.iterdir() if path.name != ".complete")
+    folder, other_folder = first.corpus.folder, other.corpus.folder
+    assert folder.parent != other_folder.parent and folder.name == other_folder.name
+    files = sorted(path.name for path in folder.iterdir() if path.name != ".complete")
     assert len(files) == 8
     for name in files:
-        assert (one.corpus.folder / name).read_bytes() == (other.corpus.folder / name).read_bytes()
+        assert (folder / name).read_bytes() == (other_folder / name).read_bytes()
 
 
 # What is made again, and what is not
@@ -236,8 +237,8 @@ def test_status_of_inputs(tmp_path):
     assert [file[0] for file in folder[0][2]] == [str(tmp_path / "a/b/y.txt"), str(tmp_path / "a/x.txt")]
     (tmp_path / "a/b/z.txt").write_text("new")
     assert input_status({"path": tmp_path / "a"}) != folder
-    one, other = ({"path": tmp_path / "a/x.txt", "translator": name} for name in "AB")
-    assert input_status(one) != input_status(other)
+    first, other = ({"path": tmp_path / "a/x.txt", "translator": name} for name in "AB")
+    assert input_status(first) != input_status(other)
     assert input_status({"path": ["-", tmp_path / "a"]}) is None
 
 

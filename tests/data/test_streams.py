@@ -29,9 +29,9 @@ def test_every_sentence_once_and_documents_in_order(rows, window, lead, shuffle)
         sampler.set_epoch(epoch)
         batches = list(sampler)
         assert len(batches) == len(sampler)
-        found = rows_of_epoch(batches)
-        assert sorted(number for row in found for number in row) == list(range(len(DOCUMENTS)))
-        for row in found:
+        rows_read = rows_of_epoch(batches)
+        assert sorted(number for row in rows_read for number in row) == list(range(len(DOCUMENTS)))
+        for row in rows_read:
             for before, after in zip(row, row[1:]):
                 assert after == before + 1 or (before + 1 in STARTS and after in STARTS)
         sizes = [sum(scored for _, scored in batch) for batch in batches]
@@ -93,19 +93,14 @@ def test_whole_documents(shuffle):
     assert (epochs[0] != epochs[1]) == shuffle
 
 
-def test_processes_share_whole_documents():
-    shares = [list(DocumentStreamSampler(DOCUMENTS, 2, None, seed=5, rank=rank, world_size=3)) for rank in range(3)]
+@pytest.mark.parametrize(("window", "lead"), [(None, 0), (3, 1)])
+def test_processes_share_the_documents(window, lead):
+    shares = [
+        list(DocumentStreamSampler(DOCUMENTS, 2, window, lead=lead, seed=5, rank=rank, world_size=3))
+        for rank in range(3)
+    ]
     assert [[len(batch) for batch in share] for share in shares] == [[len(batch) for batch in shares[0]]] * 3
     everything = sorted(number for share in shares for row in rows_of_epoch(share) for number in row)
-    assert everything == list(range(len(DOCUMENTS)))
-
-
-def test_processes_share_the_documents():
-    shares = [DocumentStreamSampler(DOCUMENTS, 2, 3, lead=1, seed=5, rank=rank, world_size=3) for rank in range(3)]
-    epochs = [list(share) for share in shares]
-    assert len({len(epoch) for epoch in epochs}) == 1
-    assert [[len(batch) for batch in epoch] for epoch in epochs] == [[len(batch) for batch in epochs[0]]] * 3
-    everything = sorted(number for epoch in epochs for row in rows_of_epoch(epoch) for number in row)
     assert everything == list(range(len(DOCUMENTS)))
 
 

@@ -9,7 +9,7 @@ from support.reader_checks import fails, read
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import get_reader, iterate_documents
-from hf_docmt.translation.outputs import check_repairs, renderer
+from hf_docmt.translation.corpus import check_repairs, renderer
 from hf_docmt.translation.subtitle_output import distribute
 
 

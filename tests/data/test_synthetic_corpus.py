@@ -1,10 +1,12 @@
-"""The built-in discourse corpus: determinism, German, balance, and suites recomputed from their own text."""
+"""The built-in discourse corpus: determinism, German, balance, suites recomputed from their own text, the data card."""
 
 import json
 import re
 from collections import Counter, defaultdict
 
+import datasets
 import pytest
+from huggingface_hub import DatasetCard
 from support.discourse_reading import GENDER, NOUNS, TERMS, address_of, class_of_it, mentions_of_class, words
 
 from hf_docmt.data.synthetic.corpus import CHANCE, SPLITS, make_corpus, make_suites, write_corpus
@@ -275,9 +277,6 @@ def test_cataphora_in_documents():
     for row in rows:
         for index, label in enumerate(row["phenomena"]):
             assert label != "cataphora-1" or row["phenomena"][index + 1] == "mention"
-    for share in (-0.1, 1.5):
-        with pytest.raises(ValueError, match=f"cataphora: got {share}, expected a share from 0"):
-            make_corpus(1, 1, 0, 0, cataphora=share)
 
 
 def test_pronoun_candidates_differ_in_the_pronoun_only(suites):
@@ -403,7 +402,7 @@ def test_a_window_of_four_sees_nothing_of_an_antecedent_four_back(suites):
     for item in suites["pronoun"]:
         if item["ante distance"] == 4:
             answers[json.dumps([p["en"] for p in documents[item["document id"]][-4:]])].append(item["ref pronoun"])
-    assert len(answers) == 12 and all(sorted(found) == ["er", "es", "sie"] for found in answers.values())
+    assert len(answers) == 12 and all(sorted(pronouns) == ["er", "es", "sie"] for pronouns in answers.values())
 
 
 def test_answers_are_equally_frequent_at_every_distance(suites):
@@ -434,15 +433,6 @@ def test_written_folder_reads_back(tmp_path):
         assert json.loads((folder / f"{name}.json").read_text("utf-8")) == suites[name]
 
 
-@pytest.mark.parametrize("cataphora, phenomena", [(0.0, "Four"), (0.2, "Five")])
-def test_the_card_tells_the_phenomena(tmp_path, cataphora, phenomena):
-    folder = write_corpus(tmp_path / "corpus", train=5, validation=3, test=2, suite_items=1, cataphora=cataphora)
-    card = (folder / "README.md").read_text("utf-8")
-    assert f"{phenomena} phenomena need" in card
-    assert ("| cataphora |" in card) == (folder / "cataphora.json").exists() == (cataphora > 0)
-    assert "competing_antecedents" not in card
-
-
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
     (tmp_path / "kept.txt").write_text("mine")
     with pytest.raises(ValueError, match="not an empty folder"):
@@ -464,16 +454,19 @@ def test_nothing_is_left_behind_when_writing_fails(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("sizes", [{"train": -1}, {"validation": 2.5}, {"test": "3"}])
-def test_bad_sizes(sizes):
-    with pytest.raises(ValueError, match=f"{next(iter(sizes))}: got .* expected an integer"):
-        make_corpus(**sizes)
-
-
-@pytest.mark.parametrize("sentences", [(0, 4), (5, 4), (6,), (2.0, 3), 7, "ab"])
-def test_impossible_lengths(sentences):
-    with pytest.raises(ValueError, match="shortest <= longest"):
-        make_corpus(train=1, sentences=sentences)
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"train": -1}, "train: got -1 documents, expected an integer"),
+        ({"validation": 2.5}, "validation: got .* expected an integer"),
+        ({"test": "3"}, "test: got .* expected an integer"),
+        *(({"sentences": sentences}, "shortest <= longest") for sentences in [(0, 4), (5, 4), (6,), (2.0, 3), 7, "ab"]),
+        *(({"cataphora": share}, f"cataphora: got {share}, expected a share from 0") for share in (-0.1, 1.5)),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        make_corpus(**{"train": 1} | options)
 
 
 @pytest.mark.parametrize("items", [-1, 1.5])
@@ -483,3 +476,20 @@ def test_bad_suite_size(items, tmp_path):
     with pytest.raises(ValueError, match="items_per_cell: got"):
         write_corpus(tmp_path / "corpus", train=1, validation=1, test=1, suite_items=items)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("cataphora, phenomena", [(0.0, "Four"), (0.2, "Five")])
+def test_the_card(tmp_path, cataphora, phenomena):
+    """Numbers and phenomena; `datasets` finds the splits, and suites and their documents are no data of them."""
+    sizes = {"train": 3, "validation": 2, "test": 0, "suite_items": 1}
+    folder = write_corpus(tmp_path / "corpus", seed=7, cataphora=cataphora, **sizes)
+    card = DatasetCard.load(folder / "README.md")
+    assert card.data.language == ["en", "de"] and card.data.license == "apache-2.0"
+    rows = (folder / "train.jsonl").read_text().count('"en"')
+    assert f"| train | 3 | {rows} |" in card.text and "deterministic by seed (7)" in card.text
+    assert "| test |" not in card.text and "deixis, ellipsis" in card.text
+    assert f"{phenomena} phenomena need" in card.text and "competing_antecedents" not in card.text
+    assert ("| cataphora |" in card.text) == (folder / "cataphora.json").exists() == (cataphora > 0)
+    loaded = datasets.load_dataset(str(folder), cache_dir=str(tmp_path / "cache"))
+    assert {split: len(rows) for split, rows in loaded.items()} == {"train": 3, "validation": 2}
+    assert set(loaded["train"].column_names) >= {"doc_id", "translation", "phenomena"}

@@ -1,4 +1,4 @@
-"""Tokenizers: lossless, deterministic, loadable without the package, and taken over from pretrained models."""
+"""Tokenizers: lossless, deterministic, loadable without the package, taken over from pretrained models, separators."""
 
 import hashlib
 import json
@@ -9,11 +9,17 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from support.language_models import sentencepiece_model
-from tokenizers import Tokenizer, models
+import torch
+from support.language_models import FAMILIES, TEXT, TOKENIZERS, sentence_model, sentencepiece_model
+from support.tiny_models import build
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoTokenizer, BartphoTokenizer, BartTokenizer, BertTokenizer, PreTrainedTokenizerFast
 
+from hf_docmt.data.special_tokens import sequence_format_fields
+from hf_docmt.data.tokenized_documents import tokenize_sentences
 from hf_docmt.data.tokenizers import SPECIAL_TOKENS, adapt_tokenizer, train_tokenizer
+from hf_docmt.modeling.configuration_docmt import DocMTConfig
+from hf_docmt.modeling.document_state import token_ids
 
 CORPUS = [
     "The dog sees the cat. It sleeps under the old table.",
@@ -253,27 +259,27 @@ def test_marian_tokenizer_is_adapted(marian_tokenizer, tmp_path):
     assert loaded.encode("a <sep> b") == adapted.encode("a <sep> b")
 
 
-def test_bart_tokenizer_ends_with_its_end_token_when_loaded_again(tmp_path):
-    tokens = ["<s>", "<pad>", "</s>", "<unk>", "Ġ", *"abcdefghijklmnopqrstuvwxyz", "<mask>"]
-    bart = BartTokenizer(vocab={token: number for number, token in enumerate(tokens)}, merges=[])
-    adapted, rows = adapt_tokenizer(bart)
+BART = ["<s>", "<pad>", "</s>", "<unk>", "Ġ", *"abcdefghijklmnopqrstuvwxyz", "<mask>"]
+BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "dog"]
+
+
+@pytest.mark.parametrize(
+    "kind, tokens, end, options",
+    [
+        (BartTokenizer, BART, "</s>", {"merges": []}),
+        (BertTokenizer, BERT, "[SEP]", {"eos_token": "[SEP]", "bos_token": "[CLS]"}),
+    ],
+)
+def test_a_tokenizer_ends_with_its_end_token_when_loaded_again(kind, tokens, end, options, tmp_path):
+    original = kind(vocab={token: number for number, token in enumerate(tokens)}, **options)
+    adapted, rows = adapt_tokenizer(original)
     adapted.save_pretrained(tmp_path)
     loaded = AutoTokenizer.from_pretrained(tmp_path)
-    assert loaded("the dog")["input_ids"] == bart("the dog")["input_ids"]
-    assert (loaded.sep_token, loaded.eos_token, rows) == ("<sep>", "</s>", len(tokens) + 2)
+    for tokenizer in (adapted, loaded):
+        ids = original("the dog")["input_ids"]
+        assert tokenizer("the dog")["input_ids"] == ids and ids[-1] == tokens.index(end)
+    assert (loaded.sep_token, loaded.eos_token, rows) == ("<sep>", end, len(tokens) + 2)
     assert loaded.sep_token_id not in loaded("a <sep> b", split_special_tokens=True)["input_ids"]
-
-
-def test_bert_tokenizer_ends_with_its_end_token_when_loaded_again(tmp_path):
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "dog"]
-    bert = BertTokenizer(vocab={token: number for number, token in enumerate(tokens)})
-    bert.eos_token, bert.bos_token = "[SEP]", "[CLS]"
-    adapted, rows = adapt_tokenizer(bert)
-    adapted.save_pretrained(tmp_path)
-    loaded = AutoTokenizer.from_pretrained(tmp_path)
-    for found in (adapted, loaded):
-        assert found("The dog")["input_ids"] == bert("The dog")["input_ids"] == [2, 5, 6, 3]
-    assert (loaded.sep_token, loaded.eos_token, rows) == ("<sep>", "[SEP]", len(tokens) + 2)
 
 
 def test_a_tokenizer_that_ends_with_whatever_separator_it_has_is_refused(tmp_path):
@@ -297,3 +303,113 @@ def test_a_vocabulary_with_holes_is_refused():
     whole = PreTrainedTokenizerFast(tokenizer_object=whole, **names)
     adapted, rows = adapt_tokenizer(whole)
     assert (adapted.sep_token_id, rows) == (3, 5)
+
+
+FIRST, SECOND = "der hund .", "die katze ."
+
+
+def make_tokenizer(kind: str, folder):
+    if kind in FAMILIES:
+        return adapt_tokenizer(TOKENIZERS[kind](folder))[0]
+    return train_tokenizer(TEXT * 3, model=kind, vocab_size=290)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", *FAMILIES])
+def test_separators_in_a_text(kind, tmp_path):
+    """Also of a tokenizer that was saved and loaded; blanks around a separator are no text."""
+    made = make_tokenizer(kind, tmp_path)
+    made.save_pretrained(tmp_path / "saved")
+    for tokenizer in (made, AutoTokenizer.from_pretrained(tmp_path / "saved")):
+        first, second = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in (FIRST, SECOND))
+        whole = [*first, tokenizer.sep_token_id, *second]
+        for text in (f"{FIRST}<sep>{SECOND}", f"{FIRST} <sep> {SECOND}"):
+            assert tokenizer(text, add_special_tokens=False)["input_ids"] == whole
+            inputs = tokenizer(text)
+            assert set(inputs) == {"input_ids", "attention_mask"}
+            assert str(whole)[1:-1] in str(inputs["input_ids"])
+            assert tokenizer.sep_token_id not in token_ids(text, tokenizer)
+            read = tokenize_sentences([[text]], tokenizer, is_target=False).ids.tolist()
+            assert read == token_ids(text, tokenizer)
+            assert tokenizer(text, add_special_tokens=False)["input_ids"] == whole  # as before
+
+
+def test_generate_reads_segments():
+    """Plain `generate` on two sentences gives what the strategy `full` makes of them."""
+    tokenizer = train_tokenizer(TEXT * 3, vocab_size=290)
+    model = build("concat", vocab_size=len(tokenizer), past_context=1, seed=2)
+    ids = model.generate(**tokenizer(f"{FIRST} <sep> {SECOND}", return_tensors="pt"), max_new_tokens=9)
+    segment = [*token_ids(FIRST, tokenizer), tokenizer.sep_token_id, *token_ids(SECOND, tokenizer), 3]
+    assert torch.equal(ids, model.generate(torch.tensor([segment]), max_new_tokens=9))
+    assert not torch.equal(ids, model.generate(**tokenizer(FIRST, return_tensors="pt"), max_new_tokens=9))
+
+
+FORMATS = {  # family: source and target format, number of language codes
+    "marian": (None, None, 0),
+    "marian_multilingual": ("[target_lang] X </s>", None, 2),
+    "bart": ("<s> X </s>", "<start> <s> X </s>", 0),
+    "mbart": ("X </s> [source_lang]", "[target_lang] X </s>", 25),
+    "mbart50": ("[source_lang] X </s>", "<start> [target_lang] X </s>", 52),
+    "m2m_100": ("[source_lang] X </s>", "<start> [target_lang] X </s>", 100),
+    "nllb": ("[source_lang] X </s>", "<start> [target_lang] X </s>", 202),
+}
+
+
+@pytest.mark.parametrize("family", FORMATS)
+def test_family(family, tmp_path):
+    model, tokenizer, source_lang, target_lang = sentence_model(family, tmp_path)
+    adapted, rows = adapt_tokenizer(tokenizer)
+    fields = sequence_format_fields(model.config.model_type, adapted)
+    codes = fields.get("language_ids") or {}
+    assert (fields.get("source_format"), fields.get("target_format"), len(codes)) == FORMATS[family]
+    ids = {name: getattr(model.config, name) for name in ("bos_token_id", "eos_token_id", "decoder_start_token_id")}
+    config = DocMTConfig(vocab_size=max(rows, model.config.vocab_size), **fields, **ids)
+    sequence_format = config.sequence_format(source_lang, target_lang)
+
+    text = "der hund schläft"
+    plain = tokenizer(text, add_special_tokens=False)["input_ids"]
+    written = f">>{target_lang}<< {text}" if family == "marian_multilingual" else text
+    assert sequence_format.source(plain) == tokenizer(written)["input_ids"]
+    assert sequence_format.target_before == [
+        token for token in [model.generation_config.forced_bos_token_id] if token is not None
+    ]
+    assert sequence_format.start == model.generation_config.decoder_start_token_id
+
+    adapted.save_pretrained(tmp_path / "adapted")
+    loaded = AutoTokenizer.from_pretrained(tmp_path / "adapted")
+    assert sequence_format_fields(model.config.model_type, loaded) == fields
+    new = [loaded.sep_token_id, loaded.convert_tokens_to_ids("<bod>")]
+    assert new == [adapted.sep_token_id, adapted.convert_tokens_to_ids("<bod>")]
+    assert not {*new} & {*codes.values()}, "a new token has the id of a language code"
+
+
+def test_marian_names_its_languages(tmp_path):
+    fields = sequence_format_fields("marian", sentence_model("marian", tmp_path).tokenizer)
+    assert fields == {"source_lang": "en", "target_lang": "de"}
+
+
+def test_legacy_nllb(tmp_path):
+    tokenizer = sentence_model("nllb", tmp_path).tokenizer
+    tokenizer.legacy_behaviour = True
+    fields = sequence_format_fields("m2m_100", tokenizer)
+    assert fields["source_format"] == "X </s> [source_lang]"
+    assert fields["target_format"] == "<start> [target_lang] X </s>"
+
+
+@pytest.mark.parametrize("template, source_format", [("$A </s>", None), ("<s> $A </s>", "<s> X </s>")])
+def test_tokens_around_a_text(template, source_format):
+    assert sequence_format_fields("bart", around(template)).get("source_format") == source_format
+
+
+@pytest.mark.parametrize("template", ["$A", "<s> $A", "<s> $A <s> </s>"])
+def test_texts_that_do_not_end_in_the_end_token(template):
+    with pytest.raises(ValueError, match=r"puts \[.*\] behind a text, expected its eos_token \(</s>\)"):
+        sequence_format_fields("bart", around(template))
+
+
+def around(template):
+    """A tokenizer of words with this template."""
+    backend = Tokenizer(models.WordLevel({"<s>": 0, "</s>": 1, "a": 2}, unk_token="a"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    special = [("<s>", 0), ("</s>", 1)]
+    backend.post_processor = processors.TemplateProcessing(template, special_tokens=special)
+    return PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", eos_token="</s>", pad_token="</s>")

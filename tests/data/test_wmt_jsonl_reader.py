@@ -7,16 +7,16 @@ from support.reader_checks import fails, jsonl, pairs, read
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import get_reader, iterate_documents
-from hf_docmt.translation.outputs import renderer
+from hf_docmt.translation.corpus import renderer
 
 TEXT = "One here. Two there.\n\nThree."
 
 
 def row(doc_id="a", tgt_lang="de_DE", src_lang="en", **columns):
-    known = {"collection_id": "general", "dataset_id": "wmttest2025", "domain": "news", "prompt_instruction": "x"}
+    fields = {"collection_id": "general", "dataset_id": "wmttest2025", "domain": "news", "prompt_instruction": "x"}
     refs = {"refA": {"ref": "Eins hier. Zwei da.\n\nDrei."}}
     pair = {"src_lang": src_lang, "tgt_lang": tgt_lang}
-    return known | pair | {"doc_id": doc_id, "src_text": TEXT, "refs": refs} | columns
+    return fields | pair | {"doc_id": doc_id, "src_text": TEXT, "refs": refs} | columns
 
 
 SET = [row(), row("b", "cs_CZ"), row("c", "zh_CN"), row("d", src_lang="cs")]

@@ -31,15 +31,6 @@ def test_buckets(bounds, expected):
     assert bucket(101, LENGTH_BOUNDS) == ">100" and bucket(0, LENGTH_BOUNDS) == "0"
 
 
-def test_every_number_has_one_bucket():
-    names = [bucket(number, INDEX_BOUNDS) for number in range(1, 60)]
-    assert len(set(names)) == 8 and names == sorted(names, key=names.index)
-    for name in set(names):
-        first, _, last = name.strip(">").partition("-")
-        count = 59 - 50 if name.startswith(">") else int(last or first) - int(first) + 1
-        assert names.count(name) == count
-
-
 def test_labels():
     assert document_labels(IDS, [1, 12, 0], domains="[a-z]+") == [
         ["length=1", "domain=news"],

@@ -259,8 +259,8 @@ def test_bad_scores(output, message, tmp_path):
 
 def test_bad_input():
     for sides, message in (
-        ((SOURCES, HYPOTHESES[:1]), "1 translated document for 2 references"),
-        (([SOURCES[0], ["Four.", "Five."]],), "document '2': 2 source sentences for 1 translated sentences"),
+        ((SOURCES, HYPOTHESES[:1]), "1 translated document for 2 reference documents"),
+        (([SOURCES[0], ["Four.", "Five."]],), "document '2': 2 source sentences for 1 translated sentence"),
         ((None,), "COMET needs the source sentences of the documents; give sources"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -6,12 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from hf_docmt.evaluation.metrics.connectives import (
-    CONJUNCTIONS,
-    Connectives,
-    connective_table,
-    count_connectives,
-)
+from hf_docmt.evaluation.metrics.connectives import CONJUNCTIONS, Connectives, connective_table, count_connectives
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.reports.result import Part
 from hf_docmt.reports.statistics import score_function

@@ -161,21 +161,6 @@ def test_equals_slow_reading(seed):
     assert term_consistency(sources, hypotheses, **WHERE, max_share=1).value == found.value
 
 
-def test_consistent_translation_scores_higher():
-    """Every word has one translation, or one of three by chance: the score distinguishes them."""
-    rng = random.Random(5)
-    sources = [[" ".join(rng.sample([f"word{n}" for n in range(60)], 5)) for _ in range(8)] for _ in range(40)]
-
-    def translate(choices):
-        return [
-            [" ".join(f"wort{word[4:]}{'xyz'[rng.randrange(choices)]}" for word in s.split()) for s in document]
-            for document in sources
-        ]
-
-    scores = [value(sources, translate(choices), max_share=1, prefix=None) for choices in (1, 2, 3)]
-    assert scores[0] > 95 and scores[0] > scores[1] + 20 > scores[2] + 20
-
-
 def test_signature():
     by_rule = str(term_consistency(SOURCES, KEPT, **WHERE, max_share=0.6).signature)
     assert by_rule.startswith(
@@ -207,8 +192,6 @@ def test_signature():
         ({"max_share": 0}, "max_share is 0, expected a share"),
         ({"max_share": 2}, "max_share is 2, expected a share"),
         ({"terms": ["tree"]}, "no term stands in two sentences of one of the 2 documents; give terms or a glossary"),
-        ({"hypotheses": KEPT[:1]}, "1 translated document for 2 references"),
-        ({"sources": SOURCES[:1]}, "1 source documents for 2 translated"),
     ],
 )
 def test_bad_input(options, message):

@@ -4,6 +4,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from support.errors import refused
 from support.systems import ITEMS
 
 from hf_docmt.evaluation.contrast import context_results, contrast, items_between, score_file_report, write_scores
@@ -85,8 +86,7 @@ def test_files_of_other_runs(tmp_path, change, message):
     run(path, Lengths())
     before = path.read_bytes()
     system = change.pop("system", Lengths())
-    with pytest.raises(ValueError, match=rf"details\.jsonl, {message}"):
-        run(path, system, **change)
+    refused(rf"details\.jsonl, {message}", run, path, system, **change)
     assert path.read_bytes() == before and system.asked == 0
 
 
@@ -95,16 +95,14 @@ def test_files_of_more_than_the_run(tmp_path):
     run(path, Lengths())
     file = DetailsFile(path)
     context_results(Lengths(), ITEMS, dataset="d", conditions=("true",), details=file)
-    with pytest.raises(ValueError, match=rf"line {len(ITEMS) + 1}: item 'suite:1', but this run ends before it"):
-        file.finish()
+    refused(rf"line {len(ITEMS) + 1}: item 'suite:1', but this run ends before it", file.finish)
 
 
 @pytest.mark.parametrize("content", [b"notes", b"notes\n", b"[1]\n", b'{"a": 1}\n', b"\xff\n"])
 def test_bad_files_stay_as_they_are(tmp_path, content):
     path = tmp_path / "details.jsonl"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="no file of details of items, which would be overwritten; give another file"):
-        run(path, Lengths())
+    refused("no file of details of items, which would be overwritten; give another file", run, path, Lengths())
     assert path.read_bytes() == content
 
 
@@ -113,16 +111,13 @@ def test_damage_is_told(tmp_path):
     run(path, Lengths())
     damaged = path.read_bytes().replace(b"suite:1", b"suite:7", 1)
     path.write_bytes(damaged)
-    with pytest.raises(ValueError, match="details.jsonl, line 1: no record, or not as it was written .*another file"):
-        run(path, Lengths())
+    refused("details.jsonl, line 1: no record, or not as it was written .*another file", run, path, Lengths())
     assert path.read_bytes() == damaged
 
 
 def test_paths():
-    with pytest.raises(ValueError, match="details go to a file"):
-        DetailsFile("-")
-    with pytest.raises(ValueError, match="cannot write"):
-        DetailsFile("/no/such/folder/details.jsonl")
+    refused("details go to a file", DetailsFile, "-")
+    refused("cannot write", DetailsFile, "/no/such/folder/details.jsonl")
 
 
 def test_details_of_suites_and_of_scores(lopes, tmp_path):
@@ -150,7 +145,5 @@ def test_limit():
     items = [SimpleNamespace(suite="s")] * 5
     assert [items_between(items, None, limit)[1] for limit in (None, 2, 5, 9)] == ["all", "items 1-2", "all", "all"]
     assert len(items_between(items, None, 2)[0]) == 2 and len(items_between(items, None, 9)[0]) == 5
-    with pytest.raises(ValueError, match="limit is 0, items None"):
-        items_between(items, None, 0)
-    with pytest.raises(ValueError, match=r"limit is 2, items \(1, 3\): give a limit of 1 or more, or a part"):
-        items_between(items, (1, 3), 2)
+    refused("limit is 0, items None", items_between, items, None, 0)
+    refused(r"limit is 2, items \(1, 3\): give a limit of 1 or more, or a part", items_between, items, (1, 3), 2)

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,49 +10,12 @@ from support.tiny_models import BOS, build, random_text, word_tokenizer
 from torch import nn
 
 from hf_docmt import registry
-from hf_docmt.data.collators import SegmentCollator
 from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.systems import DocMTSystem
-from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
 
 ITEMS = [item(number, context=number % 4, candidates=2 + number % 3) for number in range(1, 15)]
 ITEMS += [item(20, index=9), item(21, context=3, candidates=2)]
-
-
-class Scorer(ForcedDecoding):
-    """Scores any model with any collator."""
-
-    translate = describe = None
-
-    def __init__(self, model, tokenizer, collate=None, **options):
-        collate = collate or SegmentCollator(tokenizer, decoder_start_token_id=2, context_discount=0.0)
-        super().__init__(model, tokenizer, "scorer", collate=collate, **options)
-
-
-class FakeModel(nn.Module):
-    """Logits from a hash-like embedding of all target tokens so far and of the whole source; nothing is shared."""
-
-    def __init__(self, size):
-        super().__init__()
-        generator = torch.Generator().manual_seed(1)
-        self.target = nn.Parameter(torch.randn(size, 16, generator=generator))
-        self.source = nn.Parameter(torch.randn(size, 16, generator=generator))
-        self.out = nn.Parameter(torch.randn(16, size, generator=generator))
-        self.dropout = nn.Dropout(0.5)
-        self.shapes = []
-
-    def forward(self, input_ids, attention_mask, decoder_input_ids, decoder_attention_mask):
-        self.shapes.append((tuple(input_ids.shape), tuple(decoder_input_ids.shape)))
-        order = 1 + torch.arange(input_ids.shape[1])[None, :, None]
-        source = (self.source[input_ids] * attention_mask[..., None] * order.cos()).sum(1, keepdim=True)
-        target = self.target[decoder_input_ids].cumsum(dim=1)
-        return SimpleNamespace(logits=self.dropout(torch.tanh(source + target)) @ self.out)
-
-
-@pytest.fixture(scope="module")
-def fake(tokenizer):
-    return FakeModel(len(tokenizer)).train()
 
 
 def concat(tokenizer, **changes):
@@ -64,8 +26,9 @@ def concat(tokenizer, **changes):
     return architecture.model_class(architecture.config_class(**{**sizes, **heads, **changes})).eval()
 
 
-def one_at_a_time(model, tokenizer, item, past, future, normalization, use_bod=False, source_only=False):
+def one_at_a_time(model, tokenizer, item):
     """The definition: each candidate alone, in its window, token by token."""
+    past, future, use_bod = model.config.past_context, model.config.future_context, model.config.use_bod
     special = {name: tokenizer.convert_tokens_to_ids(name) for name in ("<s>", "</s>", "<sep>", "<bod>")}
 
     def ids(sentence):
@@ -85,7 +48,7 @@ def one_at_a_time(model, tokenizer, item, past, future, normalization, use_bod=F
     for candidate in item.candidates:
         target = joined([*context, candidate] + [""] * future, starts)
         first = len(joined([*context, "x"], starts)) - len(ids("x")) - 1  # behind <bod>, which is given
-        if source_only:
+        if model.config.context_sides == "source":
             target, first = joined([candidate], starts and not context), int(use_bod and starts and not context)
         last = len(target) - future
         with torch.no_grad():
@@ -97,33 +60,32 @@ def one_at_a_time(model, tokenizer, item, past, future, normalization, use_bod=F
                 decoder_input_ids=decoder,
                 decoder_attention_mask=torch.ones_like(decoder),
             ).logits[0]
-        logs = [math.log(torch.softmax(logits[t].double(), 0)[target[t]].item()) for t in range(first, last)]
-        scores.append(sum(logs) if normalization == "sum" else sum(logs) / len(logs))
+        scores.append(sum(math.log(logits[t].double().softmax(0)[target[t]].item()) for t in range(first, last)))
     return scores
 
 
-def score_suite(model, tokenizer, items, normalization="sum", **settings):
+def score_suite(model, tokenizer, items, **settings):
     """[item][candidate]: the score of all its tokens."""
-    found = Scorer(model, tokenizer, **settings).token_log_probabilities(items)
-    return [[sum(tokens) / (1 if normalization == "sum" else len(tokens)) for tokens in row] for row in found]
+    found = DocMTSystem(model, tokenizer, **settings).token_log_probabilities(items)
+    return [[sum(tokens) for tokens in row] for row in found]
+
+
+def scored_shapes(model):
+    """Rows and tokens of every source and target that the model is given from now on, as lists."""
+    sources, targets = [], []
+    for part, shapes in ((model.get_encoder(), sources), (model.get_decoder(), targets)):
+
+        def note(_, args, inputs, shapes=shapes):
+            shapes.append(tuple(inputs["input_ids"].shape))
+
+        part.register_forward_pre_hook(note, with_kwargs=True)
+    return sources, targets
 
 
 def assert_equal_scores(found, expected):
     assert [len(row) for row in found] == [len(row) for row in expected]
     for row, other in zip(found, expected):
         assert row == pytest.approx(other, abs=1e-4, rel=1e-5)
-
-
-@pytest.mark.parametrize("normalization", ["sum", "mean"])
-@pytest.mark.parametrize(("past", "future"), [(0, 0), (2, 0), (3, 1)])
-def test_equals_one_candidate_at_a_time(fake, tokenizer, past, future, normalization):
-    reach = {"past_context": past, "future_context": future}
-    found = score_suite(fake, tokenizer, ITEMS, normalization, batch_tokens=300, **reach)
-    assert fake.training  # left as it was, yet scored without dropout
-    fake.eval()
-    expected = [one_at_a_time(fake, tokenizer, one, past, future, normalization) for one in ITEMS]
-    fake.train()
-    assert_equal_scores(found, expected)
 
 
 @pytest.mark.parametrize(
@@ -142,56 +104,50 @@ def test_equals_one_candidate_at_a_time(fake, tokenizer, past, future, normaliza
 )
 def test_architecture_equals_one_candidate_at_a_time(tokenizer, settings):
     """With the architecture's own collator; each source is encoded once for its candidates."""
-    model = concat(tokenizer, **settings)
-    config = model.config
-    encoded = []
-    model.get_encoder().register_forward_hook(lambda module, inputs, output: encoded.append(len(output[0])))
+    model = concat(tokenizer, **settings, dropout=0.5).train()
+    sources, _ = scored_shapes(model)
     items = ITEMS[::3]
-    scores = DocMTSystem(model, tokenizer).token_log_probabilities(items)
-    found = [[sum(tokens) for tokens in row] for row in scores]
-    assert sum(encoded) == len(items)
-    source_only = config.context_sides == "source"
-    expected = [
-        one_at_a_time(
-            model, tokenizer, one, config.past_context, config.future_context, "sum", config.use_bod, source_only
-        )
-        for one in items
-    ]
+    found = score_suite(model, tokenizer, items)
+    assert sum(rows for rows, _ in sources) == len(items)
+    assert model.training  # left as it was, yet scored without dropout
+    expected = [one_at_a_time(model.eval(), tokenizer, one) for one in items]
     assert_equal_scores(found, expected)
 
 
-def test_batches(fake, tokenizer):
+def test_batches(tokenizer):
     """Many items a batch, within the budget; the scores do not depend on it."""
-    found = {}
+    model, found = concat(tokenizer, past_context=3), {}
+    sources, targets = scored_shapes(model)
     for budget in (1, 200, 100000):
-        fake.shapes.clear()
-        found[budget] = score_suite(fake, tokenizer, ITEMS, past_context=3, batch_tokens=budget)
-        sizes = [source[0] * source[1] + target[0] * target[1] for source, target in fake.shapes]
+        sources.clear(), targets.clear()
+        found[budget] = score_suite(model, tokenizer, ITEMS, batch_tokens=budget)
+        sizes = [rows * (source + target) for (_, source), (rows, target) in zip(sources, targets, strict=True)]
         if budget == 1:
-            assert len(fake.shapes) == len(ITEMS)
+            assert len(sizes) == len(ITEMS)
         elif budget == 200:
-            several = [size for size, (source, _) in zip(sizes, fake.shapes) if source[0] > 4]
-            assert len(fake.shapes) < len(ITEMS) and several and max(several) <= budget
+            several = [size for size, (items, _) in zip(sizes, sources) if items > 1]
+            assert len(sizes) < len(ITEMS) and several and max(several) <= budget
         else:
-            assert len(fake.shapes) == len({len(one.candidates) for one in ITEMS})
+            assert len(sizes) == len({len(one.candidates) for one in ITEMS})
     assert_equal_scores(found[200], found[1])
     assert_equal_scores(found[100000], found[1])
 
 
-def test_equal_candidates_are_scored_once(fake, tokenizer):
+def test_equal_candidates_are_scored_once(tokenizer):
     double = SuiteItem("double", ("das Haus", "die Katze"), ("das",), ("der Hund", "nie", "der Hund"), 2, "p", None)
-    fake.shapes.clear()
-    (scores,) = score_suite(fake, tokenizer, [double], past_context=1)
-    assert [target[0] for _, target in fake.shapes] == [2]
+    model = concat(tokenizer, past_context=1)
+    _, targets = scored_shapes(model)
+    (scores,) = score_suite(model, tokenizer, [double])
+    assert [rows for rows, _ in targets] == [2]
     assert scores[0] == scores[2] != scores[1]
-    assert not contrastive_accuracy([double], [scores]).right[0]
+    assert contrastive_accuracy([double], [scores]).value == 0
 
 
 def test_broken_weights_name_the_item(tokenizer):
-    model = FakeModel(len(tokenizer))
-    nn.init.constant_(model.out, math.nan)
+    model = concat(tokenizer, past_context=1)
+    nn.init.constant_(model.get_input_embeddings().weight, math.nan)
     with pytest.raises(ValueError, match="item suite:1: NaN"):
-        contrastive_accuracy(ITEMS, score_suite(model, tokenizer, ITEMS, past_context=1))
+        contrastive_accuracy(ITEMS, score_suite(model, tokenizer, ITEMS))
 
 
 def test_items_longer_than_learned_positions_are_named(tokenizer):
@@ -199,22 +155,20 @@ def test_items_longer_than_learned_positions_are_named(tokenizer):
     few, many = "das das", " ".join(["das"] * 15)
     limit = len(tokenizer(many, add_special_tokens=False)["input_ids"]) + 1
     model = concat(tokenizer, past_context=1, position_type="learned", max_position_embeddings=limit)
-    collate = registry.get("concat").collator(model.config, tokenizer, context_discount=0.0)
-    settings = {"collate": collate, "past_context": 1}
     fits = replace(item(1, context=0, candidates=2), source=(many,), candidates=(few, many))
-    assert len(score_suite(model, tokenizer, [fits], **settings)) == 1
+    assert len(score_suite(model, tokenizer, [fits])) == 1
     model.get_encoder().register_forward_hook(lambda *_: pytest.fail("scored"))
     source = item(2, context=1, source=(many, few), target_context=("",), location="suite.json, item 2")
     target = replace(item(3, context=1, candidates=2), source=("", few), target_context=(few,), candidates=(few, many))
     for side, location, long in (("source", r"suite\.json, item 2", source), ("target", "item suite:3", target)):
         words = rf"^{location}: \d+ {side} tokens with their context, but .* learned positions for {limit}; give less"
         with pytest.raises(ValueError, match=words):
-            score_suite(model, tokenizer, [fits, long], **settings)
+            score_suite(model, tokenizer, [fits, long])
 
 
-def test_a_suite_without_items_is_refused(fake, tokenizer):
+def test_a_suite_without_items_is_refused(tokenizer):
     with pytest.raises(ValueError, match="no items"):
-        score_suite(fake, tokenizer, [])
+        score_suite(concat(tokenizer), tokenizer, [])
 
 
 ALIGNMENTS = [{}, {"alignment": "linear", "length_ratio": 0.8}, {"alignment": "one_to_one"}]

@@ -122,37 +122,6 @@ def test_every_form_and_tag(phenomenon, source):
             assert count(phenomenon, source, f"{form}_ART") == [0] * len(classes)
 
 
-@pytest.mark.parametrize(
-    ("phenomenon", "valid", "excluding", "harmless"),
-    [
-        (
-            "pronoun",
-            "it its itself",
-            "you your yours yourself they them their theirs themselves",
-            "she her he him we us I me yourselves who",
-        ),
-        (
-            "formality",
-            "you your yours yourself",
-            "they them their theirs themselves it its itself she her hers herself",
-            "he him we us I me who",
-        ),
-    ],
-)
-def test_every_source_word(phenomenon, valid, excluding, harmless):
-    """What makes a sentence valid, and what takes the ambiguous class away; only words that are tagged."""
-    for word in valid.split():
-        for form in (word, word.capitalize()):
-            assert sum(count(phenomenon, f"{form}_PRP", "sie")) == 1
-            assert sum(count(phenomenon, f"{form}_NN", "sie")) == 0
-    for word in excluding.split():
-        for form in (word, word.capitalize()):
-            assert sum(count(phenomenon, f"{valid.split()[0]} {form}_PRP", "sie")) == 0
-            assert sum(count(phenomenon, f"{valid.split()[0]} {form}_VB", "sie")) == 1
-    for word in harmless.split():
-        assert sum(count(phenomenon, f"{valid.split()[0]} {word}_PRP", "sie")) == 1
-
-
 SOURCES = [["it works", "it told you", "he works"], ["it and it"]]
 HYPOTHESES = [["er er es", "sie es", "er"], ["es es sie"]]
 REFERENCES = [["er es es", "sie er", "er"], ["es"]]
@@ -163,12 +132,10 @@ def test_corpus_by_hand():
     found = pronoun_f1(SOURCES, HYPOTHESES, REFERENCES, **WHERE, doc_ids=["a", "b"])
     assert found.value == pytest.approx(100 * 2 * 3 / (7 + 5)) and found.n == 5
     assert (found.details["precision"], found.details["recall"]) == pytest.approx((100 * 3 / 7, 100 * 3 / 5))
-    assert found.breakdown["class=masculine"] == Part(
-        pytest.approx(50.0), 2, {"precision": 50.0, "recall": 50.0, "hypothesis": 2, "match": 1}
-    )
-    assert found.breakdown["class=feminine"] == Part(
-        0, 0, {"precision": 0, "recall": None, "hypothesis": 1, "match": 0}
-    )
+    half = {"precision": 50.0, "recall": 50.0, "hypothesis": 2, "match": 1}
+    assert found.breakdown["class=masculine"] == Part(pytest.approx(50.0), 2, half)
+    none = {"precision": 0, "recall": None, "hypothesis": 1, "match": 0}
+    assert found.breakdown["class=feminine"] == Part(0, 0, none)
     assert found.breakdown["class=neuter"].value == pytest.approx(200 * 2 / 7)
     assert found.details["statistics"] == {"unit": "document", "ids": ["a", "b"], "rows": [[2, 4, 4], [1, 3, 1]]}
     assert found.task == "discourse" and found.metric == "pronoun F1"
@@ -260,10 +227,11 @@ def slow_f1(phenomenon, sources, hypotheses, references, weights):
 )
 def test_equals_slow_reading(phenomenon, weights, values):
     rng = random.Random(phenomenon)
-    english = [*ENGLISH, "it", "it", "you", "you", "It", "it_NN", "dog", "they_NN"]
+    english = [*ENGLISH, *map(str.capitalize, ENGLISH), *(f"{word}_NN" for word in ENGLISH)]
+    english += ["it", "you"] * 12 + ["dog", "him_PRP", "we_PRP", "yourselves_PRP", "who_WP"]
     german = [*GERMAN, *map(str.capitalize, GERMAN), "er_NE", "es_ART", "Hund"]
     texts = [english, german, german]
-    sides = [[" ".join(rng.choices(words, k=rng.randrange(6))) for _ in range(200)] for words in texts]
+    sides = [[" ".join(rng.choices(words, k=rng.randrange(6))) for _ in range(900)] for words in texts]
     documents = [[side[:50], side[50:50], side[50:]] for side in sides]
     found = pronoun_f1(*documents, **WHERE, phenomenon=phenomenon, weights=weights)
     expected, sums = slow_f1(phenomenon, *sides, values)
@@ -285,13 +253,7 @@ def test_signature():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"phenomenon": "pronouns"}, "unknown phenomenon 'pronouns': expected pronoun or formality"),
-        ({"weights": "equal"}, "unknown weights 'equal': expected paper or released"),
-        ({"sources": [["it"]]}, "1 source documents for 2 translated ones"),
-        ({"sources": [["it"] * 3, "it"]}, "document 'b': a string for 1 translated sentences"),
-        ({"sources": [["it"] * 2, ["it"]]}, "document 'a': 2 source sentences for 3 translated"),
-        ({"hypotheses": [["er"] * 3, []]}, "document 'b': 0 translated sentences for 1 reference"),
-        ({"doc_ids": ["a", "a"]}, "2 document ids, 1 of them different, for 2 documents"),
+        ({"weights": "equal"}, "unknown weights 'equal': expected one of paper, released"),
         ({"taggers": (TAGGERS[0], lambda sentences: [])}, "the tagger <lambda> returned 0 sentences for 4"),
     ],
 )
@@ -354,10 +316,7 @@ def test_trained_pipelines():
     references = [["Ich habe einen Tisch gekauft. Er ist rot.", "Kennst du sie?"]]
     hypotheses = [["Ich habe einen Tisch gekauft. Es ist rot.", "Kennen Sie sie?"]]
     pronouns = pronoun_f1(sources, hypotheses, references, dataset="d", split="s")
-    assert {label: part.n for label, part in pronouns.breakdown.items()} == {
-        "class=masculine": 1,
-        "class=neuter": 0,
-    }
+    assert {label: part.n for label, part in pronouns.breakdown.items()} == {"class=masculine": 1, "class=neuter": 0}
     formality = pronoun_f1(sources, hypotheses, references, dataset="d", split="s", phenomenon="formality")
     assert {label: part.n for label, part in formality.breakdown.items()} == {"class=informal": 1}
     assert "source-tagger:en_core_web_sm-" in str(pronouns.signature)

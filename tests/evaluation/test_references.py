@@ -112,31 +112,26 @@ def test_references_of_several_kinds(reference, write):
 def test_references_that_do_not_fit(reference, write):
     lines = write("out.txt", "\n".join(OURS) + "\n")
     short = write("short.jsonl", jsonl([ROWS[0] | {"translation": ROWS[0]["translation"][:1]}, ROWS[1]]))
-    with pytest.raises(DataError, match="document '7' has 1 sentence in .*short.jsonl, 2 in .*reference.jsonl"):
-        evaluate_files(lines, [reference, short], **LANGUAGES)
-    with pytest.raises(DataError, match="one.jsonl has 1 document, .* 2; not translated: 7"):
-        evaluate_files(lines, [reference, write("one.jsonl", jsonl(ROWS[1:]))], **LANGUAGES)
-    with pytest.raises(DataError, match="two.txt has 2 lines, .* 3 sentences"):
-        evaluate_files(lines, [reference, write("two.txt", "a\nb\n")], **LANGUAGES)
-    with pytest.raises(DataError, match="no column 'two' of references; the documents have ref besides"):
-        path = write("columns.jsonl", jsonl([row | {"ref": "x"} for row in ROWS]))
-        evaluate_files(lines, path, **LANGUAGES, reference_columns=["two"])
-    with pytest.raises(DataError, match="document '7': 'ref' must be a list of sentences, got 'x'"):
-        evaluate_files(lines, path, **LANGUAGES, reference_columns=["ref"])
-    with pytest.raises(DataError, match="document '7' has 2 sentences, but 1 in 'ref'"):
-        path = write("columns.jsonl", jsonl([row | {"ref": ["x"]} for row in ROWS]))
-        evaluate_files(lines, path, **LANGUAGES, reference_columns=["ref"])
-    with pytest.raises(DataError, match="out.txt has plain lines; translators and columns are for documents"):
-        evaluate_files(lines, lines, translators=["A"])
-    with pytest.raises(DataError, match="reference.jsonl has the format jsonl; only sets of WMT have translators"):
-        evaluate_files(lines, reference, **LANGUAGES, translators=["A"])
+    texts = write("texts.jsonl", jsonl([row | {"ref": "x"} for row in ROWS]))
+    fewer = write("fewer.jsonl", jsonl([row | {"ref": ["x"]} for row in ROWS]))
+    one, again = write("one.jsonl", jsonl(ROWS[1:])), write("again.jsonl", jsonl(ROWS))
+    two = write("two.txt", "a\nb\n")
+    for references, options, message in (
+        ([reference, short], {}, "document '7' has 1 sentence in .*short.jsonl, 2 in .*reference.jsonl"),
+        ([reference, one], {}, "one.jsonl has 1 document, .* 2; not translated: 7"),
+        ([reference, two], {}, "two.txt has 2 lines, .* 3 sentences"),
+        (texts, {"reference_columns": ["two"]}, "no column 'two' of references; the documents have ref besides"),
+        (texts, {"reference_columns": ["ref"]}, "document '7': 'ref' must be a list of sentences, got 'x'"),
+        (fewer, {"reference_columns": ["ref"]}, "document '7' has 2 sentences, but 1 in 'ref'"),
+        (lines, {"translators": ["A"]}, "out.txt has plain lines; translators and columns are for documents"),
+        (reference, {"translators": ["A"]}, "reference.jsonl has the format jsonl; only sets of WMT have translators"),
+        ([reference, reference], {}, "the reference .*reference.jsonl is given twice, and counts once"),
+        (reference, {"translators": ["A", "A"]}, "the translator A is given twice"),
+    ):
+        with pytest.raises(DataError, match=message):
+            evaluate_files(lines, references, **LANGUAGES, **options)
     with pytest.raises(ValueError, match="2 references, but terms, alignment take one only"):
-        again = write("again.jsonl", jsonl(ROWS))
         evaluate_files(lines, [reference, again], **LANGUAGES, discourse=["terms"], align=True)
-    with pytest.raises(DataError, match="the reference .*reference.jsonl is given twice, and counts once"):
-        evaluate_files(lines, [reference, reference], **LANGUAGES)
-    with pytest.raises(DataError, match="the translator A is given twice"):
-        evaluate_files(lines, reference, **LANGUAGES, translators=["A", "A"])
     with pytest.raises(ValueError, match=r"give either files of references or a test set of sacrebleu \(-t\)"):
         evaluate_files(lines)
 
@@ -159,20 +154,15 @@ def test_hypotheses_as_wmt_collects_them(write):
     assert values(both)["chrF"] == 100 and "nrefs:2" in str(both.results[0].signature)
     rows = read_translations(path, read_references([known], **LANGUAGES, translators=["refA"]), **LANGUAGES)
     assert [row["source"] for row in rows] == [["One.", "", "Two."], ["Three."]]
-    with pytest.raises(DataError, match="system.jsonl has 0 documents, .* 2; not translated: a, b"):
-        write("system.jsonl", jsonl(outputs[2:]))
-        evaluate_files(path, known, **LANGUAGES, translators=["refA"])
-    outputs[0] |= {"src_lang": "fr"}
-    with pytest.raises(DataError, match="system.jsonl has 1 document, .* 2; not translated: b"):
-        write("system.jsonl", jsonl(outputs[:2]))
-        evaluate_files(path, known, **LANGUAGES, translators=["refA"])
-    with pytest.raises(DataError, match="line 1: `src_lang` and `tgt_lang` must be codes of languages, got .'fr', 3"):
-        write("system.jsonl", jsonl([outputs[0] | {"tgt_lang": 3}]))
-        evaluate_files(path, known, **LANGUAGES, translators=["refA"])
-    with pytest.raises(DataError, match="line 1: expected a document .* or a text `hypothesis`"):
-        evaluate_files(
-            write("numbers.jsonl", jsonl([outputs[0] | {"hypothesis": 3}])), known, **LANGUAGES, translators=["refA"]
-        )
+    french = outputs[0] | {"src_lang": "fr"}
+    for lines, message in (
+        (outputs[2:], "system.jsonl has 0 documents, .* 2; not translated: a, b"),
+        ([french, outputs[1]], "system.jsonl has 1 document, .* 2; not translated: b"),
+        ([french | {"tgt_lang": 3}], "line 1: `src_lang` and `tgt_lang` must be codes of languages, got .'fr', 3"),
+        ([french | {"hypothesis": 3}], "line 1: expected a document .* or a text `hypothesis`"),
+    ):
+        with pytest.raises(DataError, match=message):
+            evaluate_files(write("system.jsonl", jsonl(lines)), known, **LANGUAGES, translators=["refA"])
 
 
 def test_domains_and_languages_of_origin_come_with_the_references(xml, write):

@@ -136,8 +136,7 @@ def test_document_bleu_of_two_references(files, write):
 
 
 @pytest.mark.parametrize(
-    ("theirs", "ours"),
-    [("bleu", "s-BLEU"), ("chrf", "chrF"), ("chrf --chrf-word-order 2", "chrF++"), ("ter", "TER")],
+    ("theirs", "ours"), [("bleu", "s-BLEU"), ("chrf", "chrF"), ("chrf --chrf-word-order 2", "chrF++"), ("ter", "TER")]
 )
 @pytest.mark.parametrize("references", [("one",), ("one", "two")])
 def test_sentence_scores(files, tmp_path, theirs, ours, references):

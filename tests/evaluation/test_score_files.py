@@ -91,11 +91,20 @@ def suite(request, tmp_path):
 # The published evaluations: what they read and print
 
 
+class Counts(dict):
+    """{name: (right, all)}"""
+
+    def add(self, right, *names):
+        for name in names:
+            correct, total = self.get(name, (0, 0))
+            self[name] = (correct + right, total + 1)
+
+
 def evaluate_contrapro(json_path, scores_path, maximize):
     """{name: (right, all)}: strictly better than every error, costs unless `maximize`."""
     entries = json.loads(json_path.read_text())
     scores = iter([float(line) for line in scores_path.read_text().splitlines()])
-    found = {}
+    found = Counts()
     for entry in entries:
         reference = next(scores)
         errors = [next(scores) for _ in entry["errors"]]
@@ -105,9 +114,7 @@ def evaluate_contrapro(json_path, scores_path, maximize):
         distance = str(distance) if distance < 4 else ">3"
         inside = "yes" if entry["intrasegmental"] else "no"
         names = ["total", f"phenomenon={pair}", f"distance={distance}", f"intrasegmental={inside}"]
-        for name in [*names, f"phenomenon={pair} distance={distance}"]:
-            correct, total = found.get(name, (0, 0))
-            found[name] = (correct + right, total + 1)
+        found.add(right, *names, f"phenomenon={pair} distance={distance}")
     assert next(scores, None) is None
     return found
 
@@ -115,14 +122,12 @@ def evaluate_contrapro(json_path, scores_path, maximize):
 def evaluate_voita(json_path, scores_path, maximize):
     """The lowest loss, the first of several, has to be the one of `true_ind`."""
     losses = [-float(line) if maximize else float(line) for line in scores_path.read_text().split()]
-    found, start = {}, 0
+    found, start = Counts(), 0
     for entry in json.loads(json_path.read_text()):
         own = losses[start : start + len(entry["dst"])]
         start += len(own)
         best = min(range(len(own)), key=lambda which: (own[which], which))
-        for name in ("total", f"distance={entry['ctx_dist']}", "phenomenon=deixis"):
-            correct, total = found.get(name, (0, 0))
-            found[name] = (correct + (best == entry["true_ind"]), total + 1)
+        found.add(best == entry["true_ind"], "total", f"distance={entry['ctx_dist']}", "phenomenon=deixis")
     assert start == len(losses)
     return found
 
@@ -131,43 +136,33 @@ def evaluate_lopes(folder, scores_path, maximize):
     """By two lines, as they stand in the files; the pronoun is that of the first."""
     scores = [float(line) for line in scores_path.read_text().splitlines()]
     words = [line.split()[0] for line in (folder / "OpenSubs.current.trg").read_text().splitlines()]
-    found = {}
+    found = Counts()
     for index in range(0, len(scores), 2):
         right = scores[index] > scores[index + 1] if maximize else scores[index] < scores[index + 1]
-        for name in ("total", f"phenomenon={words[index]}"):
-            correct, total = found.get(name, (0, 0))
-            found[name] = (correct + right, total + 1)
+        found.add(right, "total", f"phenomenon={words[index]}")
     return found
 
 
 def evaluate_bawden(json_path, scores_path, maximize):
     """By pairs, correct and semi-correct, and by blocks whose pairs are all right."""
     scores = iter([float(line) for line in scores_path.read_text().splitlines()])
-    found = {}
+    found = Counts()
     for block in json.loads(json_path.read_text()).values():
-        accuracys = []
+        verdicts = []
         for target in block["trg"]:
             right, wrong = next(scores), next(scores)
-            accuracys.append(right > wrong if maximize else right < wrong)
+            verdicts.append(right > wrong if maximize else right < wrong)
             kind = "semi-correct" if "semi-correct" in target else "correct"
-            for name in ("total", f"kind={kind}", f"type={target['type']}", "phenomenon=anaphora"):
-                correct, total = found.get(name, (0, 0))
-                found[name] = (correct + accuracys[-1], total + 1)
-        correct, total = found.get("block=all right", (0, 0))
-        found["block=all right"] = (correct + (False not in accuracys), total + 1)
+            found.add(verdicts[-1], "total", f"kind={kind}", f"type={target['type']}", "phenomenon=anaphora")
+        found.add(all(verdicts), "block=all right")
     return found
 
 
-EVALUATIONS = {
-    "contrapro": evaluate_contrapro,
-    "voita": evaluate_voita,
-    "lopes": evaluate_lopes,
-    "bawden": evaluate_bawden,
-}
+EVALUATIONS = {contrapro: evaluate_contrapro, voita: evaluate_voita, lopes: evaluate_lopes, bawden: evaluate_bawden}
 
 
 def published(format, path, scores_path, better):
-    return EVALUATIONS[format](path, scores_path, better == "higher")
+    return EVALUATIONS[SUITES[format]](path, scores_path, better == "higher")
 
 
 @pytest.mark.parametrize("better", ["lower", "higher"])

@@ -4,14 +4,7 @@ import dataclasses
 import json
 
 import pytest
-from support.suite_files import (
-    ANAPHORA,
-    CHOICES,
-    DATA,
-    bawden_files,
-    without_location,
-    write_lines,
-)
+from support.suite_files import ANAPHORA, CHOICES, DATA, bawden_files, without_location, write_lines
 
 from hf_docmt.evaluation.suites import counts_note, read_suite
 

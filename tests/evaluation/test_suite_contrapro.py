@@ -3,15 +3,10 @@
 import json
 
 import pytest
-from support.suite_files import (
-    CONTRAPRO,
-    changed,
-    contrapro_files,
-    write_lines,
-)
+from support.suite_files import CONTRAPRO, changed, contrapro_files, write_lines
 
 from hf_docmt.evaluation.contrast import read_scores
-from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy
+from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy, item_records
 from hf_docmt.evaluation.suites import SuiteItem, counts_note, read_suite
 
 
@@ -78,7 +73,8 @@ def test_contrapro_items_with_different_numbers_of_errors(write_suite, tmp_path)
         expected.append(reference < min(others))
     path = tmp_path / "scores"
     path.write_text("".join(f"{cost}\n" for cost in costs), encoding="utf-8")
-    assert contrastive_accuracy(items, read_scores(path, items)).right == tuple(expected) == (True, False, True, False)
+    records = item_records(items, read_scores(path, items), "true")
+    assert [record["right"] for record in records] == expected == [True, False, True, False]
 
 
 def test_a_full_context_of_the_text_may_be_cut_off(tmp_path):

@@ -5,11 +5,8 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from support.suite_files import (
-    DATA,
-    LOPES,
-    write_lopes,
-)
+from support.errors import refused
+from support.suite_files import DATA, LOPES, write_lopes
 
 from hf_docmt.data.documents import write_documents
 from hf_docmt.evaluation.conditions import with_context
@@ -67,57 +64,56 @@ def test_lopes_context_files(lopes):
     for path in folder.glob("*.context.*"):
         path.unlink()
     assert read_suite(folder, context=0)[0].source == ("It is red.",)
-    with pytest.raises(ValueError, match=r"c2\.context\.src and \.trg are needed beside it, found no context files"):
-        read_suite(folder, context=2)
+    refused(r"c2\.context\.src and \.trg are needed beside it, found no context files", read_suite, folder, context=2)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("files", "part", "lines", "message"),
     [
+        ("current.src current.trg", slice(5, 6), [], r"current\.src: 5 lines, .* multiple of 2"),
+        ("current.trg", slice(5, 6), [], r"current\.trg: ends after line 5, .*current\.src has 6 lines"),
+        ("c3.context.trg", slice(17, 18), [], r"c3\.context\.trg: ends after line 17"),
         (
-            lambda f: [f[f"OpenSubs.current.{s}"].pop() for s in ("src", "trg")],
-            r"current\.src: 5 lines, .* multiple of 2",
+            "c3.context.src c3.context.trg",
+            slice(14, 18),
+            [],
+            r"c3\.context\.src: 14 lines, expected 18, 3 .* for line 5",
         ),
-        (lambda f: f["OpenSubs.current.trg"].pop(), r"current\.trg: ends after line 5, .*current\.src has 6 lines"),
-        (lambda f: f["OpenSubs.c3.context.trg"].pop(), r"c3\.context\.trg: ends after line 17"),
+        ("current.src", slice(3, 4), ["Other."], r"current\.src, line 4: 'Other\.' is not line 3"),
+        ("current.trg", slice(4, 5), [" "], r"current\.trg, line 5: empty"),
+        ("current.trg", slice(1, 2), ["Elle est."], r"current\.src, line 1: .* do not differ in il"),
+        ("c3.context.src", slice(4, 5), ["x"], r"c3\.context\.src: the context of line 2 is not"),
         (
-            lambda f: [
-                f.update({f"OpenSubs.c3.context.{s}": f[f"OpenSubs.c3.context.{s}"][:14]}) for s in ("src", "trg")
-            ],
-            r"c3\.context\.src: 14 lines, expected 18, 3 for each of the 6 lines of .*; there is none for line 5",
-        ),
-        (
-            lambda f: f["OpenSubs.current.src"].__setitem__(3, "Other."),
-            r"current\.src, line 4: 'Other\.' is not line 3",
-        ),
-        (lambda f: f["OpenSubs.current.trg"].__setitem__(4, " "), r"current\.trg, line 5: empty"),
-        (
-            lambda f: f["OpenSubs.current.trg"].__setitem__(1, "Elle est."),
-            r"current\.src, line 1: .* do not differ in il",
-        ),
-        (lambda f: f["OpenSubs.c3.context.src"].__setitem__(4, "x"), r"c3\.context\.src: the context of line 2 is not"),
-        (
-            lambda f: f["OpenSubs.c3.context.trg"].__setitem__(slice(6), [""] * 6),
+            "c3.context.trg",
+            slice(6),
+            [""] * 6,
             r"current\.src, line 1: OpenSubs\.c3\.context\.trg has only empty lines",
         ),
-        (lambda f: f.pop("OpenSubs.c3.context.trg"), r"c3\.context\.trg: the file does not exist"),
-        (lambda f: f.update({"Other.current.src": ["a"]}), r"expected one file \*\.current\.src in the folder, found"),
     ],
 )
-def test_bad_lopes_files_are_named(lopes, change, message):
-    with pytest.raises(ValueError, match=message):
-        read_suite(lopes(change))
+def test_bad_lopes_files_are_named(lopes, files, part, lines, message):
+    def change(written):
+        for name in files.split():
+            written[f"OpenSubs.{name}"][part] = lines
+
+    refused(message, read_suite, lopes(change))
+
+
+def test_lopes_files_that_are_missing_or_too_many(lopes, tmp_path):
+    folder = lopes()
+    (folder / "OpenSubs.c3.context.trg").unlink()
+    refused(r"c3\.context\.trg: the file does not exist", read_suite, folder)
+    (folder / "Other.current.src").write_text("a\n")
+    refused(r"expected one file \*\.current\.src in the folder, found", read_suite, folder)
 
 
 def test_lopes_arguments(lopes, tmp_path):
     folder = lopes()
-    with pytest.raises(ValueError, match=r"c2\.context\.src .* found c3; add them"):
-        read_suite(folder, context_file=2)
+    refused(r"c2\.context\.src .* found c3; add them", read_suite, folder, context_file=2)
     for format in ("lopes", "auto"):
         with pytest.raises(ValueError, match=r"expected the folder of the suite or its file \*\.current\.src"):
             read_suite(folder / "OpenSubs.c3.context.src", format)
-    with pytest.raises(ValueError, match="in the folder, found none"):
-        read_suite(tmp_path)
+    refused("in the folder, found none", read_suite, tmp_path)
 
 
 FILMS = {  # sentences of two documents; the items are those of LOPES
@@ -178,8 +174,7 @@ def test_lopes_json(tmp_path):
     assert found == {"distance=0": 100, "distance=2": 0, "distance=>3": 0}
     assert "items 3 (published 14,000)" in counts_note(items)
     path.write_text(json.dumps([lopes_entry(0) | {"segment id": 4}]), encoding="utf-8")
-    with pytest.raises(ValueError, match="item 1: no segment 4 in document '1998_1', which has 0 to 3"):
-        read_suite(path, documents=documents)
+    refused("item 1: no segment 4 in document '1998_1', which has 0 to 3", read_suite, path, documents=documents)
 
 
 def test_lopes_text_with_records(lopes, tmp_path):
@@ -205,10 +200,8 @@ def test_lopes_text_with_records(lopes, tmp_path):
     other = write_lopes(tmp_path / "mixed", mixed)
     assert [item.distance for item in read_suite(other, records=path)] == [0, 7, 2]
     path.write_text(json.dumps(entries[:2]), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"3 items, 2 in .*testset\.json; the files are not of one set"):
-        read_suite(folder, records=path)
-    with pytest.raises(ValueError, match="documents is .* has no use for it"):
-        read_suite(folder, documents=path)
+    refused(r"3 items, 2 in .*testset\.json; the files are not of one set", read_suite, folder, records=path)
+    refused("documents is .* has no use for it", read_suite, folder, documents=path)
 
 
 def test_lopes_of_the_un_corpus(lopes, tmp_path):

@@ -4,13 +4,7 @@ import json
 from collections import Counter
 
 import pytest
-from support.suite_files import (
-    DATA,
-    VOITA_ITEM,
-    changed,
-    without_location,
-    write_lines,
-)
+from support.suite_files import DATA, VOITA_ITEM, changed, without_location, write_lines
 
 from hf_docmt.evaluation.suites import counts_note, read_suite
 

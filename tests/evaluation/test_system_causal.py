@@ -4,13 +4,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from support.errors import refused
 from support.pretrained_models import randomised
 from support.systems import DOCUMENTS, ITEMS, LANGUAGES, assert_close, item, pieces, text
-from transformers import (
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaForCausalLM,
-)
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaForCausalLM
 
 from hf_docmt.evaluation.systems import CausalSystem, Prompt
 
@@ -99,8 +96,7 @@ def test_answer_stops_at_a_line_break(llama, tokenizer):
 
 
 def test_chat_format(llama, tokenizer, monkeypatch):
-    with pytest.raises(ValueError, match="has no chat template; use format='plain'"):
-        CausalSystem(llama, tokenizer, format="chat", **LANGUAGES)
+    refused("has no chat template; use format='plain'", CausalSystem, llama, tokenizer, format="chat", **LANGUAGES)
     template = "{% for m in messages %}[{{ m['role'] }}] {{ m['content'] }} [/]{% endfor %}"
     monkeypatch.setattr(tokenizer, "chat_template", template + "{% if add_generation_prompt %} [answer]{% endif %}")
     system = CausalSystem(llama, tokenizer, format="chat", past_context=1, **LANGUAGES)
@@ -127,21 +123,15 @@ def test_prompt_template(llama, tokenizer):
     assert prompt.fill(["a\nb", " ", "{c}"], [], None, None) == "{task} <a b>[{c}]"
     both = Prompt(context="<{source}|{target}>")
     assert both.fill(["", "a", "b"], ["", "x"], "E", "G") == "Translate from E to G.\n\n<a|x>E: b\nG:"
-    with pytest.raises(ValueError, match="prompt, current: unknown field 'text', expected source, source_lang"):
-        Prompt(current="{text}")
-    with pytest.raises(ValueError, match="prompt, context: {source} is missing"):
-        Prompt(context="{target}")
-    with pytest.raises(ValueError, match="prompt, current: .*write {{ and }} for braces"):
-        Prompt(current="{source")
-    with pytest.raises(ValueError, match="stop is empty"):
-        Prompt(stop="")
+    refused("prompt, current: unknown field 'text', expected source, source_lang", Prompt, current="{text}")
+    refused("prompt, context: {source} is missing", Prompt, context="{target}")
+    refused("prompt, current: .*write {{ and }} for braces", Prompt, current="{source")
+    refused("stop is empty", Prompt, stop="")
 
 
 def test_bad_causal(llama, tokenizer, monkeypatch):
-    with pytest.raises(ValueError, match="the prompt names {source_lang}, but it is not given"):
-        CausalSystem(llama, tokenizer, target_lang="German")
-    with pytest.raises(ValueError, match="format is 'json', expected plain or chat"):
-        CausalSystem(llama, tokenizer, format="json", **LANGUAGES)
+    refused("the prompt names {source_lang}, but it is not given", CausalSystem, llama, tokenizer, target_lang="German")
+    refused("format is 'json', expected plain or chat", CausalSystem, llama, tokenizer, format="json", **LANGUAGES)
     with pytest.raises(
         ValueError, match="item suite:5: .* tokens with the prompt, but the model has positions for 256"
     ):

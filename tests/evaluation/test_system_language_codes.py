@@ -6,14 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.pretrained_models import SIZES, multilingual, randomised
+from support.language_models import multilingual
+from support.pretrained_models import SIZES, randomised
 from support.systems import WORDS, assert_close, item, log_probabilities, pieces
-from transformers import (
-    M2M100Tokenizer,
-    MarianConfig,
-    MarianMTModel,
-    MarianTokenizer,
-)
+from transformers import M2M100Tokenizer, MarianConfig, MarianMTModel, MarianTokenizer
 
 from hf_docmt.evaluation.systems import Seq2SeqSystem
 from hf_docmt.evaluation.systems.model_system import piece_spans, piece_texts, word_spans

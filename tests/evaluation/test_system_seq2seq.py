@@ -4,10 +4,7 @@ import pytest
 from support.pretrained_models import randomised
 from support.systems import DOCUMENTS, ITEMS, TOKENS, assert_close, item, log_probabilities, one_at_a_time, pieces, text
 from support.tiny_models import word_tokenizer
-from transformers import (
-    T5Config,
-    T5ForConditionalGeneration,
-)
+from transformers import T5Config, T5ForConditionalGeneration
 
 from hf_docmt.evaluation.systems import Seq2SeqSystem
 

@@ -62,8 +62,8 @@ def test_compare_knows_the_scores_of_the_metrics(reference):
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        (ROWS[:1], {}, "no translation of document 'a'; translate all 2 documents"),
-        ([*ROWS, ROWS[0] | {"doc_id": "c"}], {}, "3 translations for 2 documents"),
+        (ROWS[:1], {}, "system has 1 document, documents 2; not translated: a; not in the reference: none"),
+        ([*ROWS, ROWS[0] | {"doc_id": "c"}], {}, "system has 3 documents, documents 2; .*; not in the reference: c"),
         ([*ROWS, ROWS[0]], {}, "document 'b' was translated twice; give one translation for each document"),
         (ROWS, {"discourse": ("metaphors",)}, "unknown discourse measure 'metaphors': expected some of"),
         (ROWS, {"comet_context": 2}, "a model or context for COMET, but no COMET"),

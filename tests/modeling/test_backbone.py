@@ -142,17 +142,6 @@ def test_embeddings_are_tied_as_asked():
         assert (model.lm_head.weight is decoder) == tie
 
 
-def test_padding_of_the_source_on_the_left():
-    model = backbone()
-    left = {
-        "input_ids": torch.tensor([[0, 0, 6, EOS], [7, 8, 9, EOS]]),
-        "attention_mask": torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1]]),
-        "decoder_input_ids": torch.tensor([[2, 9], [2, 9]]),
-    }
-    alone = model(input_ids=torch.tensor([[6, EOS]]), decoder_input_ids=torch.tensor([[2, 9]])).logits
-    torch.testing.assert_close(model(**left).logits[:1], alone, atol=1e-5, rtol=1e-5)
-
-
 def test_more_tokens_than_learned_positions():
     model = backbone(position_type="learned", max_position_embeddings=8)
     ids = torch.tensor([[7] * 8 + [EOS]])
@@ -261,7 +250,7 @@ def test_a_tuple_of_the_encoder_has_states_alone():
     states = model.get_encoder()(**known).last_hidden_state
     with torch.no_grad():
         torch.testing.assert_close(model(encoder_outputs=(states,), **rest).logits, model(**BATCH).logits)
-    with pytest.raises(ValueError, match="encoder_outputs is a tuple, which has no names of fields"):
+    with pytest.raises(ValueError, match="encoder_outputs is a tuple, which names no fields"):
         model(encoder_outputs=(states, states), **rest)
 
 
@@ -330,37 +319,6 @@ def test_initial_values_of_fairseq(init, tied):
 
 
 ODD = {"encoder_attention_heads": 3, "decoder_attention_heads": 5}
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"init": "xavier"}, "init must be one of normal, fairseq, fairseq_0.9, got 'xavier'"),
-        ({"encoder_attention_heads": 3}, "encoder_attention_heads must divide d_model=16, got 3"),
-        ({"decoder_attention_heads": 0}, "decoder_attention_heads must divide"),
-        ({"position_type": "rotary"}, "position_type must be one of sinusoidal, .*got 'rotary'"),
-        ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
-        ({"label_smoothing": -0.1}, "label_smoothing must be in"),
-        ({"attention_dropout": float("nan")}, "attention_dropout must be a finite number, got nan"),
-        ({"init_std": float("inf")}, "init_std must be a finite number, got inf"),
-        ({"init_std": -0.1}, "init_std must be >= 0, got -0.1"),
-        ({"d_model": 15} | ODD, "position_type='sinusoidal' needs an even d_model, got 15: .*'learned'"),
-        ({"d_model": 15, "position_type": "sinusoidal_t2t"} | ODD, "position_type='sinusoidal_t2t' needs an even"),
-        ({"encoder_ffn_dim": 0}, "encoder_ffn_dim must be a whole number >= 1, got 0"),
-        ({"decoder_ffn_dim": -4}, "decoder_ffn_dim must be a whole number >= 1, got -4"),
-        ({"position_offset": -1}, "position_offset must be a whole number >= 0, got -1"),
-        ({"is_encoder_decoder": False}, "is_encoder_decoder must be one of True, got False"),
-        ({"sep_token_id": -1}, "sep_token_id must be an id from 0 to 29, got -1"),
-        ({"decoder_start_token_id": 30}, "decoder_start_token_id must be an id from 0 to 29, got 30"),
-        ({"pad_token_id": None}, "pad_token_id must be an id from 0 to 29, got None"),
-        ({"eos_token_id": []}, r"eos_token_id must be an id from 0 to 29, got \[\]"),
-        ({"eos_token_id": [3, 30]}, r"eos_token_id must be an id from 0 to 29, got \[3, 30\]"),
-        ({"eos_token_id": [3, True]}, r"eos_token_id must be an id from 0 to 29, got \[3, True\]"),
-    ],
-)
-def test_bad_configuration(fields, message):
-    with pytest.raises(ValueError, match=message):
-        DocMTConfig(**MARIAN | fields)
 
 
 def test_learned_positions_of_any_width():

@@ -1,17 +1,12 @@
 """Concatenation in every encoding, and the sentence-level baseline: the battery and what is special to them."""
 
-import re
-
 import pytest
 import torch
-from support.battery import Battery, logits, segment_reach
+from support.battery import ONE_SENTENCE, Battery, logits, segment_reach, tokens_of
 from support.reference import position_vector, reference_row, sine_vector, weights_of
-from support.tiny_models import EOS, SEP, build
+from support.tiny_models import EOS, SEP, build, plain_model
 
 from hf_docmt.modeling.cache import CACHE_NAME
-from hf_docmt.modeling.configuration_concat import ConcatConfig
-from hf_docmt.modeling.configuration_docmt import DocMTConfig
-from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 
 WINDOW = {"past_context": 2}
 EMBEDDINGS = ("onehot", "sinusoidal", "learned")
@@ -27,8 +22,6 @@ WINDOW_CASES = {
         for pse in (0, 4)
     },
 }
-UNTIED = {"share_encoder_decoder_embeddings": False, "tie_word_embeddings": False}
-ODD = {"encoder_attention_heads": 3, "decoder_attention_heads": 5}
 FUTURE_CASES = {
     "future": {"past_context": 1, "future_context": 1},
     "future_shift": {"past_context": 1, "future_context": 1, "segment_encoding": "shift", "segment_shift": 4},
@@ -76,11 +69,7 @@ class TestConcat(Battery):
 
     def reference(self, model, batch):
         rows = []
-        for ids, mask, target, target_mask in zip(
-            *(batch[name] for name in ("input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask"))
-        ):
-            source = ids[: mask.sum()].tolist()
-            target = target[: target_mask.sum()].tolist()
+        for source, target in tokens_of(batch):
             count = source.count(SEP) + 1
             source_added = added_vectors(model, source, count, "encoder")
             alone = model.config.context_sides == "source"
@@ -90,21 +79,12 @@ class TestConcat(Battery):
 
     def plain_backbone(self, model):
         """With a single sentence all tokens have the same encoding, which the plain model gets as learned positions."""
-        config = model.config
-        names = DocMTConfig(vocab_size=config.vocab_size).to_dict().keys() & config.to_dict().keys()
-        fields = {name: getattr(config, name) for name in names - {"architectures", "dtype", "transformers_version"}}
-        state = {name: value for name, value in model.state_dict().items() if "segment_encoding" not in name}
-        if config.segment_encoding != "none":
-            fields |= {"position_type": "learned", "position_offset": 0}
-            for side in ("encoder", "decoder"):
-                state[f"model.{side}.embed_positions.weight"] = added_vectors(model, [7] * 64, 1, side)[0]
-        plain = DocMTForConditionalGeneration(DocMTConfig(**fields)).eval()
-        plain.load_state_dict(state)
-        return plain, {
-            "input_ids": torch.tensor([[7, 9, 8, EOS], [6, EOS, 0, 0]]),
-            "attention_mask": torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]),
-            "decoder_input_ids": torch.tensor([[2, 9, 11], [2, 14, 7]]),
-        }
+        if model.config.segment_encoding == "none":
+            return plain_model(model), ONE_SENTENCE
+        plain = plain_model(model, position_type="learned", position_offset=0)
+        for stack in (plain.get_encoder(), plain.get_decoder()):
+            stack.embed_positions.weight.data = added_vectors(model, [7] * 64, 1, stack.side)[0].detach()
+        return plain, ONE_SENTENCE
 
 
 def added_vectors(model, ids: list[int], count: int, side: str, alone: bool = False) -> list[torch.Tensor | None]:
@@ -228,40 +208,6 @@ def test_states_without_the_number_of_sentences():
         model(encoder_outputs=(states,), decoder_input_ids=torch.tensor([[2, 9]]))
     plain = build(**WINDOW)
     plain(encoder_outputs=(states,), decoder_input_ids=torch.tensor([[2, 9]]))
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"view": "paragraph"}, "view must be one of window, chunk, got 'paragraph'"),
-        ({"context_sides": "target"}, "context_sides must be one of both, source"),
-        ({"segment_encoding": "rotary"}, "segment_encoding must be one of none, shift"),
-        ({"past_context": -1}, "past_context must be a whole number >= 0, got -1"),
-        ({"future_context": 1.5}, "future_context must be of type int, got 1.5"),
-        ({"chunk_tokens": 0}, "chunk_tokens must be >= 1, got 0"),
-        ({"segment_encoding": "shift", "segment_shift": -3}, "segment_shift must be >= 0 or null, got -3"),
-        ({"view": "chunk", "past_context": 3}, "set both to 0 or use view='window'"),
-        ({"view": "chunk", "context_sides": "source"}, "use context_sides='both'"),
-        ({"view": "chunk", "segment_encoding": "learned"}, "use 'shift', 'sinusoidal' or 'none'"),
-        ({"start_sentence": "last"}, "start_sentence must be one of first, current, got 'last'"),
-        ({"pse_dim": 4}, "segment_encoding is 'none': use 'onehot', 'sinusoidal' or 'learned'"),
-        ({"pse_dim": 4, "segment_encoding": "shift"}, "segment_encoding is 'shift'"),
-        ({"pse_dim": 3, "segment_encoding": "learned"}, "pse_dim must be even and below d_model=16, got 3"),
-        ({"pse_dim": 16, "segment_encoding": "learned"}, "pse_dim must be even and below d_model=16, got 16"),
-        ({"segment_encoding": "shift", "position_type": "learned"}, "defined for sinusoidal positions"),
-        ({"segment_encoding": "learned", "pse_dim": 4, "position_type": "learned"}, "defined for sinusoidal positions"),
-        ({"segment_encoding": "onehot", "pse_dim": 2, "past_context": 3}, "2 dimensions cannot number 4 sentences"),
-        ({"segment_encoding": "learned"} | UNTIED, "use 'sinusoidal' or 'onehot'"),
-        (
-            {"d_model": 15, "segment_encoding": "sinusoidal", "position_type": "learned"} | ODD,
-            "segment_encoding='sinusoidal' needs an even d_model, got 15",
-        ),
-        ({"persistent": True}, "persistent=True needs a segment_encoding other than 'none'"),
-    ],
-)
-def test_bad_configuration(fields, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        ConcatConfig(**{"d_model": 16, "encoder_attention_heads": 2, "decoder_attention_heads": 2} | fields)
 
 
 def test_initial_segment_embedding_of_fairseq():

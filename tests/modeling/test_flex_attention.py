@@ -108,7 +108,7 @@ def test_queries_without_keys(formula):
     query, key, value = torch.randn(3, 1, 2, 20, 4)
     windows = windows_around(torch.arange(20)[None], 2, 2, 20, torch.tensor([0]), torch.tensor([10]))
     expected = window_attention(query, key, value, windows)
-    windows.known["block_mask"] = windows.block_mask
+    windows.computed["block_mask"] = windows.block_mask
     found = window_attention(query, key, value, windows)
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
     assert not found[:, :, 12:].any()

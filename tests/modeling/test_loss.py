@@ -8,6 +8,7 @@ from support.battery import rows_of
 from support.tiny_models import EOS, SEP, build, documents_of, random_text, word_tokenizer
 
 from hf_docmt import registry
+from hf_docmt.modeling import plain_acceleration
 from hf_docmt.modeling.training import smoothing_target, weighted_cross_entropy
 
 LABELS = torch.tensor([[3, 1, 4, 1], [5, 2, -100, -100]])
@@ -148,3 +149,14 @@ def test_smoothed_loss_of_a_model_with_ruled_out_tokens(skip_logits):
     loss = model(**inputs).loss
     logits = model.eval()(input_ids=inputs["input_ids"], labels=labels).logits.detach()
     assert math.isclose(loss, by_hand(logits[..., :9], labels, smoothing=0.1), rel_tol=1e-4)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("weights", [None, torch.tensor([[0.1, 0.1, 1, 1], [0, 1, 1, 1]])], ids=["plain", "weighted"])
+def test_loss_of_a_folder_without_the_package(smoothing, weights):
+    model, states = build("concat"), torch.randn(2, 4, 16)
+    model.final_logits_bias[0, 9:] = -100.0
+    for count in (None, 17):
+        arguments = (states, LABELS, weights, smoothing, count, False)
+        for one, other in zip(plain_acceleration.HeadSupport.loss(model, *arguments), model.loss(*arguments)):
+            torch.testing.assert_close(one, other)

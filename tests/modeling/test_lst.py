@@ -5,13 +5,12 @@ import re
 
 import pytest
 import torch
-from support.battery import BEAMS, Battery, gradients, logits, segment_reach
+from support.battery import BEAMS, ONE_SENTENCE, Battery, logits, segment_reach, tokens_of
 from support.reference import linear, reference_row
 from support.tiny_models import EOS, PAD, SEP, build, plain_model
 from torch.nn import functional as F
 
 from hf_docmt.modeling.cache import CACHE_NAME
-from hf_docmt.modeling.configuration_lst import LstConfig
 from hf_docmt.modeling.modeling_lst import LstStack
 from hf_docmt.modeling.segments import sentence_index
 
@@ -21,7 +20,6 @@ SENTENCES = {  # one row of three sentences in the source, two and a half in the
     "decoder_input_ids": torch.tensor([[2, 9, 11, SEP, 12, 14, SEP, 13]]),
 }
 SETTINGS = {name: value for name, value in BEAMS.items() if name != "logits_processor"}
-MASKS = ("attention_mask", "decoder_attention_mask")
 
 
 class TestLst(Battery):
@@ -44,23 +42,13 @@ class TestLst(Battery):
         return segment_reach(config)
 
     def reference(self, model, batch):
-        names = ("input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask")
-        return [
-            reference_row(
-                model, ids[: mask.sum()].tolist(), to[: seen.sum()].tolist(), self_attention=long_short_attention
-            )
-            for ids, mask, to, seen in zip(*(batch[name] for name in names))
-        ]
+        return [reference_row(model, *row, self_attention=long_short_attention) for row in tokens_of(batch)]
 
     def plain_backbone(self, model):
         """The projection passes the whole segment's branch; in a single sentence that is the other one, too."""
         for attention in self_attentions(model):
             torch.nn.init.zeros_(attention.sentence_proj.weight)
-        return plain_model(model), {
-            "input_ids": torch.tensor([[7, 9, 8, EOS], [6, EOS, 0, 0]]),
-            "attention_mask": torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]),
-            "decoder_input_ids": torch.tensor([[2, 9, 11], [2, 14, 7]]),
-        }
+        return plain_model(model), ONE_SENTENCE
 
 
 def long_short_attention(weights, name: str, states, heads: int, causal: bool, ids: list[int]) -> torch.Tensor:
@@ -128,21 +116,6 @@ def test_weights_that_are_added():
     assert not model.load_state_dict(concat.state_dict(), strict=False).unexpected_keys
 
 
-@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
-def test_padding_on_the_left(implementation):
-    model = build("lst", **WINDOW)
-    model.set_attn_implementation(implementation)
-    alone = SENTENCES | {name: torch.ones(1, 8, dtype=torch.long) for name in MASKS}
-    padded = {name: F.pad(value, (3, 0)) for name, value in alone.items()} | {
-        name: F.pad(SENTENCES[name], (3, 0), value=PAD) for name in SENTENCES
-    }
-    torch.testing.assert_close(logits(model, padded)[:, 3:], logits(model, alone), atol=1e-5, rtol=1e-5)
-    labels = torch.randint(6, 30, (1, 8))
-    found = gradients(model, padded | {"labels": F.pad(labels, (3, 0), value=-100)})
-    for one, other in zip(found, gradients(model, alone | {"labels": labels}), strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
-
-
 def test_prefixes_of_different_length():
     """As in sequential decoding: given target sentences, padded on the left; like each row alone, with cache or not."""
     model = build("lst", **WINDOW)
@@ -204,16 +177,3 @@ def test_cache_without_sentences():
 def test_attention_without_masks_of_sentences(implementation):
     with pytest.raises(ValueError, match="LstForConditionalGeneration does not support"):
         build("lst", **WINDOW).set_attn_implementation(implementation)
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"view": "document"}, "view must be one of window, chunk, got 'document'"),
-        ({"view": "chunk", "past_context": 2}, "set both to 0 or use view='window'"),
-        ({"view": "chunk", "chunk_tokens": 0}, "chunk_tokens must be >= 1, got 0"),
-    ],
-)
-def test_bad_configuration(fields, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        LstConfig(**fields)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from support.battery import Battery, logits, moved
+from support.battery import Battery, logits, moved, tokens_of
 from support.reference import attention, feed_forward, norm, reference_row, sine_vector, weights_of
 from support.tiny_models import BOD, BOS, EOS, PAD, SEP, build, documents_of, plain_model, random_text, word_tokenizer
 
@@ -66,15 +66,9 @@ class TestMemory(Battery):
         return outputs.logits[batch["labels"] != -100].detach()
 
     def reference(self, model, batch):
-        names = ("input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask")
         return [
-            reference_row(
-                model,
-                ids[: mask.sum()].tolist(),
-                to[: seen.sum()].tolist(),
-                after_self_attention=reading(model, memory_of(model, batch, row)),
-            )
-            for row, (ids, mask, to, seen) in enumerate(zip(*(batch[name] for name in names)))
+            reference_row(model, *tokens, after_self_attention=reading(model, memory_of(model, batch, row)))
+            for row, tokens in enumerate(tokens_of(batch))
         ]
 
     def plain_backbone(self, model):
@@ -467,26 +461,6 @@ def test_state_for_a_side_without_memory(sides, side):
     model = build("memory", memory_size=3, memory_sides=sides)
     with pytest.raises(ValueError, match=f"{side}_memory was given, but this model has no memory in its {side}"):
         model(**sentence_batch(([7], [9])), **{f"{side}_memory": torch.zeros(1, 3, 16)})
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"memory_size": 0}, "memory_size must be a whole number >= 1, got 0"),
-        ({"memory_sides": "left"}, "memory_sides must be one of both, source, target, got 'left'"),
-        ({"memory_layers": []}, "at least one; got []"),
-        ({"memory_layers": [6]}, "different layers of the encoder, from 0 to 5 or from -6 to -1"),
-        ({"memory_layers": [5, -1]}, "different layers of the encoder"),
-        ({"memory_layers": [0.5]}, "got [0.5]"),
-        ({"memory_layers": 1}, "memory_layers must be of type list or null, got 1"),
-        ({"memory_layers": [3], "decoder_layers": 2}, "different layers of the decoder, from 0 to 1"),
-        ({"past_context": 2}, "its memory is the context"),
-        ({"view": "chunk"}, "got view='chunk'"),
-    ],
-)
-def test_bad_configuration(fields, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        MemoryConfig(**fields)
 
 
 def test_layers_of_one_side_only_are_checked():

@@ -1,20 +1,16 @@
 """Multi-encoder: the battery, the joined context, and the size of the published model."""
 
-import re
-
-import pytest
 import torch
-from support.battery import Battery
-from support.context_reference import CONTEXT, DOCUMENTS, plain_size, sentences_of
+from support.context_reference import SeparateContext, plain_size, sentences_of
 from support.reference import attention, norm, reference_logits, reference_stack, weights_of
-from support.tiny_models import EOS, PAD, SEP, build, plain_model, word_tokenizer
+from support.tiny_models import EOS, PAD, SEP, plain_model
 
 from hf_docmt import registry
 from hf_docmt.modeling.configuration_multiencoder import MultiEncoderConfig
 from hf_docmt.modeling.context_inputs import joined
 
 
-class TestMultiEncoder(Battery):
+class TestMultiEncoder(SeparateContext):
     architecture = "multiencoder"
     cases = {
         "concatenate": {"past_context": 2},
@@ -27,23 +23,12 @@ class TestMultiEncoder(Battery):
     }
     corners = ("concatenate", "future", "sequential", "parallel", "missing_eos")
     neutral_cases = ("concatenate", "future", "parallel")
-    strategies = ("sentence", "sliding", "sequential")
-
-    def reach(self, config):
-        return {"source": set(range(-config.past_context, config.future_context + 1)), "target": {0}}
 
     def reference(self, model, batch):
         return [reference_logits_of(model, sentence) for sentence in sentences_of(batch)]
 
     def plain_backbone(self, model):
-        batch = self.collate(model.config, self.examples(model.config))
-        if model.config.integration == "concatenate":
-            batch["context_attention_mask"] = torch.zeros_like(batch["context_attention_mask"])
-        else:
-            for layer in model.get_decoder().layers:
-                torch.nn.init.zeros_(layer.context.attn.out_proj.weight)
-                torch.nn.init.zeros_(layer.context.attn.out_proj.bias)
-        return plain_model(model), {name: value for name, value in batch.items() if name not in CONTEXT}
+        return plain_model(model), self.without_context(model)
 
 
 def reference_logits_of(model, row: dict) -> torch.Tensor:
@@ -90,27 +75,3 @@ def test_size_of_the_paper():
         model = registry.get("multiencoder").model_class(config)
         assert round(plain_size(config) / 1e6, 2) == 64.42
         assert round(model.num_parameters() / 1e6, 2) == 83.33
-
-
-def test_strategies_agree():
-    """Sentences do not depend on translations, so that any order gives the same."""
-    model = build("multiencoder", past_context=2)
-    settings = {"max_new_tokens": 6, "no_repeat_ngram_size": 2}
-    found = [
-        model.translate_documents(DOCUMENTS, word_tokenizer(), strategy, size, **settings)
-        for strategy, size in (("sliding", 16), ("sliding", 1), ("sequential", 2))
-    ]
-    assert found[0] == found[1] == found[2]
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"context_layers": 0}, "context_layers must be a whole number >= 1, got 0"),
-        ({"context_sides": "both"}, "context_sides must be one of source, got 'both'"),
-        ({"context_gate": True}, "which integration='concatenate' has not"),
-    ],
-)
-def test_bad_configuration(fields, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        MultiEncoderConfig(**fields)

@@ -5,12 +5,19 @@ import re
 
 import pytest
 import torch
-from support.battery import Battery, logits
-from support.context_reference import CONTEXT, DOCUMENTS, layer_outputs, positions, selected, sentences_of
+from support.battery import logits
+from support.context_reference import (
+    CONTEXT,
+    DOCUMENTS,
+    SeparateContext,
+    layer_outputs,
+    positions,
+    selected,
+    sentences_of,
+)
 from support.reference import attention, norm, reference_logits, reference_stack, weights_of
 from support.tiny_models import EOS, SEP, build, plain_model, word_tokenizer
 
-from hf_docmt.modeling.configuration_doct import DocTConfig
 from hf_docmt.modeling.configuration_routing import RoutingConfig
 from hf_docmt.modeling.context_cache import ContextLayersTranslator
 from hf_docmt.modeling.context_selection import Selection
@@ -20,12 +27,7 @@ from hf_docmt.training.initialization import build_model
 SHORT = {"max_new_tokens": 6, "no_repeat_ngram_size": 2}
 
 
-class SeparateContext(Battery):
-    strategies = ("sentence", "sliding", "sequential")
-
-    def reach(self, config):
-        return {"source": set(range(-config.past_context, config.future_context + 1)), "target": {0}}
-
+class ClosedContext(SeparateContext):
     def closed(self, model) -> None:
         """Nothing is read from the context."""
         raise NotImplementedError
@@ -33,8 +35,7 @@ class SeparateContext(Battery):
     def plain_backbone(self, model):
         """Without context; the current sentence's segment embedding is closed, too."""
         self.closed(model)
-        batch = self.collate(model.config, self.examples(model.config))
-        return plain_model(model), {name: value for name, value in batch.items() if name not in CONTEXT}
+        return plain_model(model), self.without_context(model)
 
     def test_closed_gates_with_context(self, model, batch):
         """Not where norms follow the sum: they change it with closed gates, too."""
@@ -42,15 +43,8 @@ class SeparateContext(Battery):
         plain = {name: value for name, value in batch.items() if name not in CONTEXT}
         torch.testing.assert_close(logits(model, batch), logits(plain_model(model), plain), atol=1e-5, rtol=0)
 
-    def test_order_of_translation(self, model):
-        found = [
-            model.translate_documents(DOCUMENTS, word_tokenizer(), strategy, size, **SHORT)
-            for strategy, size in (("sliding", 16), ("sliding", 1), ("sequential", 2))
-        ]
-        assert found[0] == found[1] == found[2]
 
-
-class TestRouting(SeparateContext):
+class TestRouting(ClosedContext):
     architecture = "routing"
     cases = {
         "offline": {},
@@ -97,7 +91,7 @@ class TestRouting(SeparateContext):
         return reference_logits(model, reference_stack(model, "decoder", row["target"], memory=memory))
 
 
-class TestDocT(SeparateContext):
+class TestDocT(ClosedContext):
     architecture = "doct"
     cases = {
         "doct": {},
@@ -212,21 +206,6 @@ def test_words_are_projected_once_for_all_sentences():
 # Bad input
 
 
-@pytest.mark.parametrize(
-    ("config", "fields", "message"),
-    [
-        (RoutingConfig, {"past_context": 0, "future_context": 0}, "got past_context=0 and future_context=0, set one"),
-        (RoutingConfig, {"context_sides": "both"}, "context_sides must be one of source, got 'both'"),
-        (DocTConfig, {"past_context": 0}, "got past_context=0 and future_context=0, set one"),
-        (DocTConfig, {"context_layers": 0}, "context_layers must be a whole number >= 1, got 0"),
-        (DocTConfig, {"selection": "gate"}, "selection must be one of none, routing, got 'gate'"),
-    ],
-)
-def test_bad_configuration(config, fields, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        config(**fields)
-
-
 def test_no_columns_of_context():
     """A batch whose sentences have none may have C = 0."""
     model, source = build("routing"), torch.full((2, 3), 9)
@@ -245,14 +224,6 @@ def test_context_of_other_sentences():
     outputs["context_states"] = outputs.context_states.repeat(2, 1, 1, 1)
     with pytest.raises(ValueError, match="are of other ones"):
         model(encoder_outputs=outputs, decoder_input_ids=torch.tensor([[2, 9]]))
-
-
-@pytest.mark.parametrize("architecture", ["routing", "doct"])
-def test_context_beyond_the_model(architecture):
-    model = build(architecture, past_context=1, future_context=0)
-    inputs = {"context_input_ids": torch.tensor([[[9, EOS]]]), "context_attention_mask": torch.ones(1, 1, 2)}
-    with pytest.raises(ValueError, match="got 1, but this model has context from -1 to 0"):
-        model.get_encoder()(input_ids=torch.tensor([[7, EOS]]), context_offsets=torch.tensor([[1]]), **inputs)
 
 
 # The cache

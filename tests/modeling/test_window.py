@@ -2,20 +2,17 @@
 
 import math
 import random
-import re
 
 import pytest
 import torch
-from support.battery import Battery, gradients, logits
+from support.battery import Battery, gradients, logits, tokens_of
 from support.reference import feed_forward, linear, norm, position_vector, weights_of
 from support.slow_translation import Slow
 from support.slow_translation import settings as slow_settings
-from support.tiny_models import EOS, SEP, build, random_text, word_tokenizer
+from support.tiny_models import EOS, SEP, build, plain_model, random_text, word_tokenizer
 from transformers import DynamicCache, EncoderDecoderCache, StaticCache
 
-from hf_docmt.modeling.configuration_docmt import DocMTConfig
 from hf_docmt.modeling.configuration_window import WindowConfig
-from hf_docmt.modeling.modeling_docmt import DocMTForConditionalGeneration
 from hf_docmt.modeling.token_alignment import source_borders
 from hf_docmt.modeling.window_attention import window_attention, windows_around
 from hf_docmt.modeling.window_blocks import BlockedAttention, Blocks
@@ -65,26 +62,16 @@ class TestWindow(Battery):
         return {"source": set(range(past, future + 1)), "target": target}
 
     def reference(self, model, batch):
-        names = ("input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask")
-        rows = zip(*(batch[name] for name in names))
-        return [
-            reference_row(model, ids[: mask.sum()].tolist(), target[: target_mask.sum()].tolist())
-            for ids, mask, target, target_mask in rows
-        ]
+        return [reference_row(model, *row) for row in tokens_of(batch)]
 
     def plain_backbone(self, model):
         """In a window as long as the sequence all is seen; relative vectors are zero there, positions none."""
-        config = model.config
-        names = DocMTConfig().to_dict().keys() & config.to_dict().keys()
-        fields = {name: getattr(config, name) for name in names - {"architectures", "dtype", "transformers_version"}}
-        fields |= {"vocab_size": config.vocab_size}
-        state = {name: value for name, value in model.state_dict().items() if "relative" not in name}
-        if config.position == "relative":
-            fields |= {"position_type": "learned", "position_offset": 0}
-            for side in ("encoder", "decoder"):
-                state[f"model.{side}.embed_positions.weight"] = torch.zeros(64, config.d_model)
-        plain = DocMTForConditionalGeneration(DocMTConfig(**fields)).eval()
-        plain.load_state_dict(state)
+        if model.config.position == "absolute":
+            plain = plain_model(model)
+        else:
+            plain = plain_model(model, position_type="learned", position_offset=0)
+            for stack in (plain.get_encoder(), plain.get_decoder()):
+                torch.nn.init.zeros_(stack.embed_positions.weight)
         wide = type(model)(WindowConfig(**model.config.to_dict() | {"window": 5})).eval()
         missing, _ = wide.load_state_dict({n: v for n, v in model.state_dict().items() if "relative" not in n}, False)
         assert all("relative" in name for name in missing)
@@ -389,21 +376,6 @@ def test_more_target_than_source_sentences():
     assert (found[0] == SEP).sum() > 2 and torch.equal(*found)
 
 
-def test_left_padding():
-    """Padding on the left of both sides changes nothing."""
-    model = build("window", past_context=2, window=2)
-    source, target = torch.tensor([[7, 8, SEP, 9, EOS]]), torch.tensor([[2, 7, 8, SEP, 9]])
-    alone = logits(model, {"input_ids": source, "decoder_input_ids": target})
-    padded = {}
-    for name, ids, mask in (
-        ("input_ids", source, "attention_mask"),
-        ("decoder_input_ids", target, "decoder_attention_mask"),
-    ):
-        padded[name] = torch.nn.functional.pad(ids, (3, 0))
-        padded[mask] = torch.nn.functional.pad(torch.ones_like(ids), (3, 0))
-    torch.testing.assert_close(logits(model, padded)[:, 3:], alone, atol=1e-5, rtol=1e-5)
-
-
 def test_padding_between_tokens():
     model = build("window", past_context=2, window=2)
     inputs = {"input_ids": torch.tensor([[7, 0, 8, EOS]]), "attention_mask": torch.tensor([[1, 0, 1, 1]])}
@@ -531,25 +503,6 @@ def test_weights_of_attention():
 
 
 ODD = {"encoder_attention_heads": 3, "decoder_attention_heads": 5}
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"window": 0}, "window must be a whole number >= 1, got 0"),
-        ({"window": 2.5}, "window must be of type int, got 2.5"),
-        ({"position": "rotary"}, "position must be one of relative, absolute, got 'rotary'"),
-        ({"alignment": "diagonal"}, "alignment must be one of one_to_one, linear, sentence, got 'diagonal'"),
-        ({"length_ratio": 0.0}, "length_ratio must be above 0 or null, got 0.0"),
-        ({"length_ratio": float("inf")}, "length_ratio must be a finite number, got inf"),
-        ({"d_model": 15, "position": "absolute"} | ODD, "position_type='sinusoidal' needs an even d_model, got 15"),
-        ({"context_sides": "source"}, "use context_sides='both'"),
-        ({"position_type": "learned"}, "use position='absolute'"),
-    ],
-)
-def test_bad_configuration(fields, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        WindowConfig(**fields)
 
 
 def test_relative_positions_of_any_width():

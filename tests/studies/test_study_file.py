@@ -35,14 +35,10 @@ def test_runs_and_evaluations(study_file):
 
 def test_the_recipe_of_a_run(study_file):
     plan = plan_of(study_file)
-    found = yaml.safe_load(plan.recipe_text(Run("concat2", 2)))
-    assert found["seed"] == 2
-    assert found["output_dir"] == "runs/models/concat2-seed2"
-    assert found["init_from"] == "runs/models/sentence-seed2"
-    assert found["model"]["past_context"] == 1
-    assert found["model"]["d_model"] == 16
-    assert found["model"]["normalize_before"] is True  # of the base
-    assert found["training"]["max_steps"] == 4
+    recipe = yaml.safe_load(plan.recipe_text(Run("concat2", 2)))
+    assert (recipe["seed"], recipe["output_dir"]) == (2, "runs/models/concat2-seed2")
+    assert recipe["init_from"] == "runs/models/sentence-seed2" and recipe["training"]["max_steps"] == 4
+    assert {"past_context": 1, "d_model": 16, "normalize_before": True}.items() <= recipe["model"].items()
 
 
 def test_patterns(study_file):
@@ -127,9 +123,7 @@ def test_unknown_budget_pattern_and_file(study_file):
     with pytest.raises(ValueError, match=r"nothing.yaml: no such study"):
         load_study("nothing.yaml")
     study_file().write_text("- sentence\n", encoding="utf-8")
-    with pytest.raises(
-        ValueError, match=r"small.yaml: study: expected a mapping of keys to values, got \['sentence'\]"
-    ):
+    with pytest.raises(ValueError, match=r"small.yaml: study: expected a mapping of keys to values, got \['sent"):
         load_study("small.yaml")
 
 
@@ -199,18 +193,16 @@ def test_the_studies_of_the_examples(path, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.name)
-def test_no_system_of_the_examples_begins_with_a_model_that_another_system_of_its_study_makes_elsewhere(path):
-    """`init_from` has to name the system: recipes of a second stage name the folder of their first."""
+def test_stages_and_results_of_the_examples(path):
+    """`init_from` names the system of a first stage, not the folder that its own recipe names.
+
+    ValueError for a report that was made from another recipe or by other commands.
+    """
     study, bases = load_study(path), yaml.safe_load(path.read_text())["systems"].values()
     elsewhere = {f"runs/{recipe['base']}" for recipe in bases if "base" in recipe}
     wrong = [name for name in study.systems if study.recipe_of(name).get("init_from") in elsewhere]
     assert not wrong, f"give init_from: the system that {wrong} begin with"
-
-
-@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.name)
-def test_the_results_of_the_examples_are_of_what_their_files_say(path):
-    """ValueError for a report that was made from another recipe or by other commands."""
-    plan = StudyPlan(load_study(path))
+    plan = StudyPlan(study)
     assert plan.reports.keys() <= {(evaluation, run.name) for evaluation, run in plan.evaluations}
 
 

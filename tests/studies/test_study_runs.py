@@ -2,9 +2,8 @@
 
 import gzip
 import json
-import os
 import shutil
-import stat
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from hf_docmt.studies.run import collect_reports, run_study
 from hf_docmt.studies.study import load_study
 from hf_docmt.training.run_folder import folder_lock
 
+SNAKEFILE = Path(__file__).parents[2] / "examples/studies/Snakefile"
 PRETENDING = f"""#!{sys.executable}
 import os, shutil, signal, sys
 arguments = sys.argv[1:]
@@ -72,7 +72,7 @@ def plan(study_file, model):
     ]
     Report(model={"name": "m"}, data={}, results=results).write("report.json")
     Path("pretending").write_text(PRETENDING)
-    os.chmod("pretending", stat.S_IRWXU)
+    Path("pretending").chmod(0o755)
     return StudyPlan(load_study(file), docmt="./pretending")
 
 
@@ -80,11 +80,18 @@ def commands():
     return [line.split() for line in Path("commands.txt").read_text().splitlines()]
 
 
-def test_what_is_missing_is_run_and_what_failed_or_was_killed_goes_on(plan, capfd):
-    assert run_study(plan, dry_run=True) == 0
-    assert "./pretending train runs/recipes/concat2-seed1.yaml" in "".join(capfd.readouterr())
-    assert not Path("commands.txt").exists() and not Path("runs/models").exists()
+def test_a_dry_run_on_snakemakes_own_command_line(plan, monkeypatch, capfd):
+    """The Snakefile of the examples, as for clusters: all jobs are printed, none is run."""
+    command = [sys.executable, "-m", "snakemake", "--snakefile", SNAKEFILE, "--cores", "1", "--dry-run", "-p"]
+    subprocess.run([*command, "--rerun-triggers", "mtime", "--config", "study=small.yaml"], check=True)
+    printed = "".join(capfd.readouterr())
+    assert "docmt train runs/recipes/concat2-seed1.yaml" in printed and "docmt contrast" in printed
+    assert not Path("runs/models").exists()
+    monkeypatch.setattr("sys.executable", "echo")
+    assert run_study(plan, dry_run=True) == 0 and " --dry-run " in capfd.readouterr().out
 
+
+def test_what_is_missing_is_run_and_what_failed_or_was_killed_goes_on(plan):
     Path("fails.txt").write_text("runs/recipes/concat2-seed1.yaml")
     assert run_study(plan, processes=2) == 1
     ran = [words[1:3] for words in commands()]

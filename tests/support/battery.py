@@ -19,7 +19,7 @@ from hf_docmt import registry
 from hf_docmt.modeling.cache import CACHE_NAME
 from support.layer_hooks import ParameterUse, layer_arguments
 from support.reference import weights_of
-from support.tiny_models import EOS, SEP, build, documents_of, random_text, word_tokenizer
+from support.tiny_models import EOS, PAD, SEP, build, documents_of, random_text, word_tokenizer
 
 
 class SeparatorThird(LogitsProcessor):
@@ -31,18 +31,19 @@ class SeparatorThird(LogitsProcessor):
         return scores
 
 
-GREEDY = {
-    "num_beams": 1,
-    "do_sample": False,
-    "max_new_tokens": 6,
-    "no_repeat_ngram_size": 2,
-    "logits_processor": [SeparatorThird()],
-}
+GREEDY = {"num_beams": 1, "do_sample": False, "max_new_tokens": 6, "no_repeat_ngram_size": 2}
+GREEDY |= {"logits_processor": [SeparatorThird()]}
 BEAMS = GREEDY | {"num_beams": 3, "num_return_sequences": 3, "early_stopping": True}
 SAMPLES = GREEDY | {"num_return_sequences": 2, "do_sample": True}
 NOT_FOR_GENERATION = ("decoder_input_ids", "decoder_attention_mask", "labels", "label_weights")
-ON_EVERY_CASE = ("test_definition", "test_context", "test_cached_is_uncached", "test_gradients")
-ON_NEUTRAL_CASES = ("test_reduction", "test_closed_gates_with_context")  # the rest runs on corners
+ON_EVERY_CASE = ("definition", "context", "padding_on_the_left", "cached_is_uncached", "gradients")
+ON_NEUTRAL_CASES = ("reduction", "closed_gates_with_context")  # the rest runs on corners
+ONE_SENTENCE = {  # two rows, one of them padded
+    "input_ids": torch.tensor([[7, 9, 8, EOS], [6, EOS, 0, 0]]),
+    "attention_mask": torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]),
+    "decoder_input_ids": torch.tensor([[2, 9, 11], [2, 14, 7]]),
+}
+BUILT: dict[tuple[type, str], torch.nn.Module] = {}  # by battery and case
 CURRENT = 3  # sentence of the six in the document of the context tests
 
 
@@ -79,19 +80,17 @@ class Battery:
 
     def pytest_generate_tests(self, metafunc):
         if "case" in metafunc.fixturenames:
-            test = metafunc.function.__name__
+            test = metafunc.function.__name__.removeprefix("test_")
             cases = list(self.cases) if test in ON_EVERY_CASE else self.corners
             cases = self.neutral_cases if test in ON_NEUTRAL_CASES else cases
             metafunc.parametrize("case", cases[: metafunc.config.getoption("cases")])
 
     @pytest.fixture
     def model(self, case, device):
-        built = type(self).__dict__.get("built")
-        if built is None:
-            built = type(self).built = {}
-        if case not in built:
-            built[case] = build(self.architecture, **self.cases[case])
-        return on_device(copy.deepcopy(built[case]), device)
+        key = type(self), case
+        if key not in BUILT:
+            BUILT[key] = build(self.architecture, **self.cases[case])
+        return on_device(copy.deepcopy(BUILT[key]), device)
 
     @pytest.fixture
     def batch(self, model):
@@ -119,31 +118,25 @@ class Battery:
     def test_reduction(self, model):
         device = model.device
         plain, batch = self.plain_backbone(on_device(model, "cpu"))
-        found, expected = (logits(on_device(one, device), moved(batch, device)) for one in (model, plain))
-        torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+        reduced, expected = (logits(on_device(version, device), moved(batch, device)) for version in (model, plain))
+        torch.testing.assert_close(reduced, expected, atol=1e-5, rtol=0)
 
     # 2. Definition
 
     def test_definition(self, model, batch):
         slow = on_device(copy.deepcopy(model), "cpu")
         rows = self.reference(slow, moved(batch, "cpu"))
-        found = logits(model, batch).cpu()
-        for row, expected in zip(found, rows):
+        actual = logits(model, batch).cpu()
+        for row, expected in zip(actual, rows, strict=True):
             torch.testing.assert_close(row[: len(expected)], expected, atol=1e-5, rtol=1e-5)
         labels = [labels[: len(row)] for labels, row in zip(batch["labels"].cpu(), rows)]
         loss = F.cross_entropy(torch.cat(rows), torch.cat(labels))
         parameters = dict(slow.named_parameters())
-        expected = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
-        found = torch.autograd.grad(model(**batch).loss, list(model.parameters()), allow_unused=True)
-        for name, one, other in zip(parameters, found, expected):
-            zero = torch.zeros_like(parameters[name])
-            torch.testing.assert_close(
-                zero if one is None else one.cpu(),
-                zero if other is None else other,
-                atol=1e-5,
-                rtol=1e-4,
-                msg=lambda text, name=name: f"gradient of {name}: {text}",
-            )
+        expected = torch.autograd.grad(loss, list(parameters.values()), materialize_grads=True)
+        actual = torch.autograd.grad(model(**batch).loss, list(model.parameters()), materialize_grads=True)
+        for name, gradient, other in zip(parameters, actual, expected):
+            text = f"gradient of {name}: "
+            torch.testing.assert_close(gradient.cpu(), other, atol=1e-5, rtol=1e-4, msg=text.__add__)
 
     # 3. Context is used
 
@@ -152,10 +145,8 @@ class Battery:
         source, target = random_text([3] * 6, seed=5), random_text([3] * 6, seed=6)
         before = self.current_logits(model, source, target)
         for index in range(6):
-            after = {
-                "source": self.current_logits(model, other_word(source, index), target),
-                "target": self.current_logits(model, source, other_word(target, index)),
-            }
+            words = {"source": (other_word(source, index), target), "target": (source, other_word(target, index))}
+            after = {side: self.current_logits(model, *texts) for side, texts in words.items()}
             for side, changed in after.items():
                 if index - CURRENT in reach[side]:
                     assert (changed - before).abs().max() > 1e-4, (side, index - CURRENT)
@@ -166,9 +157,7 @@ class Battery:
         """Logits of the tokens that count for the current sentence, of a chunk all of them."""
         corpus = documents_of((source, target))
         examples = registry.get(self.architecture).examples(corpus, word_tokenizer(), model.config)
-        example = [example for example in (examples[i] for i in range(len(examples))) if example["index"] <= CURRENT][
-            -1
-        ]
+        example = next(examples[i] for i in reversed(range(len(examples))) if examples[i]["index"] <= CURRENT)
         batch = self.batch_of(model, [example], context_discount=0.0)
         weights = batch.pop("label_weights", torch.ones_like(batch["labels"]))
         return logits(model, batch)[weights == 1]
@@ -178,19 +167,32 @@ class Battery:
     def test_future_target_does_not_matter(self, model, batch):
         before = logits(model, batch)
         length = batch["labels"].shape[1]
-        for known in (1, length // 2):
+        for length_kept in (1, length // 2):
             changed = {**batch, "decoder_input_ids": batch["decoder_input_ids"].clone()}
-            changed["decoder_input_ids"][:, known:] = torch.randint(SEP, 30, (len(before), length - known))
-            changed["decoder_input_ids"][:, known] = SEP
+            changed["decoder_input_ids"][:, length_kept:] = torch.randint(SEP, 30, (len(before), length - length_kept))
+            changed["decoder_input_ids"][:, length_kept] = SEP
             after = logits(model, changed)
-            torch.testing.assert_close(after[:, :known], before[:, :known], atol=self.rounding, rtol=0)
-            assert (after[:, known:] - before[:, known:]).abs().max() > 1e-3
+            torch.testing.assert_close(after[:, :length_kept], before[:, :length_kept], atol=self.rounding, rtol=0)
+            assert (after[:, length_kept:] - before[:, length_kept:]).abs().max() > 1e-3
 
     def test_row_alone_is_the_row_in_the_batch(self, model, batch):
         together = logits(model, batch)
         for row, example in enumerate(self.examples(model.config)):
             alone = logits(model, self.batch_of(model, [example]))[0]
             torch.testing.assert_close(together[row, : len(alone)], alone, atol=1e-5, rtol=1e-5)
+
+    def test_padding_on_the_left(self, model, batch):
+        """Of source, target and context, in front of what stands there; the gradients, too."""
+        fill = {"input_ids": PAD, "attention_mask": 0, "labels": -100, "label_weights": 0}
+        padded = {}
+        for name, value in batch.items():
+            kind = name.removeprefix("context_").removeprefix("decoder_")
+            padded[name] = F.pad(value, (3, 0), value=fill[kind]) if kind in fill else value
+        scored = batch["labels"] != -100
+        found, expected = logits(model, padded)[:, 3:][scored], logits(model, batch)[scored]
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+        for one, other in zip(gradients(model, padded), gradients(model, batch), strict=True):
+            torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
     def test_order_of_rows_does_not_matter(self, model, batch):
         order = torch.arange(len(batch["labels"]), device=model.device).flip(0)
@@ -205,10 +207,12 @@ class Battery:
                 with pytest.raises(ValueError, match="inputs_embeds do not tell where sentences end"):
                     call(**(embedded if call is model else self.generation_inputs(embedded)))
         else:
-            given = batch | {"input_ids": ids}
-            assert torch.equal(logits(model, embedded), logits(model, given))
-            found, expected = (model.generate(**self.generation_inputs(one), **BEAMS) for one in (embedded, given))
-            assert torch.equal(found, expected)
+            plain = batch | {"input_ids": ids}
+            assert torch.equal(logits(model, embedded), logits(model, plain))
+            generated, expected = (
+                model.generate(**self.generation_inputs(inputs), **BEAMS) for inputs in (embedded, plain)
+            )
+            assert torch.equal(generated, expected)
         for wrong, got in ((batch, "none"), (embedded | {"input_ids": ids}, "both")):
             with pytest.raises(ValueError, match=f"inputs_embeds \\(B, S, D\\), got {got} of them"):
                 model(**wrong)
@@ -219,8 +223,8 @@ class Battery:
 
     def test_greedy_is_the_best_token_at_every_step(self, model, batch):
         inputs = self.generation_inputs(batch)
-        found = model.generate(**inputs, **GREEDY)
-        for row in range(len(found)):
+        generated = model.generate(**inputs, **GREEDY)
+        for row in range(len(generated)):
             ids = [model.config.decoder_start_token_id]
             while len(ids) < 7 and ids[-1] != EOS:
                 step = rows_of(inputs, [row]) | {"decoder_input_ids": torch.tensor([ids], device=model.device)}
@@ -229,7 +233,7 @@ class Battery:
                 if len(ids) == 3:
                     scores[torch.arange(len(scores), device=scores.device) != SEP] = -math.inf
                 ids.append(int(scores.argmax()))
-            assert found[row, : len(ids)].tolist() == ids
+            assert generated[row, : len(ids)].tolist() == ids
 
     def test_cached_is_uncached(self, model, batch):
         inputs = self.generation_inputs(batch) | {"return_dict_in_generate": True, "output_scores": True}
@@ -249,11 +253,11 @@ class Battery:
         inputs = self.generation_inputs(batch)
         search = {"num_beams": 2, "num_return_sequences": 2, "max_new_tokens": 3, "min_new_tokens": 3}
         recorded = {"return_dict_in_generate": True, "output_attentions": True, "output_scores": True}
-        found = model.generate(**inputs, **search, **recorded)
+        generated = model.generate(**inputs, **search, **recorded)
         repeated = rows_of(inputs, torch.arange(len(batch["labels"])).repeat_interleave(2))
-        forced = model(**repeated, decoder_input_ids=found.sequences[:, :-1], output_attentions=True)
-        for step, layers in enumerate(found.cross_attentions):
-            rows = found.beam_indices[:, step]
+        forced = model(**repeated, decoder_input_ids=generated.sequences[:, :-1], output_attentions=True)
+        for step, layers in enumerate(generated.cross_attentions):
+            rows = generated.beam_indices[:, step]
             for weights, expected in zip(layers, forced.cross_attentions, strict=True):  # (B * beams, H, 1, S)
                 torch.testing.assert_close(weights[rows, :, 0], expected[:, :, step], atol=1e-5, rtol=0)
 
@@ -281,14 +285,14 @@ class Battery:
 
     def test_scores_are_those_of_forced_decoding(self, model, batch):
         inputs = self.generation_inputs(batch)
-        found = model.generate(**inputs, **BEAMS, return_dict_in_generate=True, output_scores=True)
-        assert (found.sequences[:, 3] == SEP).any()
+        generated = model.generate(**inputs, **BEAMS, return_dict_in_generate=True, output_scores=True)
+        assert (generated.sequences[:, 3] == SEP).any()
         repeated = rows_of(inputs, torch.arange(len(batch["labels"])).repeat_interleave(3))
-        forced = logits(model, repeated | {"decoder_input_ids": found.sequences[:, :-1]}).log_softmax(-1)
-        for row, ids in enumerate(found.sequences[:, 1:].tolist()):
+        forced = logits(model, repeated | {"decoder_input_ids": generated.sequences[:, :-1]}).log_softmax(-1)
+        for row, ids in enumerate(generated.sequences[:, 1:].tolist()):
             length = ids.index(EOS) + 1 if EOS in ids else len(ids)
             total = sum(float(forced[row, position, ids[position]]) for position in range(length))
-            assert math.isclose(total / length, float(found.sequences_scores[row]), abs_tol=1e-4)
+            assert math.isclose(total / length, float(generated.sequences_scores[row]), abs_tol=1e-4)
 
     def test_generation_of_a_row_alone(self, model, batch):
         together = model.generate(**self.generation_inputs(batch), **BEAMS)
@@ -338,24 +342,23 @@ class Battery:
     # 7. Round trip (in a process without the package: test_hub_folder.py)
 
     def test_saved_and_loaded(self, model, batch, tmp_path):
-        model.save_pretrained(tmp_path)
-        loaded = on_device(type(model).from_pretrained(tmp_path), model.device)
-        assert loaded.config.to_diff_dict() == model.config.to_diff_dict()
-        assert torch.equal(logits(loaded, batch), logits(model, batch))
-        loaded.save_pretrained(tmp_path / "again")
-        again = on_device(type(model).from_pretrained(tmp_path / "again"), model.device)
-        assert torch.equal(logits(again, batch), logits(model, batch))
+        loaded = model
+        for _ in range(2):  # saved again, too
+            loaded.save_pretrained(tmp_path)
+            loaded = on_device(type(model).from_pretrained(tmp_path), model.device)
+            assert loaded.config.to_diff_dict() == model.config.to_diff_dict()
+            assert torch.equal(logits(loaded, batch), logits(model, batch))
 
     def test_base_model_of_a_saved_model(self, model, batch, tmp_path):
         """What has no head takes its weights from the folder of a model with one, all of them and no others."""
         model.save_pretrained(tmp_path)
-        base, found = type(model.model).from_pretrained(tmp_path, output_loading_info=True)
-        assert not any(found.values()) and base.config.to_diff_dict() == model.config.to_diff_dict()
+        base, loading = type(model.model).from_pretrained(tmp_path, output_loading_info=True)
+        assert not any(loading.values()) and base.config.to_diff_dict() == model.config.to_diff_dict()
         base.save_pretrained(tmp_path / "base")
         again = type(base).from_pretrained(tmp_path / "base")
         expected = states_of(model.model, batch)
-        for one in (base, again):
-            assert torch.equal(states_of(on_device(one, model.device), batch), expected)
+        for version in (base, again):
+            assert torch.equal(states_of(on_device(version, model.device), batch), expected)
 
     # 8. Numerics
 
@@ -365,8 +368,8 @@ class Battery:
             model.set_attn_implementation(implementation)
             results.append((logits(model, batch), *gradients(model, batch)))
         assert model.config._attn_implementation == "sdpa"
-        for one, other in zip(*results):
-            torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+        for tensor, other in zip(*results):
+            torch.testing.assert_close(tensor, other, atol=1e-5, rtol=1e-4)
 
     def test_bf16_autocast_is_close(self, model, batch):
         exact, expected = logits(model, batch), model(**batch).loss
@@ -379,13 +382,11 @@ class Battery:
     def test_half_precision(self, model, batch):
         """The whole model in bf16, as it is loaded to translate: no two types meet, with context or alone."""
         exact, half = logits(model, batch), copy.deepcopy(model).bfloat16()
-        found = logits(half, {name: half_of(value) for name, value in batch.items()})
-        assert found.dtype == torch.bfloat16 and (found - exact).abs().mean() < 0.1 * exact.std()
-        strategies = [None, "sentence"] if "sentence" in self.strategies else [None]
-        for strategy in strategies:
-            translated = half.translate_documents(
-                [["w7 w8"], ["w9", "w7"]], word_tokenizer(), strategy, max_new_tokens=3
-            )
+        rounded = logits(half, moved(batch, model.device, torch.bfloat16))
+        assert rounded.dtype == torch.bfloat16 and (rounded - exact).abs().mean() < 0.1 * exact.std()
+        for strategy in {None, "sentence"} & {None, *self.strategies}:
+            documents = [["w7 w8"], ["w9", "w7"]]
+            translated = half.translate_documents(documents, word_tokenizer(), strategy, max_new_tokens=3)
             assert [len(document) for document in translated] == [1, 2]
 
     def test_gradient_checkpointing(self, model, batch):
@@ -405,8 +406,8 @@ class Battery:
             noisy.activation_checkpointing_enable()
         assert calls.count(1) > calls.count(0)
         assert not torch.equal(results[0][0], model(**batch).loss)
-        for one, other in zip(*results):
-            torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
+        for tensor, other in zip(*results):
+            torch.testing.assert_close(tensor, other, atol=1e-6, rtol=1e-5)
 
     # 9. Offloading
 
@@ -433,12 +434,12 @@ class Battery:
         for strategy in (None, *self.strategies):
             if strategy == "full" and getattr(model.config, "context_sides", "both") == "source":
                 continue
-            found = model.translate_documents(documents, word_tokenizer(), strategy, **short)
-            assert [len(document) for document in found] == [3, 3, 0, 1]
-            assert found[1][0] == found[1][2] == ""
-            assert any(sentence for document in found for sentence in document)
+            translated = model.translate_documents(documents, word_tokenizer(), strategy, **short)
+            assert [len(document) for document in translated] == [3, 3, 0, 1]
+            assert translated[1][0] == translated[1][2] == ""
+            assert any(sentence for document in translated for sentence in document)
             if strategy is None:
-                assert model.translate_documents(documents, word_tokenizer(), batch_size=1, **short) == found
+                assert model.translate_documents(documents, word_tokenizer(), batch_size=1, **short) == translated
 
 
 def on_device(model, device):
@@ -447,8 +448,16 @@ def on_device(model, device):
     return model
 
 
-def moved(batch: dict, device) -> dict:
-    return {name: value.to(device) for name, value in batch.items()}
+def moved(batch: dict, device, dtype: torch.dtype | None = None) -> dict:
+    """There, and what is no whole number of that type."""
+    return {name: v.to(device, dtype if v.is_floating_point() else None) for name, v in batch.items()}
+
+
+def tokens_of(batch: dict) -> list[tuple[list[int], list[int]]]:
+    """Source and target of every row, without padding."""
+    names = ("input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask")
+    rows = zip(*(batch[name] for name in names))
+    return [(ids[: mask.sum()].tolist(), target[: seen.sum()].tolist()) for ids, mask, target, seen in rows]
 
 
 def logits(model, batch: dict) -> torch.Tensor:
@@ -468,13 +477,9 @@ def gradients(model, batch: dict) -> list[torch.Tensor]:
     """Gradients of the loss for all parameters that have one."""
     model.zero_grad()
     model(**batch).loss.backward()
-    found = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    tensors = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
     model.zero_grad()
-    return found
-
-
-def half_of(value: torch.Tensor) -> torch.Tensor:
-    return value.bfloat16() if value.is_floating_point() else value
+    return tensors
 
 
 def segment_reach(config) -> dict[str, set[int]]:

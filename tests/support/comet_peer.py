@@ -65,9 +65,9 @@ def embed(model: RegressionMetric, sentences: list[str]) -> torch.Tensor:
     """Mean over <s>, the last sentence and its </s>, of the weighted layers: (hidden,)."""
     characters = [[ord(character) - ord("a") + 4 for character in text if character != " "] for text in sentences]
     ids = [0] + [token for sentence in characters for token in [*sentence, 2]]
-    found = model.encoder.model(input_ids=torch.tensor([ids]), output_hidden_states=True)
+    outputs = model.encoder.model(input_ids=torch.tensor([ids]), output_hidden_states=True)
     weights = torch.stack(list(model.layerwise_attention.scalar_parameters)).softmax(0)  # (layers, 1)
-    layers = torch.stack(found.hidden_states)[:, 0]  # (layers, tokens, hidden)
+    layers = torch.stack(outputs.hidden_states)[:, 0]  # (layers, tokens, hidden)
     mixed = model.layerwise_attention.gamma * (weights[..., None] * layers).sum(0)  # (tokens, hidden)
     return torch.cat([mixed[:1], mixed[-1 - len(characters[-1]) :]]).mean(0)
 

@@ -4,35 +4,47 @@ import torch
 from torch.nn import functional as F
 
 from hf_docmt import registry
+from support.battery import Battery, tokens_of
 from support.reference import attention, position_vector, reference_stack, weights_of
-from support.tiny_models import random_text
+from support.tiny_models import random_text, word_tokenizer
 
 CONTEXT = ("context_input_ids", "context_attention_mask", "context_offsets", "context_is_target")
 LATENT = {"categorizer_dim": 6, "shortening_size": 3}
-DOCUMENTS = [
-    random_text([3, 1, 4, 2, 3, 5], seed=11),
-    random_text([2, 2], seed=12),
-    [],
-    random_text([4, 1, 1], seed=13),
-]
+LENGTHS = [[3, 1, 4, 2, 3, 5], [2, 2], [], [4, 1, 1]]
+DOCUMENTS = [random_text(lengths, seed) for seed, lengths in enumerate(LENGTHS, start=11)]
+
+
+class SeparateContext(Battery):
+    """Translations do not depend on each other."""
+
+    strategies = ("sentence", "sliding", "sequential")
+
+    def reach(self, config):
+        return {"source": set(range(-config.past_context, config.future_context + 1)), "target": {0}}
+
+    def without_context(self, model) -> dict:
+        batch = self.collate(model.config, self.examples(model.config))
+        return {name: value for name, value in batch.items() if name not in CONTEXT}
+
+    def test_order_of_translation(self, model):
+        settings = {"max_new_tokens": 6, "no_repeat_ngram_size": 2}
+        found = [
+            model.translate_documents(DOCUMENTS, word_tokenizer(), strategy, size, **settings)
+            for strategy, size in (("sliding", 16), ("sliding", 1), ("sequential", 2))
+        ]
+        assert found[0] == found[1] == found[2]
 
 
 def sentences_of(batch: dict) -> list[dict]:
     """Rows of a batch as lists: source, target, context as (offset, is it of the target, ids)."""
-    rows = []
-    for row, (ids, mask) in enumerate(zip(batch["input_ids"], batch["attention_mask"])):
-        seen = batch["decoder_attention_mask"][row].sum()
+    names, rows = ("offsets", "is_target", "input_ids", "attention_mask"), []
+    for row, (source, target) in enumerate(tokens_of(batch)):
+        sentences = zip(*(batch[f"context_{name}"][row] for name in names))
         context = [
-            (int(offset), bool(is_target), sentence[: kept.sum()].tolist())
-            for offset, is_target, sentence, kept in zip(
-                batch["context_offsets"][row],
-                batch["context_is_target"][row],
-                batch["context_input_ids"][row],
-                batch["context_attention_mask"][row],
-            )
-            if kept.any()
+            (int(offset), bool(is_target), ids[: mask.sum()].tolist())
+            for offset, is_target, ids, mask in sentences
+            if mask.any()
         ]
-        source, target = ids[: mask.sum()].tolist(), batch["decoder_input_ids"][row][:seen].tolist()
         rows.append({"source": source, "target": target, "context": context})
     return rows
 
@@ -63,17 +75,14 @@ def positions(model, length: int) -> torch.Tensor:
 
 def layer_outputs(model, ids: list[int], segment: torch.Tensor) -> list[torch.Tensor]:
     """Of a context sentence the output of every context layer, normalised where layers normalise their input."""
-    config, found = model.config, []
+    config, outputs = model.config, []
     layers = config.encoder_layers
     for count in range(1, layers + 1):
         config.encoder_layers = count
-        found.append(
-            reference_stack(
-                model, "encoder", ids, [positions(model, len(ids)) + segment], layers="model.encoder.context_layers"
-            )
-        )
+        added = [positions(model, len(ids)) + segment]
+        outputs.append(reference_stack(model, "encoder", ids, added, layers="model.encoder.context_layers"))
     config.encoder_layers = layers
-    return found
+    return outputs
 
 
 def selected(model, name: str, states: torch.Tensor, contexts: list, side: str = "encoder") -> torch.Tensor:

@@ -16,23 +16,23 @@ def logged_deprecations() -> Iterator[list[str]]:
 
     Inside another one, the inner one alone has them.
     """
-    found: list[str] = []
+    messages: list[str] = []
     outer = {name: getattr(logging.Logger, name) for name in _LOGGED}
     for name, original in _LOGGED.items():
-        setattr(logging.Logger, name, _watched(original, found))
+        setattr(logging.Logger, name, _watched(original, messages))
     try:
-        yield found
+        yield messages
     finally:
         for name, method in outer.items():
             setattr(logging.Logger, name, method)
 
 
-def _watched(original, found: list[str]):
+def _watched(original, messages: list[str]):
     def log(self, message, *arguments, **options):
         text = str(message)
         is_exempt = any(part in text for part in EXEMPT)
         if self.name.startswith("transformers") and "deprecated" in text and not is_exempt:
-            found.append(text)
+            messages.append(text)
         return original(self, message, *arguments, **options)
 
     if hasattr(original, "cache_clear"):  # of what is logged once

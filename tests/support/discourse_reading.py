@@ -44,8 +44,8 @@ def mentions_of_class(german_sentences, kind):
 
 
 def address_of(german):
-    found = {"du"} if DU.search(german) else set()
-    return found | ({"Sie"} if SIE.search(german) else set())
+    forms = {"du"} if DU.search(german) else set()
+    return forms | ({"Sie"} if SIE.search(german) else set())
 
 
 PRONOUN_OF = {"m": {"er", "ihn"}, "f": {"sie"}, "n": {"es"}}
@@ -62,8 +62,8 @@ def owners_in(english):
     """{owner: noun} of a sentence that says whose two nouns are."""
     for pattern, (first, noun, second, other) in _OWNERS:
         if match := re.fullmatch(pattern, english):
-            found = match.groups()
-            return {found[first]: found[noun], found[second]: found[other]}
+            words_of_match = match.groups()
+            return {words_of_match[first]: words_of_match[noun], words_of_match[second]: words_of_match[other]}
     return {}
 
 
@@ -75,13 +75,13 @@ def antecedent(english, index):
     kind = class_of_it(english[index])
     nouns = OF_CLASS[kind]
     named = {at: [word for word in words(text) if word in nouns] for at, text in enumerate(english)}
-    candidates = {word for found in named.values() for word in found}
+    candidates = {word for mentioned in named.values() for word in mentioned}
     if len(candidates) > 1:
-        owners = [owners_in(english[at]) for at, found in named.items() if found]
-        assert all(found == owners[0] for found in owners), english
+        owners = [owners_in(english[at]) for at, mentioned in named.items() if mentioned]
+        assert all(mentioned == owners[0] for mentioned in owners), english
         assert len(owners[0]) == len(candidates) == 2, english
         candidates = {owners[0][words(english[index])[0]]}
     (meant,) = candidates
-    places = [at for at, found in named.items() if meant in found]
+    places = [at for at, mentioned in named.items() if meant in mentioned]
     before = [at for at in places if at <= index]
     return nouns[meant], index - (before[-1] if before else places[0])

@@ -109,10 +109,10 @@ def damaged(content: str | bytes, draw: random.Random) -> bytes:
 
 
 def _flipped(data: bytes, draw: random.Random) -> bytes:
-    found = bytearray(data)
-    for _ in range(draw.randint(1, 5) if found else 0):
-        found[draw.randrange(len(found))] = draw.randrange(256)
-    return bytes(found)
+    content = bytearray(data)
+    for _ in range(draw.randint(1, 5) if content else 0):
+        content[draw.randrange(len(content))] = draw.randrange(256)
+    return bytes(content)
 
 
 def _cut(data: bytes, draw: random.Random) -> bytes:

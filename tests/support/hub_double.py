@@ -22,12 +22,10 @@ REPO = r"(?P<repo>[\w.-]+/[\w.-]+)"
 ROUTES = [  # method, path, name of the handler's method
     ("POST", "/api/repos/create", "create"),
     ("POST", "/api/validate-yaml", "validate_yaml"),
-    ("GET", "/api/whoami-v2", "whoami"),
     ("POST", rf"/api/{TYPE}/{REPO}/preupload/(?P<revision>[^/]+)", "preupload"),
     ("POST", rf"/api/{TYPE}/{REPO}/commit/(?P<revision>[^/]+)", "commit"),
     ("POST", rf"/api/{TYPE}/{REPO}/branch/(?P<branch>[^/]+)", "branch"),
     ("GET", rf"/api/{TYPE}/{REPO}/tree/(?P<revision>[^/]+)/?(?P<path>.*)", "tree"),
-    ("POST", rf"/api/{TYPE}/{REPO}/paths-info/(?P<revision>[^/]+)", "paths_info"),
     ("GET", rf"/api/{TYPE}/{REPO}/revision/(?P<revision>[^/]+)", "info"),
     ("GET", rf"/api/{TYPE}/{REPO}", "info"),
     ("POST", rf"/((?P<type>dataset|space)s/)?{REPO}\.git/info/lfs/objects/batch", "lfs_batch"),
@@ -126,10 +124,10 @@ class Handler(BaseHTTPRequestHandler):
         self.authorized = self.headers.get("Authorization") == f"Bearer {TOKEN}"
         self.server.requests.append((self.command, self.path, self.authorized))
         for method, pattern, name in ROUTES:
-            found = re.fullmatch(pattern, address.path)
-            if method == self.command and found:
-                parts = {name: unquote(part) for name, part in found.groupdict().items() if part is not None}
-                if method == "POST" and not self.authorized and name not in ("validate_yaml", "paths_info"):
+            match = re.fullmatch(pattern, address.path)
+            if method == self.command and match:
+                parts = {name: unquote(part) for name, part in match.groupdict().items() if part is not None}
+                if method == "POST" and not self.authorized and name != "validate_yaml":
                     return self.refuse(401, "Invalid username or password.")
                 return self.routed(name, parts)
         self.refuse(404, f"no endpoint {self.command} {address.path}")
@@ -178,9 +176,6 @@ class Handler(BaseHTTPRequestHandler):
 
     # Repositories
 
-    def whoami(self):
-        self.answer({"name": "someone", "type": "user", "orgs": [], "auth": {"accessToken": {"role": "write"}}})
-
     def create(self):
         asked = json.loads(self.body)
         repo_id = f"{asked.get('organization') or 'someone'}/{asked['name']}"
@@ -213,11 +208,6 @@ class Handler(BaseHTTPRequestHandler):
             return self.refuse(404, f"{path} does not exist", "EntryNotFound")
         self.answer([self.entry(name, content) for name, content in inside.items()])
 
-    def paths_info(self):
-        text = self.body.decode()
-        paths = json.loads(text)["paths"] if text.startswith("{") else parse_qs(text)["paths"]
-        self.answer([self.entry(path, self.files[path]) for path in paths if path in self.files])
-
     def entry(self, path: str, content: bytes) -> dict:
         entry = {"type": "file", "path": path, "size": len(content), "oid": blob_id(path, content)}
         lfs = {"oid": blob_id(path, content), "size": len(content), "pointerSize": 128}
@@ -227,8 +217,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def validate_yaml(self):
         """What the Hub checks that is known to matter: a header that is a mapping, lists of names, one licence."""
-        found = re.match(r"---\r?\n(.*?)\r?\n---", json.loads(self.body)["content"], re.DOTALL)
-        header = yaml.safe_load(found.group(1)) if found else {}
+        match = re.match(r"---\r?\n(.*?)\r?\n---", json.loads(self.body)["content"], re.DOTALL)
+        header = yaml.safe_load(match.group(1)) if match else {}
         errors = [] if isinstance(header, dict) else ["the header is no mapping"]
         for name in ("language", "tags", "datasets", "metrics") if not errors else ():
             values = header.get(name) or []

@@ -42,7 +42,7 @@ def import_graph(sources: Mapping[str, str], packages: set[str]) -> dict[str, se
     for module, text in sources.items():
         names = imported_names(ast.parse(text), module, module in packages)
         names |= {path.replace(":", ".") for path in PATH.findall(text)}
-        graph[module] = {found for name in names if (found := module_of(name, sources))} - {module}
+        graph[module] = {imported for name in names if (imported := module_of(name, sources))} - {module}
     return graph
 
 

@@ -16,10 +16,10 @@ from hf_docmt.training.checkpoints import DELETED, checkpoint_steps
 from hf_docmt.training.recipe import parse_recipe
 from hf_docmt.training.run import train
 from hf_docmt.training.run_folder import FACTS, RECIPE
-from hf_docmt.translation import job_input
+from hf_docmt.translation import job as jobs
 from hf_docmt.translation.job_input import document_groups
 from support.reader_checks import jsonl
-from support.tiny_models import WORDS, build, word_tokenizer
+from support.tiny_models import WORDS, source_rows, write_model
 from support.tiny_run import facts, recipe_mapping, write_corpus_files
 
 EXIT_CODES = {signal.SIGTERM: 143, signal.SIGINT: 130}
@@ -55,15 +55,6 @@ GROUP = 24  # sentences, so that a short job has many groups
 SIGNALS = (signal.SIGKILL,) * 6 + tuple(EXIT_CODES)
 
 
-def write_model(folder: Path) -> Path:
-    """A tiny random model of windows and its tokenizer."""
-    model, tokenizer = build(past_context=1), word_tokenizer()
-    model.generation_config.max_new_tokens = 4
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
 def write_input(folder: Path, documents: int, seed: int = 0) -> dict[str, Path]:
     """Random documents of one to six sentences as JSON lines, and the sentences of one document as plain lines."""
     draw = random.Random(seed)
@@ -71,11 +62,8 @@ def write_input(folder: Path, documents: int, seed: int = 0) -> dict[str, Path]:
         [" ".join(draw.choices(WORDS, k=draw.randint(1, 9))) for _ in range(draw.randint(1, 6))]
         for _ in range(documents)
     ]
-    rows = [
-        {"doc_id": f"d{number}", "translation": [{"en": text} for text in some]} for number, some in enumerate(texts)
-    ]
     (folder / "in.txt").write_text("".join(text + "\n" for some in texts for text in some))
-    (folder / "in.jsonl").write_text(jsonl(rows))
+    (folder / "in.jsonl").write_text(jsonl(source_rows(*texts)))
     return {"jsonl": folder / "in.jsonl", "plain": folder / "in.txt"}
 
 
@@ -92,16 +80,16 @@ def start(*arguments, **streams) -> int:
 
 def call(*arguments) -> int:
     """The exit code of `docmt` with these arguments, called in this process."""
-    before = sys.argv, job_input.document_groups
+    before = sys.argv, jobs.document_groups
     sys.argv = ["docmt", *map(str, arguments)]
-    job_input.document_groups = lambda rows, batch_size: document_groups(rows, max_sentences=GROUP)
+    jobs.document_groups = lambda rows, batch_size: document_groups(rows, max_sentences=GROUP)
     try:
         cli.main()
         return 0
     except SystemExit as end:
         return end.code or 0
     finally:
-        sys.argv, job_input.document_groups = before
+        sys.argv, jobs.document_groups = before
 
 
 def kill_and_resume(command: list, output: Path, seconds: float, kills: int, draw: random.Random) -> Counter:

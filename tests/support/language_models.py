@@ -9,25 +9,17 @@ from typing import NamedTuple
 import sentencepiece
 import torch
 from transformers import (
-    BartConfig,
-    BartForConditionalGeneration,
     BartTokenizer,
-    M2M100Config,
-    M2M100ForConditionalGeneration,
     M2M100Tokenizer,
-    MarianConfig,
-    MarianMTModel,
     MarianTokenizer,
     MBart50Tokenizer,
-    MBartConfig,
-    MBartForConditionalGeneration,
     MBartTokenizer,
     NllbTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
-from support.pretrained_models import SIZES, randomised
+from support.pretrained_models import SENTENCE_MODELS, SIZES, randomised
 
 FAMILIES = ("marian", "marian_multilingual", "bart", "mbart", "mbart50", "m2m_100", "nllb")
 TEXT = [
@@ -51,8 +43,16 @@ def sentence_model(family: str, folder: Path, seed: int = 0) -> SentenceModel:
     """A new model of one of `FAMILIES`; the files of its tokenizer are in the folder."""
     tokenizer = TOKENIZERS[family](folder)
     rows = max(tokenizer.get_vocab().values()) + 1
+    if family in ("m2m_100", "nllb"):
+        rows = max(rows, *getattr(tokenizer, "lang_code_to_id", {"": 0}).values()) + 3
+    name, fields = FIELDS[family]
+    if name == "marian":
+        fields = {"pad_token_id": tokenizer.pad_token_id, "decoder_start_token_id": tokenizer.pad_token_id} | fields
+    model_class, config_class, _ = SENTENCE_MODELS[name]
     torch.manual_seed(seed)
-    model = randomised(MODELS[family](tokenizer, rows), seed)
+    model = randomised(model_class(config_class(**SIZES | fields, vocab_size=rows)), seed)
+    if family == "bart":
+        model.generation_config.forced_bos_token_id = 0
     source, target = LANGUAGES.get(family, (None, None))
     if family in ("mbart50", "m2m_100", "nllb"):
         model.generation_config.forced_bos_token_id = tokenizer.convert_tokens_to_ids(
@@ -66,6 +66,26 @@ def sentence_model(family: str, folder: Path, seed: int = 0) -> SentenceModel:
     return SentenceModel(model, tokenizer, source, target)
 
 
+def multilingual(family: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, tuple[str, str]]:
+    """A new model of `mbart` or `nllb`, its tokenizer, and two of its language codes."""
+    with TemporaryDirectory() as folder:
+        model, tokenizer, *_ = sentence_model(family, Path(folder))
+    return model, tokenizer, ("en_XX", "ro_RO") if family == "mbart" else ("eng_Latn", "fra_Latn")
+
+
+_MARIAN = ("marian", {"eos_token_id": 0, "forced_eos_token_id": None})
+_BART = {"decoder_start_token_id": 2, "forced_eos_token_id": None}
+_MBART = ("mbart", _BART | {"scale_embedding": True})
+_M2M_100 = ("m2m_100", {"decoder_start_token_id": 2})
+FIELDS = {  # name of the model's classes, and of its configuration what is not the default
+    "marian": _MARIAN,
+    "marian_multilingual": _MARIAN,
+    "bart": ("bart", _BART),
+    "mbart": _MBART,
+    "mbart50": _MBART,
+    "m2m_100": _M2M_100,
+    "nllb": _M2M_100,
+}
 LANGUAGES = {
     "marian_multilingual": (None, "fra"),
     "mbart": ("en_XX", "ro_RO"),
@@ -127,37 +147,4 @@ TOKENIZERS = {
     "nllb": lambda folder: NllbTokenizer(
         vocab={t: i for i, t in enumerate(["<s>", "<pad>", "</s>", "<unk>", "▁", *LETTERS])}, merges=[]
     ),
-}
-
-
-def marian_model(tokenizer: PreTrainedTokenizerBase, rows: int) -> MarianMTModel:
-    ids = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": 0, "decoder_start_token_id": tokenizer.pad_token_id}
-    return MarianMTModel(MarianConfig(**SIZES, **ids, vocab_size=rows, forced_eos_token_id=None))
-
-
-def m2m_model(tokenizer: PreTrainedTokenizerBase, rows: int) -> M2M100ForConditionalGeneration:
-    rows = max(rows, *getattr(tokenizer, "lang_code_to_id", {"": 0}).values()) + 3
-    return M2M100ForConditionalGeneration(M2M100Config(**SIZES, vocab_size=rows, decoder_start_token_id=2))
-
-
-def mbart_model(tokenizer: PreTrainedTokenizerBase, rows: int) -> MBartForConditionalGeneration:
-    ids = {"decoder_start_token_id": 2, "forced_eos_token_id": None}
-    return MBartForConditionalGeneration(MBartConfig(**SIZES, **ids, vocab_size=rows, scale_embedding=True))
-
-
-def bart_model(tokenizer: PreTrainedTokenizerBase, rows: int) -> BartForConditionalGeneration:
-    ids = {"decoder_start_token_id": 2, "forced_eos_token_id": None}
-    model = BartForConditionalGeneration(BartConfig(**SIZES, **ids, vocab_size=rows))
-    model.generation_config.forced_bos_token_id = 0
-    return model
-
-
-MODELS = {
-    "marian": marian_model,
-    "marian_multilingual": marian_model,
-    "bart": bart_model,
-    "mbart": mbart_model,
-    "mbart50": mbart_model,
-    "m2m_100": m2m_model,
-    "nllb": m2m_model,
 }

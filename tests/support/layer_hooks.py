@@ -1,6 +1,7 @@
 """What arrives in the layers of a model, and where their parameters are used, watched while the model runs."""
 
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -9,23 +10,21 @@ from hf_docmt.modeling.layers import DecoderLayer, EncoderLayer
 
 
 def layers_of(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
-    return {name: one for name, one in model.named_modules() if isinstance(one, EncoderLayer | DecoderLayer)}
+    return {name: module for name, module in model.named_modules() if isinstance(module, EncoderLayer | DecoderLayer)}
 
 
 @contextmanager
 def layer_arguments(model: torch.nn.Module):
     """A list of (layer and argument, value) of all calls of layers."""
-    found: list[tuple] = []
+    arguments: list[tuple] = []
 
-    def note(name):
-        def hook(module, args, kwargs):
-            found.extend((f"{name} {key}", value) for key, value in [*enumerate(args), *kwargs.items()])
+    def note(name, module, args, kwargs):
+        arguments.extend((f"{name} {key}", value) for key, value in [*enumerate(args), *kwargs.items()])
 
-        return hook
-
-    hooks = [one.register_forward_pre_hook(note(name), with_kwargs=True) for name, one in layers_of(model).items()]
+    layers = layers_of(model).items()
+    hooks = [layer.register_forward_pre_hook(partial(note, name), with_kwargs=True) for name, layer in layers]
     try:
-        yield found
+        yield arguments
     finally:
         for hook in hooks:
             hook.remove()
@@ -42,18 +41,14 @@ class ParameterUse(TorchFunctionMode):
             for name, layer in self.layers.items()
             for part, parameter in layer.named_parameters()
         ]
-        self.inside: set[str] = set()
-        self.outside: set[str] = set()
-        self.running: set[str] = set()
+        self.inside, self.outside, self.running = set(), set(), set()
 
     def __enter__(self):
         self.hooks = []
         for name, layer in self.layers.items():
-            begin, end = (
-                (lambda *_, name=name: self.running.add(name)),
-                (lambda *_, name=name: self.running.discard(name)),
-            )
-            self.hooks += [layer.register_forward_pre_hook(begin), layer.register_forward_hook(end)]
+            begin = layer.register_forward_pre_hook(lambda *_, name=name: self.running.add(name))
+            end = layer.register_forward_hook(lambda *_, name=name: self.running.discard(name))
+            self.hooks += [begin, end]
         return super().__enter__()
 
     def __exit__(self, *error):
@@ -63,8 +58,8 @@ class ParameterUse(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        given = [value for value in (*args, *kwargs.values()) if isinstance(value, torch.nn.Parameter)]
-        for value in given:
+        parameters = [value for value in (*args, *kwargs.values()) if isinstance(value, torch.nn.Parameter)]
+        for value in parameters:
             for parameter, layer, name in self.owners:
                 if parameter is value:
                     (self.inside if layer in self.running else self.outside).add(name)

@@ -10,8 +10,8 @@ def lower_bounds(path: str) -> list[str]:
     parser = configparser.ConfigParser()
     parser.read(path, encoding="utf-8")
     texts = [parser["options"]["install_requires"], *parser["options.extras_require"].values()]
-    found = [re.match(r"([\w.-]+)\s*>=\s*([\w.]+)", line) for text in texts for line in text.splitlines()]
-    return [f"{match[1]}=={match[2]}" for match in found if match]
+    matches = [re.match(r"([\w.-]+)\s*>=\s*([\w.]+)", line) for text in texts for line in text.splitlines()]
+    return [f"{match[1]}=={match[2]}" for match in matches if match]
 
 
 if __name__ == "__main__":

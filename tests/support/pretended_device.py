@@ -99,11 +99,11 @@ def call(function, args, kwargs):
     on_device = bool(pretended) if asked is None else torch.device(asked).type == NAME
     if not on_device and not pretended:
         return function(*args, **kwargs)
-    found = function(*tree_map(values_of, args), **tree_map(values_of, kwargs))
+    result = function(*tree_map(values_of, args), **tree_map(values_of, kwargs))
     if not on_device or function is aten.copy_.default and not isinstance(args[0], PretendedTensor):
-        return found
-    found = tree_map(lambda value: PretendedTensor(value) if isinstance(value, torch.Tensor) else value, found)
-    return return_and_correct_aliasing(function, args, kwargs, found)
+        return result
+    result = tree_map(lambda value: PretendedTensor(value) if isinstance(value, torch.Tensor) else value, result)
+    return return_and_correct_aliasing(function, args, kwargs, result)
 
 
 def values_of(value):

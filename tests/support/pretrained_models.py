@@ -10,8 +10,6 @@ from transformers import (
     MarianMTModel,
     MBartConfig,
     MBartForConditionalGeneration,
-    MBartTokenizer,
-    NllbTokenizer,
 )
 
 from hf_docmt import registry
@@ -41,8 +39,6 @@ SENTENCE_MODELS = {
     "mbart": (MBartForConditionalGeneration, MBartConfig, {"decoder_start_token_id": 30, "scale_embedding": True}),
     "m2m_100": (M2M100ForConditionalGeneration, M2M100Config, {"scale_embedding": True}),
 }
-LETTERS = ["▁", *"abcdefghij", "▁der", "▁die"]
-NLLB_VOCAB = {token: index for index, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", *LETTERS, "▁d", "er"])}
 
 
 def sentence_model(family, **fields):
@@ -67,20 +63,6 @@ def logits(model, pad, **inputs):
     source[1, 6:], mask[1, 6:] = pad, 0
     with torch.no_grad():
         return model(input_ids=source, attention_mask=mask, decoder_input_ids=target, **inputs).logits
-
-
-def multilingual(family):
-    """A tiny model of `mbart` or `nllb`, its tokenizer, and two of its language codes."""
-    if family == "mbart":
-        vocab = [(token, -float(index)) for index, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", *LETTERS])]
-        tokenizer = MBartTokenizer(vocab=vocab)
-        config = MBartConfig(**SIZES, vocab_size=len(tokenizer), scale_embedding=True)
-        return randomised(MBartForConditionalGeneration(config)), tokenizer, ("en_XX", "ro_RO")
-    merges = [("▁", "d"), ("e", "r")] if "r" in NLLB_VOCAB else []
-    tokenizer = NllbTokenizer(vocab=dict(NLLB_VOCAB), merges=merges)
-    ends = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
-    config = M2M100Config(**SIZES, **ends, vocab_size=len(tokenizer))
-    return randomised(M2M100ForConditionalGeneration(config)), tokenizer, ("eng_Latn", "fra_Latn")
 
 
 def randomised(model, seed=0):

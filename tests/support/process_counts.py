@@ -94,18 +94,18 @@ def course(trainer: DocMTTrainer) -> dict[str, list[float]]:
 
 def train_all(folder: Path, processes: int) -> dict[str, dict]:
     """Losses of every case, of training without a break and of resuming, and the sum of the averaged weights."""
-    found = {}
+    courses = {}
     for case in CASES:
         trainer = make_trainer(case, folder, processes)
         trainer.train()
-        found[case] = course(trainer)
+        courses[case] = course(trainer)
         resumed = make_trainer(case, folder, processes)
         checkpoint = f"{resumed.args.output_dir}/checkpoint-2"
         resumed.train(resume_from_checkpoint=checkpoint)
-        found[case]["resumed"] = course(resumed)
+        courses[case]["resumed"] = course(resumed)
         weights = average_weights(f"{resumed.args.output_dir}/checkpoint-{step}" for step in (2, 3))
-        found[case]["weights"] = sum(tensor.double().abs().sum().item() for tensor in weights.values())
-    return found
+        courses[case]["weights"] = sum(tensor.double().abs().sum().item() for tensor in weights.values())
+    return courses
 
 
 def count_cpus_as_accelerators() -> None:
@@ -126,13 +126,13 @@ def main(folder: Path, kind: str) -> None:
     if kind == "fsdp":
         os.environ |= SHARDED
         count_cpus_as_accelerators()
-    found = train_all(folder, PartialState().num_processes)
+    courses = train_all(folder, PartialState().num_processes)
     if kind == "ddp":  # a run of one process goes on
         trainer = make_trainer("concat", folder / ALONE, 2, shared=False, max_tokens=EVEN)
         trainer.train(resume_from_checkpoint=f"{trainer.args.output_dir}/checkpoint-2")
-        found[ALONE] = course(trainer)
+        courses[ALONE] = course(trainer)
     if PartialState().is_main_process:
-        (folder / "losses.json").write_text(json.dumps(found))
+        (folder / "losses.json").write_text(json.dumps(courses))
     PartialState().wait_for_everyone()
     PartialState().destroy_process_group()
 

@@ -52,11 +52,6 @@ def run_in_two(*arguments: object, port: int, **variables: str) -> str:
     return done.stdout
 
 
-def run_forked(command: Sequence[str], *, input: str = "", timeout: float = 600, **_) -> subprocess.CompletedProcess:
-    """In the place of `subprocess.run`, for a command that begins with `sys.executable`."""
-    return run_python(*command[1:], input=input, timeout=timeout)
-
-
 def _run(command: Sequence[str], cwd: str | Path | None, environment: dict[str, str], files: Sequence[Path]) -> None:
     """The child: standard streams are the files; it ends with the exit code that the interpreter would have."""
     os.environ.clear()

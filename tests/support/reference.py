@@ -27,23 +27,14 @@ def position_vector(model, position: int, side: str) -> torch.Tensor:
     return sine_vector(position + config.position_offset, config.d_model, config.position_type)
 
 
-def reference_row(
-    model,
-    source: list[int],
-    target: list[int],
-    source_added=None,
-    target_added=None,
-    self_attention=None,
-    after_self_attention=None,
-) -> torch.Tensor:
+def reference_row(model, source: list[int], target: list[int], source_added=None, target_added=None, **steps):
     """Logits (T, V) of one row. `added[i]` (length, D) is added to the input of layer i (None = nothing).
 
     `self_attention(weights, name, states, heads, causal, ids)` replaces the plain one, and
     `after_self_attention(side, number, states)` is what follows it in a layer.
     """
-    memory = reference_stack(model, "encoder", source, source_added, None, self_attention, after_self_attention)
-    states = reference_stack(model, "decoder", target, target_added, memory, self_attention, after_self_attention)
-    return reference_logits(model, states)
+    memory = reference_stack(model, "encoder", source, source_added, **steps)
+    return reference_logits(model, reference_stack(model, "decoder", target, target_added, memory, **steps))
 
 
 def reference_logits(model, states: torch.Tensor) -> torch.Tensor:

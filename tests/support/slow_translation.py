@@ -38,14 +38,14 @@ class Slow:
     ) -> list[int]:
         source = [BOD] * bod + [id for sentence in sentences for id in [*sentence, SEP]][:-1] + [EOS]
         prompt = [BOS] + [BOD] * target_bod + [id for sentence in before for id in [*sentence, SEP]]
-        found = self.model.generate(
+        ids = self.model.generate(
             input_ids=torch.tensor([source]),
             decoder_input_ids=torch.tensor([prompt]),
             use_cache=False,
             eos_token_id=stops,
             **self.options,
         )[0, len(prompt) :].tolist()
-        return found[: next((length for length, id in enumerate(found) if id in stops), None)]
+        return ids[: next((length for length, id in enumerate(ids) if id in stops), None)]
 
     def in_order(self, document: list[str]) -> list[str]:
         """Sentence by sentence: windows that slide, or the chunk that the sentence is in (`chunk_sequential`)."""

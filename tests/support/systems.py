@@ -6,16 +6,8 @@ import torch
 from hf_docmt.evaluation.suites import SuiteItem
 
 WORDS = "der die das Hund Katze Haus schläft sitzt ist rot groß hier dort heute nie immer und oder aber Sie".split()
-
-
-TOKENS = {
-    "pad_token_id": 0,
-    "bos_token_id": 2,
-    "eos_token_id": 3,
-    "decoder_start_token_id": 0,
-    "forced_eos_token_id": None,
-}
-
+TOKENS = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "decoder_start_token_id": 0}
+TOKENS["forced_eos_token_id"] = None
 LANGUAGES = {"source_lang": "English", "target_lang": "German"}
 
 
@@ -27,7 +19,7 @@ def text(seed, words):
 def item(number, context=2, candidates=3, **changes):
     """An item with sentences of many lengths; every third has a blank context sentence."""
     blank = number % 3 == 0
-    given = {
+    fields = {
         "item_id": f"suite:{number}",
         "source": tuple(
             text(10 * number + i, 0 if blank and i == 0 else 1 + (number + 3 * i) % 7) for i in range(context)
@@ -39,7 +31,7 @@ def item(number, context=2, candidates=3, **changes):
         "phenomenon": "p",
         "distance": None,
     }
-    return SuiteItem(**{**given, **changes})
+    return SuiteItem(**{**fields, **changes})
 
 
 ITEMS = [item(number, context=number % 4, candidates=2 + number % 2) for number in range(1, 9)]
@@ -61,10 +53,8 @@ def log_probabilities(model, source, labels, scored):
 
 def one_at_a_time(model, tokenizer, item, past, sides, separator):
     past = min(past, len(item.source) - 1)
-    sources, context = (
-        item.source[len(item.source) - 1 - past :],
-        item.target_context[len(item.target_context) - past :],
-    )
+    first = len(item.source) - 1 - past
+    sources, context = item.source[first:], item.target_context[first:]
     kept = [i for i in range(past) if sources[i].strip() or (sides == "both" and context[i].strip())]
     sep, eos = separator, [tokenizer.eos_token_id]
     source = sum((pieces(tokenizer, sources[i]) + sep for i in kept), []) + pieces(tokenizer, sources[-1]) + eos
@@ -76,8 +66,8 @@ def one_at_a_time(model, tokenizer, item, past, sides, separator):
     return rows
 
 
-def assert_close(found, expected):
-    assert [[len(row) for row in rows] for rows in found] == [[len(row) for row in rows] for rows in expected]
-    for rows, others in zip(found, expected):
+def assert_close(actual, expected):
+    assert [[len(row) for row in rows] for rows in actual] == [[len(row) for row in rows] for rows in expected]
+    for rows, others in zip(actual, expected):
         for row, other in zip(rows, others):
             assert row == pytest.approx(other, abs=1e-5, rel=1e-5)

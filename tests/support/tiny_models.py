@@ -70,12 +70,13 @@ def perturb(model):
     return model.eval()
 
 
-def plain_model(model) -> DocMTForConditionalGeneration:
-    """The plain backbone with the weights that both have."""
+def plain_model(model, **changed) -> DocMTForConditionalGeneration:
+    """The plain backbone with the weights that both have, and with some other fields."""
     values = {name: value for name, value in model.config.to_dict().items() if hasattr(DocMTConfig(), name)}
-    plain = DocMTForConditionalGeneration(DocMTConfig(**values)).eval()
-    names = plain.state_dict().keys()
-    plain.load_state_dict({name: value for name, value in model.state_dict().items() if name in names})
+    plain = DocMTForConditionalGeneration(DocMTConfig(**values | changed)).eval()
+    shapes = {name: value.shape for name, value in plain.state_dict().items()}
+    weights = {name: value for name, value in model.state_dict().items() if shapes.get(name) == value.shape}
+    plain.load_state_dict(weights, strict=not changed)
     return plain
 
 
@@ -92,3 +93,20 @@ def documents_of(*documents: tuple[list[str], list[str]]):
         for number, (source, target) in enumerate(documents)
     ]
     return make_documents(rows, "en", "de")
+
+
+def source_rows(*documents: list[str]) -> list[dict]:
+    """Documents of source sentences as rows of a corpus."""
+    return [
+        {"doc_id": f"d{number}", "translation": [{"en": sentence} for sentence in document]}
+        for number, document in enumerate(documents)
+    ]
+
+
+def write_model(folder, max_new_tokens: int = 4):
+    """A folder with a model of windows and its tokenizer."""
+    model = build(past_context=1)
+    model.generation_config.max_new_tokens = max_new_tokens
+    model.save_pretrained(folder)
+    word_tokenizer().save_pretrained(folder)
+    return folder

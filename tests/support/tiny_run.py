@@ -10,7 +10,6 @@ from transformers import Seq2SeqTrainer
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.corpus import make_corpus
 from hf_docmt.training.checkpoints import read_weights
-from hf_docmt.training.recipe import parse_recipe
 from hf_docmt.training.run import train
 from support.processes import run_in_two
 
@@ -79,12 +78,12 @@ def train_until(recipe, batches):
         train(recipe)
 
 
-def same_course(one, other):
+def same_course(folder, other):
     """Whether two runs had the same losses, and end in the same weights, bit for bit."""
     names = ("steps", "losses", "validation_losses", "best_step", "averaged_steps")
-    same_facts = all(facts(one)[name] == facts(other)[name] for name in names)
+    same_facts = all(facts(folder)[name] == facts(other)[name] for name in names)
     theirs = read_weights(other)
-    return same_facts and all(torch.equal(tensor, theirs[name]) for name, tensor in read_weights(one).items())
+    return same_facts and all(torch.equal(tensor, theirs[name]) for name, tensor in read_weights(folder).items())
 
 
 def train_in_two_processes(recipe, port):
@@ -93,24 +92,3 @@ def train_in_two_processes(recipe, port):
     recipe.save(path)
     assert run_in_two("-m", "hf_docmt", "train", path, port=port) == f"{recipe.output_dir}\n"
     return facts(recipe.output_dir)
-
-
-def nearly_same_losses(one, two, within):
-    """Whether runs of one process and of two have the same losses, but for rounding."""
-    assert one["processes"] == 1 and two["processes"] == 2
-    return all(
-        step == other_step and abs(loss - other) <= within
-        for name in ("losses", "validation_losses")
-        for (step, loss), (other_step, other) in zip(one[name], two[name], strict=True)
-    )
-
-
-def second_stage(corpus, output, origin, *overrides):
-    """The recipe of a second stage that adds context and learned sentence positions to the model in `origin`."""
-    mapping = recipe_mapping(corpus, output, {"past_context": 2, "segment_encoding": "learned"}, max_steps=3)
-    mapping |= {
-        "init_from": str(origin),
-        "tokenizer": None,
-        "model": {"past_context": 2, "segment_encoding": "learned"},
-    }
-    return parse_recipe(mapping, overrides)

@@ -2,6 +2,7 @@
 
 import pytest
 from support.tiny_run import recipe_mapping, write_corpus_files
+from support.tiny_trainer import make_training_data
 
 from hf_docmt.training.recipe import parse_recipe
 from hf_docmt.training.run import train
@@ -11,6 +12,12 @@ from hf_docmt.training.run import train
 def corpus(tmp_path_factory):
     """Folder with the files of the built-in corpus."""
     return write_corpus_files(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory):
+    """Examples of training and validation, and their tokenizer."""
+    return make_training_data(tmp_path_factory.mktemp("examples"))
 
 
 @pytest.fixture(scope="session")

@@ -80,7 +80,9 @@ def test_loaded_and_exported(adapter, tmp_path):
     export_model(model, tokenizer, tmp_path / "hub")
     exported, _ = registry.load_model(tmp_path / "hub")
     documents = [["Here is a lamp.", "It is old."]]
-    texts = [one.translate_documents(documents, tokenizer, num_beams=1, max_new_tokens=5) for one in (model, exported)]
+    texts = [
+        copy.translate_documents(documents, tokenizer, num_beams=1, max_new_tokens=5) for copy in (model, exported)
+    ]
     assert texts[0] == texts[1] and len(texts[0][0]) == 2
 
 
@@ -113,24 +115,6 @@ def test_memory(corpus, sentence_model, tmp_path):
     unit = [name for name in now if "memory" in name]
     assert unit and not any(torch.equal(before[name], now[name]) for name in unit if name.endswith("weight"))
     assert torch.equal(before["model.shared.weight"], now["model.shared.weight"])
-
-
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [
-        ("init_from=null", "peft: needs init_from"),
-        ("training.freeze=true", "training.freeze: with peft the weights of init_from are frozen anyway"),
-        ("peft.rank=0", "peft.rank: expected at least 1, got 0"),
-        ("peft.alpha=0", "peft.alpha: expected more than 0, got 0"),
-        ("peft.dropout=1", r"peft.dropout: expected in \[0, 1\), got 1"),
-        ("peft.target_modules=q_proj", "peft.target_modules: expected a list, got 'q_proj'"),
-        ("peft.target_modules=[]", r"peft.target_modules: expected names of linear layers, such as q_proj, got \[\]"),
-        ("peft.rnk=3", "peft.rnk: unknown key; did you mean 'rank'"),
-    ],
-)
-def test_bad_recipes(corpus, tmp_path, override, message):
-    with pytest.raises(ValueError, match=message):
-        adapter_recipe(corpus, tmp_path / "run", "runs/any", override)
 
 
 def test_refused_before_training(corpus, sentence_model, tmp_path, monkeypatch):

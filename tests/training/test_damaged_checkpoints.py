@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.tiny_run import facts, recipe_mapping, train_until, write_corpus_files
-from support.tiny_trainer import Stop, losses, make_trainer, make_training_data
+from support.tiny_trainer import Stop, losses, make_trainer
 
 from hf_docmt.data.documents import write_documents
 from hf_docmt.data.synthetic.corpus import make_corpus
@@ -29,28 +29,16 @@ from hf_docmt.training.run import train
 
 torch.set_num_threads(1)
 FROZEN = Path(__file__).parent.parent / "frozen" / "training" / "run" / "checkpoints"
+FILES = "model.safetensors optimizer.pt scheduler.pt rng_state.pth trainer_state.json training_args.bin config.json"
 FILES = (
-    "model.safetensors",
-    "optimizer.pt",
-    "scheduler.pt",
-    "rng_state.pth",
-    "trainer_state.json",
-    "training_args.bin",
-    "config.json",
-    "generation_config.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "modeling_concat.py",
+    *FILES.split(),
+    *"generation_config.json tokenizer.json tokenizer_config.json modeling_concat.py".split(),
     COMPLETE,
 )
 
 
 def truncate(path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def empty(path):
-    path.write_bytes(b"")
 
 
 def flip(path):
@@ -60,26 +48,20 @@ def flip(path):
     path.write_bytes(content)
 
 
-def remove(path):
-    path.unlink()
-
-
 def make_unreadable(path):
     """As for a user without permission, also where the tests run as root."""
     path.unlink()
     path.symlink_to(path)
 
 
-def fill_with_garbage(path):
-    path.write_bytes(b"\x00\xff{ garbage" * 7)
-
-
-DAMAGE = (truncate, empty, flip, remove, make_unreadable, fill_with_garbage)
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return make_training_data(tmp_path_factory.mktemp("corpus"))
+DAMAGE = {
+    "truncated": truncate,
+    "empty": lambda path: path.write_bytes(b""),
+    "flipped": flip,
+    "removed": Path.unlink,
+    "unreadable": make_unreadable,
+    "garbage": lambda path: path.write_bytes(b"\x00\xff{ garbage" * 7),
+}
 
 
 @pytest.fixture(scope="module")
@@ -93,24 +75,25 @@ def two_checkpoints(data, tmp_path_factory):
     return folder, trainer
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("kind", DAMAGE)
 @pytest.mark.parametrize("name", FILES)
-def test_the_one_before_is_used(two_checkpoints, tmp_path, capsys, name, damage):
+def test_the_one_before_is_used(two_checkpoints, tmp_path, capsys, name, kind):
     original, trainer = two_checkpoints
     folder = shutil.copytree(original, tmp_path / "run")
     others = {file.name for file in (folder / "checkpoint-4").iterdir()} - set(FILES)
     assert all(other.endswith(".py") or other == "README.md" for other in others)  # code and card
     assert last_usable_checkpoint(folder, trainer.checkpoint_files) == folder / "checkpoint-4"
-    damage(folder / "checkpoint-4" / name)
+    DAMAGE[kind](folder / "checkpoint-4" / name)
     assert last_usable_checkpoint(folder, trainer.checkpoint_files) == folder / "checkpoint-2"
     message = capsys.readouterr().err
-    if name == COMPLETE and damage in (remove, make_unreadable):
+    is_unmarked = name == COMPLETE and kind in ("removed", "unreadable")
+    if is_unmarked:
         assert message == ""  # as a kill while saving leaves it
     else:
         assert message.startswith(f"damaged checkpoint: {folder / 'checkpoint-4' / name} ")
         assert message.endswith(f"; going on from {folder / 'checkpoint-2'}\n")
-    damage(folder / "checkpoint-2" / name)
-    if name != COMPLETE or damage not in (remove, make_unreadable):
+    DAMAGE[kind](folder / "checkpoint-2" / name)
+    if not is_unmarked:
         with pytest.raises(ValueError, match="no usable checkpoint in .*checkpoint-4.*checkpoint-2.*or delete .*run"):
             last_usable_checkpoint(folder, trainer.checkpoint_files)
 
@@ -144,15 +127,15 @@ def test_bytes_of_the_manifest(two_checkpoints, tmp_path):
     assert same < len(whole) / 70  # blanks
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("kind", DAMAGE)
 @pytest.mark.parametrize("name", FILES[:5])
-def test_checkpoints_of_version_0_1_0(two_checkpoints, tmp_path, name, damage):
+def test_checkpoints_of_version_0_1_0(two_checkpoints, tmp_path, name, kind):
     """They have no checksums: what can be known from their files is."""
     folder = shutil.copytree(FROZEN / "checkpoint-4", tmp_path / "checkpoint-4")
     needed = two_checkpoints[1].checkpoint_files
     assert check_checkpoint(folder, needed) == Manifest(processes=1, batch_processes=1)
-    damage(folder / name)
-    if damage is flip and name not in ("optimizer.pt", "rng_state.pth"):
+    DAMAGE[kind](folder / name)
+    if kind == "flipped" and name not in ("optimizer.pt", "rng_state.pth"):
         return  # may be between the parts of a file, or a digit of a number
     with pytest.raises(DamagedError, match=name):
         check_checkpoint(folder, needed)

@@ -45,9 +45,9 @@ def test_memory_learns_the_register(tmp_path):
     second += ["tokenizer=null", "training.stream={documents: 16, window: 8}", "training.max_steps=800"]
     second += ["training.learning_rate=1.5e-3", "training.new_learning_rate=3e-3", "training.warmup_steps=50"]
     memory = train(load_recipe(RECIPE, [*files, *second]))
-    guessed, found = (accuracies(folder, corpus / "register.json") for folder in (sentence, memory))
+    guessed, learned = (accuracies(folder, corpus / "register.json") for folder in (sentence, memory))
     assert all(value == pytest.approx(50, abs=5) for value in guessed.values())
-    assert {"distance=1", "distance=2", "distance=3", "distance=>3"} == found.keys() and min(found.values()) >= 90
+    assert {"distance=1", "distance=2", "distance=3", "distance=>3"} == learned.keys() and min(learned.values()) >= 90
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +64,9 @@ def trained(corpus, folder, architecture: str, *overrides: str):
 @pytest.mark.parametrize("architecture", ["lst", "window", "caching"])
 def test_learns_the_pronouns_in_reach(tmp_path, corpus, architecture):
     """Antecedents one to three sentences back with a context of three, and chance beyond."""
-    found = accuracies(trained(corpus, tmp_path / "model", architecture), corpus / "pronoun.json")
-    assert min(found[f"distance={distance}"] for distance in (1, 2, 3)) >= 95, found
-    assert found["distance=>3"] == pytest.approx(100 / 3, abs=1)
+    learned = accuracies(trained(corpus, tmp_path / "model", architecture), corpus / "pronoun.json")
+    assert min(learned[f"distance={distance}"] for distance in (1, 2, 3)) >= 95, learned
+    assert learned["distance=>3"] == pytest.approx(100 / 3, abs=1)
 
 
 @pytest.mark.slow

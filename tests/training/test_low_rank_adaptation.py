@@ -59,7 +59,7 @@ def with_new_adapter(model, folder):
 def change(wrapped):
     """Weights of an adapter as after some training."""
     torch.manual_seed(3)
-    for parameter in (one for one in wrapped.parameters() if one.requires_grad):
+    for parameter in (parameter for parameter in wrapped.parameters() if parameter.requires_grad):
         parameter.add_(torch.randn_like(parameter) * 0.1)
 
 
@@ -127,6 +127,6 @@ def test_trained_tokens(case, tmp_path):
             module.token_adapter.__class__ = kind
         wrapped.zero_grad()
         wrapped.train()(**batch, num_items_in_batch=1, skip_logits=True).loss.backward()
-        gradients.append({name: one.grad for name, one in wrapped.named_parameters() if "tokens_delta" in name})
+        gradients.append({name: p.grad for name, p in wrapped.named_parameters() if "tokens_delta" in name})
     assert len(gradients[0]) == {"concat": 1, "concat untied": 2, "concat no tying": 3}[case]
     torch.testing.assert_close(*gradients, atol=1e-4, rtol=1e-4)

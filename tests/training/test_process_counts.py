@@ -12,8 +12,7 @@ from torch.utils.data import DataLoader
 
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.training.checkpoints import read_weights
-from hf_docmt.training.sharding import check_sharding, equal_rounds
-from hf_docmt.training.update_batches import RegroupedBatches, accumulation_for
+from hf_docmt.training.distributed import RegroupedBatches, accumulation_for, check_sharding, equal_rounds
 
 torch.set_num_threads(1)
 LENGTHS = np.random.default_rng(0).integers(1, 40, size=(90, 2))
@@ -54,7 +53,7 @@ def test_updates_of_another_number_of_processes(before, accumulation):
 
 
 def test_as_many_rounds_in_every_process(monkeypatch):
-    monkeypatch.setattr("hf_docmt.training.sharding.gather_object", lambda counts: [*counts, 5])
+    monkeypatch.setattr("hf_docmt.training.distributed.gather_object", lambda counts: [*counts, 5])
     assert list(equal_rounds([1, 2, 3])) == [(1, True), (2, True), (3, True), (3, False), (3, False)]
     assert list(equal_rounds([1, 2, 3, 4, 5]))[-1] == (5, True)
     nothing = DataLoader([7, 8], batch_sampler=[], collate_fn=list)

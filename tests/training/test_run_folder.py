@@ -1,9 +1,11 @@
 """The folder of a run: locked while it trains, and a way out of every state that a kill or a move leaves."""
 
+import json
 import os
 import shutil
 import signal
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -122,8 +124,9 @@ def test_moved_folder(interrupted, tmp_path):
     moved = load_recipe(tmp_path / "moved" / "recipe.yaml", [f"output_dir={tmp_path}/moved"])
     assert facts(train(moved, resume=True))["resumed_from_step"] == 3
     assert load_recipe(tmp_path / "moved" / "recipe.yaml").output_dir == str(tmp_path / "moved")
-    for checkpoint in (tmp_path / "moved" / "checkpoints").iterdir():
-        assert '"best_model_checkpoint": null' in (checkpoint / "trainer_state.json").read_text()
+    for checkpoint in (tmp_path / "moved" / "checkpoints").glob("checkpoint-[6-9]"):
+        state = json.loads((checkpoint / "trainer_state.json").read_text())
+        assert Path(state["best_model_checkpoint"]).parent == tmp_path / "moved" / "checkpoints"
 
 
 def test_resumed_with_another_cache(interrupted, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import torch
 from support import language_models
 from support.pretrained_models import context_inputs
-from support.tiny_run import SIZES, facts, recipe_mapping, same_course, second_stage, train_until
+from support.tiny_run import SIZES, facts, recipe_mapping, same_course, train_until
 from transformers import BertConfig, BertModel, GenerationConfig, MarianConfig, MarianMTModel
 
 from hf_docmt import registry
@@ -41,11 +41,18 @@ def test_two_stages(corpus, tmp_path, sentence_model):
         train(second_stage(corpus, tmp_path / "none", folder, "training.freeze=true"))
 
 
-def of_architecture(corpus, output, origin, architecture, **training):
+def of_architecture(corpus, output, origin, architecture, *overrides, model=None, **training):
     """The recipe of a second stage that adds an architecture's mechanism and trains it alone by default."""
     mapping = recipe_mapping(corpus, output, **{"freeze": True, "learning_rate": 0.1} | training)
-    mapping |= {"architecture": architecture, "init_from": str(origin), "tokenizer": None, "model": {}}
-    return parse_recipe(mapping)
+    mapping |= {"architecture": architecture, "init_from": str(origin), "tokenizer": None, "model": model or {}}
+    return parse_recipe(mapping, overrides)
+
+
+def second_stage(corpus, output, origin, *overrides):
+    """The recipe of one that adds context and learned sentence positions, and trains all."""
+    training = {"freeze": False, "learning_rate": 2e-3, "max_steps": 3}
+    model = {"past_context": 2, "segment_encoding": "learned"}
+    return of_architecture(corpus, output, origin, "concat", *overrides, model=model, **training)
 
 
 @pytest.mark.parametrize("architecture", ["caching", "routing", "memory"])
@@ -59,8 +66,8 @@ def test_neutral_start(corpus, sentence_model, tmp_path, architecture):
     for neutral in (True, False):
         torch.manual_seed(1)
         model = build_model(config, origin, neutral)[0].eval()
-        found = model(input_ids=ids, labels=ids.flip(1), **context_inputs(model, 2)).logits
-        assert torch.allclose(found, expected, atol=1e-4) == neutral
+        logits = model(input_ids=ids, labels=ids.flip(1), **context_inputs(model, 2)).logits
+        assert torch.allclose(logits, expected, atol=1e-4) == neutral
 
 
 def test_neutral_start_undoes_no_mechanism(corpus, sentence_model, tmp_path):
@@ -163,18 +170,14 @@ def test_search_that_cannot_be_saved(corpus, tmp_path, marian):
         train(second_stage(corpus, tmp_path / "run", marian, "decoding.num_beams=1"))
 
 
-def test_neutral_start_from_marian(corpus, tmp_path, marian):
-    """It begins so anyway, drawn from the recipe's seed; asking for it is no error."""
-    options = {"max_steps": 1, "eval_steps": 1}
-    plain = train(of_architecture(corpus, tmp_path / "plain", marian, "doct", **options))
-    asked = train(of_architecture(corpus, tmp_path / "asked", marian, "doct", neutral_start=True, **options))
-    assert all(torch.equal(read_weights(asked)[name], tensor) for name, tensor in read_weights(plain).items())
-
-
 def test_mechanism_added_to_marian(corpus, tmp_path, marian):
-    """The mechanism starts neutral, is new, and is trained alone."""
-    folder = train(of_architecture(corpus, tmp_path / "run", marian, "doct", max_steps=2, eval_steps=2))
+    """It starts neutral, drawn from the recipe's seed, also where that is not asked for; is new, and trained alone."""
+    folder, asked = (
+        train(of_architecture(corpus, tmp_path / name, marian, "doct", max_steps=2, eval_steps=2, **options))
+        for name, options in (("run", {}), ("asked", {"neutral_start": True}))
+    )
     old, now = read_weights(marian), read_weights(folder)
+    assert all(torch.equal(read_weights(asked)[name], tensor) for name, tensor in now.items())
     assert all(torch.equal(weight, now[name]) for name, weight in old.items() if name in now)
     gates = [weight for name, weight in now.items() if name.endswith("state_gate.weight")]
     assert all(gate.any() for gate in gates), "zeros have learned"
@@ -221,15 +224,15 @@ def test_unusable_checkpoints(corpus, tmp_path, sentence_model):
 @pytest.mark.parametrize(("family", "target_lang"), [("nllb", "fra_Latn"), ("mbart", "fr_XX")])
 def test_other_language_in_a_second_stage(corpus, tmp_path, family, target_lang):
     """Plain `generate` and the tokenizer write the recipe's languages, not those of the first stage."""
-    found = language_models.sentence_model(family, tmp_path)
-    languages = {"source_lang": found.source_lang, "target_lang": found.target_lang}
-    model, tokenizer = from_sentence_model(found.model, tokenizer=found.tokenizer, **languages)
+    sentence = language_models.sentence_model(family, tmp_path)
+    languages = {"source_lang": sentence.source_lang, "target_lang": sentence.target_lang}
+    model, tokenizer = from_sentence_model(sentence.model, tokenizer=sentence.tokenizer, **languages)
     model.save_pretrained(tmp_path / "first")
     tokenizer.save_pretrained(tmp_path / "first")
     recipe = of_architecture(corpus, tmp_path / "run", tmp_path / "first", "memory")
-    recipe.data.source_lang, recipe.data.target_lang = found.source_lang, target_lang
+    recipe.data.source_lang, recipe.data.target_lang = sentence.source_lang, target_lang
     origin, tokenizer = recipe_origin(recipe)
-    assert (tokenizer.src_lang, tokenizer.tgt_lang) == (found.source_lang, target_lang)
+    assert (tokenizer.src_lang, tokenizer.tgt_lang) == (sentence.source_lang, target_lang)
     model, _ = build_model(model_config(recipe, tokenizer, origin.config), origin)
     code = tokenizer.convert_tokens_to_ids(target_lang)
     own = "decoder_start_token_id" if family == "mbart" else "forced_bos_token_id"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.tiny_run import SIZES
-from support.tiny_trainer import Stop, losses, make_config, make_trainer, make_training_data, validation_losses
+from support.tiny_trainer import Stop, losses, make_config, make_trainer, validation_losses
 from transformers import EarlyStoppingCallback, TrainerCallback
 
 from hf_docmt import registry
@@ -15,11 +15,6 @@ from hf_docmt.training.arguments import DocMTTrainingArguments
 from hf_docmt.training.checkpoints import average_weights, checkpoint_steps, read_weights, steps_to_average
 
 torch.set_num_threads(1)
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return make_training_data(tmp_path_factory.mktemp("corpus"))
 
 
 class Gradients(TrainerCallback):
@@ -31,8 +26,8 @@ class Gradients(TrainerCallback):
 
 
 def test_accumulation_equals_large_batch(data, tmp_path):
-    one, many = Gradients(), Gradients()
-    whole = make_trainer(data, tmp_path / "a", [one], dropout=0.0, max_tokens=10**6, max_steps=1, max_grad_norm=0)
+    single, many = Gradients(), Gradients()
+    whole = make_trainer(data, tmp_path / "a", [single], dropout=0.0, max_tokens=10**6, max_steps=1, max_grad_norm=0)
     parts = len(make_trainer(data, tmp_path / "b", max_tokens=300).get_train_dataloader())
     assert parts > 4
     accumulated = make_trainer(
@@ -48,7 +43,7 @@ def test_accumulation_equals_large_batch(data, tmp_path):
     whole.train()
     accumulated.train()
     assert losses(whole)[0][1] == pytest.approx(losses(accumulated)[0][1], abs=1e-6)
-    for name, gradient in one.first.items():
+    for name, gradient in single.first.items():
         torch.testing.assert_close(many.first[name], gradient, atol=1e-6, rtol=1e-5)
 
 
@@ -59,12 +54,12 @@ def test_validation_of_window_models_is_by_the_alignment_of_search(data, tmp_pat
     config = registry.get("window").config_class(vocab_size=len(data[2]), **fields)
     trainer = make_trainer(data, tmp_path, max_tokens=150, context_discount=1.0)
     trainer.model = model = registry.get("window").model_class(config)
-    found = trainer.evaluate()["eval_loss"]
+    loss = trainer.evaluate()["eval_loss"]
     batch = trainer.data_collator([data[1][i] for i in range(len(data[1]))])
     columns = torch.arange(batch["labels"].shape[1])[None].minimum(batch["attention_mask"].sum(1, keepdim=True) - 1)
-    assert found == pytest.approx(model.eval()(**batch, decoder_alignment=columns).loss.item(), abs=1e-5)
+    assert loss == pytest.approx(model.eval()(**batch, decoder_alignment=columns).loss.item(), abs=1e-5)
     config.alignment = "sentence"
-    assert abs(trainer.evaluate()["eval_loss"] - found) > 1e-3
+    assert abs(trainer.evaluate()["eval_loss"] - loss) > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -88,12 +83,12 @@ def test_smoothing_without_label_weights_is_refused(data, tmp_path):
 
 def test_validation_loss_without_the_discount(data, tmp_path):
     """-sum w log p over the number of tokens; w is the discount on context, with `stop_on` undiscounted 1."""
-    expected, found = {}, {}
+    expected, loss = {}, {}
     for stop_on in ("discounted", "undiscounted"):
         trainer = make_trainer(data, tmp_path, max_tokens=150, stop_on=stop_on)
         trainer.data_collator.context_discount = 0.25
         assert len(trainer.get_eval_dataloader()) > 3
-        found[stop_on] = trainer.evaluate()["eval_loss"]
+        loss[stop_on] = trainer.evaluate()["eval_loss"]
         batch = trainer.data_collator([data[1][i] for i in range(len(data[1]))])
         with torch.no_grad():
             logits = trainer.model(**{name: x for name, x in batch.items() if name != "label_weights"}).logits
@@ -101,7 +96,7 @@ def test_validation_loss_without_the_discount(data, tmp_path):
         weights = batch["label_weights"] if stop_on == "discounted" else (batch["labels"] != -100).float()
         assert set(batch["label_weights"].unique().tolist()) == {0, 0.25, 1}
         expected[stop_on] = -float((weights * log_p).sum() / (batch["labels"] != -100).sum())
-    assert found == pytest.approx(expected, abs=1e-5) and found["undiscounted"] > found["discounted"]
+    assert loss == pytest.approx(expected, abs=1e-5) and loss["undiscounted"] > loss["discounted"]
 
 
 @pytest.mark.parametrize("stop_on", ["discounted", "undiscounted"])
@@ -111,14 +106,14 @@ def test_predictions_by_generate(data, tmp_path, stop_on):
         data, tmp_path, predict_with_generate=True, stop_on=stop_on, max_tokens=10**6, per_device_eval_batch_size=100
     )
     loss = trainer.evaluate()["eval_loss"]
-    found = trainer.predict(data[1], max_length=12, num_beams=2)
+    predicted = trainer.predict(data[1], max_length=12, num_beams=2)
     batch = trainer.data_collator([data[1][i] for i in range(len(data[1]))])
     source = {name: batch[name] for name in ("input_ids", "attention_mask")}
     expected = trainer.model.generate(**source, max_length=12, num_beams=2)
-    assert "label_weights" in batch and found.predictions[:, :12].tolist() == expected.tolist()
-    assert (found.predictions[:, 12:] == data[2].pad_token_id).all()
-    assert found.label_ids.tolist() == batch["labels"].tolist()
-    assert found.metrics["test_loss"] == pytest.approx(loss, abs=1e-6)
+    assert "label_weights" in batch and predicted.predictions[:, :12].tolist() == expected.tolist()
+    assert (predicted.predictions[:, 12:] == data[2].pad_token_id).all()
+    assert predicted.label_ids.tolist() == batch["labels"].tolist()
+    assert predicted.metrics["test_loss"] == pytest.approx(loss, abs=1e-6)
 
     trainer.compute_metrics = lambda predictions: {"rows": len(predictions.predictions)}
     metrics = trainer.evaluate(max_length=12)

@@ -48,19 +48,19 @@ def test_sharded_in_one_process(case, device, tmp_path):
         for layer in (*sharded.get_encoder().layers, *sharded.get_decoder().layers):
             fully_shard(layer, mesh=mesh)
         fully_shard(sharded, mesh=mesh)
-        for expected, found in zip(updates(plain, batch), updates(sharded, batch), strict=True):
-            torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+        for expected, value in zip(updates(plain, batch), updates(sharded, batch), strict=True):
+            torch.testing.assert_close(value, expected, atol=1e-5, rtol=1e-5)
     finally:
         distributed.destroy_process_group()
 
 
 def updates(model, batch: dict) -> list[torch.Tensor]:
     """The loss before each of two updates, and after them."""
-    optimizer, found = torch.optim.SGD(model.parameters(), lr=0.1), []
+    optimizer, values = torch.optim.SGD(model.parameters(), lr=0.1), []
     for _ in range(3):
         loss = model(**batch).loss
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        found.append(loss.detach())
-    return found
+        values.append(loss.detach())
+    return values

@@ -1,13 +1,19 @@
-"""Translation of corpora with a scripted model, and the files that are written of it."""
+"""Translation of corpora with a scripted model, and what is written for one document, by the reader of the input."""
 
 import json
+from datetime import datetime
+from decimal import Decimal
 
 import pytest
 from support.scripted_model import DOCUMENT, TRANSLATION, WINDOW, Scripted, segment
 from support.tiny_models import documents_of, word_tokenizer
 from transformers import GenerationConfig
 
-from hf_docmt.translation.corpus import translate_corpus, write_translations
+from hf_docmt.data.readers import get_reader
+from hf_docmt.translation.corpus import check_repairs, renderer, translate_corpus, write_translations
+
+RESULT = {"doc_id": "a", "source": ["A.", "B."], "translation": ["X.", "Y\ny."], "repairs": [], "search": {"beams": 1}}
+ROW = {"doc_id": "a", "translation": [{"en": "A."}, {"en": "B."}]}
 
 
 @pytest.fixture
@@ -52,8 +58,40 @@ def test_search_of_rows():
     assert row["translation"] == ["w18", "w19", "w20"] and row["search"] == settings | {"beams": 4}
     (row,) = translate_corpus(model, word_tokenizer(), corpus, strategy="sequential", num_beams=2)
     assert row["search"] == {"strategy": "sequential", "beams": 2, "past_context": 1}
-    given = GenerationConfig(max_new_tokens=9)  # of beams it says nothing
-    (row,) = translate_corpus(model, word_tokenizer(), corpus, strategy="sentence", generation_config=given)
+    plain = GenerationConfig(max_new_tokens=9)  # of beams it says nothing
+    (row,) = translate_corpus(model, word_tokenizer(), corpus, strategy="sentence", generation_config=plain)
     assert row["search"] == {"strategy": "sentence", "beams": 4}
     (row,) = translate_corpus(model, word_tokenizer(), corpus, strategy="sequential", past_context=0)
     assert row["search"] == {"strategy": "sequential", "beams": 4, "past_context": 0}
+
+
+def test_json_rows_and_plain_lines():
+    assert json.loads(renderer(get_reader("tsv"))(ROW, RESULT)) == RESULT
+    assert renderer(get_reader("lines"))(ROW, RESULT) == renderer(get_reader("text"))(ROW, RESULT)
+    assert renderer(get_reader("lines"))(ROW, RESULT) == "X.\nY y.\n"
+
+
+def test_failed_documents():
+    failed = RESULT | {"translation": ["", ""], "error": "no memory"}
+    assert renderer(get_reader("lines"))(ROW, failed) == "\n\n"
+    assert json.loads(renderer(get_reader("jsonl"))(ROW, failed))["error"] == "no memory"
+
+
+@pytest.mark.parametrize("lines, text", [([2], "X. Y y."), ([1, 0, 1, 0], "X.\n\nY y.\n")])
+def test_running_text(lines, text):
+    """A row of text is written with its columns, and with its lines as they were."""
+    row = json.loads(renderer(get_reader("jsonl"))(ROW | {"url": "x", "text_lines": lines}, RESULT))
+    assert row == {"url": "x", "text": text, "doc_id": "a", "repairs": [], "search": {"beams": 1}}
+
+
+def test_columns_that_json_does_not_have():
+    row = {"date": datetime(2020, 1, 31, 12), "price": Decimal("1.50"), "text_lines": [2]}
+    row = json.loads(renderer(get_reader("parquet"))(ROW | row, RESULT))
+    assert (row["date"], row["price"]) == ("2020-01-31 12:00:00", "1.50")
+
+
+def test_text_without_repairs():
+    result = RESULT | {"translation": ["X.", "Y.", "Z."]}
+    row = json.loads(renderer(get_reader("jsonl"))(ROW | {"text_lines": [1, 1]}, result))
+    assert row["text"] == "X. Y. Z."
+    check_repairs(get_reader("jsonl"), "none")

@@ -1,26 +1,27 @@
 """Jobs: results in order, bad documents that do not end a job, and faults that concern every document and do."""
 
+import io
 import json
+import os
+import signal
+import sys
+import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from support.scripted_model import Scripted
-from support.tiny_models import WORDS, build, word_tokenizer
+from support.tiny_models import WORDS, build, source_rows, word_tokenizer
 
 from hf_docmt.translation.corpus import json_line, translate_corpus
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
-from hf_docmt.translation.interruption import Interruption
-from hf_docmt.translation.job import TranslationJob, run_job
+from hf_docmt.translation.interruption import Interrupted, Interruption, interruption
+from hf_docmt.translation.job import TranslationJob
 from hf_docmt.translation.job_input import JobInput, document_groups
 from hf_docmt.translation.job_output import open_output
-from hf_docmt.translation.progress import job_progress
+from hf_docmt.translation.progress import JobSummary, Progress, duration
 
-
-def rows_of(*documents):
-    return [
-        {"doc_id": f"d{number}", "translation": [{"en": sentence} for sentence in document]}
-        for number, document in enumerate(documents)
-    ]
+INFINITE = float("inf")
 
 
 class Fragile(Scripted):
@@ -47,34 +48,38 @@ def translator(monkeypatch):
 
 def run(rows, translator, path, **bounds):
     """The summary of a job over these rows, and the rows that it wrote."""
-    with open_output(str(path), {"input": {}}, lambda _, row: json_line(row)) as output:
-        progress = job_progress(None, output.summary)
-        results = ((group, translator(group)) for group in document_groups(rows, **bounds))
-        summary = run_job([], lambda groups: results, output, progress, Interruption())
-        output.finish()
-    return summary, [json.loads(line) for line in path.read_text().splitlines()]
+    documents = SimpleNamespace(
+        format="jsonl", is_pipe=False, identity=lambda: {}, size=lambda: None, rows=lambda: iter(rows)
+    )
+    job = TranslationJob(
+        translator.settings,
+        documents,
+        make_engine=lambda _: lambda _: ((group, translator(group)) for group in document_groups(rows, **bounds)),
+        open_output=lambda identity: open_output(str(path), identity, lambda _, row: json_line(row)),
+    )
+    return job.run(Interruption()), [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_groups_give_what_the_whole_corpus_gives(translator, tmp_path):
     from hf_docmt.data.documents import make_documents
 
-    rows = rows_of(*[[WORDS[n % 20], "", f"{WORDS[(n + 3) % 20]} {WORDS[n % 7]}"][: 1 + n % 3] for n in range(30)])
+    rows = source_rows(*[[WORDS[n % 20], "", f"{WORDS[(n + 3) % 20]} {WORDS[n % 7]}"][: 1 + n % 3] for n in range(30)])
     model = build(past_context=1)
     model.generation_config.max_new_tokens = 8
     expected = translate_corpus(model, word_tokenizer(), make_documents(rows, "en"), batch_size=3, num_beams=2)
-    found = translator(model, batch_size=3, search={"num_beams": 2})
-    summary, written = run(rows, found, tmp_path / "out.jsonl", max_sentences=7)
+    of_groups = translator(model, batch_size=3, search={"num_beams": 2})
+    summary, written = run(rows, of_groups, tmp_path / "out.jsonl", max_sentences=7)
     assert written == expected and summary.sentences == sum(len(row["translation"]) for row in rows)
 
 
 def test_a_bad_document_is_recorded_and_the_others_go_on(translator, tmp_path):
-    rows = rows_of(["w6", "w7"], ["w8"], ["w9", "w29"], ["w10"], ["w11"])
+    rows = source_rows(["w6", "w7"], ["w8"], ["w9", "w29"], ["w10"], ["w11"])
     summary, written = run(rows, translator(), tmp_path / "out.jsonl", max_sentences=4)
     assert [row["translation"] for row in written] == [["w18", "w19"], ["w20"], ["", ""], ["w22"], ["w23"]]
     assert [row.get("error") for row in written] == [None, None, "scores are not finite", None, None]
     assert list(written[2]) == ["doc_id", "source", "translation", "repairs", "search", "error"]
     assert written[2]["search"] == written[0]["search"] == {"strategy": "sliding", "beams": 1}
-    assert summary.exit_code == 1 and summary.failures == [("d2", "scores are not finite")]
+    assert summary.failed == 1 and summary.failures == [("d2", "scores are not finite")]
     shown = "d2: scores are not finite\n5 documents, 7 sentences, repairs: none, 1 document failed"
     assert summary.text() == shown
 
@@ -84,33 +89,61 @@ class Mute(Scripted):
 
     def translate_documents(self, documents, *arguments, **settings):
         translations, repairs = super().translate_documents(documents, *arguments, **settings)
-        return [["" if one == "w18" else one for one in document] for document in translations], repairs
+        return [["" if text == "w18" else text for text in document] for document in translations], repairs
 
 
 def test_empty_translations_are_counted(translator, tmp_path):
     """Those of sentences that are not empty, of documents that did not fail; named where there are any."""
-    rows = rows_of(["w6", "", " "], ["w8", "w6"])
+    rows = source_rows(["w6", "", " "], ["w8", "w6"])
     summary, written = run(rows, translator(Mute(past_context=1, source_lang="en")), tmp_path / "out.jsonl")
     assert [row["translation"] for row in written] == [["", "", ""], ["w20", ""]] and summary.empty == 2
     shown = "2 documents, 5 sentences (2 with an empty translation, in 2 documents), repairs: none"
-    assert summary.text() == shown and summary.visible == 3 and summary.exit_code == 0
+    assert summary.text() == shown and summary.visible == 3 and not summary.is_mostly_empty
     summary, _ = run(rows, translator(), tmp_path / "out.jsonl")
     assert summary.text() == "2 documents, 5 sentences, repairs: none"
-    failed = rows_of(["w6", "w29"], ["w8"])
+    failed = source_rows(["w6", "w29"], ["w8"])
     summary, _ = run(failed, translator(), tmp_path / "out.jsonl")
     assert summary.failed == 1 and summary.empty == 0
 
 
 @pytest.mark.parametrize(
-    "empty, others, code", [(1, 0, 1), (121, 0, 1), (1, 1, 0), (50, 50, 0), (51, 49, 1), (51, 48, 0)]
+    "empty, others, fails",
+    [(1, 0, True), (121, 0, True), (1, 1, False), (50, 50, False), (51, 49, True), (51, 48, False)],
 )
-def test_a_job_of_empty_translations_has_failed(translator, tmp_path, empty, others, code):
+def test_a_job_of_empty_translations_has_failed(translator, tmp_path, empty, others, fails):
     """All of them, or more than half of a hundred; blanks in the source do not count."""
-    rows = rows_of(["w6"] * empty + ["w8"] * others, ["", " "])
+    rows = source_rows(["w6"] * empty + ["w8"] * others, ["", " "])
     summary, written = run(rows, translator(Mute(past_context=1, source_lang="en")), tmp_path / "out.jsonl")
-    assert summary.exit_code == code and sum(not text for text in written[0]["translation"]) == empty
+    assert summary.is_mostly_empty is fails and sum(not text for text in written[0]["translation"]) == empty
     message = f"{empty} of {empty + others} sentence{'s' * (empty + others > 1)} with text came out empty: the model"
-    assert (message in summary.text()) == (code == 1)
+    assert (message in summary.text()) is fails
+
+
+@pytest.mark.parametrize(
+    "lines, message", [(2, "source changed"), (4, "source changed"), (3, "3 documents of 3 sentences, but 1 of 1")]
+)
+def test_an_input_that_changes_is_an_error(translator, tmp_path, lines, message):
+    """What was translated stays in the partial file; in the last case a document was lost on the way."""
+    path, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    path.write_text("w6\n\nw7\n\nw8\n")
+
+    def engine(groups):
+        (group,) = groups
+        if lines == 3:
+            group = replace(group, rows=group.rows[:1])
+        yield group, translate(group)
+        path.write_text("".join(["w6\n", "\nw7\n", "\nw8\n", "\nw9\n"][:lines]))
+
+    translate = translator()
+    job = TranslationJob(
+        TranslationSettings("folder"),
+        JobInput(str(path), "blank", "en"),
+        make_engine=lambda _: engine,
+        open_output=lambda identity: open_output(str(output), identity, lambda _, row: json_line(row)),
+    )
+    with pytest.raises(ValueError, match=message):
+        job.run(Interruption())
+    assert not output.exists() and output.with_name("out.txt.partial").exists()
 
 
 def test_scores_that_are_not_finite_name_the_document(translator, tmp_path, monkeypatch):
@@ -125,9 +158,9 @@ def test_scores_that_are_not_finite_name_the_document(translator, tmp_path, monk
     def fails(self, *arguments, **settings):
         raise NotFiniteError
 
-    found = translator()
+    translate = translator()
     monkeypatch.setattr("hf_docmt.translation.group_translation.translation_rows", fails)
-    (row,) = found(next(iter(document_groups(rows_of(["w6", "w7"])))))
+    (row,) = translate(next(iter(document_groups(source_rows(["w6", "w7"])))))
     assert row["error"] == "document d0, sentence 1: scores are not finite" and row["translation"] == ["", ""]
 
 
@@ -136,39 +169,11 @@ def test_faults_of_every_document_end_the_job(translator, tmp_path):
     bad, path = ["w29"], tmp_path / "out.jsonl"
     for documents, count in (([bad], "the first document"), ([bad] * 3, "first 3 documents"), ([bad] * 99, "first 10")):
         with pytest.raises(ValueError, match=count + ".*'d0': scores are not finite"):
-            run(rows_of(*documents), translator(), path, max_sentences=2)
+            run(source_rows(*documents), translator(), path, max_sentences=2)
         assert list(tmp_path.iterdir()) == []
-    summary, written = run(rows_of(*[bad] * 9, ["w6"], *[bad] * 20), translator(), path, max_sentences=2)
+    summary, written = run(source_rows(*[bad] * 9, ["w6"], *[bad] * 20), translator(), path, max_sentences=2)
     assert summary.failed == 29 and len(written) == 30 and written[9]["translation"] == ["w18"]
     assert summary.text().splitlines()[-2] == "... and 9 more"
-
-
-@pytest.mark.parametrize(
-    "lines, message", [(2, "source changed"), (4, "source changed"), (3, "3 documents of 3 sentences, but 1 of 1")]
-)
-def test_an_input_that_changes_is_an_error(translator, tmp_path, lines, message):
-    """What was translated stays in the partial file; in the last case a document was lost on the way."""
-    path, output = tmp_path / "in.txt", tmp_path / "out.txt"
-    path.write_text("w6\n\nw7\n\nw8\n")
-    source = JobInput(str(path), "blank", "en")
-
-    def engine(groups):
-        (group,) = groups
-        if lines == 3:
-            group = replace(group, rows=group.rows[:1])
-        yield group, translate(group)
-        path.write_text("".join(["w6\n", "\nw7\n", "\nw8\n", "\nw9\n"][:lines]))
-
-    translate = translator()
-    job = TranslationJob(
-        TranslationSettings("folder"),
-        source,
-        lambda _: engine,
-        lambda identity: open_output(str(output), identity, lambda _, row: json_line(row)),
-    )
-    with pytest.raises(ValueError, match=message):
-        job.run(Interruption())
-    assert not output.exists() and output.with_name("out.txt.partial").exists()
 
 
 def test_settings_are_checked_before_the_first_group(translator):
@@ -181,3 +186,65 @@ def test_settings_are_checked_before_the_first_group(translator):
     ):
         with pytest.raises(ValueError, match=message):
             translator(**settings)
+
+
+# Ctrl-C and SIGTERM: one exception, whatever stands in between
+
+
+def interrupt(number=signal.SIGINT):
+    os.kill(os.getpid(), number)
+    time.sleep(1)
+
+
+def test_handlers_are_put_back():
+    before = signal.getsignal(signal.SIGINT)
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        with pytest.raises(Interrupted) as stopped, interruption():
+            interrupt(number)
+        assert stopped.value.exit_code == code and signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_library_that_makes_another_error_of_it():
+    """As some do while they are imported."""
+    with pytest.raises(Interrupted, match="stopped by Ctrl-C"), interruption():
+        try:
+            interrupt()
+        except BaseException as error:
+            raise ImportError("no module") from error
+    with pytest.raises(ImportError), interruption():
+        raise ImportError("no module")
+
+
+# Progress: lines in a log, a bar on a terminal
+
+
+def test_lines_come_now_and_then(capsys):
+    seconds = [0.0]
+    lines = Progress(JobSummary(40, 1000), JobSummary(documents=4, sentences=100), clock=lambda: seconds[0])
+    for now, documents in ((9.9, 5), (10, 6), (60, 7), (70, 8)):
+        seconds[0] = now
+        lines.update(JobSummary(documents=documents, sentences=documents * 25))
+    assert capsys.readouterr().err.splitlines() == [
+        "6 documents of 40, 150 sentences of 1000 (15.0%), 5 sentences/s, 3 min left",  # 50 in 10 s, 850 to go
+        "8 documents of 40, 200 sentences of 1000 (20.0%), 1.429 sentences/s, 9 min left",
+    ]
+    lines.total = None
+    assert lines.line(JobSummary(documents=8, sentences=200), 70) == "8 documents, 200 sentences, 1.429 sentences/s"
+
+
+def test_a_bar_on_a_terminal(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    bar = Progress(JobSummary(4, 10), JobSummary(documents=1, sentences=2))
+    bar.update(JobSummary(documents=4, sentences=10))
+    bar.close()
+    assert "20%" in terminal.getvalue() and "10/10" in terminal.getvalue() and "4 documents" in terminal.getvalue()
+
+
+DURATIONS = {0: "0 s", 59.4: "59 s", 61: "1 min", 3599: "1 h 00 min", 11100: "3 h 05 min", INFINITE: "unknown time"}
+
+
+@pytest.mark.parametrize(("seconds", "text"), DURATIONS.items())
+def test_durations(seconds, text):
+    assert duration(seconds) == text

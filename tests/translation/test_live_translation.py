@@ -26,10 +26,10 @@ def test_same_translations(architecture, fields, strategy):
     assert (last.translations, last.repairs) == model.translate_documents(
         DOCUMENTS, tokenizer, return_report=True, **search
     )
-    done = [one.done for one in [*some, last]]
+    done = [progress.done for progress in [*some, last]]
     assert done == sorted(done) and done[-1] == last.total == 7
-    for one in some:
-        for texts, final in zip(one.translations, last.translations):
+    for progress in some:
+        for texts, final in zip(progress.translations, last.translations):
             assert len(texts) == len(final)
             assert strategy == "sliding" or all(text in (None, same) for text, same in zip(texts, final))
     assert model.translator_class is before
@@ -49,7 +49,7 @@ def test_progress_of_sentences_and_rows():
     assert watch.progress([document], tokenizer).translations == [[None] * 3]
     model.translator_class = watched_class(Slow, watch)
     (final,) = model.translate_documents([document], tokenizer, max_new_tokens=12)
-    assert all(final) and [one.done for one in seen] == [0, 1, 2]
+    assert all(final) and [progress.done for progress in seen] == [0, 1, 2]
     assert seen[-1].translations == [[*final[:2], None]]
 
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 from support.processes import FORKS
 from support.reader_checks import jsonl
-from support.tiny_models import WORDS, build, word_tokenizer
+from support.tiny_models import WORDS, source_rows, write_model
 
 from hf_docmt.files import DataError
 from hf_docmt.translation import processes
@@ -21,10 +21,7 @@ from hf_docmt.translation.group_translation import GroupTranslator, TranslationS
 from hf_docmt.translation.job_input import Group, document_groups
 from hf_docmt.translation.processes import AHEAD, MAX_LOSSES, Workers, job_engine, process_devices, process_engine
 
-ROWS = [
-    {"doc_id": f"d{number}", "translation": [{"en": f"{WORDS[number % 20]} {WORDS[k]}"} for k in range(1 + number % 4)]}
-    for number in range(60)
-]
+ROWS = source_rows(*[[f"{WORDS[number % 20]} {WORDS[k]}" for k in range(1 + number % 4)] for number in range(60)])
 
 LAUNCH = ("accelerate.commands.launch", "--multi_gpu", "--main_process_port", "29541", "--num_processes")
 TORCHRUN = ("torch.distributed.run", "--master_port", "29543", "--nproc_per_node")
@@ -32,11 +29,7 @@ TORCHRUN = ("torch.distributed.run", "--master_port", "29543", "--nproc_per_node
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model")
-    model = build(past_context=1)
-    model.generation_config.max_new_tokens = 8
-    model.save_pretrained(folder)
-    word_tokenizer().save_pretrained(folder)
+    folder = write_model(tmp_path_factory.mktemp("model"), 8)
     return TranslationSettings(str(folder), strategy="sequential", search={"num_beams": 2})
 
 
@@ -53,13 +46,13 @@ def workers():
 
 def test_rows_of_one_process_though_another_is_killed(settings, capsys):
     groups = list(document_groups(ROWS, max_sentences=5))
-    results, found = process_engine(settings, 2)(groups), []
-    found.append(next(results))
+    results, pairs = process_engine(settings, 2)(groups), []
+    pairs.append(next(results))
     stopped = workers()[0]
     stopped.suspend()  # so that it has a group when it is killed
     Timer(1, stopped.kill).start()
-    found += results
-    assert found == [*zip(groups, map(GroupTranslator(settings), groups))] and len(groups) > 20
+    pairs += results
+    assert pairs == [*zip(groups, map(GroupTranslator(settings), groups))] and len(groups) > 20
     assert "a process was lost; documents 'd" in capsys.readouterr().err
     assert workers() == []
 
@@ -176,7 +169,7 @@ def groups(count, taken=None):
     for number in range(count):
         if taken is not None:
             taken.append(number)
-        yield Group(number, number, [{"doc_id": f"d{number}"}])
+        yield Group(number, [{"doc_id": f"d{number}"}])
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
@@ -194,11 +187,11 @@ def test_groups_before_a_broken_document_are_given_out():
         yield from groups(9)
         raise DataError("line 10: no JSON")
 
-    found = []
+    results = []
     with pytest.raises(DataError, match="line 10"):
         for _, rows in Pool(2).translate(broken()):
-            found += rows
-    assert [row["number"] for row in found] == list(range(9))
+            results += rows
+    assert [row["number"] for row in results] == list(range(9))
 
 
 def test_numbers_of_a_resumed_job_begin_anywhere():
@@ -209,19 +202,19 @@ def test_numbers_of_a_resumed_job_begin_anywhere():
 
 def test_rows_do_not_wait_for_groups_that_have_not_arrived():
     """The next group comes when the rows of the one before are given out, as with a program that waits for them."""
-    given, asked = [], []
+    numbers, asked = [], []
 
     def arriving():
         for group in groups(4):
-            while len(given) < group.number:
+            while len(numbers) < group.number:
                 asked.append(group.number)
                 assert len(asked) < 100, f"no rows of group {group.number - 1}"
                 yield None
             yield group
 
     for _, rows in Pool(3).translate(arriving()):
-        given.append(rows[0]["number"])
-    assert given == [0, 1, 2, 3]
+        numbers.append(rows[0]["number"])
+    assert numbers == [0, 1, 2, 3]
 
 
 def test_a_group_that_loses_its_workers_again_and_again_ends_the_job():

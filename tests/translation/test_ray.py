@@ -9,7 +9,7 @@ import time
 from threading import Thread
 
 import pytest
-from support.tiny_models import WORDS, build, word_tokenizer
+from support.tiny_models import WORDS, source_rows, write_model
 
 from hf_docmt.messages import install_command
 from hf_docmt.translation import ray_actors
@@ -19,7 +19,7 @@ from hf_docmt.translation.ray_actors import TranslatingActor, actor_needs, ray_e
 
 
 def nodes(*resources):
-    return [{"Resources": dict(zip(("CPU", "GPU"), one))} for one in resources]
+    return [{"Resources": dict(zip(("CPU", "GPU"), amounts))} for amounts in resources]
 
 
 def test_actors_and_what_they_need():
@@ -44,18 +44,11 @@ def test_ray_is_an_extra(monkeypatch):
 
 @pytest.fixture
 def settings(tmp_path):
-    model = build(past_context=1)
-    model.generation_config.max_new_tokens = 4
-    model.save_pretrained(tmp_path / "model")
-    word_tokenizer().save_pretrained(tmp_path / "model")
-    return TranslationSettings(str(tmp_path / "model"), "en", strategy="sentence")
+    return TranslationSettings(str(write_model(tmp_path / "model")), "en", strategy="sentence")
 
 
 def documents(count):
-    return [
-        {"doc_id": f"d{number}", "translation": [{"en": f"{WORDS[number % 20]} {WORDS[k % 23]}"} for k in range(32)]}
-        for number in range(count)
-    ]
+    return source_rows(*[[f"{WORDS[number % 20]} {WORDS[k % 23]}" for k in range(32)] for number in range(count)])
 
 
 def test_an_actor_gives_the_rows_of_the_translator_also_after_a_restart(settings):

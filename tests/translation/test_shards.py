@@ -11,6 +11,7 @@ from support.scripted_model import Scripted
 from support.tiny_models import WORDS, word_tokenizer
 
 from hf_docmt.files import DataError
+from hf_docmt.translation import job as jobs
 from hf_docmt.translation import shards
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.interruption import Interruption
@@ -45,7 +46,7 @@ def url(request, tmp_path):
             with fs.open(f"{path}/in/{name}", "wb") as file:
                 pq.write_table(pa.Table.from_pylist(rows, schema=schema), file)
         else:
-            fs.pipe_file(f"{path}/in/{name}", "".join(json.dumps(one) + "\n" for one in rows).encode())
+            fs.pipe_file(f"{path}/in/{name}", "".join(json.dumps(document) + "\n" for document in rows).encode())
     for ignored in ("_SUCCESS", "notes.txt", ".part-0.jsonl"):
         fs.pipe_file(f"{path}/in/{ignored}", b"nothing")
     yield root
@@ -60,7 +61,7 @@ def job(monkeypatch, url):
     model.to = lambda **_: model
     monkeypatch.setattr("hf_docmt.registry.load_model", lambda *_: (model, word_tokenizer()))
     monkeypatch.setattr(shards, "SHARD_SENTENCES", 4)
-    monkeypatch.setattr(shards, "document_groups", lambda rows, batch_size: document_groups(rows, 3))
+    monkeypatch.setattr(jobs, "document_groups", lambda rows, batch_size: document_groups(rows, 3))
     settings = TranslationSettings("folder", "en")
     translator = GroupTranslator(settings)
 
@@ -102,8 +103,8 @@ def test_shards_and_manifest(job, url):
     files = content(f"{url}/out")
     assert sorted(files) == [MANIFEST, *(f"shard-00000{number}.jsonl" for number in range(3))]
     manifest = json.loads(files[MANIFEST])
-    assert [one["doc_id"] for one in rows_of(files)] == IDS == job.translated
-    assert all(len(one["translation"]) == len(one["source"]) for one in rows_of(files))
+    assert [document["doc_id"] for document in rows_of(files)] == IDS == job.translated
+    assert all(len(document["translation"]) == len(document["source"]) for document in rows_of(files))
     assert manifest["complete"] and manifest["documents"] == 5 == summary.documents
     assert [(part["documents"], part["sentences"]) for part in manifest["parts"]] == [
         (2, 5),

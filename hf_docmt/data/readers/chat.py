@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.language_codes import primary_language
-from hf_docmt.data.readers.reader import Evidence, Reader, Sample
+from hf_docmt.data.readers.reader import Reader
 from hf_docmt.files import DataError, display_path, parse_json, read_lines
 from hf_docmt.messages import closest_hint
 
@@ -22,9 +22,7 @@ class ChatReader(Reader):
     """
 
     name = "chat"
-
-    def recognize(self, sample: Sample) -> Evidence:
-        return Evidence.NAME if sample.argument == "path" and sample.ending == ".json" else Evidence.NONE
+    endings = (".json",)
 
     def read(self, languages: list[str], path: str | Path) -> Iterator[tuple[str, dict]]:
         chats = parse_json("\n".join(line for _, line in read_lines(path)), path)

@@ -1,4 +1,4 @@
-"""TED talks of the IWSLT evaluations, one file a side: XML test sets and `train.tags` (Cettolo et al. 2012)."""
+"""Sets of documents in tags, one file a side: SGML of WMT, XML and `train.tags` of IWSLT (Cettolo et al. 2012)."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,16 +6,15 @@ from html import unescape
 from pathlib import Path
 
 from hf_docmt.data.readers.reader import Evidence, Reader, Sample
-from hf_docmt.data.readers.tag_events import BARE_AMPERSAND, xml_events
+from hf_docmt.data.readers.tag_events import BARE_AMPERSAND, Event, sgm_events, xml_events
 from hf_docmt.data.readers.tagged_documents import (
     METADATA,
     SET_TAG,
-    Side,
     TaggedDocument,
     matched_rows,
     tagged_documents,
 )
-from hf_docmt.files import DataError, display_path, location_of, read_lines
+from hf_docmt.files import DataError, location_of, read_lines
 
 Paths = str | Path | Sequence[str | Path]
 TAG = re.compile(r"\s*<(/?)(doc|seg|" + "|".join(METADATA) + r")\b([^>]*)>(.*)", re.IGNORECASE)
@@ -51,32 +50,52 @@ class IwsltReader(Reader):
             yield from matched_rows(languages, file, _talks(file), other, _talks(other) if other is not None else [])
 
 
+class SgmReader(Reader):
+    """`<srcset>` and `<refset>` with `<doc docid>`, `<p>` and `<seg id>`, as in the newstest sets of WMT up to 2020.
+
+    Sides are matched by these ids. It is no XML: names of tags in any case, ampersands that begin no entity are text,
+    paragraphs are left out.
+    """
+
+    name = "sgm"
+    first_line_mark = "a tag of a set of documents"
+
+    def recognize(self, sample: Sample) -> Evidence:
+        is_set = sample.ending != ".xml" and SET_TAG.match(sample.head)
+        return Evidence.FIRST_BYTES if is_set else Evidence.NONE
+
+    def read(
+        self, languages: list[str], source: str | Path, target: str | Path | None = None
+    ) -> Iterator[tuple[str, dict]]:
+        theirs = tagged_documents(target, sgm_events(target)) if target is not None else []
+        yield from matched_rows(languages, source, tagged_documents(source, sgm_events(source)), target, theirs)
+
+
 def _files(paths: Paths | None) -> list[str | Path]:
     return [] if paths is None else [paths] if isinstance(paths, str | Path) else list(paths)
 
 
 def _talks(path: str | Path) -> Iterable[TaggedDocument]:
     is_xml = str(path).removesuffix(".gz").endswith(".xml")
-    return tagged_documents(path, xml_events(path)) if is_xml else _tagged_talks(path)
+    return tagged_documents(path, xml_events(path) if is_xml else _train_tags_events(path))
 
 
-def _tagged_talks(path: str | Path) -> list[TaggedDocument]:
-    """The talks of `train.tags`, in which each tag has a line of its own."""
-    talks: list[TaggedDocument] = []
-    doc_line = None  # where the <doc> begins that is open
-    has_docs = False
+def _train_tags_events(path: str | Path) -> Iterator[Event]:
+    """Events of `train.tags`, in which each tag has a line of its own; its plain lines are `<seg>` by their number."""
+    has_docs, is_open, number, sentences = False, False, 0, 0
     for number, line in read_lines(path):
         location, tag = location_of(path, number), TAG.match(line)
         closing, name, attributes, rest = (tag[1], tag[2].lower(), tag[3], tag[4].rstrip()) if tag else ("", "", "", "")
-        if name == "doc":
-            if bool(closing) != (doc_line is not None):
-                raise DataError(f"{location}: </doc> and <doc> must take turns; begin and end each talk once")
-            doc_line, has_docs = None if closing else number, True
-        if (name == "doc" and not closing) or (name == "url" and not has_docs):
-            talks.append(TaggedDocument(dict(ATTRIBUTE.findall(attributes)), [Side(path, number)]))
+        fields = dict(ATTRIBUTE.findall(attributes))
+        has_docs = has_docs or name == "doc"
+        if name == "doc" or (name == "url" and not has_docs):
+            if name == "url" and is_open:
+                yield Event(number, "end", "doc", {})
+            yield Event(number, "end" if closing else "start", "doc", fields)
+            is_open, sentences = not closing, 0
         if name == "doc":
             continue
-        if not talks or (has_docs and doc_line is None):
+        if not is_open:
             if not line.strip():
                 continue
             raise DataError(f"{location}: text outside a talk; begin every talk with <doc docid=...> or <url>")
@@ -85,19 +104,11 @@ def _tagged_talks(path: str | Path) -> list[TaggedDocument]:
             raise DataError(
                 f"{location}: a line <{name}>...{end} is needed, got {line.strip()[:60]!r}; repair the line"
             )
-        text = unescape(BARE_AMPERSAND.sub("&amp;", rest[: -len(end)] if name else line)).strip()
-        if name in METADATA:
-            talks[-1].metadata[name] = text
-            continue
-        side = talks[-1].sides[0]
-        seg = str(len(side.sentences) + 1)
-        if name == "seg":
-            seg = dict(ATTRIBUTE.findall(attributes)).get("id")
-            if not seg:
-                raise DataError(f"{location}: seg id is missing; every <seg> needs one")
-        side.add(seg, number, text)
-    if doc_line is not None:
-        raise DataError(f"{location_of(path, doc_line)}: <doc> is never closed, the file is cut; fetch it again")
-    if not talks:
-        raise DataError(f"{display_path(path)}: blank lines only; is it of another format?")
-    return talks
+        text = unescape(BARE_AMPERSAND.sub("&amp;", rest[: -len(end)] if name else line))
+        sentences += name in ("", "seg")
+        name, fields = (name, fields) if name else ("seg", {"id": str(sentences)})
+        yield from (
+            Event(number, kind, value, fields) for kind, value in (("start", name), ("text", text), ("end", name))
+        )
+    if is_open and not has_docs:
+        yield Event(number, "end", "doc", {})

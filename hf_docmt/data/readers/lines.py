@@ -1,17 +1,19 @@
-"""Plain lines to be translated: one sentence a line, each file one document."""
+"""Text to be translated, each file one document: plain lines, one a sentence, or running text."""
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.readers.reader import Reader, Sample
+from hf_docmt.data.readers.running_text import clean_sentences, sentence_splitter
 from hf_docmt.files import DataError, data_name, display_path, file_stem, read_lines
 
 Paths = str | Path | Sequence[str | Path]
 
 
 class LinesReader(Reader):
-    """One document a file; blank lines stay, as empty sentences, and so do blanks. See `source_files`."""
+    """Blank lines stay, as empty sentences, and so do blanks. See `source_files`."""
 
     name = "lines"
     several_files = True
@@ -24,6 +26,28 @@ class LinesReader(Reader):
         for doc_id, file in source_files(languages, path, self.name):
             sentences = [line for _, line in read_lines(file)]
             yield display_path(file), make_row(display_path(file), doc_id, sentences, None, languages)
+
+
+class TextReader(Reader):
+    """Blank lines separate paragraphs, other line ends and runs of white space become one blank; see `source_files`.
+
+    sentencex cuts paragraphs into sentences. DataError if it is not installed or a file has no text. The format must be
+    named, since every text is one of lines as well.
+    """
+
+    name = "text"
+    several_files = True
+    plain = True
+
+    def read(self, languages: list[str], path: Paths) -> Iterator[tuple[str, dict]]:
+        split = sentence_splitter(languages[0])
+        for doc_id, file in source_files(languages, path, self.name):
+            location, lines = display_path(file), (line.strip() for _, line in read_lines(file))
+            paragraphs = [" ".join(paragraph) for has_text, paragraph in groupby(lines, key=bool) if has_text]
+            sentences = [sentence for paragraph in paragraphs for sentence in clean_sentences(split(paragraph))]
+            if not sentences:
+                raise DataError(f"{location}: document {doc_id!r} is empty; there is white space only, give it text")
+            yield location, make_row(location, doc_id, sentences, None, languages)
 
 
 def source_files(languages: list[str], path: Paths, format: str) -> list[tuple[str, str | Path]]:

@@ -1,80 +1,105 @@
-"""Two line-parallel files and one of document ids, as OPUS has OpenSubtitles 2018 (Lison et al. 2018)."""
+"""Two line-parallel files and a third that says which lines are a document: OPUS' Moses format, MSCTD's dialogues."""
 
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
-from hf_docmt.data.readers.parallel_files import check_target
-from hf_docmt.data.readers.reader import Evidence, Reader, Sample
-from hf_docmt.files import DataError, display_path, location_of, read_lines
+from hf_docmt.data.readers.reader import Reader, check_target, numbered_id, rows_of_lines
+from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines
 
 
 class MosesReader(Reader):
-    """A document is a run of lines with the same two document ids, which make its own.
+    """A document is a run of lines with the same two document ids, which make its own (Lison et al. 2018).
 
     A line of `ids` has two document ids, each begun by its language (`en/1957/23590/3520211.xml.gz`), and the numbers
     of the sentences in them, separated by tabs. Blank lines of the texts are empty sentences; blanks stay.
     """
 
     name = "moses"
-
-    def recognize(self, sample: Sample) -> Evidence:
-        return Evidence.ARGUMENTS if "ids" in sample.arguments else Evidence.NONE
+    own_argument = "ids"
 
     def read(
         self, languages: list[str], source: str | Path, ids: str | Path, target: str | Path | None = None
     ) -> Iterator[tuple[str, dict]]:
-        two_sided = check_target(languages, source, target)
-        paths = [ids, source, *([target] if two_sided else [])]
-        closed, pair, location, sides = set(), None, "", ([], [])
-        for number, lines in enumerate(zip_longest(*(read_lines(path) for path in paths)), 1):
-            _check_lengths(paths, lines, number)
-            (_, line), *texts = lines
-            current = _documents(location_of(ids, number), line)
-            if current != pair:
-                if pair is not None:
-                    yield location, make_row(location, " ".join(pair), *sides, languages)
-                location = location_of(ids, number)
-                _check_documents(location, current, pair, closed, languages)
-                closed.add(current)
-                pair, sides = current, ([], [])
-            for side, (_, text) in zip(sides, texts):
-                side.append(text)
-        yield location, make_row(location, " ".join(pair), *sides, languages)
+        paths = [ids, source, target] if check_target(languages, source, target) else [ids, source]
+        return rows_of_lines(_lines_with_ids(paths, languages), languages)
 
 
-def _documents(location: str, line: str) -> tuple[str, str]:
-    cells = [cell.strip() for cell in line.split("\t")]
-    if len(cells) != 4:
-        raise DataError(
-            f"{location}: {len(cells)} columns, expected 4: two document ids and the sentences in them, separated by "
-            "tabs"
-        )
-    if not cells[0] or not cells[1]:
-        raise DataError(f"{location}: document id is missing, got {cells[:2]}; every line needs two")
-    return cells[0], cells[1]
+class DialogueReader(Reader):
+    """Each line of `index` is a JSON list of the numbers, from 0, of the lines of one dialogue (Liang et al. 2022).
 
+    The lists must take every line once and in order. Blank lines are empty sentences; blanks stay.
+    """
 
-def _check_documents(location: str, current: tuple, before: tuple | None, closed: set, languages: list[str]) -> None:
-    if current in closed:
-        raise DataError(
-            f"{location}: document {' '.join(current)!r} begins again after {' '.join(before)!r}; put its lines "
-            "together"
-        )
-    found = [name.split("/")[0] for name in current]
-    for lang in languages:
-        if lang not in found:
+    name = "dialogue"
+    own_argument = "index"
+
+    def read(
+        self, languages: list[str], source: str | Path, index: str | Path, target: str | Path | None = None
+    ) -> Iterator[tuple[str, dict]]:
+        paths = [source, target] if check_target(languages, source, target) else [source]
+        sides = [[line for _, line in read_lines(path)] for path in paths]
+        if len(sides[0]) != len(sides[-1]):
             raise DataError(
-                f"{location}: unknown document ids {current[0]!r} and {current[1]!r}: they begin with the languages "
-                f"{found}, {lang!r} is not one of them; take the ids of these files, or correct the language"
+                f"{display_path(source)} has {len(sides[0])} lines but {display_path(target)} has {len(sides[1])}; the "
+                "files must be parallel, line by line"
+            )
+        begin = 0
+        for number, line in read_lines(index):
+            location, doc_id = location_of(index, number), numbered_id(source, number)
+            end = begin + _dialogue_length(location, doc_id, parse_json(line, index, number), begin, len(sides[0]))
+            yield location, make_row(location, doc_id, sides[0][begin:end], sides[-1][begin:end], languages)
+            begin = end
+        if begin != len(sides[0]):
+            raise DataError(
+                f"{display_path(index)} takes {begin} lines but {display_path(source)} has {len(sides[0])}; add the "
+                f"lines from {begin} on"
             )
 
 
-def _check_lengths(paths: list, lines: tuple, number: int) -> None:
-    if None in lines:
-        ended, goes_on = (paths[[line is None for line in lines].index(wanted)] for wanted in (True, False))
+def _lines_with_ids(paths: list[str | Path], languages: list[str]) -> Iterator[tuple[str, str, list[str]]]:
+    for number, lines in enumerate(zip_longest(*map(read_lines, paths)), 1):
+        if None in lines:
+            ended, goes_on = (paths[[line is None for line in lines].index(is_end)] for is_end in (True, False))
+            raise DataError(
+                f"{display_path(ended)} ends after line {number - 1}, but {display_path(goes_on)} goes on; the files "
+                "must be parallel, line by line"
+            )
+        (_, line), *texts = lines
+        location, cells = location_of(paths[0], number), [cell.strip() for cell in line.split("\t")]
+        if len(cells) != 4:
+            raise DataError(
+                f"{location}: {len(cells)} columns, expected 4: two document ids and the sentences in them, separated "
+                "by tabs"
+            )
+        ids = cells[:2]
+        if not all(ids):
+            raise DataError(f"{location}: document id is missing, got {ids}; every line needs two")
+        id_languages = [name.split("/")[0] for name in ids]
+        if missing := [lang for lang in languages if lang not in id_languages]:
+            raise DataError(
+                f"{location}: unknown document ids {ids[0]!r} and {ids[1]!r}: they begin with the languages "
+                f"{id_languages}, {missing[0]!r} is not one of them; take the ids of these files, or correct the "
+                "language"
+            )
+        yield location, " ".join(ids), [text for _, text in texts]
+
+
+def _dialogue_length(location: str, doc_id: str, numbers: list, begin: int, lines: int) -> int:
+    """How many lines the dialogue has; DataError unless they are the next ones."""
+    if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
+        raise DataError(f"{location}: document {doc_id!r} needs a JSON list of line numbers such as [0, 1, 2]")
+    expected = list(range(begin, begin + len(numbers)))
+    if numbers != expected:
+        got, want = next(pair for pair in zip(numbers, expected) if pair[0] != pair[1])
         raise DataError(
-            f"{display_path(ended)} ends after line {number - 1}, but {display_path(goes_on)} goes on; the files must "
-            "be parallel, line by line"
+            f"{location}: document {doc_id!r} has line number {got} where {want} is due; list every line once, in "
+            "order, counted from 0"
         )
+    if begin + len(numbers) > lines:
+        raise DataError(
+            f"{location}: document {doc_id!r} goes to line number {numbers[-1]}, but there are {lines} lines (0 to "
+            f"{lines - 1}); take the index of these files"
+        )
+    return len(numbers)

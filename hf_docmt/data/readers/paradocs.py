@@ -1,6 +1,8 @@
 """Tab-separated sentence pairs with document annotations, as ParaDocs has them (Wicks et al. 2024)."""
 
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
@@ -18,8 +20,6 @@ NONE = "None"  # of a sentence that was not found in its document
 MAX_GAP = 2  # characters between sentences that follow each other
 MAX_FREQUENCY, MIN_LANGUAGE, MIN_SENTENCES = 100, 0.5, 2  # the released script's own
 
-Line = tuple[str, dict[str, str]]  # location and cells
-
 
 class ParadocsReader(Reader):
     """The released files: 18 columns without a header, sentence pairs in the order of their documents.
@@ -36,46 +36,50 @@ class ParadocsReader(Reader):
 
     def recognize(self, sample: Sample) -> Evidence:
         cells = sample.first_line.split("\t") if sample.argument == "path" else []
-        found = len(cells) in (len(COLUMNS), len(COLUMNS) + 1) and cells[-3].isdecimal()
-        return Evidence.NAME_AND_BYTES if found else Evidence.NONE
+        is_paradocs = len(cells) in (len(COLUMNS), len(COLUMNS) + 1) and cells[-3].isdecimal()
+        return Evidence.NAME_AND_BYTES if is_paradocs else Evidence.NONE
 
     def read(self, languages: list[str], path: str | Path) -> Iterator[tuple[str, dict]]:
-        found = False
-        for doc_id, lines in _documents(path):
-            found = True
+        has_documents = False
+        for (doc_id, is_whole), document in groupby(_kept_lines(path), key=itemgetter(0, 1)):
+            lines = [(location, cells) for _, _, location, cells in document]
+            if not is_whole and len(lines) < MIN_SENTENCES:
+                continue
+            has_documents = True
             source, target = ([cells[name] for _, cells in lines] for name in ("src", "tgt"))
             location, first = lines[0]
             columns = {name: first[name] for name in ("src_docid", "tgt_docid")}
             yield location, make_row(location, doc_id, source, target, languages, **columns)
-        if not found:
+        if not has_documents:
             raise DataError(
                 f"{display_path(path)}: no two sentence pairs follow each other in a document; is it of another format?"
             )
 
 
-def _documents(path: str | Path) -> Iterator[tuple[str, list[Line]]]:
-    """Id and lines of each document; where the file has no ids, the number of the document and that of its part."""
+def _kept_lines(path: str | Path) -> Iterator[tuple[str, bool, str, dict[str, str]]]:
+    """Document id, whether it is of the file, location and cells of each line of a document.
+
+    Where the file has no ids, they are the number of the document and that of its part.
+    """
     with_ids = None
-    lines = []  # of the document so far
-    doc_id, pair, number, part = "", None, 0, 0
+    before: dict[str, str] | None = None  # the line before, where its document may go on
+    pair, number, part = None, 0, 0
     for location, own_id, cells in _lines(path):
         with_ids = own_id is not None if with_ids is None else with_ids
         if (own_id is not None) != with_ids:
             raise DataError(f"{location}: lines with and without document ids in one file; take one of both")
-        kept = with_ids or _is_kept(location, cells)
+        if own_id is not None:
+            yield own_id, True, location, cells
+            continue
+        is_kept = _is_kept(location, cells)
         new_pair = (cells["src_docid"], cells["tgt_docid"])
-        goes_on = own_id == doc_id if with_ids else kept and new_pair == pair and _follows(lines, cells)
-        if lines and not goes_on:
-            if with_ids or len(lines) >= MIN_SENTENCES:
-                yield doc_id, lines
-            lines, part = [], part + 1
+        if before and not (is_kept and new_pair == pair and _follows(before, cells)):
+            before, part = None, part + 1
         if new_pair != pair:
             pair, number, part = new_pair, number + 1, 0
-        if kept:
-            lines.append((location, cells))
-            doc_id = own_id if with_ids else f"{number:06}+{part:03}"
-    if lines and (with_ids or len(lines) >= MIN_SENTENCES):
-        yield doc_id, lines
+        if is_kept:
+            before = cells
+            yield f"{number:06}+{part:03}", False, location, cells
 
 
 def _lines(path: str | Path) -> Iterator[tuple[str, str | None, dict[str, str]]]:
@@ -101,9 +105,6 @@ def _is_kept(location: str, cells: dict[str, str]) -> bool:
     return frequency <= MAX_FREQUENCY and min(shares) >= MIN_LANGUAGE and all(cells[s].strip() for s in ("src", "tgt"))
 
 
-def _follows(lines: list[Line], cells: dict[str, str]) -> bool:
+def _follows(before: dict[str, str], cells: dict[str, str]) -> bool:
     """Whether a pair comes next to the last one, on both sides."""
-    if not lines:
-        return False
-    before = lines[-1][1]
     return all(int(cells[f"{s}_start_index"]) - int(before[f"{s}_end_index"]) <= MAX_GAP for s in ("src", "tgt"))

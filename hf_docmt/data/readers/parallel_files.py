@@ -1,19 +1,24 @@
-"""Two files, one a side, with the same documents in the same order: what the readers of such formats share."""
+"""Formats without document ids in two files, one a side, with the same documents in the same order."""
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
-from hf_docmt.data.readers.reader import Reader
-from hf_docmt.files import DataError, display_path, file_stem, location_of
+from hf_docmt.data.readers.reader import Evidence, Reader, Sample, check_target, numbered_id
+from hf_docmt.files import DataError, display_path, location_of, read_lines
+
+DTAG = "<d>"
+EOS = "_eos"
+EOS_WORD = re.compile(rf"(?<!\S){EOS}(?!\S)")
 
 SideDocument = tuple[int, list[str]]  # line in the file where it begins, sentences
 
 
 class ParallelFilesReader(Reader):
-    """Base of formats without document ids, one file a side; ids are the source file's name and a number."""
+    """Base of these formats; ids are the source file's name and a number."""
 
     document_ids = False
 
@@ -21,70 +26,108 @@ class ParallelFilesReader(Reader):
         self, languages: list[str], source: str | Path, target: str | Path | None = None
     ) -> Iterator[tuple[str, dict]]:
         """Rows. DataError where the files have different numbers of documents, or a document of sentences."""
-        two_sided = check_target(languages, source, target)
-        ours = self.side_documents(source)
-        if not two_sided:
-            for number, (line, sentences) in enumerate(ours, 1):
-                location = location_of(source, line)
-                yield location, make_row(location, numbered_id(source, number), sentences, None, languages)
-            return
-        theirs, before = self.side_documents(target), 0
-        for number, (one, other) in enumerate(zip_longest(ours, theirs), 1):
-            if one is None or other is None or len(one[1]) != len(other[1]):
-                counts = [_count(number, before, first, rest) for first, rest in ((one, ours), (other, theirs))]
-                if counts[0][0] != counts[1][0]:
-                    raise DataError(_different_files(source, target, counts, number, one, other))
-            location = f"{location_of(source, one[0])} and {location_of(target, other[0])}"
-            yield location, make_row(location, numbered_id(source, number), one[1], other[1], languages)
-            before += len(one[1])
+        paths = [source, target] if check_target(languages, source, target) else [source]
+        sides, before = [self.side_documents(path) for path in paths], 0
+        for number, documents in enumerate(zip_longest(*sides), 1):
+            if None in documents or len({len(sentences) for _, sentences in documents}) > 1:
+                _check_counts(paths, number, before, documents, sides)
+            location = " and ".join(location_of(path, line) for path, (line, _) in zip(paths, documents))
+            texts = [sentences for _, sentences in documents]
+            yield location, make_row(location, numbered_id(source, number), texts[0], texts[-1], languages)
+            before += len(texts[0])
 
     @abstractmethod
     def side_documents(self, path: str | Path) -> Iterator[SideDocument]:
         """The documents of one file, each when its turn comes."""
 
 
-def numbered_id(path: str | Path, number: int) -> str:
-    """The id of the document with this number (from 1) in a format without ids."""
-    return f"{file_stem(path)}-{number:05d}"
+class BlankReader(ParallelFilesReader):
+    """One blank line stands between documents, so the format cannot hold empty sentences. Other blanks stay."""
+
+    name = "blank"
+
+    def recognize_lines(self, sample: Sample) -> bool:
+        if sample.argument != "source" or sample.path is None:
+            return False
+        return any(not line.strip() for _, line in read_lines(sample.path))
+
+    def side_documents(self, path: str | Path) -> Iterator[SideDocument]:
+        begin, sentences, documents = 1, [], 1
+        for number, line in read_lines(path):
+            if line.strip():
+                sentences.append(line)
+            elif not sentences:
+                raise DataError(
+                    f"{location_of(path, number)}: document {documents} is empty (a blank line at the "
+                    "start or after another); put one blank line between documents, and use tsv or jsonl for empty "
+                    "sentences"
+                )
+            else:
+                yield begin, sentences
+                begin, sentences, documents = number + 1, [], documents + 1
+        if sentences:  # one blank line may end the file
+            yield begin, sentences
 
 
-def check_target(languages: list[str], source: str | Path, target: str | Path | None) -> bool:
-    """Whether there is a target side; DataError where language and file do not agree on it."""
-    if target is None and len(languages) == 2:
-        raise DataError(
-            f"{display_path(source)}: target language {languages[1]!r} is asked for without a target file; give "
-            "target=, or leave out the target language to read the source side only"
-        )
-    if target is not None and len(languages) == 1:
-        raise DataError(
-            f"{display_path(target)}: the target file's language is missing; give target_lang, or leave the file out"
-        )
-    return target is not None
+class DtagReader(ParallelFilesReader):
+    """A line `<d>` begins each document (Maruf et al. 2019); a blank line is an empty sentence, other blanks stay."""
+
+    name = "dtag"
+    first_line_mark = repr(DTAG)
+
+    def recognize(self, sample: Sample) -> Evidence:
+        words = sample.first_line.split()
+        is_dtag = words == [DTAG] or (sample.argument == "path" and DTAG in words)
+        return Evidence.FIRST_BYTES if is_dtag else Evidence.NONE
+
+    def side_documents(self, path: str | Path) -> Iterator[SideDocument]:
+        document: SideDocument | None = None
+        for number, line in read_lines(path):
+            if line.strip() == DTAG:
+                if document is not None:
+                    yield document
+                document = (number, [])
+            elif document is None:
+                raise DataError(
+                    f"{location_of(path, number)}: text before the first {DTAG}; begin every document with it"
+                )
+            else:
+                document[1].append(line)
+        if document is not None:
+            yield document
 
 
-def _count(number: int, sentences: int, document: SideDocument | None, rest: Iterator[SideDocument]) -> tuple[int, int]:
-    """Documents and sentences of a file, read up to a document of this number, with so many sentences before it."""
-    lengths = [len(sentences) for _, sentences in rest]
-    if document is not None:
-        lengths.append(len(document[1]))
-    return number - 1 + len(lengths), sentences + sum(lengths)
+class VoitaReader(ParallelFilesReader):
+    """One document a line, its sentences joined by ` _eos ` (four in Voita et al. 2019); blanks around them go."""
+
+    name = "voita"
+    first_line_mark = repr(EOS)
+
+    def recognize(self, sample: Sample) -> Evidence:
+        return Evidence.FIRST_BYTES if EOS in sample.first_line.split() else Evidence.NONE
+
+    def side_documents(self, path: str | Path) -> Iterator[SideDocument]:
+        for number, line in read_lines(path):
+            if not line.strip():
+                raise DataError(
+                    f"{location_of(path, number)}: document {number} is empty; a line holds sentences joined by "
+                    f"' {EOS} '"
+                )
+            yield number, [sentence.strip() for sentence in EOS_WORD.split(line)]
 
 
-def _different_files(
-    source: str | Path,
-    target: str | Path,
-    counts: list[tuple[int, int]],
-    number: int,
-    one: SideDocument | None,
-    other: SideDocument | None,
-) -> str:
-    message = (
-        f"{display_path(source)} has {counts[0][0]} documents ({counts[0][1]} sentences) but {display_path(target)} "
-        f"has {counts[1][0]} ({counts[1][1]} sentences); the files must have the same documents"
-    )
-    if one is None or other is None:
-        return message + f"; the first {number - 1} agree in length"
-    return message + (
-        f"; the first difference is document {number}, with {len(one[1])} sentences from line {one[0]} on and "
-        f"{len(other[1])} from line {other[0]} on"
+def _check_counts(paths: list, number: int, sentences: int, documents: tuple, sides: list) -> None:
+    """DataError where two files, which agree up to document `number`, have different numbers of documents in all."""
+    rest = [[] if document is None else [document, *side] for document, side in zip(documents, sides)]
+    if len(rest[0]) == len(rest[-1]):
+        return
+    counts = [(number - 1 + len(some), sentences + sum(len(texts) for _, texts in some)) for some in rest]
+    difference = f"the first {number - 1} agree in length"
+    if None not in documents:
+        lengths = [f"{len(some)} sentences from line {line} on" for line, some in documents]
+        difference = f"the first difference is document {number}, with {' and '.join(lengths)}"
+    raise DataError(
+        f"{display_path(paths[0])} has {counts[0][0]} documents ({counts[0][1]} sentences) but "
+        f"{display_path(paths[1])} has {counts[1][0]} ({counts[1][1]} sentences); the files must have the same "
+        f"documents; {difference}"
     )

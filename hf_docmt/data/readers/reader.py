@@ -1,17 +1,21 @@
-"""The base class of readers, the readers by the name of their format, and which format files have."""
+"""The base class of readers, the readers by their formats, which format files have, and what readers share."""
 
 import inspect
 import pkgutil
+import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from functools import cached_property
 from importlib import import_module
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar
 
-from hf_docmt.files import BOM, STDIN, DataError, display_path, open_bytes
+from hf_docmt.data.documents import make_row
+from hf_docmt.files import BOM, STDIN, DataError, display_path, file_stem, open_bytes
 from hf_docmt.messages import closest_hint
 
 # arguments of readers that are no files, though a file or folder may have their value as its name
@@ -94,9 +98,12 @@ class Reader(ABC):
 
     `name` is the format. `several_files`: it takes a list of files, too. `plain`: it is lines without document ids, so
     translations are written as plain lines. `output_format` is how translations of such input are written where that
-    is neither plain lines nor JSON lines (see `hf_docmt.translation.outputs`). `document_ids` is false where ids are
+    is neither plain lines nor JSON lines (see `hf_docmt.translation.corpus`). `document_ids` is false where ids are
     made from file names and numbers, so that documents of two files are matched by their order. `first_line_mark` is
     the word of messages for what gives away a format of one file a side, where such a file is given as `path`.
+
+    A format is recognized by an argument that only it takes (`own_argument`), or a file given as `path` by the
+    `endings` of its name or what its `first_bytes` match; `recognize` may look at more.
     """
 
     name: ClassVar[str] = ""
@@ -105,14 +112,17 @@ class Reader(ABC):
     output_format: ClassVar[str | None] = None
     document_ids: ClassVar[bool] = True
     first_line_mark: ClassVar[str] = "a mark of the format"
+    own_argument: ClassVar[str | None] = None
+    endings: ClassVar[tuple[str, ...]] = ()
+    first_bytes: ClassVar[re.Pattern[bytes] | None] = None
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if "name" not in cls.__dict__:
             return  # a base of readers
-        known = _READERS.get(cls.name, cls)
-        if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            both = " and ".join(f"{reader.__module__}.{reader.__qualname__}" for reader in (known, cls))
+        other = _READERS.get(cls.name, cls)
+        if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+            both = " and ".join(f"{reader.__module__}.{reader.__qualname__}" for reader in (other, cls))
             raise ValueError(f"two readers have the name {cls.name!r}, {both}; rename one of them")
         _READERS[cls.name] = cls
 
@@ -127,7 +137,13 @@ class Reader(ABC):
 
     def recognize(self, sample: Sample) -> Evidence:
         """How sure it is that files are of this format, from arguments, name and first bytes; NONE: never detected."""
-        return Evidence.NONE
+        if self.own_argument in sample.arguments:
+            return Evidence.ARGUMENTS
+        if sample.argument != "path":
+            return Evidence.NONE
+        if sample.ending in self.endings:
+            return Evidence.NAME
+        return Evidence.FIRST_BYTES if self.first_bytes and self.first_bytes.match(sample.head) else Evidence.NONE
 
     def recognize_lines(self, sample: Sample) -> bool:
         """Whether files that no format recognizes are of this one; it may read all lines."""
@@ -145,28 +161,30 @@ class Reader(ABC):
 
 
 def readers() -> dict[str, type[Reader]]:
-    """All readers by format: those of this folder by their files, which are imported now, then those of plugins."""
-    own = [f"{__package__}.{module.name}" for module in pkgutil.iter_modules([str(Path(__file__).parent)])]
-    for name in own:
-        import_module(name)
-    place = {name: number for number, name in enumerate(own)}
-    return dict(sorted(_READERS.items(), key=lambda item: place.get(item[1].__module__, len(own))))
+    """All readers by format, in the order of the alphabet: those of this folder, then those of plugins."""
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        import_module(f"{__package__}.{module.name}")
+    return dict(sorted(_READERS.items(), key=lambda item: (_is_plugin(item[1]), item[0])))
 
 
 def plugin_files() -> list[Path]:
     """The files in which readers of plugins are defined."""
-    names = {reader.__module__ for reader in readers().values() if not reader.__module__.startswith(f"{__package__}.")}
-    files = {getattr(sys.modules.get(name), "__file__", None) for name in names}
+    modules = {sys.modules.get(reader.__module__) for reader in readers().values() if _is_plugin(reader)}
+    files = {getattr(module, "__file__", None) for module in modules}
     return sorted(Path(file) for file in files if file and Path(file).is_file())
+
+
+def _is_plugin(reader: type[Reader]) -> bool:
+    return not reader.__module__.startswith(f"{__package__}.")
 
 
 def get_reader(format: str) -> Reader:
     """The reader of a format; DataError with the closest name for an unknown one."""
-    known = readers()
-    if format not in known:
-        hint = closest_hint(format, known, " (did you mean {!r}?)")
-        raise DataError(f"unknown format {format!r}{hint}; the formats are {', '.join(known)} and auto")
-    return known[format]()
+    formats = readers()
+    if format not in formats:
+        hint = closest_hint(format, formats, " (did you mean {!r}?)")
+        raise DataError(f"unknown format {format!r}{hint}; the formats are {', '.join(formats)} and auto")
+    return formats[format]()
 
 
 def input_files(text: str, format: str = "auto") -> dict[str, str]:
@@ -197,22 +215,26 @@ def detect_format(files: dict) -> str:
     of a pair that is given as `path`.
     """
     sample = Sample(files)
-    known = [reader() for reader in readers().values()]
-    evidence = {reader: reader.recognize(sample) for reader in known}
+    formats = [reader() for reader in readers().values()]
+    evidence = {reader: reader.recognize(sample) for reader in formats}
     best = max(evidence, key=evidence.get)  # of equals the first
     if evidence[best] is Evidence.ARGUMENTS:
         return best.name
     if sample.argument is None:
         raise DataError(f"no input file, got {sorted(files)}; give path=, or source= and target=")
     if sample.argument == "source" and sample.is_stdin:
-        names = [reader.name for reader in known if reader.has_one_file_a_side()]
+        *names, last = [reader.name for reader in formats if reader.has_one_file_a_side()]
         raise DataError(
-            f"the format of standard input as source cannot be detected; name it ({', '.join(names[:-1])} or "
-            f"{names[-1]})"
+            f"the format of standard input as source cannot be detected; name it ({', '.join(names)} or {last})"
         )
     if evidence[best] is Evidence.NONE:
-        return _format_of_lines(sample, known)
-    if sample.argument == "path" and best.has_one_file_a_side():
+        best = next((reader for reader in formats if reader.recognize_lines(sample)), None)
+        if best is None:
+            raise DataError(
+                f"{display_path(sample.path)}: the format cannot be detected (no <d>, no _eos, no blank line between "
+                "documents); name it, format='blank' if each file is one document"
+            )
+    elif sample.argument == "path" and best.has_one_file_a_side():
         raise DataError(
             f"{display_path(sample.path)}: the first line has {best.first_line_mark}; name the format {best.name!r}, "
             "with the file as source, or 'lines' if every line is a sentence"
@@ -220,11 +242,39 @@ def detect_format(files: dict) -> str:
     return best.name
 
 
-def _format_of_lines(sample: Sample, known: list[Reader]) -> str:
-    for reader in known:
-        if reader.recognize_lines(sample):
-            return reader.name
-    raise DataError(
-        f"{display_path(sample.path)}: the format cannot be detected (no <d>, no _eos, no blank line between "
-        "documents); name it, format='blank' if each file is one document"
-    )
+# What several readers need
+
+
+def check_target(languages: list[str], source: str | Path, target: str | Path | None) -> bool:
+    """Whether there is a target side; DataError where language and file do not agree on it."""
+    if target is None and len(languages) == 2:
+        raise DataError(
+            f"{display_path(source)}: target language {languages[1]!r} is asked for without a target file; give "
+            "target=, or leave out the target language to read the source side only"
+        )
+    if target is not None and len(languages) == 1:
+        raise DataError(
+            f"{display_path(target)}: the target file's language is missing; give target_lang, or leave the file out"
+        )
+    return target is not None
+
+
+def numbered_id(path: str | Path, number: int) -> str:
+    """The id of the document with this number (from 1) in a format without ids."""
+    return f"{file_stem(path)}-{number:05d}"
+
+
+def rows_of_lines(lines: Iterable[tuple[str, str, list[str]]], languages: list[str]) -> Iterator[tuple[str, dict]]:
+    """Rows of lines (location, document id, sentence of each side), of which those of one document stand together."""
+    begun: dict[str, None] = {}
+    for doc_id, document in groupby(lines, key=itemgetter(1)):
+        (location, _, first), *others = document
+        if doc_id in begun:
+            raise DataError(
+                f"{location}: document {doc_id!r} begins again after {next(reversed(begun))!r}; put its lines "
+                "together, or give the second part its own id"
+            )
+        begun[doc_id] = None
+        pairs = [first, *(sentences for _, _, sentences in others)]
+        source, target = zip(*pairs) if len(languages) == 2 else ([text for (text,) in pairs], None)
+        yield location, make_row(location, doc_id, source, target, languages)

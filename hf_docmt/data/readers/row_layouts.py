@@ -4,10 +4,11 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from hf_docmt.data.documents import check_unicode, make_row
+from hf_docmt.data.documents import make_row
 from hf_docmt.data.language_codes import other_spellings
 from hf_docmt.data.readers.running_text import sentence_splitter, split_lines
 from hf_docmt.files import DataError
+from hf_docmt.modeling.document_state import check_unicode
 
 SIDES = ("source", "target")
 IDS = ("doc_id", "id")
@@ -33,9 +34,9 @@ class RowReader:
 
     def contract_row(self, location: str, row: dict, number_id: str) -> dict:
         """The row; its document id is `doc_id` or `id`, or `number_id` where it has neither key."""
-        found = self._of_layout(location, row, number_id)
-        check_text_lines(location, found)
-        return found
+        made = self._of_layout(location, row, number_id)
+        check_text_lines(location, made)
+        return made
 
     def _of_layout(self, location: str, row: dict, number_id: str) -> dict:
         doc_id = next((row[key] for key in IDS if key in row), number_id)
@@ -56,15 +57,10 @@ class RowReader:
 
     def _renamed(self, pairs: Any) -> Any:
         """Sentence pairs with the languages that were asked for in the spelling in which they were asked for."""
-        if not isinstance(pairs, list) or not pairs or not isinstance(pairs[0], dict):
-            return pairs
+        if not isinstance(pairs, list) or not pairs or not all(isinstance(pair, dict) for pair in pairs):
+            return pairs  # which is refused by itself
         names = other_spellings(pairs[0], self.languages)
-        if not names:
-            return pairs
-        return [
-            {names.get(key, key): text for key, text in pair.items()} if isinstance(pair, dict) else pair
-            for pair in pairs
-        ]
+        return [{names.get(key, key): text for key, text in pair.items()} for pair in pairs] if names else pairs
 
     def _two_lists(self, location: str, row: dict, doc_id: Any, columns: dict) -> dict:
         named = _side_languages(row, self.languages)
@@ -85,14 +81,13 @@ class RowReader:
             )
         if not isinstance(text, str):
             raise DataError(f"{location}: 'text' must be a string, got {type(text).__name__}")
-        check_unicode(location, f"document {doc_id!r}", text)
+        check_unicode(text, f"{location}: document {doc_id!r}", DataError)
         self._split = self._split or sentence_splitter(self.languages[0])
         sentences, lines = split_lines(text, self._split)
         columns = {key: value for key, value in columns.items() if key not in ("text", TEXT_LINES)}
         for name, value in columns.items():  # which are written with the translation
-            check_unicode(
-                location, f"document {doc_id!r}, {name!r}", json.dumps(value, ensure_ascii=False, default=str)
-            )
+            text = json.dumps(value, ensure_ascii=False, default=str)
+            check_unicode(text, f"{location}: document {doc_id!r}, {name!r}", DataError)
         return make_row(location, doc_id, sentences, None, self.languages, **columns, **{TEXT_LINES: lines})
 
 
@@ -124,10 +119,10 @@ def dochplt_row(location: str, row: dict, languages: list[str]) -> dict:
         raise DataError(f"{location}: 'lang_pair' is {pair!r}, expected the languages {languages}, such as 'en-fi'")
     names = {code: side for code, side in zip(codes, ("src", "tgt"))}
     ids = [row.get(key) for key in ("src_doc_id", "tgt_doc_id")]  # one document may be in several pairs
-    if not all(isinstance(one, str) and one for one in ids):
+    if not all(isinstance(key, str) and key for key in ids):
         raise DataError(f"{location}: 'src_doc_id' or 'tgt_doc_id' is missing or no string, got {ids}")
     doc_id = " ".join(ids)
-    columns = {key: value for key, value in row.items() if key not in DOCHPLT_KEYS}
+    columns = {key: value for key, value in row.items() if key not in (*DOCHPLT_KEYS, "doc_id", "translation")}
     sides = [_numbered_sentences(location, row, names[lang]) for lang in languages]
     if len(languages) == 1:
         return make_row(location, doc_id, list(sides[0].values()), None, languages, **columns)
@@ -145,7 +140,7 @@ def _numbered_sentences(location: str, row: dict, name: str) -> dict[str, str]:
     """The sentences of one document by their ids, in its order."""
     document = row[f"{name}_doc"]
     lists = [document.get(key) for key in ("ids", "sentences")] if isinstance(document, dict) else []
-    if not lists or not all(isinstance(one, list) and all(isinstance(s, str) for s in one) for one in lists):
+    if not lists or not all(_is_list_of_texts(texts) for texts in lists):
         raise DataError(f"{location}: '{name}_doc' must have 'ids' and 'sentences', two lists of strings")
     if len(lists[0]) != len(lists[1]) or len(set(lists[0])) != len(lists[0]):
         raise DataError(
@@ -157,9 +152,9 @@ def _numbered_sentences(location: str, row: dict, name: str) -> dict[str, str]:
 def _linked(location: str, link: dict, name: str, sentences: dict[str, str]) -> str:
     """The text of one side of a pair."""
     ids = link.get(name)
-    if not isinstance(ids, list) or not all(isinstance(one, str) and one in sentences for one in ids):
+    if not _is_list_of_texts(ids) or not sentences.keys() >= set(ids):
         raise DataError(f"{location}: 'alignment' has {name!r} {ids!r:.60}, expected ids of '{name}_doc'")
-    return " ".join(sentences[one] for one in ids)
+    return " ".join(sentences[key] for key in ids)
 
 
 def _side_languages(row: dict, languages: list[str]) -> dict[str, str]:
@@ -176,7 +171,10 @@ def _side_languages(row: dict, languages: list[str]) -> dict[str, str]:
 
 
 def _side(location: str, row: dict, name: str) -> list[str]:
-    side = row[name]
-    if not isinstance(side, list) or not all(isinstance(sentence, str) for sentence in side):
+    if not _is_list_of_texts(row[name]):
         raise DataError(f"{location}: {name!r} must be a list of sentences (strings); an empty sentence is ''")
-    return side
+    return row[name]
+
+
+def _is_list_of_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)

@@ -1,8 +1,7 @@
 """Running text as sentences and back: where its lines end is kept, beside the sentences.
 
-sentencex cuts what is read from files: it knows the abbreviations of many languages. The pipeline that travels with a
-model does without it, see `hf_docmt.modeling.text_splitting`, which cuts less often where it is in doubt. Sentences are
-joined by the same rule in both.
+sentencex cuts what is read from files. The pipeline that travels with a model does without it and cuts less often where
+it is in doubt (`hf_docmt.modeling.text_splitting`); both join sentences by the same rule.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,10 +14,9 @@ from hf_docmt.modeling.text_splitting import blank_behind
 
 
 def sentence_splitter(lang: str) -> Callable[[str], Iterable[str]]:
-    """What cuts a paragraph of this language into sentences; DataError where sentencex is not installed.
+    """What cuts a paragraph of a language (de, deu_Latn) into sentences; DataError where sentencex is not installed.
 
-    sentencex knows the abbreviations of many languages and treats others by general rules. `lang` may be a code of a
-    model, such as deu_Latn.
+    Languages whose abbreviations sentencex does not know are treated by general rules.
     """
     try:
         from sentencex import segment
@@ -42,8 +40,8 @@ def split_lines(text: str, split: Callable[[str], Iterable[str]]) -> tuple[list[
     Every line is split by itself, so that no sentence goes over a line end.
     """
     lines = [clean_sentences(split(line)) if line.strip() else [] for line in text.split("\n")]
-    found = [sentence for line in lines for sentence in line]
-    return (found, [len(line) for line in lines]) if found else ([""], [1])
+    sentences = [sentence for line in lines for sentence in line]
+    return (sentences, [len(line) for line in lines]) if sentences else ([""], [1])
 
 
 def join_lines(sentences: list[str], text_lines: list[int]) -> str:

@@ -20,11 +20,11 @@ CLOSERS = "\"'”’»)]}"
 ENDS = ".!?…。！？‥؟।"
 ABBREVIATION = re.compile(r"(?:^|\s)\w{1,4}\.$")
 
-Pieces = list[list[int]]  # of a part: [number of a sentence, its characters there]
+Pieces = list[list[int]]  # of a turn: [number of a sentence, its characters there]
 
 
 @dataclass
-class Part:
+class Turn:
     """One turn of a cue: its text, and what stands around it."""
 
     prefix: str
@@ -38,44 +38,44 @@ class Part:
         return {"prefix": self.prefix, "suffix": self.suffix, "lines": self.lines}
 
 
-def cue_parts(lines: list[str]) -> list[Part]:
+def cue_turns(lines: list[str]) -> list[Turn]:
     """The turns of a cue, given as its lines; a line that begins with a dash begins a turn."""
     prefix, lines, suffix = _unwrapped(lines)
-    turns: list[list[str]] = []
+    groups: list[list[str]] = []
     for line in lines:
-        if not turns or DASH.match(MARKUP.sub("", line).strip()):
-            turns.append([])
-        turns[-1].append(line)
-    parts = [_part(turn) for turn in turns]
-    if parts:
-        parts[0].prefix = prefix + parts[0].prefix
-        parts[-1].suffix += suffix
+        if not groups or DASH.match(MARKUP.sub("", line).strip()):
+            groups.append([])
+        groups[-1].append(line)
+    turns = [_turn(group) for group in groups]
+    if turns:
+        turns[0].prefix = prefix + turns[0].prefix
+        turns[-1].suffix += suffix
     elif prefix or suffix:
-        parts = [Part(prefix, "", suffix, 1, False, False)]
-    return parts
+        turns = [Turn(prefix, "", suffix, 1, False, False)]
+    return turns
 
 
 def cue_sentences(
-    cues: list[list[Part]], times: list[tuple[int, int]], split: Callable[[str], Iterable[str]]
+    cues: list[list[Turn]], times: list[tuple[int, int]], split: Callable[[str], Iterable[str]]
 ) -> tuple[list[str], list[list[Pieces]]]:
-    """The sentences of all cues, and the pieces of each part of each cue; without text one empty sentence."""
+    """The sentences of all cues, and the pieces of each turn of each cue; without text one empty sentence."""
     sentences: list[str] = []
-    pieces: list[list[Pieces]] = [[[] for _ in parts] for parts in cues]
+    pieces: list[list[Pieces]] = [[[] for _ in turns] for turns in cues]
     for run in _runs(cues, times, split):
-        texts = [" ".join(cues[cue][part].text.split()) for cue, part in run]
-        found = clean_sentences(split(" ".join(texts)))
-        if sum(map(_size, found)) != sum(map(_size, texts)):  # a splitter that changes the text
-            found = [" ".join(texts)]
-        rest = [_size(sentence) for sentence in found]
+        texts = [" ".join(cues[cue][turn].text.split()) for cue, turn in run]
+        run_sentences = clean_sentences(split(" ".join(texts)))
+        if sum(map(_size, run_sentences)) != sum(map(_size, texts)):  # a splitter that changes the text
+            run_sentences = [" ".join(texts)]
+        rest = [_size(sentence) for sentence in run_sentences]
         current = 0
-        for (cue, part), text in zip(run, texts):
+        for (cue, turn), text in zip(run, texts):
             size = _size(text)
             while size:
                 taken = min(size, rest[current])
-                pieces[cue][part].append([len(sentences) + current, taken])
+                pieces[cue][turn].append([len(sentences) + current, taken])
                 size, rest[current] = size - taken, rest[current] - taken
                 current += not rest[current]
-        sentences += found
+        sentences += run_sentences
     return sentences or [""], pieces
 
 
@@ -85,20 +85,20 @@ def _size(text: str) -> int:
 
 
 def _runs(
-    cues: list[list[Part]], times: list[tuple[int, int]], split: Callable[[str], Iterable[str]]
+    cues: list[list[Turn]], times: list[tuple[int, int]], split: Callable[[str], Iterable[str]]
 ) -> Iterable[list[tuple[int, int]]]:
-    """(cue, part) of the parts with text, those together that go on in the next cue."""
+    """(cue, turn) of the turns with text, those together that go on in the next cue."""
     run: list[tuple[int, int]] = []
-    for cue, parts in enumerate(cues):
-        for number, part in enumerate(parts):
-            if not part.text:
+    for cue, turns in enumerate(cues):
+        for number, turn in enumerate(turns):
+            if not turn.text:
                 continue
             if run:
                 last_cue, last_number = run[-1]
                 last = cues[last_cue][last_number]
                 next_to_it = last_cue == cue - 1 and number == 0 and last_number == len(cues[last_cue]) - 1
                 near = times[cue][0] - times[last_cue][1] <= MAX_GAP and len(run) < MAX_CUES
-                if not (next_to_it and near and _goes_on(last, part, split)):
+                if not (next_to_it and near and _goes_on(last, turn, split)):
                     yield run
                     run = []
             run.append((cue, number))
@@ -106,20 +106,20 @@ def _runs(
         yield run
 
 
-def _goes_on(part: Part, following: Part, split: Callable[[str], Iterable[str]]) -> bool:
-    """Whether the sentence at the end of a part goes on in the following one."""
-    if following.is_turn or not (part.is_speech and following.is_speech):
+def _goes_on(turn: Turn, following: Turn, split: Callable[[str], Iterable[str]]) -> bool:
+    """Whether the sentence at the end of a turn goes on in the following one."""
+    if following.is_turn or not (turn.is_speech and following.is_speech):
         return False
-    end, start = part.text.rstrip(CLOSERS + " "), following.text.lstrip(CLOSERS + " ")
+    end, start = turn.text.rstrip(CLOSERS + " "), following.text.lstrip(CLOSERS + " ")
     if end.endswith(("...", "…", "--", "—", "–")):
         return start.startswith(("--", "—", "–")) or start[:1].islower()
     if ABBREVIATION.search(end):  # such as Mr.
-        first = next(iter(clean_sentences(split(f"{part.text.split()[-1]} {following.text}"))), "")
-        return len(first) > len(part.text.split()[-1])
+        first = next(iter(clean_sentences(split(f"{turn.text.split()[-1]} {following.text}"))), "")
+        return len(first) > len(turn.text.split()[-1])
     return not end.endswith(tuple(ENDS))
 
 
-def _part(lines: list[str]) -> Part:
+def _turn(lines: list[str]) -> Turn:
     """A turn of its lines, without dash, markup, music signs and the brackets of a description."""
     before = DASH.match(lines[0])  # in front of the markup or behind it
     lines = [lines[0][before.end() :], *lines[1:]] if before else lines
@@ -133,12 +133,17 @@ def _part(lines: list[str]) -> Part:
     if ellipsis := ELLIPSIS.match(text):
         prefix, text = prefix + ellipsis[0], text[ellipsis.end() :]
     is_speech = True
-    if found := DESCRIPTION.fullmatch(text):
-        prefix, text, suffix, is_speech = prefix + found[1], found[2].strip(), found[3] + suffix, False
+    if description := DESCRIPTION.fullmatch(text):
+        prefix, text, suffix, is_speech = (
+            prefix + description[1],
+            description[2].strip(),
+            description[3] + suffix,
+            False,
+        )
     elif text[:1] in "♪♫#" or text[-1:] in "♪♫":
         sign, text, end = MUSIC.fullmatch(text).groups()  # type: ignore[union-attr]  # matches any text
         prefix, suffix, is_speech = prefix + (sign or ""), (end or "") + suffix, False
-    return Part(prefix, text, suffix, max(len(lines), 1), dash is not None, is_speech)
+    return Turn(prefix, text, suffix, max(len(lines), 1), dash is not None, is_speech)
 
 
 def _unwrapped(lines: list[str]) -> tuple[str, list[str], str]:

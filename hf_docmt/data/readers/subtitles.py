@@ -7,16 +7,15 @@ from pathlib import Path
 
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.readers.lines import source_files
-from hf_docmt.data.readers.reader import Evidence, Reader, Sample
+from hf_docmt.data.readers.reader import Reader
 from hf_docmt.data.readers.running_text import sentence_splitter
-from hf_docmt.data.readers.subtitle_sentences import Part, cue_parts, cue_sentences
+from hf_docmt.data.readers.subtitle_sentences import Turn, cue_sentences, cue_turns
 from hf_docmt.files import DataError, display_path, location_of, read_lines
 from hf_docmt.messages import install_command
 
 ARROW = "-->"
 LONGEST = 100 * 3600 * 1000  # milliseconds that the formats can write
-FIRST_CUE = re.compile(rb"\s*(\d+\s*\n)?\s*\d+:\d\d:\d\d[,.]\d+ *--> *\d+:\d\d:\d\d[,.]\d+")
-FIRST_LINE = re.compile(rb"WEBVTT(\s|$)")
+WEBVTT = re.compile(r"WEBVTT(\s|$)")
 COUNTER = "1"  # in front of the times of a cue that has none: pysubs2 takes digits there for one
 LAST_CUE = ["", COUNTER, "00:00:00.000 --> 00:00:00.000", ""]
 INLINE_TIME = re.compile(r"<\d[\d:.]*>")  # when the words behind it appear
@@ -33,14 +32,8 @@ class SubtitlesReader(Reader):
 
     name = "subtitles"
     output_format = "subtitles"
-
-    def recognize(self, sample: Sample) -> Evidence:
-        if sample.argument != "path":
-            return Evidence.NONE
-        if sample.ending in (".srt", ".vtt"):
-            return Evidence.NAME
-        found = FIRST_CUE.match(sample.head) or FIRST_LINE.match(sample.head)
-        return Evidence.FIRST_BYTES if found else Evidence.NONE
+    endings = (".srt", ".vtt")
+    first_bytes = re.compile(rb"WEBVTT(\s|$)|\s*(\d+\s*\n)?\s*\d+:\d\d:\d\d[,.]\d+ *--> *\d+:\d\d:\d\d[,.]\d+")
 
     def read(self, languages: list[str], path: str | Path) -> Iterator[tuple[str, dict]]:
         ((doc_id, path),) = source_files(languages, path, self.name)
@@ -50,7 +43,7 @@ class SubtitlesReader(Reader):
             raise DataError(f"subtitles need pysubs2: {install_command('subtitles')}") from error
         split = sentence_splitter(languages[0])
         lines = [line for _, line in read_lines(path)]
-        is_vtt = FIRST_LINE.match(lines[0].encode()) is not None
+        is_vtt = WEBVTT.match(lines[0]) is not None
         if is_vtt:
             lines = [line if ARROW in line else INLINE_TIME.sub("", line) for line in lines]
         timings = _timing_lines(path, lines, is_vtt)
@@ -61,10 +54,10 @@ class SubtitlesReader(Reader):
         cues = [_cue(path, number, lines, event, is_vtt) for number, event in zip(timings, events)]
         if is_vtt:
             cues.sort(key=lambda cue: cue["start"])  # as the format wants them
-        parts = [cue.pop("parts") for cue in cues]
-        sentences, pieces = cue_sentences(parts, [(cue["start"], cue["end"]) for cue in cues], split)
-        for cue, some, spread in zip(cues, parts, pieces):
-            cue["parts"] = [part.layout() | {"pieces": piece} for part, piece in zip(some, spread)]
+        turns = [cue["parts"] for cue in cues]
+        sentences, pieces = cue_sentences(turns, [(cue["start"], cue["end"]) for cue in cues], split)
+        for cue, cue_pieces in zip(cues, pieces):
+            cue["parts"] = [turn.layout() | {"pieces": piece} for turn, piece in zip(cue["parts"], cue_pieces)]
         header = _header(lines, timings[0]) if is_vtt else ""
         column = {"format": "vtt" if is_vtt else "srt", "header": header, "cues": cues}
         location = display_path(path)
@@ -81,7 +74,9 @@ def _timing_lines(path: str | Path, lines: list[str], is_vtt: bool) -> list[int]
     for number, line in enumerate(lines):
         stamps = format.TIMESTAMP.findall(line)
         is_timing = len(stamps) == 2
-        if is_timing != (ARROW in line) or is_timing and any(one[0] == ":" for one in stamps):  # hours without digits
+        if (
+            is_timing != (ARROW in line) or is_timing and any(stamp[0] == ":" for stamp in stamps)
+        ):  # hours without digits
             raise DataError(
                 f"{location_of(path, number + 1)}: {line.strip()[:60]!r} is no line of two times, such as "
                 f"'00:00:01{'.' if is_vtt else ','}000 --> 00:00:02{'.' if is_vtt else ','}000'; repair it"
@@ -102,12 +97,12 @@ def _cue(path: str | Path, number: int, lines: list[str], event, is_vtt: bool) -
     if event.is_drawing:
         raise DataError(f"{location}: a cue that is a drawing, {event.text[:40]!r}; take it out")
     text = re.split(r"(?:\\N\s*){2}", event.text, maxsplit=1)[0] if is_vtt else event.text  # a blank line ends a cue
-    parts: list[Part] = cue_parts([line for line in text.split(r"\N") if line.strip()])
+    turns: list[Turn] = cue_turns([line for line in text.split(r"\N") if line.strip()])
     if is_vtt:
-        for part in parts:
-            part.text = unescape(part.text)
+        for turn in turns:
+            turn.text = unescape(turn.text)
     settings = lines[number].split(ARROW)[1].split(maxsplit=1)[1:] if is_vtt else []
-    return {"start": event.start, "end": event.end, "settings": "".join(settings).strip(), "parts": parts}
+    return {"start": event.start, "end": event.end, "settings": "".join(settings).strip(), "parts": turns}
 
 
 def _header(lines: list[str], first: int) -> str:
@@ -120,11 +115,11 @@ def _header(lines: list[str], first: int) -> str:
 
 def _with_counters(lines: list[str], timings: list[int]) -> list[str]:
     """The lines with a counter in front of the times that follow on a blank line, and without repeated blank lines."""
-    found, times, before = [], set(timings), ""
+    kept, times, before = [], set(timings), ""
     for number, line in enumerate(lines):
         if number in times and not before.strip():
-            found.append(COUNTER)
+            kept.append(COUNTER)
         if line.strip() or before.strip():
-            found.append(line)
+            kept.append(line)
         before = line
-    return found
+    return kept

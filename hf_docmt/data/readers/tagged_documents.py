@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hf_docmt.data.documents import make_row
-from hf_docmt.data.readers.parallel_files import check_target
+from hf_docmt.data.readers.reader import check_target
 from hf_docmt.data.readers.tag_events import PROLOGUE, Event
 from hf_docmt.files import DataError, display_path, location_of
 
@@ -51,10 +51,10 @@ class TaggedDocument:
     @property
     def doc_id(self) -> str:
         """The talk's id where there is one (`docid` only counts the talks of a set), or else `docid` or `id`."""
-        found = self.metadata.get("talkid") or self.attributes.get("docid") or self.attributes.get("id") or ""
-        if not found.strip():
+        doc_id = self.metadata.get("talkid") or self.attributes.get("docid") or self.attributes.get("id") or ""
+        if not doc_id.strip():
             raise DataError(f"{self.sides[0].location}: document id is missing; every <doc> needs a docid")
-        return found.strip()
+        return doc_id.strip()
 
 
 def tagged_documents(path: str | Path, events: Iterable[Event]) -> Iterator[TaggedDocument]:
@@ -79,48 +79,44 @@ def matched_rows(
     theirs: Iterable[TaggedDocument],
 ) -> Iterator[tuple[str, dict]]:
     """Rows of two files that have the same documents and segs, matched by their ids, in the order of the source."""
-    if not check_target(languages, source, target):
-        for document in ours:
-            location, left = document.sides[0].location, list(document.sides[0].sentences.values())
-            yield location, make_row(location, document.doc_id, left, None, languages)
-        return
-    others, names = _by_id(theirs), _by_id(ours)
-    for name, document in (names | others).items():
-        if name not in names or name not in others:
+    others: dict[str, TaggedDocument] = {}
+    if two_sided := check_target(languages, source, target):
+        documents, others = _by_id(ours), _by_id(theirs)
+        ours = documents.values()
+        for name in (name for name in documents | others if (name in documents) != (name in others)):
+            document, missing_in = (documents[name], target) if name in documents else (others[name], source)
             raise DataError(
-                f"{document.sides[0].location}: document {name!r} is not in "
-                f"{display_path(source if name in others else target)}; both sides need the same documents, take the "
-                "two files of one set"
+                f"{document.sides[0].location}: document {name!r} is not in {display_path(missing_in)}; both "
+                "sides need the same documents, take the two files of one set"
             )
-    for name, document in names.items():
-        location, left = document.sides[0].location, list(document.sides[0].sentences.values())
-        right = matched_side(name, document.sides[0], others[name].sides[0])
-        yield location, make_row(location, name, left, right, languages)
+    for document in ours:
+        name, side = document.doc_id, document.sides[0]
+        other = matched_side(name, side, others[name].sides[0]) if two_sided else None
+        yield side.location, make_row(side.location, name, list(side.sentences.values()), other, languages)
 
 
 def matched_side(doc_id: str, side: Side, other: Side) -> list[str]:
     """The sentences of the other side in this one's order; DataError for a seg that only one of them has."""
-    for one, two in ((side, other), (other, side)):
-        for seg in one.sentences:
-            if seg not in two.sentences:
-                raise DataError(
-                    f"{location_of(one.path, one.lines[seg])}: document {doc_id!r} has {len(one.sentences)} sentences "
-                    f"with seg {seg!r} here, but {len(two.sentences)} without it from {two.location} on; both sides "
-                    "need the same segs, and an empty one for a missing sentence"
-                )
+    for whole, lacking in ((side, other), (other, side)):
+        for seg in (seg for seg in whole.sentences if seg not in lacking.sentences):
+            raise DataError(
+                f"{location_of(whole.path, whole.lines[seg])}: document {doc_id!r} has {len(whole.sentences)} "
+                f"sentences with seg {seg!r} here, but {len(lacking.sentences)} without it from {lacking.location} on; "
+                "both sides need the same segs, and an empty one for a missing sentence"
+            )
     return [other.sentences[seg] for seg in side.sentences]
 
 
 def _by_id(documents: Iterable[TaggedDocument]) -> dict[str, TaggedDocument]:
-    found: dict[str, TaggedDocument] = {}
+    by_id: dict[str, TaggedDocument] = {}
     for document in documents:
-        before = found.setdefault(document.doc_id, document)
+        before = by_id.setdefault(document.doc_id, document)
         if before is not document:
             raise DataError(
                 f"{document.sides[0].location}: document {document.doc_id!r} was there before, in "
                 f"{before.sides[0].location}; give each its own id, and each of several references its own file"
             )
-    return found
+    return by_id
 
 
 class _TagState:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 from hf_docmt.data.documents import make_row
 from hf_docmt.data.language_codes import other_spellings
-from hf_docmt.data.readers.reader import Evidence, Reader, Sample
+from hf_docmt.data.readers.reader import Reader
 from hf_docmt.data.readers.tag_events import PROLOGUE, xml_events
 from hf_docmt.data.readers.tagged_documents import Side, TaggedDocument, matched_side, tagged_documents
 from hf_docmt.files import DataError
 
-DATASET_TAG = re.compile(PROLOGUE + rb"<dataset\b", re.IGNORECASE | re.DOTALL)
+KEPT = ("origlang", "domain")  # attributes of documents that are columns
+AUTHOR = {"ref": "translator", "hyp": "system"}  # attribute that tells the sides of one language apart
 
 
 class WmtReader(Reader):
@@ -24,10 +25,7 @@ class WmtReader(Reader):
     """
 
     name = "wmt"
-
-    def recognize(self, sample: Sample) -> Evidence:
-        found = sample.argument == "path" and DATASET_TAG.match(sample.head)
-        return Evidence.FIRST_BYTES if found else Evidence.NONE
+    first_bytes = re.compile(PROLOGUE + rb"<dataset\b", re.IGNORECASE | re.DOTALL)
 
     def read(
         self, languages: list[str], path: str | Path, translator: str | None = None, system: str | None = None
@@ -43,37 +41,33 @@ class WmtReader(Reader):
                 raise DataError(
                     f"{whole.location}: document {doc_id!r} has <seg> outside <src> and <ref>; use format iwslt"
                 )
-            source = _one(document, "src", languages[0])
+            source = _chosen_side(document, "src", languages[0])
             target = None
             if len(languages) == 2:
-                target = matched_side(doc_id, source, _one(document, name, languages[1], author))
+                target = matched_side(doc_id, source, _chosen_side(document, name, languages[1], author))
             columns = {key: document.attributes[key] for key in KEPT if key in document.attributes}
             sentences = list(source.sentences.values())
             yield source.location, make_row(source.location, doc_id, sentences, target, languages, **columns)
 
 
-KEPT = ("origlang", "domain")  # attributes of documents that are columns
-AUTHOR = {"ref": "translator", "hyp": "system"}  # attribute that tells the sides of one language apart
-
-
-def _one(document: TaggedDocument, name: str, lang: str, author: str | None = None) -> Side:
+def _chosen_side(document: TaggedDocument, name: str, lang: str, author: str | None = None) -> Side:
     """The source, or the reference or output asked for; DataError unless there is exactly one."""
     sides = [side for side in document.sides if side.name == name]
     others = other_spellings({code for side in sides if (code := side.attributes.get("lang"))}, [lang])
-    found = [side for side in sides if lang in (code := side.attributes.get("lang"), others.get(code))]
-    if not found:
+    in_language = [side for side in sides if lang in (code := side.attributes.get("lang"), others.get(code))]
+    if not in_language:
         have = ", ".join(sorted({repr(side.attributes.get("lang")) for side in sides})) or "none at all"
         raise DataError(
             f"{document.sides[0].location}: document {document.doc_id!r} has no <{name}> in {lang!r}, it has {have}; "
             "correct the language" + ", or read the source side only" * (name != "src")
         )
     kind = AUTHOR.get(name, "translator")
-    chosen = [side for side in found if author in (None, side.attributes.get(kind))]
+    chosen = [side for side in in_language if author in (None, side.attributes.get(kind))]
     if len(chosen) != 1:
-        names = ", ".join(repr(side.attributes.get(kind)) for side in found)
+        names = ", ".join(repr(side.attributes.get(kind)) for side in in_language)
         asked = f", asked for is {author!r}" if author is not None else ""
         raise DataError(
-            f"{document.sides[0].location}: document {document.doc_id!r} has {len(found)} <{name}> in {lang!r}, "
+            f"{document.sides[0].location}: document {document.doc_id!r} has {len(in_language)} <{name}> in {lang!r}, "
             f"{kind}s {names}{asked}; choose one of them with {kind}= (--{kind})"
         )
     return chosen[0]

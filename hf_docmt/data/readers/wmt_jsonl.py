@@ -4,12 +4,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from hf_docmt.data.documents import check_unicode, make_row
+from hf_docmt.data.documents import make_row
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.data.readers.reader import Evidence, Reader, Sample
+from hf_docmt.data.readers.row_files import json_rows
 from hf_docmt.data.readers.row_layouts import TEXT_LINES
 from hf_docmt.data.readers.running_text import sentence_splitter, split_lines
-from hf_docmt.files import DataError, display_path, location_of, parse_json, read_lines
+from hf_docmt.files import DataError, display_path
+from hf_docmt.modeling.document_state import check_unicode
 
 TEXT_KEYS = ("src_text", "source_doc")  # of the sets, and of the blind set of 2026
 TEXT_KEY = re.compile(rb'[{,]\s*"(' + "|".join(TEXT_KEYS).encode() + rb')"\s*:')
@@ -31,8 +33,8 @@ class WmtJsonlReader(Reader):
     output_format = "wmt_jsonl"
 
     def recognize(self, sample: Sample) -> Evidence:
-        found = sample.argument == "path" and TEXT_KEY.search(sample.head)
-        return Evidence.NAME_AND_BYTES if found else Evidence.NONE
+        has_text = sample.argument == "path" and TEXT_KEY.search(sample.head)
+        return Evidence.NAME_AND_BYTES if has_text else Evidence.NONE
 
     def read(
         self, languages: list[str], path: str | Path, tgt_lang: str | None = None, translator: str | None = None
@@ -40,9 +42,8 @@ class WmtJsonlReader(Reader):
         wanted = tgt_lang or (languages[1] if len(languages) == 2 else None)
         split = sentence_splitter(languages[0]) if len(languages) == 1 else None
         code, others = None, set()
-        for number, line in read_lines(path):
-            location = location_of(path, number)
-            row = _checked(location, parse_json(line, path, number))
+        for location, _, row in json_rows(path):
+            row = _checked(location, row)
             pair = row.get("src_lang"), row.get("tgt_lang")
             if not is_pair(pair, languages[0], wanted):
                 others.add(pair)
@@ -55,17 +56,15 @@ class WmtJsonlReader(Reader):
                 )
             yield location, _text_row(location, row, split, languages, translator)
         if code is None:
-            found = ", ".join(sorted({f"{one}-{two}" for one, two in others}))
+            pairs = ", ".join(sorted({f"{source}-{target}" for source, target in others}))
             asked = f"{languages[0]}-{wanted}" if wanted else languages[0]
             raise DataError(
-                f"{display_path(path)}: no documents for {asked}, there are {found}; correct the languages, "
+                f"{display_path(path)}: no documents for {asked}, there are {pairs}; correct the languages, "
                 "or give the target as the file has it by tgt_lang="
             )
 
 
-def _checked(location: str, row: object) -> dict:
-    if not isinstance(row, dict):
-        raise DataError(f"{location}: a JSON object is needed, got {type(row).__name__}; write one document a line")
+def _checked(location: str, row: dict) -> dict:
     text = next((row[key] for key in TEXT_KEYS if key in row), None)
     for name, value in {"doc_id": row.get("doc_id"), "tgt_lang": row.get("tgt_lang"), "src_text": text}.items():
         if not isinstance(value, str) or not value:
@@ -90,7 +89,7 @@ def _text_row(location: str, row: dict, split, languages: list[str], translator:
     columns = {key: row[key] for key in KEPT if isinstance(row.get(key), str)}
     doc_id, text = row["doc_id"], row["src_text"]
     for value in (text, *columns.values()):
-        check_unicode(location, f"document {doc_id!r}", value)
+        check_unicode(value, f"{location}: document {doc_id!r}", DataError)
     if len(languages) == 1:
         sentences, lines = split_lines(text, split)
         return make_row(location, doc_id, sentences, None, languages, **columns, **{TEXT_LINES: lines})
@@ -99,13 +98,13 @@ def _text_row(location: str, row: dict, split, languages: list[str], translator:
 
 
 def _reference(location: str, doc_id: str, references: object, translator: str | None) -> str:
-    found = references if isinstance(references, dict) else {}
-    if translator is None and len(found) == 1:
-        translator = next(iter(found))
-    chosen = found.get(translator)
+    references = references if isinstance(references, dict) else {}
+    if translator is None and len(references) == 1:
+        translator = next(iter(references))
+    chosen = references.get(translator)
     text = chosen.get("ref") if isinstance(chosen, dict) else chosen
     if not isinstance(text, str):
-        names = ", ".join(map(repr, found)) or "none"
+        names = ", ".join(map(repr, references)) or "none"
         raise DataError(
             f"{location}: document {doc_id!r} has the references {names}, got translator {translator!r}; choose one of "
             "them by translator= (docmt evaluate: --translator), or read the source side only"

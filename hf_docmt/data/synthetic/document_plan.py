@@ -46,31 +46,18 @@ def draw_document(
 
 
 def _add(scene: Scene, kind: str, free: int) -> None:
-    """A sentence of this kind (an ellipsis after its action), half of those that can take one noun more taking it."""
+    """A sentence of this kind, half of those that can take one noun more taking it."""
     more = free > 1 and scene.rng.random() < 0.5
     match kind:
         case "pronoun":
             choices = scene.antecedents()
             weights = [_DISTANCE_WEIGHTS.get(distance, 0.5) for distance, _ in choices]
             scene.pronoun(scene.rng.choices(choices, weights)[0][1])
-        case "pronoun_within":
-            noun = scene.draw_noun()
-            nouns = [noun, scene.draw_noun(without=noun.kind)] if more else [noun]
-            scene.pronoun_within(nouns, scene.rng.choice(nouns))
-        case "mention":
-            scene.pair() if more else scene.mention()
-        case "address":
-            scene.address(scene.draw_noun() if more else None)
         case "cataphora":
             noun = scene.draw_noun()
             scene.cataphora(noun)
             scene.mention(noun)
-        case "action":
-            scene.act()
-        case "ellipsis":
-            scene.act()
-            scene.ellipsis()
-        case "first_term" if more:
-            scene.name_term(twice=True)
         case "first_term" | "same_term":
-            scene.name_term()
+            scene.name_term(twice=more and kind == "first_term")
+        case _:
+            scene.add(kind, more)

@@ -78,7 +78,7 @@ def _schedule(scene: FarScene, agenda: Agenda, length: int, far: int) -> None:
 
 
 def _add_free(scene: FarScene, agenda: Agenda, length: int, far: int, mix: dict[str, float]) -> None:
-    """A sentence that depends on none before it (an ellipsis after its action), of a kind that is possible."""
+    """A sentence that depends on none before it, of a kind that is possible."""
     rng, now, free = scene.rng, len(scene.sentences), scene.free_classes()
     ahead = [d for d in range(1, min(far, length - 1 - now) + 1) if now + d not in agenda]
     coming = {key for key, _ in agenda.values()}
@@ -100,20 +100,9 @@ def _add_free(scene: FarScene, agenda: Agenda, length: int, far: int, mix: dict[
             noun, distance = rng.choice(expected), draw_distance(rng, ahead)
             agenda[now + distance] = noun.kind, partial(scene.name_expected, noun)
             scene.cataphora(noun, ahead=distance)
-        case "pronoun_within":
-            noun = scene.draw_noun()
-            nouns = [noun, scene.draw_noun(without=noun.kind)] if more else [noun]
-            scene.pronoun_within(nouns, rng.choice(nouns))
-        case "mention":
-            scene.pair() if more else scene.mention()
         case "owned":
             scene.name_owned(rng.choice(owned))
-        case "address":
-            scene.address(scene.draw_noun() if more else None)
         case "first_term":
             scene.use_term(rng.choice(terms))
-        case "action":
-            scene.act()
-        case "ellipsis":
-            scene.act()
-            scene.ellipsis()
+        case kind:
+            scene.add(kind, more)

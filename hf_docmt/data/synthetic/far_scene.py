@@ -42,9 +42,9 @@ class FarScene(Scene):
 
     def dependents(self) -> list[tuple[str, int, Callable[[], None]]]:
         """What may be said because of an earlier sentence: class, term or "register", that sentence's index, a call."""
-        found = [(kind, partial(self.pronoun, noun)) for kind, noun in self.nouns.items()]
-        found += [(kind, partial(self.competing_antecedents, kind)) for kind in self.owners]
-        ready = [(kind, self.mentions[kind][0], call) for kind, call in found if kind in self.open - self.held_back]
+        calls = [(kind, partial(self.pronoun, noun)) for kind, noun in self.nouns.items()]
+        calls += [(kind, partial(self.competing_antecedents, kind)) for kind in self.owners]
+        ready = [(kind, self.mentions[kind][0], call) for kind, call in calls if kind in self.open - self.held_back]
         ready += [("register", self.clues["register"], self.address)] * self.seldom_addresses
         terms = [term for term in LEXICON["terms"] if term["en"] in self.clues and term["en"] not in self.held_back]
         return ready + [(term["en"], self.clues[term["en"]], partial(self.use_term, term)) for term in terms]

@@ -19,8 +19,7 @@ import random
 
 from hf_docmt.data.synthetic.far_plan import DISTANCES, extend
 from hf_docmt.data.synthetic.far_scene import FarScene
-from hf_docmt.data.synthetic.suite_items import contrapro_item, pronoun_item
-from hf_docmt.data.synthetic.suites import cell_rng, make_suites
+from hf_docmt.data.synthetic.suites import cell_rng, contrapro_item, make_suites, pronoun_item
 from hf_docmt.data.synthetic.word_forms import GENDERS, LEXICON, REGISTERS, Noun
 
 FAR_CHANCE = {"pronoun": 1 / 3, "cataphora": 1 / 3, "competing_antecedents": 1 / 3, "lex_cohesion": 1 / 2}

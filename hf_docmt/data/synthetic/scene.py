@@ -81,25 +81,19 @@ class Scene:
         greeting = self._draw(LEXICON["greetings"])
         addressees = LEXICON["addressees"]
         addressee = addressees[self.register][self.rng.randrange(len(addressees["du"]))]
-        clause = fill(self._draw(LEXICON["mentions"]), **noun_fields(noun=noun), **self._names())
-        self._mention(noun)
+        clause = self._named("mentions", noun=noun)
         self._nearest_clue("register")
         self._append("greeting", *(g.format(addressee=a, clause=c) for g, a, c in zip(greeting, addressee, clause)))
 
     def mention(self, noun: Noun | None = None) -> None:
         """A sentence that names a noun, drawn from the free classes where it is not given."""
-        noun = noun or self.draw_noun()
-        clause = fill(self._draw(LEXICON["mentions"]), **noun_fields(noun=noun), **self._names())
-        self._mention(noun)
-        self._append("mention", *clause)
+        self._append("mention", *self._named("mentions", noun=noun or self.draw_noun()))
 
     def pair(self, noun: Noun | None = None, other: Noun | None = None) -> None:
         """A sentence that names two nouns of different classes."""
         noun = noun or self.draw_noun()
         other = other or self.draw_noun(without=noun.kind)
-        clause = fill(self._draw(LEXICON["pairs"]), **noun_fields(noun=noun, other=other), **self._names())
-        self._mention(noun, other)
-        self._append("mention", *clause)
+        self._append("mention", *self._named("pairs", noun=noun, other=other))
 
     def pronoun(self, noun: Noun, only_subject: bool = False) -> None:
         """A sentence with *it* for `noun`, which an earlier sentence named as the last one of its class."""
@@ -165,6 +159,23 @@ class Scene:
             en, options[verb[2]] = fill(template, **verb_fields(verb), name=name)
         self._append("ellipsis", en, options, self.verb[2], 1)
 
+    def add(self, kind: str, more: bool) -> None:
+        """A sentence of a kind that needs none before it (an ellipsis: after its action), with a noun `more` or not."""
+        match kind:
+            case "pronoun_within":
+                noun = self.draw_noun()
+                nouns = [noun, self.draw_noun(without=noun.kind)] if more else [noun]
+                self.pronoun_within(nouns, self.rng.choice(nouns))
+            case "mention":
+                self.pair() if more else self.mention()
+            case "address":
+                self.address(self.draw_noun() if more else None)
+            case "action":
+                self.act()
+            case "ellipsis":
+                self.act()
+                self.ellipsis()
+
     def free_classes(self) -> list[str]:
         """Classes that may have a new noun: none of theirs within the last SAME_CLASS_GAP sentences."""
         now = len(self.sentences)
@@ -193,6 +204,12 @@ class Scene:
 
     def _names(self) -> dict[str, str]:
         return dict(zip(("name", "friend"), self.rng.sample(LEXICON["names"], 2)))
+
+    def _named(self, templates: str, **nouns: Noun) -> tuple[str, str]:
+        """A clause of the lexicon that names nouns."""
+        clause = fill(self._draw(LEXICON[templates]), **noun_fields(**nouns), **self._names())
+        self._mention(*nouns.values())
+        return clause
 
     def _mention(self, *nouns: Noun) -> None:
         for noun in nouns:

@@ -20,17 +20,18 @@ nearest clue:
 """
 
 import random
-from collections.abc import Callable
-from functools import partial
+import re
 
 from hf_docmt.data.synthetic.document_plan import draw_document
 from hf_docmt.data.synthetic.scene import Scene
-from hf_docmt.data.synthetic.suite_items import contrapro_item, pronoun_item, voita_item
 from hf_docmt.data.synthetic.word_forms import GENDERS, LEXICON, PRONOUNS, REGISTERS
 
 PRONOUN_DISTANCES = (0, 1, 2, 3, 4)
 VOITA_DISTANCES = (1, 2, 3)
 ELLIPSIS_CANDIDATES = 4
+IN_VOITA_FORMAT = ("deixis", "lex_cohesion", "ellipsis")
+ONE_DISTANCE = ("cataphora", "ellipsis")
+_GENDER_NAMES = {"m": "Masc", "f": "Fem", "n": "Neut"}
 
 
 def make_suites(
@@ -46,42 +47,99 @@ def make_suites(
         raise ValueError(f"items_per_cell: got {items_per_cell!r}, expected an integer of 0 or more")
     names = ("pronoun", "register", "documents", "deixis", "lex_cohesion", "ellipsis")
     suites: dict[str, list[dict]] = {name: [] for name in (*names, *["cataphora"] * cataphora)}
-
-    def add_in_document(name: str, cell: str, answer: str, scene: Scene, item_of: Callable[[str, Scene], dict]) -> None:
-        doc_id = f"{name}-{cell}-{answer}"
-        suites["documents"].append(scene.row(doc_id))
-        suites[name].append(item_of(doc_id, scene) | {"group": f"{name}-{cell}"})
-
+    scenes = [  # suite, distances, answers, scene of a distance and an answer
+        ("pronoun", PRONOUN_DISTANCES, GENDERS, _pronoun_scene),
+        ("cataphora", (1,), GENDERS if cataphora else (), _cataphora_scene),
+        ("register", range(1, longest), REGISTERS, _register_scene),
+        ("deixis", VOITA_DISTANCES, REGISTERS, _deixis_scene),
+        ("lex_cohesion", VOITA_DISTANCES, (0, 1), _term_scene),
+        ("ellipsis", (1,), range(ELLIPSIS_CANDIDATES), _ellipsis_scene),
+    ]
+    cells = [(name, distance, answers, scene_of) for name, ds, answers, scene_of in scenes for distance in ds]
     for number in range(items_per_cell):
-        for distance in PRONOUN_DISTANCES:
-            for gender in GENDERS:
-                scene = _pronoun_scene(cell_rng(seed, "pronoun", distance, number), distance, gender)
-                add_in_document("pronoun", f"{distance}-{number + 1}", PRONOUNS[gender], scene, pronoun_item)
-        for gender in GENDERS if cataphora else ():
-            scene = _cataphora_scene(cell_rng(seed, "cataphora", 1, number), gender)
-            last_but_one = partial(pronoun_item, index=len(scene.sentences) - 2)
-            add_in_document("cataphora", f"{number + 1}", PRONOUNS[gender], scene, last_but_one)
-        for distance in range(1, longest):
-            of_distance = partial(contrapro_item, pronoun="you", distance=distance, kind="register")
-            for register in REGISTERS:
-                scene = _register_scene(cell_rng(seed, "register", distance, number), distance, register)
-                add_in_document("register", f"{distance}-{number + 1}", register, scene, of_distance)
-        for distance in VOITA_DISTANCES:
-            for answer in (0, 1):
-                group = f"{distance}-{number + 1}"
-                scene = _deixis_scene(cell_rng(seed, "deixis", distance, number), distance, REGISTERS[answer])
-                suites["deixis"].append(voita_item(scene) | {"group": f"deixis-{group}"})
-                scene = _term_scene(cell_rng(seed, "lex_cohesion", distance, number), distance, answer)
-                suites["lex_cohesion"].append(voita_item(scene) | {"group": f"lex_cohesion-{group}"})
-        for answer in range(ELLIPSIS_CANDIDATES):
-            item = voita_item(_ellipsis_scene(cell_rng(seed, "ellipsis", 1, number), answer))
-            suites["ellipsis"].append(item | {"group": f"ellipsis-{number + 1}"})
+        for name, distance, answers, scene_of in cells:
+            for answer in answers:
+                scene = scene_of(cell_rng(seed, name, distance, number), distance, answer)
+                group = "-".join(map(str, [name, *[distance] * (name not in ONE_DISTANCE), number + 1]))
+                if name in IN_VOITA_FORMAT:
+                    item = voita_item(scene)
+                else:
+                    doc_id = f"{group}-{PRONOUNS.get(answer, answer)}"
+                    suites["documents"].append(scene.row(doc_id))
+                    if name == "register":
+                        item = contrapro_item(doc_id, scene, "you", distance, "register")
+                    else:
+                        item = pronoun_item(doc_id, scene, index=-2 if name == "cataphora" else -1)
+                suites[name].append(item | {"group": group})
     return suites
 
 
 def cell_rng(seed: int, *cell: object) -> random.Random:
     """Equal for all items of a group: their scenes make the same draws."""
     return random.Random("/".join(map(str, (seed, "suite", *cell))))
+
+
+def voita_item(scene: Scene) -> dict:
+    """The last sentence with all its options, after all sentences before it."""
+    current = scene.sentences[-1]
+    context = [s.de for s in scene.sentences[:-1]]
+    return {
+        "src": " _eos ".join(s.en for s in scene.sentences),
+        "dst": [" _eos ".join([*context, option]) for option in current.options.values()],
+        "true_ind": list(current.options).index(current.answer),
+        "ctx_dist": current.distance,
+    }
+
+
+def contrapro_item(doc_id: str, scene: Scene, pronoun: str | None, distance: int, kind: str, index: int = -1) -> dict:
+    """What every item has; `kind` is what is wrong in the wrong translations, `index` the current sentence."""
+    index %= len(scene.sentences)
+    current = scene.sentences[index]
+    wrong = {answer: de for answer, de in current.options.items() if answer != current.answer}
+    return {
+        "document id": doc_id,
+        "segment id": index + 1,
+        "corpus": "hf-docmt discourse",
+        "src segment": current.en,
+        "ref segment": current.de,
+        "src pronoun": pronoun,
+        "ref pronoun": current.answer,
+        "ante distance": distance,
+        "intrasegmental": distance == 0,
+        "errors": [{"contrastive": de, "replacement": answer, "type": kind} for answer, de in wrong.items()],
+    }
+
+
+def pronoun_item(doc_id: str, scene: Scene, index: int = -1) -> dict:
+    """With the antecedent's fields, too."""
+    index %= len(scene.sentences)
+    current = scene.sentences[index]
+    noun, named = current.noun, scene.sentences[index - current.distance]
+    item = contrapro_item(doc_id, scene, "it", current.distance, "pronominal coreference", index)
+    genders = {PRONOUNS[gender]: _GENDER_NAMES[gender] for gender in GENDERS}
+    errors = [error | {"replacement gender": genders[error["replacement"]]} for error in item.pop("errors")]
+    morpho = f"{_GENDER_NAMES[noun.gender]}|_|Sg"
+    return {
+        **item,
+        **_head("src", named.en, noun.en, None, None),
+        **_head("ref", named.de, noun.de, _GENDER_NAMES[noun.gender], morpho),
+        "errors": errors,
+    }
+
+
+def _head(side: str, text: str, lemma: str, gender: str | None, morpho: str | None) -> dict:
+    """The antecedent's fields; the phrase is article and noun, the id its 1-based word number in its sentence."""
+    words = re.findall(r"\w+", text)
+    index = words.index(lemma)
+    return {
+        f"{side} ante phrase": " ".join(words[index - 1 : index + 1]),
+        f"{side} ante head": lemma,
+        f"{side} ante head gender": gender,
+        f"{side} ante head id": index + 1,
+        f"{side} ante head lemma": lemma,
+        f"{side} ante head morpho": morpho,
+        f"{side} ante head pos": "NN",
+    }
 
 
 def _pronoun_scene(rng: random.Random, distance: int, gender: str) -> Scene:
@@ -107,7 +165,7 @@ def _pronoun_scene(rng: random.Random, distance: int, gender: str) -> Scene:
     return scene
 
 
-def _cataphora_scene(rng: random.Random, gender: str) -> Scene:
+def _cataphora_scene(rng: random.Random, _: int, gender: str) -> Scene:
     """Greeting, one or two sentences without nouns, pronoun, and the sentence that names the antecedent."""
     scene = Scene(rng)
     antecedent = scene.draw_noun(gender)
@@ -146,7 +204,7 @@ def _term_scene(rng: random.Random, distance: int, rendering: int) -> Scene:
     return scene
 
 
-def _ellipsis_scene(rng: random.Random, answer: int) -> Scene:
+def _ellipsis_scene(rng: random.Random, _: int, answer: int) -> Scene:
     verbs = rng.sample(LEXICON["verbs"], ELLIPSIS_CANDIDATES)
     scene = Scene(rng)
     for _ in range(2):

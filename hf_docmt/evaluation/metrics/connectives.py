@@ -73,7 +73,6 @@ class Connectives(Metric):
             connectives_of(target_lang)
 
     def score(self, documents: TranslatedDocuments, settings: ScoreSettings | None = None) -> list[Result]:
-        """One result, whose breakdown is by connective."""
         hypotheses, references = documents.hypotheses, documents.references
         ids = check_sides(hypotheses, references, doc_ids=documents.doc_ids or None)
         for name, others in self.systems.items():

@@ -13,7 +13,7 @@ from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.metrics.metric import Measurement, Metric
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments, check_aligned
 from hf_docmt.files import write_lines
-from hf_docmt.messages import closest_hint
+from hf_docmt.messages import check_known
 from hf_docmt.reports.signature import Signature
 
 
@@ -134,10 +134,8 @@ def bleu(
     `effective_order` is for single sentences. ValueError: an unknown tokenizer, or one whose dictionary or model is
     not installed.
     """
-    allowed = sorted(sacrebleu.metrics.BLEU.TOKENIZERS)
-    if tokenize is not None and tokenize not in allowed:
-        hint = closest_hint(tokenize, allowed)
-        raise ValueError(f"unknown BLEU tokenizer {tokenize!r}: expected one of {', '.join(allowed)}{hint}")
+    if tokenize is not None:
+        check_known(tokenize, sorted(sacrebleu.metrics.BLEU.TOKENIZERS), "BLEU tokenizer", "expected one of")
     lang = primary_language(target_lang)
     options = {"lowercase": lowercase, "tokenize": tokenize, "trg_lang": lang, "effective_order": effective_order}
     try:
@@ -178,13 +176,10 @@ def write_sentence_scores(path: str | Path, documents: TranslatedDocuments, metr
     sacrebleu's for sentences, with n-grams only up to the longest that match (`eff:yes`); the mean of such scores is
     not the corpus score. ValueError: none of the metrics scores sentences.
     """
-    peers = {
-        metric.name: metric.sacrebleu_metric(documents.target_lang, single=True) for metric in sentence_metrics(metrics)
-    }
-    sides = (documents.hypotheses, documents.references, *documents.other_references)
-    rows = []
-    for doc_id, *document in zip(documents.ids, *sides):
-        for number, (hypothesis, *references) in enumerate(zip(*document), 1):
+    lang, rows = documents.target_lang, []
+    peers = {metric.name: metric.sacrebleu_metric(lang, single=True) for metric in sentence_metrics(metrics)}
+    for doc_id, *sides in zip(documents.ids, documents.hypotheses, documents.references, *documents.other_references):
+        for number, (hypothesis, *references) in enumerate(zip(*sides), 1):
             row = {"doc_id": doc_id, "sentence": number, "translation": hypothesis, "references": references}
             row["scores"] = {name: peer.sentence_score(hypothesis, references).score for name, peer in peers.items()}
             row["signatures"] = {name: str(peer.get_signature()) for name, peer in peers.items()}

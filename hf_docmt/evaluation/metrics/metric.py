@@ -12,9 +12,9 @@ from hf_docmt import __version__
 from hf_docmt.evaluation.breakdowns import Domains, break_down, check_axes, document_labels, sentence_labels
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments, check_aligned
 from hf_docmt.evaluation.registration import registered
-from hf_docmt.messages import closest_hint
+from hf_docmt.messages import check_known
 from hf_docmt.reports.resampling import document_details
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import column_sums, register_score_function, score_function
 
@@ -121,18 +121,17 @@ class Metric:
         check_aligned(documents.hypotheses, documents.references, documents.doc_ids or None)
         check_axes(settings.by, settings.domains)
         measured = self.measure(documents)
-        segments = [row for document in measured.statistics for row in document]
+        rows = [row for document in measured.statistics for row in document]
+        width, value = len(rows[0]), measured.value
         unit = settings.unit if self.segment == "sentence" else "document"
         if unit == "sentence":
-            units = [f"{doc_id}:{n}" for doc_id, rows in zip(ids, measured.statistics) for n in range(1, len(rows) + 1)]
-            groups, sums = units, [list(row) for row in segments]
+            units = [f"{doc_id}:{n}" for doc_id, own in zip(ids, measured.statistics) for n in range(1, len(own) + 1)]
+            groups, sums = units, [list(row) for row in rows]
         else:
-            units, sums = ids, [column_sums(document, len(segments[0])) for document in measured.statistics]
+            units, sums = ids, [column_sums(document, width) for document in measured.statistics]
             groups = [doc_id for doc_id, document in zip(ids, measured.statistics) for _ in document]
-        value = measured.value
         if value is None:
-            total = np.array([column_sums(sums)], float)
-            value = float(score_function(self.name, len(segments[0]))(total)[0])
+            value = float(score_function(self.name, width)(np.array([column_sums(sums)], float))[0])
         lengths = [len(document) for document in documents.references]
         label = document_labels if self.segment == "document" else sentence_labels
         labels = label(ids, lengths, settings.by, settings.domains)
@@ -142,35 +141,23 @@ class Metric:
             documents,
             value=value,
             signature=measured.signature,
-            n=len(segments) if measured.n is None else measured.n,
-            breakdown=break_down(self.name, segments, labels, groups, *resampling),
+            n=len(rows) if measured.n is None else measured.n,
+            breakdown=break_down(self.name, rows, labels, groups, *resampling),
             details={**documents.details, **measured.details, **details},
         )
         return [result]
 
-    def result(
-        self,
-        documents: TranslatedDocuments,
-        *,
-        value: float,
-        signature: Signature,
-        n: int,
-        breakdown: Mapping[str, Part],
-        details: Mapping[str, Any],
-    ) -> Result:
-        """A result of this metric; the signature of an alignment stands before its own."""
+    def result(self, documents: TranslatedDocuments, *, signature: Signature, **fields: Any) -> Result:
+        """A result of this metric with these fields; the signature of an alignment stands before its own."""
         return Result(
             task=self.task,
             dataset=documents.dataset,
             split=documents.split,
             metric=self.name,
-            value=value,
             signature=documents.alignment + signature,
-            n=n,
             strategy=documents.strategy,
             beams=documents.beams,
-            breakdown=dict(breakdown),
-            details=dict(details),
+            **fields,
         )
 
 
@@ -181,10 +168,8 @@ def metric_classes() -> dict[str, type[Metric]]:
 
 def metric_class(name: str) -> type[Metric]:
     """The metric of this name; ValueError with the closest one for an unknown one."""
-    known = metric_classes()
-    if name not in known:
-        raise ValueError(f"unknown metric {name!r}: expected one of {', '.join(known)}{closest_hint(name, known)}")
-    return known[name]
+    check_known(name, metric_classes(), "metric", "expected one of")
+    return metric_classes()[name]
 
 
 def default_metrics() -> tuple[str, ...]:

@@ -1,19 +1,18 @@
 """Pronoun and formality F1, English to German: is *it* given the right gender, *you* the right form of address?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from hf_docmt import __version__
 from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
 from hf_docmt.evaluation.metrics.tagging import Tagger, Token, load_tagger, tag, tagger_name
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
+from hf_docmt.messages import check_known
 from hf_docmt.reports.result import Part, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics
-
-Choice = TypeVar("Choice")
 
 SOURCE_TAGS = frozenset("PRP PRP$ WP WP$".split())
 TARGET_TAGS = frozenset("PDAT PDS PIAT PIS PPER PPOSAT PPOSS PRELAT PRELS PRF PWAT PWAV PWS".split())
@@ -87,7 +86,7 @@ class PronounF1(Metric):
     phenomenon: ClassVar[str] = "pronoun"
 
     def __init__(self, taggers: tuple[Tagger, Tagger] | None = None, weights: str = "paper", lowercase: bool = False):
-        choice_of(weights, WEIGHTS, "weights")
+        check_known(weights, WEIGHTS, "weights", "expected one of")
         self.taggers, self.weights, self.lowercase = taggers, weights, lowercase
 
     @classmethod
@@ -97,7 +96,6 @@ class PronounF1(Metric):
             raise ValueError(f"{cls.choice} are counted from English to German, got {source_lang} to {target_lang}")
 
     def score(self, documents: TranslatedDocuments, settings: ScoreSettings | None = None) -> list[Result]:
-        """One result, whose breakdown is by class."""
         sources, hypotheses, references = documents.sources, documents.hypotheses, documents.references
         rule, weight = PHENOMENA[self.phenomenon], WEIGHTS[self.weights]
         ids = check_sides(hypotheses, references, sources, documents.doc_ids or None)
@@ -117,7 +115,18 @@ class PronounF1(Metric):
         result = self.result(
             documents,
             value=_f1(match, hypothesised, expected),
-            signature=_signature(rule, taggers, self.weights, self.lowercase, sources is None),
+            signature=Signature.of(
+                {
+                    "langs": "en-de",
+                    "classes": "+".join(rule.classes),
+                    "weights": self.weights,
+                    "case": "lc" if self.lowercase else "mixed",
+                    "validity": "all" if sources is None else "source",
+                    "source-tagger": "none" if sources is None else tagger_name(taggers[0]),
+                    "target-tagger": tagger_name(taggers[1]),
+                    "version": __version__,
+                }
+            ),
             n=sum(total[2] for name, total in totals.items() if weight[name]),
             breakdown={f"class={name}": _part(*total) for name, total in totals.items() if any(total)},
             details={
@@ -139,7 +148,7 @@ class FormalityF1(PronounF1):
 
 def count_words(phenomenon: str, source: Sequence[Token] | None, target: Sequence[Token]) -> dict[str, int]:
     """How many words of each class one tagged sentence has, all 0 where its source does not count."""
-    rule = choice_of(phenomenon, PHENOMENA, "phenomenon")
+    rule = PHENOMENA[phenomenon]
     pronouns = {word for word, tag in source or () if tag in SOURCE_TAGS}
     if source is not None and not pronouns & rule.valid:
         return dict.fromkeys(rule.classes, 0)
@@ -148,13 +157,6 @@ def count_words(phenomenon: str, source: Sequence[Token] | None, target: Sequenc
         name: 0 if pronouns & rule.conflicts.get(name, frozenset()) else sum(word in forms for word in words)
         for name, forms in rule.classes.items()
     }
-
-
-def choice_of(name: str, known: Mapping[str, Choice], what: str) -> Choice:
-    """The value of this name; ValueError with the known names where it is none of them."""
-    if name not in known:
-        raise ValueError(f"unknown {what} {name!r}: expected {' or '.join(known)}")
-    return known[name]
 
 
 def _document_counts(phenomenon: str, source, hypothesis, reference, lengths) -> list[dict[str, list[int]]]:
@@ -193,18 +195,3 @@ def _precision_recall(match: float, hypothesised: float, expected: float) -> dic
         "precision": 100 * match / hypothesised if hypothesised else None,
         "recall": 100 * match / expected if expected else None,
     }
-
-
-def _signature(rule: Phenomenon, taggers: tuple, weights: str, lowercase: bool, unchecked: bool) -> Signature:
-    source, target = ("none" if unchecked else tagger_name(taggers[0])), tagger_name(taggers[1])
-    values = {
-        "langs": "en-de",
-        "classes": "+".join(rule.classes),
-        "weights": weights,
-        "case": "lc" if lowercase else "mixed",
-        "validity": "all" if unchecked else "source",
-        "source-tagger": source,
-        "target-tagger": target,
-        "version": __version__,
-    }
-    return Signature.of(values)

@@ -65,22 +65,14 @@ class TermConsistency(Metric):
             raise ValueError(f"terms need a language that parts words by blanks, got {target_lang!r}; leave them out")
 
     def score(self, documents: TranslatedDocuments, settings: ScoreSettings | None = None) -> list[Result]:
-        """One result, whose breakdown is by kind of term, name or word."""
         sources, hypotheses = self.required_sources(documents), documents.hypotheses
         references = documents.references
-        ids = check_sides(
-            hypotheses, hypotheses if references is None else references, sources, documents.doc_ids or None
-        )
-        glossary, prefix, max_share = self.glossary, self.prefix, self.max_share
-        listed = list(glossary) if glossary is not None else self.terms
+        others = hypotheses if references is None else references
+        ids = check_sides(hypotheses, others, sources, documents.doc_ids or None)
+        prefix, max_share = self.prefix, self.max_share
+        listed = list(self.glossary) if self.glossary is not None else self.terms
         source_terms = find_terms(sources, max_share, prefix) if listed is None else listed_terms(sources, listed)
-
-        def uses_of(side: Documents) -> list[list[_Use]]:
-            if glossary:
-                return _uses(source_terms, _look_up(source_terms, side, glossary))
-            return _uses(source_terms, _associate(source_terms, side, prefix))
-
-        uses = uses_of(hypotheses)
+        uses = self._uses(source_terms, hypotheses)
         rows = [[sum(use.kept for use in document), len(document)] for document in uses]
         flat = [use for document in uses for use in document]
         if not flat:
@@ -88,19 +80,18 @@ class TermConsistency(Metric):
                 f"no term stands in two sentences of one of the {len(ids)} documents; give terms or a glossary that "
                 f"fit the source, or, for terms found by rule, a larger max_share than {max_share:g}"
             )
-        kinds = {
-            kind: [use for use in flat if (use.term in source_terms.names) == (kind == "name")]
-            for kind in ("name", "word")
-        }
+        kinds: dict[str, list[_Use]] = {"name": [], "word": []}
+        for use in flat:
+            kinds["name" if use.term in source_terms.names else "word"].append(use)
         result = self.result(
             documents,
             value=_share(flat),
-            signature=_signature(listed, glossary, prefix, max_share),
+            signature=_signature(listed, self.glossary, prefix, max_share),
             n=len(flat),
             breakdown={f"kind={kind}": Part(_share(some), len(some)) for kind, some in kinds.items() if some},
             details={
                 "agreement": 100 * sum(use.most for use in flat) / sum(len(use.translations) for use in flat),
-                "reference": None if references is None else _share(list(chain(*uses_of(references)))),
+                "reference": None if references is None else _share(list(chain(*self._uses(source_terms, references)))),
                 "changed": [
                     {"document": name, "term": use.term, "translations": [sorted(some) for some in use.translations]}
                     for name, document in zip(ids, uses)
@@ -111,6 +102,17 @@ class TermConsistency(Metric):
             },
         )
         return [result]
+
+    def _uses(self, source_terms: Terms, side: Documents) -> list[list[_Use]]:
+        """The repeated terms of every document with their translations on this side."""
+        if self.glossary:
+            translations = _look_up(source_terms, side, self.glossary)
+        else:
+            translations = _associate(source_terms, side, self.prefix)
+        return [
+            [_Use(term, [own[index][term] for index in indices]) for term, indices in repeated.items()]
+            for own, repeated in zip(translations, map(source_terms.repeated, range(len(translations))))
+        ]
 
 
 @dataclass(frozen=True)
@@ -128,16 +130,6 @@ class _Use:
     @property
     def kept(self) -> bool:
         return self.most == len(self.translations)
-
-
-def _uses(source_terms: Terms, translations: Translations) -> list[list[_Use]]:
-    return [
-        [
-            _Use(term, [document[index][term] for index in indices])
-            for term, indices in source_terms.repeated(number).items()
-        ]
-        for number, document in enumerate(translations)
-    ]
 
 
 def _look_up(source_terms: Terms, documents: Documents, glossary: Mapping[str, Sequence[str]]) -> Translations:

@@ -52,41 +52,33 @@ def check_sides(
     if len(ids) != len(references) or len(set(ids)) != len(ids):
         raise ValueError(f"{len(ids)} document ids, {len(set(ids))} of them different, for {len(references)} documents")
     check_aligned(hypotheses, references, ids)
-    if sources is None:
-        return ids
-    if len(sources) != len(references):
-        raise ValueError(
-            f"{len(sources)} source documents for {len(references)} translated ones: give the documents that were "
-            "translated, in the same order"
-        )
-    for name, source, reference in zip(ids, sources, references):
-        if isinstance(source, str) or len(source) != len(reference):
-            got = "a string" if isinstance(source, str) else f"{len(source)} source sentences"
-            raise ValueError(
-                f"document {name!r}: {got} for {len(reference)} translated sentences; every translation needs its "
-                "source sentence, empty ones included"
-            )
+    if sources is not None:
+        check_aligned(sources, references, ids, ("source", "translated"))
     return ids
 
 
 def check_aligned(
-    predictions: Sequence[Sequence[str]], references: Sequence[Sequence[str]], doc_ids: Sequence[str] | None = None
+    documents: Documents,
+    others: Documents,
+    doc_ids: Sequence[str] | None = None,
+    names: tuple[str, str] = ("translated", "reference"),
 ) -> None:
     """ValueError unless both sides have the same documents and every document as many sentences on both sides."""
-    if len(predictions) != len(references):
+    name, other = names
+    if len(documents) != len(others):
         raise ValueError(
-            f"{counted(len(predictions), 'translated document')} for {counted(len(references), 'reference')}: "
-            "score the same documents in the same order"
+            f"{counted(len(documents), f'{name} document')} for {counted(len(others), f'{other} document')}: give the "
+            "same documents on both sides, in the same order"
         )
-    if not any(len(document) for document in references):
-        raise ValueError("nothing to score: the references have no sentence")
-    for number, (prediction, reference) in enumerate(zip(predictions, references)):
-        name = f"document {number + 1}" if doc_ids is None else f"document {doc_ids[number]!r}"
-        if isinstance(prediction, str) or isinstance(reference, str):
-            raise ValueError(f"{name}: got a string, expected a list of sentences")
-        if len(prediction) != len(reference):
+    if not any(len(document) for document in others):
+        raise ValueError(f"nothing to score: the {other} documents have no sentence")
+    for number, (document, sentences) in enumerate(zip(documents, others)):
+        where = f"document {number + 1}" if doc_ids is None else f"document {doc_ids[number]!r}"
+        if isinstance(document, str) or isinstance(sentences, str):
+            raise ValueError(f"{where}: got a string, expected a list of sentences")
+        if len(document) != len(sentences):
             raise ValueError(
-                f"{name}: {counted(len(prediction), 'translated sentence')} for "
-                f"{counted(len(reference), 'reference sentence')}; "
-                "every source sentence needs exactly one translation, empty ones included"
+                f"{where}: {counted(len(document), f'{name} sentence')} for "
+                f"{counted(len(sentences), f'{other} sentence')}; every translation needs exactly one source sentence "
+                "and one reference, empty ones included"
             )

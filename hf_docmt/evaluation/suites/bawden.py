@@ -18,7 +18,6 @@ from hf_docmt.files import DataError
 
 PAIRS = {"anaphora": 4, "lexical_choice": 2}  # in a block
 LANGUAGES = ("en", "fr")
-TEXT = re.compile(r"(.+)\.(?:prev|current)\.(en|fr)")
 
 
 class Bawden(Suite):
@@ -36,6 +35,7 @@ class Bawden(Suite):
 
     format = "bawden"
     title = "Bawden"
+    text_name = re.compile(r"(.+)\.(?:prev|current)\.(en|fr)")
     unit = "block"
     options = {"records": "text files of Bawden"}
     published = {
@@ -44,18 +44,8 @@ class Bawden(Suite):
     }
 
     @classmethod
-    def matches_name(cls, path: Path) -> bool:
-        return TEXT.fullmatch(path.name) is not None
-
-    @classmethod
     def matches_json(cls, content: object) -> bool:
         return isinstance(content, dict)
-
-    def accepted_options(self) -> set[str]:
-        return {"records"} if self.matches_name(self.path) else set()
-
-    def items(self) -> Iterator[SuiteItem]:
-        return self._text_items() if self.matches_name(self.path) else self._json_items()
 
     @classmethod
     def group_breakdown(
@@ -69,7 +59,7 @@ class Bawden(Suite):
         blocks = [right for name, right in groups.items() if sizes.get(name) in (None, len(right))]
         return {"block=all right": [all(right) for right in blocks]}
 
-    def _json_items(self) -> Iterator[SuiteItem]:
+    def json_items(self) -> Iterator[SuiteItem]:
         number = 0
         for key, block in _blocks(self.content, self.path).items():
             pairs = list(_pairs(block, f"{self.path}, block {key}"))
@@ -86,10 +76,10 @@ class Bawden(Suite):
                 block_of = {"key": key, "size": len(pairs), "labels": labels}
                 yield self._pair(_set_name(self.name), number, (source[:1], right[:1]), texts, where, **block_of)
 
-    def _text_items(self) -> Iterator[SuiteItem]:
-        prefix = TEXT.fullmatch(self.path.name)[1]
+    def text_items(self) -> Iterator[SuiteItem]:
+        prefix = self.text_name.fullmatch(self.path.name)[1]
         name, path = _set_name(prefix), self.records_path(prefix)
-        records = path and list(Bawden(path, context=1, content=read_json(path)).items())
+        records = path and list(Bawden(path, context=1, content=read_json(path)).json_items())
         files = [
             [self.path.with_name(f"{prefix}.{part}.{language}") for language in LANGUAGES]
             for part in ("current", "prev")

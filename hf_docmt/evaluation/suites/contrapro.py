@@ -8,15 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from hf_docmt.data.documents import sentences
 from hf_docmt.data.readers import read_documents
 from hf_docmt.evaluation.suites.items import SuiteItem
 from hf_docmt.evaluation.suites.suite import Suite, read_json, weighted_average
 from hf_docmt.evaluation.suites.suite_files import (
-    Block,
-    check_texts,
     context_of,
     context_size,
     entries_of,
@@ -24,6 +21,7 @@ from hf_docmt.evaluation.suites.suite_files import (
     own_group,
     read_contexts,
     read_parallel_text,
+    recorded_fields,
     replaced_pronouns,
     same_text,
 )
@@ -33,7 +31,7 @@ from hf_docmt.reports.result import Result
 LINES = 3  # of an item in the text files: the reference and two errors
 PRONOUNS = ("er", "sie", "es")
 LANGUAGES = ("en", "de")
-TEXT = re.compile(r"(.+)\.text\.(en|de)")
+RECORDED = ("phenomenon", "distance", "labels", "index", "group", "group_unit")  # what the JSON knows of text files
 DISTANCES = {"0": 2400, "1": 7075, "2": 1510, "3": 573, ">3": 442}  # items at each antecedent distance
 DOCUMENT_ID = re.compile(r"\d{4}_\d+_\d+(\.de)?")  # of OpenSubtitles: year, film, subtitles
 
@@ -52,25 +50,36 @@ class ContraPro(Suite):
 
     format = "contrapro"
     title = "ContraPro"
+    text_name = re.compile(r"(.+)\.text\.(en|de)")
     json_key = "src segment"
     options = {"documents": "JSON of ContraPro", "records": "text files of ContraPro"}
     published = {
         "contrapro": {"items": 12000, "candidates": 36000} | {f"distance={d}": n for d, n in DISTANCES.items()}
     }
 
-    @classmethod
-    def matches_name(cls, path: Path) -> bool:
-        return TEXT.fullmatch(path.name) is not None
-
-    def accepted_options(self) -> set[str]:
-        return {"records"} if self.matches_name(self.path) else {"documents"}
-
-    def items(self) -> Iterator[SuiteItem]:
-        if self.matches_name(self.path):
-            yield from self._text_items()
-            return
-        for number, (_, fields) in enumerate(json_items(self, first_segment=1), 1):
+    def json_items(self) -> Iterator[SuiteItem]:
+        for number, (_, fields) in enumerate(json_entries(self, first_segment=1), 1):
             yield self.item(number, **fields)
+
+    def text_items(self) -> Iterator[SuiteItem]:
+        name = self.text_name.fullmatch(self.path.name)[1]
+        path = self.records_path(name)
+        records = path and list(ContraPro(path, context=0, content=read_json(path)).json_items())
+        current = read_parallel_text(*(self.path.with_name(f"{name}.text.{language}") for language in LANGUAGES))
+        sizes = [len(record.candidates) for record in records or ()]
+        blocks = current.equal_blocks(LINES) if records is None else current.blocks(sizes)
+        files = [self.path.with_name(f"{name}.context.{language}") for language in LANGUAGES]
+        size = context_size(files[0], current) if self.context else 0
+        contexts = read_contexts(*files, current, size)
+        for number, block in enumerate(blocks, 1):
+            context = context_of(block, contexts, files[0])
+            if records is None:
+                pronoun = replaced_pronouns(block.candidates[0], block.candidates[1:], PRONOUNS, block.where)
+                at_least = len(context[0]) + (len(context[0]) == size)  # a full context may be cut off in its document
+                fields = {"phenomenon": f"it:{pronoun}", "index": at_least}
+            else:
+                fields = recorded_fields(records[number - 1], block, *RECORDED)
+            yield self.text_item(name, number, block, context, languages=LANGUAGES, **fields)
 
     @classmethod
     def published_counts(cls, name: str, items: Sequence[SuiteItem]) -> dict[str, int] | None:
@@ -98,44 +107,8 @@ class ContraPro(Suite):
             ]
         return averages
 
-    def _text_items(self) -> Iterator[SuiteItem]:
-        name = TEXT.fullmatch(self.path.name)[1]
-        path = self.records_path(name)
-        records = path and list(ContraPro(path, context=0, content=read_json(path)).items())
-        current = read_parallel_text(*(self.path.with_name(f"{name}.text.{language}") for language in LANGUAGES))
-        sizes = [len(record.candidates) for record in records or ()]
-        blocks = current.equal_blocks(LINES) if records is None else current.blocks(sizes)
-        files = [self.path.with_name(f"{name}.context.{language}") for language in LANGUAGES]
-        size = context_size(files[0], current) if self.context else 0
-        contexts = read_contexts(*files, current, size) if size else [((), ())] * len(current.source)
-        for number, block in enumerate(blocks, 1):
-            source, target = context_of(block, contexts, files[0])
-            at_least = len(source) + (len(source) == size)  # a full context may be cut off in its document
-            yield self.item(
-                number,
-                item_id=f"{name}:{number}",
-                source=(*source, block.source),
-                target_context=target,
-                candidates=tuple(block.candidates),
-                languages=LANGUAGES,
-                location=block.where,
-                **_properties(block, at_least, records[number - 1] if records else None),
-            )
 
-
-def _properties(block: Block, context: int, record: SuiteItem | None) -> dict:
-    """What is known about an item of a text file besides its texts, which are checked against its record."""
-    if record is None:
-        pronoun = replaced_pronouns(block.candidates[0], block.candidates[1:], PRONOUNS, block.where)
-        return {"phenomenon": f"it:{pronoun}", "distance": None, "index": context}
-    texts = (block.source, *block.candidates)
-    check_texts(block.where, texts, (record.source[-1], *record.candidates), record.location)
-    return {
-        name: getattr(record, name) for name in ("phenomenon", "distance", "labels", "index", "group", "group_unit")
-    }
-
-
-def json_items(suite: Suite, first_segment: int) -> Iterator[tuple[dict, dict]]:
+def json_entries(suite: Suite, first_segment: int) -> Iterator[tuple[dict, dict]]:
     """The JSON entry and the fields of every item of a suite, with the context that it asks for.
 
     `first_segment` is the `segment id` of a document's first sentence. An item has one or more errors.
@@ -147,7 +120,8 @@ def json_items(suite: Suite, first_segment: int) -> Iterator[tuple[dict, dict]]:
         where = f"{suite.path}, item {number}"
         source, doc_id = field_of(entry, "src segment", str, where), field_of(entry, "document id", str, where)
         segment = field_of(entry, "segment id", int, where)
-        around = documents.around(doc_id, segment, source, where) if documents else Surroundings()
+        around = documents.around(doc_id, segment, source, where) if documents else [()] * 4
+        before, before_target, after, after_target = around
         errors = field_of(entry, "errors", list, where)
         if not errors:
             raise DataError(f"{where}: no contrastive translations, expected at least one; the file seems to be cut")
@@ -160,29 +134,20 @@ def json_items(suite: Suite, first_segment: int) -> Iterator[tuple[dict, dict]]:
         yield (
             entry,
             {
-                "source": (*around.source, source),
-                "target_context": around.target,
+                "source": (*before, source),
+                "target_context": before_target,
                 "candidates": (field_of(entry, "ref segment", str, where), *wrong),
                 "phenomenon": ":".join(pronouns).lower() if all(isinstance(p, str) for p in pronouns) else suite.name,
                 "distance": distance,
                 "labels": labels | ({} if inside is None else {"intrasegmental": "yes" if inside else "no"}),
                 "index": segment - first_segment,
-                "source_after": around.source_after,
-                "target_after": around.target_after,
+                "source_after": after,
+                "target_after": after_target,
                 **own_group(entry, where, doc_id),
                 "languages": documents.languages if documents else (None, ending and ending[1]),
                 "location": where,
             },
         )
-
-
-class Surroundings(NamedTuple):
-    """The sentences before a current one, oldest first, and those after it, nearest first, with their translations."""
-
-    source: tuple[str, ...] = ()
-    target: tuple[str, ...] = ()
-    source_after: tuple[str, ...] = ()
-    target_after: tuple[str, ...] = ()
 
 
 class SuiteDocuments:
@@ -210,8 +175,8 @@ class SuiteDocuments:
         rows = read_documents("jsonl", source_lang=source_lang, target_lang=target_lang, path=path)
         self.sides = {row["doc_id"]: tuple(sentences(row, lang) for lang in self.languages) for row in rows}
 
-    def around(self, doc_id: str, segment: int, current: str, where: str) -> Surroundings:
-        """Sentences around a segment, which must hold the text `current`."""
+    def around(self, doc_id: str, segment: int, current: str, where: str) -> list[tuple[str, ...]]:
+        """Sentences before a segment, which must hold the text `current`, and after it, each in both languages."""
         sides = self.sides.get(doc_id) or self.sides.get(doc_id.removesuffix(f".{self.languages[1]}"))
         if sides is None:
             raise DataError(f"{where}: document {doc_id!r} is not in {self.path}; give the suite's own documents")
@@ -228,4 +193,4 @@ class SuiteDocuments:
             )
         before = slice(max(0, index - self.past), index)
         after = slice(index + 1, index + 1 + self.future)
-        return Surroundings(*(tuple(side[part]) for part in (before, after) for side in sides))
+        return [tuple(side[part]) for part in (before, after) for side in sides]

@@ -61,11 +61,7 @@ def labels_of(item: SuiteItem) -> dict[str, str]:
 
 
 def check_language(items: Sequence[SuiteItem], source_lang: str | None, target_lang: str | None) -> None:
-    """DataError where items are known to be of other languages than a model that translates between these.
-
-    A language that is unknown on either side is not compared. Codes such as `de_DE`, `deu_Latn` and `de` are the same
-    language; codes of different length, of languages that are not in the table, are not compared.
-    """
+    """As `check_languages`, for the items of a suite."""
     for item in items[:1]:
         check_languages(item.where, item.languages, source_lang, target_lang)
 
@@ -73,7 +69,11 @@ def check_language(items: Sequence[SuiteItem], source_lang: str | None, target_l
 def check_languages(
     where: str, languages: tuple[str | None, str | None], source_lang: str | None, target_lang: str | None
 ) -> None:
-    """As `check_language`, for data with these languages; `where` begins the message."""
+    """DataError where data, at `where`, is known to be of other languages than a model that translates between these.
+
+    Codes such as `de_DE`, `deu_Latn` and `de` are the same language. Unknown languages, and codes of different length
+    of languages that are not in the table, are not compared.
+    """
     for side, own, other in zip(("source", "target"), languages, (source_lang, target_lang)):
         codes = {primary_language(code) for code in (own, other) if code}
         if len(codes) == 2 and len(set(map(len, codes))) == 1:

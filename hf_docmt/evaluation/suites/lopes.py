@@ -4,18 +4,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from hf_docmt.evaluation.suites.contrapro import json_items
+from hf_docmt.evaluation.suites.contrapro import json_entries
 from hf_docmt.evaluation.suites.items import SuiteItem
 from hf_docmt.evaluation.suites.suite import Suite, read_json
 from hf_docmt.evaluation.suites.suite_files import (
-    Block,
     ParallelText,
     Sides,
-    check_texts,
     context_of,
     field_of,
     read_contexts,
     read_parallel_text,
+    recorded_fields,
     replaced_pronouns,
 )
 from hf_docmt.files import DataError
@@ -67,19 +66,13 @@ class Lopes(Suite):
         pronoun = first.get("ref pronoun") if isinstance(first, dict) and "src segment" in first else None
         return isinstance(pronoun, str) and pronoun.lower() in PRONOUNS
 
-    def accepted_options(self) -> set[str]:
-        return {"context_file", "records"} if self.matches_name(self.path) else {"documents"}
-
     @classmethod
     def published_counts(cls, name: str, items: Sequence[SuiteItem]) -> Mapping[str, int] | None:
         """The same under any name, but for the set from the UN corpus."""
         return None if name.startswith("UN-") else COUNTS
 
-    def items(self) -> Iterator[SuiteItem]:
-        return self._text_items() if self.matches_name(self.path) else self._json_items()
-
-    def _json_items(self) -> Iterator[SuiteItem]:
-        for number, (entry, fields) in enumerate(json_items(self, first_segment=0), 1):
+    def json_items(self) -> Iterator[SuiteItem]:
+        for number, (entry, fields) in enumerate(json_entries(self, first_segment=0), 1):
             pronoun = field_of(entry, "ref pronoun", str, fields["location"]).lower()
             document = fields["group"]
             group = f"{document}:{fields['index']}"
@@ -89,38 +82,34 @@ class Lopes(Suite):
             own = {"phenomenon": pronoun, "group": group, "document": document, "languages": languages}
             yield self.item(number, **fields | own)
 
-    def _text_items(self) -> Iterator[SuiteItem]:
+    def text_items(self) -> Iterator[SuiteItem]:
         path = _current_file(self.path)
         name = path.name.removesuffix(CURRENT)
         current = read_parallel_text(path, path.with_name(f"{name}.current.trg"))
         blocks = current.equal_blocks(2)
         size = self._context_size(path, name) if self.context else 0
         files = _context_files(path, name, size)
-        contexts = read_contexts(*files, current, size) if size else [((), ())] * len(current.source)
+        contexts = read_contexts(*files, current, size)
         groups = _groups(path, name, current, size, contexts)
         records = self._recorded_items(path, name, len(current.source) // 2)
         for number, block in enumerate(blocks, 1):
-            source, target = context_of(block, contexts, files[0])
-            _check_sides((source, target), block.where, files)
-            yield self.item(
-                number,
-                item_id=f"{name}:{number}",
-                source=(*source, block.source),
-                target_context=target,
-                candidates=tuple(block.candidates),
-                phenomenon=replaced_pronouns(block.candidates[0], block.candidates[1:], PRONOUNS, block.where),
-                **_recorded(records[number - 1], block),
-                index=len(source) + (len(source) == size),
-                group=groups[number - 1],
-                languages=LANGUAGES,
-                location=block.where,
-            )
+            context = context_of(block, contexts, files[0])
+            _check_sides(context, block.where, files)
+            fields = {
+                "phenomenon": replaced_pronouns(block.candidates[0], block.candidates[1:], PRONOUNS, block.where),
+                "index": len(context[0]) + (len(context[0]) == size),
+                "group": groups[number - 1],
+                "languages": LANGUAGES,
+            }
+            if records is not None:
+                fields |= recorded_fields(records[number - 1], block, "distance", "labels", "document")
+            yield self.text_item(name, number, block, context, **fields)
 
-    def _recorded_items(self, path: Path, name: str, items: int) -> list[SuiteItem | None]:
-        """The items of the JSON in the order of the text files; None for each where there is no JSON."""
+    def _recorded_items(self, path: Path, name: str, items: int) -> list[SuiteItem] | None:
+        """The items of the JSON in the order of the text files; None where there is no JSON."""
         records = self.records_path(name)
         if records is None:
-            return [None] * items
+            return None
         documents: dict[str, list[SuiteItem]] = {}
         for item in Lopes(records, context=0, content=read_json(records)).items():
             documents.setdefault(item.document, []).append(item)
@@ -138,15 +127,6 @@ class Lopes(Suite):
                 f"{path}: {wanted} and .trg are needed beside it, found {there}; add them, or take context=0"
             )
         return asked or next((size for size in sizes if size >= self.context), sizes[-1])
-
-
-def _recorded(record: SuiteItem | None, block: Block) -> dict:
-    """What a record knows about an item of the text files; DataError where its texts are not those of the item."""
-    if record is None:
-        return {"distance": None}
-    texts = (block.source, *block.candidates)
-    check_texts(block.where, texts, (record.source[-1], *record.candidates), record.location)
-    return {name: getattr(record, name) for name in ("distance", "labels", "document")}
 
 
 def _current_file(path: Path) -> Path:

@@ -1,17 +1,18 @@
 """A contrastive test set: the base class, one subclass in one file for each published format, and reading by it."""
 
-from abc import ABC, abstractmethod
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
 from hf_docmt.evaluation.registration import register, registered
 from hf_docmt.evaluation.suites.items import SuiteItem, labels_of
-from hf_docmt.evaluation.suites.suite_files import entries_of
+from hf_docmt.evaluation.suites.suite_files import Block, Sides, entries_of
 from hf_docmt.files import DataError, file_stem, parse_json, read_lines
-from hf_docmt.messages import closest_hint
+from hf_docmt.messages import check_known
 from hf_docmt.reports.result import Part, Result
 
 SUITES: dict[str, type["Suite"]] = {}  # every class by its format, in the order of registration
@@ -45,11 +46,8 @@ def read_suite(
     if format == "auto":
         suite, content = recognise(path)
         return suite(path, content=content, **options).read()
-    known = suite_classes()
-    if format not in known:
-        hint = closest_hint(format, known)
-        raise ValueError(f"unknown suite format {format!r}: expected auto, {', '.join(known)}{hint}")
-    return known[format](path, **options).read()
+    check_known(format, suite_classes(), "suite format", "expected auto,")
+    return suite_classes()[format](path, **options).read()
 
 
 def recognise(path: str | Path) -> tuple[type["Suite"], object]:
@@ -66,8 +64,8 @@ def recognise(path: str | Path) -> tuple[type["Suite"], object]:
         if suite.matches_json(content):
             return suite, content
     keys = sorted(entries_of(content, path)[0])
-    known = " nor ".join(f"{suite.title} ({suite.json_key!r})" for suite in classes[::-1] if suite.json_key)
-    raise DataError(f"{path}: neither {known} items, got keys {keys}; give the format, or a file of one of these")
+    formats = " nor ".join(f"{suite.title} ({suite.json_key!r})" for suite in classes[::-1] if suite.json_key)
+    raise DataError(f"{path}: neither {formats} items, got keys {keys}; give the format, or a file of one of these")
 
 
 def suite_classes() -> dict[str, type["Suite"]]:
@@ -80,13 +78,13 @@ def suite_rules(items: Sequence[SuiteItem]) -> type["Suite"]:
     return suite_classes().get(items[0].format, Suite)
 
 
-class Suite(ABC):
+class Suite:
     """A contrastive test set: how one format is recognised and read, and the rules published for it.
 
-    A subclass sets `format` and writes `items`; it is registered when it is defined. All else has defaults. An instance
-    is one file (or folder) of the format and what is asked of it: `context` sentences before the current one,
-    `future_context` after it, and the further files that the format has (see `options`). `content` is the parsed JSON
-    of the file where it is in memory already. ValueError: a negative number of context sentences.
+    A subclass sets `format` and writes `items`, or `json_items` and `text_items`; it is registered when it is defined.
+    All else has defaults. An instance is one file (or folder) of the format and what is asked of it: `context`
+    sentences before the current one, `future_context` after it, and further files (see `options`). `content` is the
+    parsed JSON of the file where it is in memory already. ValueError: a negative number of context sentences.
     """
 
     format: ClassVar[str]  # name for --format, items and reports
@@ -94,7 +92,8 @@ class Suite(ABC):
     ties: ClassVar[str] = "wrong"  # rule for equal scores, see `contrastive_accuracy`
     unit: ClassVar[str] = "document"  # what the group of an item is, which is resampled as one
     json_key: ClassVar[str | None] = None  # key of the first item by which JSON of this format is recognised
-    options: ClassVar[Mapping[str, str]] = {}  # `documents`, `records` or `context_file` -> what it is for
+    text_name: ClassVar[re.Pattern | None] = None  # names of text files of this format
+    options: ClassVar[Mapping[str, str]] = {}  # a further file -> `text files of X` or `JSON of X` that have it
     published: ClassVar[Mapping[str, Mapping[str, int]]] = {}  # name of the set -> counts, named as in `counts_note`
 
     def __init_subclass__(cls, **arguments):
@@ -128,7 +127,7 @@ class Suite(ABC):
     @classmethod
     def matches_name(cls, path: Path) -> bool:
         """Whether a file or folder of this name is text of this format."""
-        return False
+        return cls.text_name is not None and cls.text_name.fullmatch(path.name) is not None
 
     @classmethod
     def matches_json(cls, content: object) -> bool:
@@ -136,13 +135,17 @@ class Suite(ABC):
         first = content[0] if isinstance(content, list) and content else None
         return cls.json_key is not None and isinstance(first, dict) and cls.json_key in first
 
-    @abstractmethod
     def items(self) -> Iterator[SuiteItem]:
         """The items in file order; DataError names file and item."""
+        return self.text_items() if self.matches_name(self.path) else self.json_items()
 
-    def accepted_options(self) -> set[str]:
-        """Which of `options` this file has a use for; all of them unless a subclass says otherwise."""
-        return set(self.options)
+    def json_items(self) -> Iterator[SuiteItem]:
+        """The items of a JSON file."""
+        raise NotImplementedError
+
+    def text_items(self) -> Iterator[SuiteItem]:
+        """The items of text files, whose names `matches_name` knows."""
+        raise NotImplementedError
 
     @classmethod
     def published_counts(cls, name: str, items: Sequence[SuiteItem]) -> Mapping[str, int] | None:
@@ -163,8 +166,10 @@ class Suite(ABC):
 
     def read(self) -> list[SuiteItem]:
         """The checked items. ValueError: an option that this file has no use for. DataError: no item, a bad item."""
+        other = "JSON of " if self.matches_name(self.path) else "text files of "
+        accepted = [name for name, use in self.options.items() if not use.startswith(other)]
         for name in ("documents", "records", "context_file"):
-            if getattr(self, name) is not None and name not in self.accepted_options():
+            if getattr(self, name) is not None and name not in accepted:
                 uses = [suite.options[name] for suite in SUITES.values() if name in suite.options]
                 raise ValueError(
                     f"{name} is {getattr(self, name)}, but {self.path} has no use for it, it is for "
@@ -191,6 +196,18 @@ class Suite(ABC):
             fields.setdefault("index", len(fields["source"]) - 1)
             fields |= {"source": fields["source"][extra:], "target_context": fields["target_context"][extra:]}
         return SuiteItem(**fields)
+
+    def text_item(self, name: str, number: int, block: Block, context: Sides, **fields) -> SuiteItem:
+        """Item `number` of the text files of this name, from its lines and its context."""
+        return self.item(
+            number,
+            item_id=f"{name}:{number}",
+            source=(*context[0], block.source),
+            target_context=context[1],
+            candidates=tuple(block.candidates),
+            location=block.where,
+            **fields,
+        )
 
     def records_path(self, name: str) -> Path | None:
         """The JSON that belongs to text files of this name: `records`, else the one beside them or a folder above.
@@ -220,12 +237,12 @@ def counts_note(items: Sequence[SuiteItem]) -> str | None:
     counts = Counter(f"{label}={value}" for item in items for label, value in labels_of(item).items())
     counts["items"], counts["candidates"] = len(items), sum(len(item.candidates) for item in items)
     counts["groups"] = len({item.group for item in items if item.group is not None})
-    known = {key.partition("=")[0] for key in counts}
+    counted = {key.partition("=")[0] for key in counts}
     published = suite_rules(items).published_counts(name, items) or {}
     parts = [
         f"{key} {counts[key]:,} (published {count:,})"
         for key, count in published.items()
-        if key.partition("=")[0] in known and counts[key] != count
+        if key.partition("=")[0] in counted and counts[key] != count
     ]
     return f"{name}: other counts than published: {', '.join(parts)}" if parts else None
 
@@ -244,14 +261,13 @@ def weighted_average(
 ) -> Result:
     """A result with the settings of another one: the mean of the values of `parts` by these weights."""
     total = sum(weights[name] for name in parts)
-    return Result(
-        task="contrastive",
+    return replace(
+        result,
         dataset=dataset,
-        split=result.split,
         metric=metric,
         value=sum(weights[name] * part.value for name, part in parts.items()) / total,
-        signature=result.signature,
         n=sum(part.n for part in parts.values()),
+        breakdown={},
         details={
             "weights": {name: weights[name] for name in parts},
             "parts": {name: part.value for name, part in parts.items()},

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hf_docmt.files import DataError, read_lines
 
@@ -114,8 +114,10 @@ def read_contexts(source_path: Path, target_path: Path, current: ParallelText, s
     """The sentences before every line of `current`, oldest first, from `size` lines for each.
 
     Where fewer sentences were there, the files have empty lines in their line: those before the first line with text on
-    either side are left out.
+    either side are left out. For a `size` of 0 no file is read.
     """
+    if size == 0:
+        return [((), ())] * len(current.source)
     texts = read_parallel_text(source_path, target_path)
     lines, needed = len(texts.source), len(current.source)
     if lines != size * needed:
@@ -145,9 +147,10 @@ def context_of(block: Block, contexts: list[Sides], path: Path) -> Sides:
     return context
 
 
-def same_text(one: str, other: str) -> bool:
+def same_text(text: str, other: str) -> bool:
     """Whether texts are equal but for case, spaces, punctuation, escapes such as `&apos;` and forms of characters."""
-    return _letters(one) == _letters(other)
+    sides = (unicodedata.normalize("NFKC", html.unescape(side)).casefold() for side in (text, other))
+    return len({"".join(filter(str.isalnum, side)) for side in sides}) == 1
 
 
 def check_texts(where: str, texts: Sequence[str], expected: Sequence[str], location: str) -> None:
@@ -157,27 +160,28 @@ def check_texts(where: str, texts: Sequence[str], expected: Sequence[str], locat
             raise DataError(f"{where}: {text!r} is not {other!r}, {location}; the files are not of one suite")
 
 
+def recorded_fields(record: Any, block: Block, *names: str) -> dict:
+    """These fields of the item of the JSON that belongs to an item of text files. DataError: they have other texts."""
+    texts, expected = (block.source, *block.candidates), (record.source[-1], *record.candidates)
+    check_texts(block.where, texts, expected, record.location)
+    return {name: getattr(record, name) for name in names}
+
+
 def replaced_pronouns(right: str, wrong: Sequence[str], pronouns: Collection[str], where: str) -> str:
     """The pronouns of the right translation that are others in the wrong translations, usually one.
 
     Words are runs of letters and digits, compared without case (`qu'elles`, `a-t-il`). Several pronouns are joined by
     `+`. DataError, beginning with `where`, if there is none.
     """
-    replaced = dict.fromkeys(word for text in wrong for word in _replaced(right, text) if word in pronouns)
+    words, replaced = re.findall(r"\w+", right.casefold()), {}
+    for text in wrong:
+        matcher = difflib.SequenceMatcher(None, words, re.findall(r"\w+", text.casefold()), autojunk=False)
+        for tag, start, end, *_ in matcher.get_opcodes():
+            if tag != "equal":
+                replaced |= dict.fromkeys(word for word in words[start:end] if word in pronouns)
     if not replaced:
         raise DataError(
             f"{where}: {right!r} and {wrong[0]!r} do not differ in {', '.join(pronouns)}; expected the right "
             "translation, then the wrong ones, so lines are lost, or it is another kind of suite"
         )
     return "+".join(replaced)
-
-
-def _replaced(right: str, wrong: str) -> list[str]:
-    """Words of `right` that `wrong` lacks at the aligned position."""
-    words, others = (re.findall(r"\w+", text.casefold()) for text in (right, wrong))
-    matcher = difflib.SequenceMatcher(None, words, others, autojunk=False)
-    return [word for tag, start, end, *_ in matcher.get_opcodes() if tag != "equal" for word in words[start:end]]
-
-
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", html.unescape(text)).casefold()))

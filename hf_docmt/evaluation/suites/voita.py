@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from hf_docmt.evaluation.suites.items import SuiteItem
 from hf_docmt.evaluation.suites.suite import Suite, read_json, weighted_average
@@ -10,7 +9,6 @@ from hf_docmt.evaluation.suites.suite_files import check_texts, entries_of, fiel
 from hf_docmt.files import DataError
 from hf_docmt.reports.result import Part, Result
 
-TEXT = re.compile(r".+(?:(?<!\.current)(?<!\.context)\.src|\.dst)")  # the others are Lopes' files
 WEIGHTS = {"deixis": 2500, "lex_cohesion": 1500, "ellipsis_infl": 500, "ellipsis_vp": 500}  # items of the test sets
 
 
@@ -23,6 +21,7 @@ class Voita(Suite):
 
     format = "voita"
     title = "Voita"
+    text_name = re.compile(r".+(?:(?<!\.current)(?<!\.context)\.src|\.dst)")  # the others are Lopes' files
     ties = "first"
     unit = "context"
     json_key = "dst"
@@ -36,16 +35,7 @@ class Voita(Suite):
         "ellipsis_vp": {"items": 500, "candidates": 5203},
     }
 
-    @classmethod
-    def matches_name(cls, path: Path) -> bool:
-        return TEXT.fullmatch(path.name) is not None
-
-    def accepted_options(self) -> set[str]:
-        return {"records"} if self.matches_name(self.path) else set()
-
-    def items(self) -> Iterator[SuiteItem]:
-        if self.matches_name(self.path):
-            return self._items(*self._text_entries())
+    def json_items(self) -> Iterator[SuiteItem]:
         entries = entries_of(self.content, self.path)
         return self._items(entries, [f"{self.path}, item {number}" for number in range(1, len(entries) + 1)])
 
@@ -93,8 +83,8 @@ class Voita(Suite):
                 **own_group(entry, where, groups.setdefault(source[:-1], f"{self.name}:{number}")),
             )
 
-    def _text_entries(self) -> tuple[list[dict], list[str]]:
-        """The entries of the JSON with the texts of the text files, and file and line of each."""
+    def text_items(self) -> Iterator[SuiteItem]:
+        """Those of the JSON with the texts of the text files."""
         records = self.records_path(self.path.stem)
         if records is None:
             raise DataError(
@@ -102,14 +92,14 @@ class Voita(Suite):
                 "folder above; give it as records"
             )
         content = entries_of(read_json(records), records)
-        items = list(Voita(records, context=self.context, content=content).items())
+        items = list(Voita(records, context=self.context, content=content).json_items())
         text = read_parallel_text(*(self.path.with_suffix(suffix) for suffix in (".src", ".dst")))
         entries, positions = [], []
         for entry, item, block in zip(content, items, text.blocks([len(item.candidates) for item in items])):
             check_texts(block.where, (block.source, *block.candidates), (entry["src"], *entry["dst"]), item.location)
             entries.append(entry | {"src": block.source, "dst": block.candidates})
             positions.append(block.where)
-        return entries, positions
+        return self._items(entries, positions)
 
     def _languages(self, entries: Sequence[dict]) -> tuple[str | None, str | None]:
         """English and Russian for a set of a published name in Cyrillic letters; others use the format, too."""

@@ -1,6 +1,5 @@
 """Causal language models as systems: prompted with context, scored by the log-probability of the answer."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from string import Formatter
@@ -14,11 +13,11 @@ from hf_docmt.data.special_tokens import special_tokens_of
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.systems.model_system import (
     ModelSystem,
-    Window,
+    check_positions,
     end_tokens,
     evaluation_mode,
+    one_line,
     piece_texts,
-    translate_windows,
 )
 
 FORMATS = ("plain", "chat")
@@ -147,42 +146,48 @@ class CausalSystem(ModelSystem):
         return [[scores[tuple(prompt), tuple(answer)] for answer in row] for prompt, row in rows]
 
     def token_texts(self, items: Sequence[SuiteItem]) -> list[list[list[str]]]:
-        """The tokens that `token_log_probabilities` scores, as text, in the same order."""
         return [[piece_texts(self.tokenizer, answer) for answer in self._answers(item)[1]] for item in items]
-
-    def translate(self, documents: list[list[str]]) -> list[list[str]]:
-        """Translations of documents, lists of sentences, each as long as the document; an answer ends at `stop`.
-
-        With translations of the context in the prompt sentence by sentence. Warns of answers that did not end before
-        `max_new_tokens`.
-        """
-        with evaluation_mode(self.model):
-            return translate_windows(
-                documents,
-                self._translate_windows,
-                past_context=self.past_context,
-                future_context=0,
-                target_context=self.prompt.target_context and self.past_context > 0,
-            )
 
     @property
     def target_context(self) -> str:
-        """`none` where the prompt holds source context alone, else `reference`, what it holds in scoring."""
         return "none" if self.past_context and not self.prompt.target_context else "reference"
 
     def describe(self) -> dict:
-        """The `model` section of a report."""
         parts = {part: getattr(self.prompt, part) for part in ("instruction", "context", "current", "stop")}
         return self.model_facts(self.model.config.model_type, format=self.format, prompt=parts, **self.language_names)
+
+    def prepare(self, windows: Sequence[SuiteItem]) -> list[tuple[list[int], list[int]]]:
+        prompts = [self._ids(self._prompt_text(window)) for window in windows]
+        for prompt, window in zip(prompts, windows):
+            check_positions(window.where, len(prompt) + 1, "tokens with the prompt", self.limit)
+        return [(prompt, []) for prompt in prompts]
+
+    def generate(self, jobs: Sequence[tuple[list[int], list[int]]]) -> list[tuple[str, bool]]:
+        """An answer stands before the first end token or `stop`."""
+        prompts, ends = [prompt for prompt, _ in jobs], end_tokens(self.model)
+        ids = pad_rows(prompts, self.pad, side="left").to(self.model.device)
+        mask = pad_rows([[1] * len(prompt) for prompt in prompts], 0, side="left").to(ids.device)
+        settings = {"pad_token_id": self.pad, **self.generate_kwargs}
+        if self.limit is not None:
+            settings["max_new_tokens"] = min(settings["max_new_tokens"], self.limit - ids.shape[1])
+        if self.format == "plain":
+            settings |= {"stop_strings": self.prompt.stop, "tokenizer": self.tokenizer}
+        answers = []
+        for row in self.model.generate(input_ids=ids, attention_mask=mask, **settings)[:, ids.shape[1] :].tolist():
+            length = next((number for number, token in enumerate(row) if token in ends), None)
+            text, ended = self.tokenizer.decode(row[:length], skip_special_tokens=True), length is not None
+            if self.format == "plain":
+                text, stop, _ = text.partition(self.prompt.stop)
+                ended |= bool(stop)
+            answers.append((text, ended))
+        return answers
 
     def _answers(self, item: SuiteItem) -> tuple[list[int], list[list[int]]]:
         """Token ids of the prompt, and for every candidate those that prompt and answer together have beyond it.
 
         ValueError names an item that is too long, or whose candidate changes the tokens of the prompt.
         """
-        past = min(self.past_context, len(item.source) - 1)
-        source = item.source[len(item.source) - 1 - past :]
-        text = self._prompt_text(source, item.target_context[len(item.target_context) - past :])
+        text = self._prompt_text(item)
         prompt, answers = self._ids(text), []
         for candidate in item.candidates:
             if self.format == "plain":
@@ -195,7 +200,7 @@ class CausalSystem(ModelSystem):
                     "in a character behind which a new token begins, such as a colon"
                 )
             answers.append(whole[len(prompt) :])
-        self._check_length(len(prompt) + max(map(len, answers)), item.where)
+        check_positions(item.where, len(prompt) + max(map(len, answers)), "tokens with the prompt", self.limit)
         return prompt, answers
 
     @torch.inference_mode()
@@ -212,53 +217,10 @@ class CausalSystem(ModelSystem):
             scores.append(logs.gather(1, ids[row, start:stop, None])[:, 0].tolist())
         return scores
 
-    def _translate_windows(self, windows: list[Window]) -> list[str]:
-        prompts = [self._ids(self._prompt_text(window.source, window.target_context)) for window in windows]
-        for prompt, window in zip(prompts, windows):
-            self._check_length(len(prompt) + 1, window.where)
-        order = sorted(range(len(prompts)), key=lambda number: len(prompts[number]))
-        answers, cut = [""] * len(prompts), 0
-        for start in range(0, len(order), self.batch_size):
-            numbers = order[start : start + self.batch_size]
-            for number, (text, ended) in zip(numbers, self._generate([prompts[number] for number in numbers])):
-                answers[number] = text
-                cut += not ended
-        if cut:
-            warnings.warn(f"{self.name}: {cut} answers did not end before max_new_tokens", stacklevel=2)
-        return answers
-
-    @torch.inference_mode()
-    def _generate(self, prompts: list[list[int]]) -> list[tuple[str, bool]]:
-        """The answers, each up to its end, and whether it had one."""
-        ids = pad_rows(prompts, self.pad, side="left").to(self.model.device)
-        mask = pad_rows([[1] * len(prompt) for prompt in prompts], 0, side="left").to(ids.device)
-        settings = {"pad_token_id": self.pad, **self.generate_kwargs}
-        if self.limit is not None:
-            settings["max_new_tokens"] = min(settings["max_new_tokens"], self.limit - ids.shape[1])
-        if self.format == "plain":
-            settings |= {"stop_strings": self.prompt.stop, "tokenizer": self.tokenizer}
-        output = self.model.generate(input_ids=ids, attention_mask=mask, **settings)[:, ids.shape[1] :]
-        return [self._answer(row) for row in output.tolist()]
-
-    def _answer(self, ids: list[int]) -> tuple[str, bool]:
-        ends = end_tokens(self.model)
-        length = next((number for number, token in enumerate(ids) if token in ends), None)
-        text, ended = self.tokenizer.decode(ids[:length], skip_special_tokens=True), length is not None
-        if self.format == "plain":
-            ended |= self.prompt.stop in text
-            text = text.split(self.prompt.stop)[0]
-        return text, ended
-
-    def _check_length(self, length: int, where: str) -> None:
-        if self.limit is not None and length > self.limit:
-            raise ValueError(
-                f"{where}: {length} tokens with the prompt, but the model has positions for {self.limit}; give less "
-                "context"
-            )
-
-    def _prompt_text(self, source: Sequence[str], target_context: Sequence[str]) -> str:
-        """The prompt for the last sentence of `source`."""
-        text = self.prompt.fill(source, target_context, **self.language_names)
+    def _prompt_text(self, item: SuiteItem) -> str:
+        """The prompt for the current sentence, with as much of its context as the system reads."""
+        before = len(item.source) - 1 - min(self.past_context, len(item.source) - 1)
+        text = self.prompt.fill(item.source[before:], item.target_context[before:], **self.language_names)
         if self.format == "plain":
             return text
         message = [{"role": "user", "content": text}]
@@ -288,11 +250,6 @@ class CausalSystem(ModelSystem):
             raise ValueError(
                 f"prompt: stop is {self.prompt.stop!r}, which {tokenizer} does not keep; give a text that has tokens"
             )
-
-
-def one_line(text: str) -> str:
-    """The text with its line breaks as blanks, without blanks at its ends."""
-    return " ".join(text.splitlines()).strip()
 
 
 def _fields(template: str, part: str) -> set[str]:

@@ -9,7 +9,6 @@ from hf_docmt import registry
 from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.suites.items import ALL_CONTEXT
 from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding, stream_log_probabilities
-from hf_docmt.evaluation.systems.model_system import evaluation_mode
 from hf_docmt.messages import counted
 
 
@@ -47,7 +46,7 @@ class DocMTSystem(ForcedDecoding):
         chunks = architecture.view(config) == "chunk"
         if future_context is None:
             future_context = config.future_context
-        elif not chunks and future_context != config.future_context:
+        if not chunks and future_context != config.future_context:
             raise ValueError(
                 f"future_context is {future_context}, but the model was trained with "
                 f"{counted(config.future_context, 'sentence')} of future context; give as many"
@@ -78,7 +77,6 @@ class DocMTSystem(ForcedDecoding):
 
     @classmethod
     def matches_config(cls, config: dict) -> bool:
-        """A model of this package."""
         return str(config.get("model_type")).startswith("docmt-")
 
     @classmethod
@@ -90,16 +88,11 @@ class DocMTSystem(ForcedDecoding):
         return model.to(dtype), tokenizer
 
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
-        """As `ForcedDecoding`'s; a model that carries a state reads the context sentence by sentence."""
         if not self.carries_state:
             return super().token_log_probabilities(items)
-        with evaluation_mode(self.model):
-            return stream_log_probabilities(
-                self.model, self.tokenizer, items, self.collate, self.past_context, self.batch_tokens
-            )
+        return stream_log_probabilities(self, items)
 
     def window_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
-        """As `token_log_probabilities`, of the whole target window. ValueError: a model that carries a state."""
         if self.carries_state:
             return super().window_log_probabilities(items)
         return self.forced(items, self.window_collate)
@@ -112,19 +105,16 @@ class DocMTSystem(ForcedDecoding):
 
     @property
     def target_context(self) -> str:
-        """As `ForcedDecoding`'s; a memory of the source alone reads no translations."""
         if self.carries_state and self.model.config.memory_sides == "source":
             return "none"
         return super().target_context
 
     @property
     def decoding(self) -> dict:
-        """`strategy` and `beams`: those that were given, else those of the model."""
         strategy = self.model.default_strategy() if self.strategy is None else self.strategy
         return super().decoding | {"strategy": strategy}
 
     def translate(self, documents: list[list[str]]) -> list[list[str]]:
-        """Translations of documents, lists of sentences, each as long as the document."""
         return self.model.translate_documents(
             documents,
             self.tokenizer,
@@ -135,8 +125,6 @@ class DocMTSystem(ForcedDecoding):
         )
 
     def describe(self) -> dict:
-        """The `model` section of a report."""
-        config = self.model.config
         names = registry.get(self.architecture).config_class.reported_fields
-        settings = {name: getattr(config, name, None) for name in names}
+        settings = {name: getattr(self.model.config, name, None) for name in names}
         return self.model_facts(self.architecture, **self.codes, **settings)

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
@@ -13,7 +13,7 @@ from hf_docmt.data.collators import IGNORE_INDEX
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.tokenized_documents import tokenize_sentences
 from hf_docmt.evaluation.suites import SuiteItem
-from hf_docmt.evaluation.systems.model_system import ModelSystem, evaluation_mode, piece_texts
+from hf_docmt.evaluation.systems.model_system import ModelSystem, check_positions, evaluation_mode, piece_texts
 
 Collate = Callable[[list[dict]], dict[str, torch.Tensor]]  # examples -> batch
 
@@ -43,17 +43,15 @@ class ForcedDecoding(ModelSystem):
         self.collate, self.batch_tokens, self.missing_future = collate, batch_tokens, missing_future
 
     def token_log_probabilities(self, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
-        """[item][candidate][token of the current sentence, its end token last], natural logarithm, in fp32.
+        """As `System`'s, in fp32, given the source, the context that is read and the reference translation of it.
 
-        Given are the source, the context that the system takes, and the reference translation of the context. Equal
-        candidates have equal scores. ValueError: no items, an item (named) of more tokens than learned positions.
+        Equal candidates have equal scores. ValueError: no items, an item (named) of more tokens than learned positions.
         """
         return self.forced(items, self.collate)
 
     def token_texts(self, items: Sequence[SuiteItem]) -> list[list[list[str]]]:
-        """The tokens that `token_log_probabilities` scores, as text, in the same order."""
         texts = []
-        for choice in self._choices(items):
+        for choice in self.choices(items):
             batch = scored_batch(self.collate, choice.examples)
             scored = scored_labels(batch["labels"], batch.get("label_weights"))
             rows = [piece_texts(self.tokenizer, row[chosen].tolist()) for row, chosen in zip(batch["labels"], scored)]
@@ -62,7 +60,6 @@ class ForcedDecoding(ModelSystem):
 
     @property
     def target_context(self) -> str:
-        """`none` where the model reads source context alone, else `reference`, what it is given in scoring."""
         reads = self.past_context or self.future_context
         return "none" if reads and self.collate.context_sides == "source" else "reference"
 
@@ -73,7 +70,7 @@ class ForcedDecoding(ModelSystem):
 
     def forced(self, items: Sequence[SuiteItem], collate: Collate) -> list[list[list[float]]]:
         """Log-probabilities of the labels that have a weight in the batches of `collate`."""
-        model, choices = self.scored_model, self._choices(items)
+        model, choices = self.scored_model, self.choices(items)
         check_lengths(model, collate, [choice.examples for choice in choices])
         scores: list[list[list[float]]] = [[] for _ in items]
         with evaluation_mode(model), unchanged_weights(model):
@@ -85,43 +82,36 @@ class ForcedDecoding(ModelSystem):
                     scores[index] = [values[row] for row in choices[index].rows]
         return scores
 
-    def _choices(self, items: Sequence[SuiteItem]) -> list["Choice"]:
-        return suite_choices(items, self.tokenizer, self.past_context, self.future_context, self.missing_future)
-
-
-def stream_log_probabilities(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    items: Sequence[SuiteItem],
-    collate: Collate,
-    past_context: int,
-    batch_tokens: int = 4096,
-) -> list[list[list[float]]]:
-    """Log-probabilities of a model that carries a state: it reads the context sentence by sentence, then candidates.
-
-    The state before an item is that of a document which starts `past_context` sentences before it, or where the item's
-    document does, its translations being the references; blank sentences are left out, as in translation.
-    `collate` makes a batch of single sentences. Items are batched by the length of their context, which is encoded
-    again for each item, so that long contexts cost time: a smaller `past_context` makes them cheaper. `batch_tokens`
-    limits the tokens of one sentence of all items. ValueError: as `ForcedDecoding.token_log_probabilities`.
-    """
-    choices = [_without_blanks(choice) for choice in suite_choices(items, tokenizer, past_context, 0)]
-    for choice in choices:
-        first, *others = choice.examples
-        context = [_sentence(first, i) for i in range(first["current"])]
-        current = [_sentence(example, example["current"]) for example in (first, *others)]
-        check_lengths(model, collate, [context + current])
-    order = sorted(range(len(items)), key=lambda item: -choices[item].examples[0]["current"])
-    scores: list[list[list[float]]] = [[] for _ in items]
-    with unchanged_weights(model):
-        while order:
-            size = _rows_within(batch_tokens, [choices[item] for item in order])
-            batch, order = order[:size], order[size:]
-            values = _stream_batch(model, [choices[item] for item in batch], collate)
-            for item in batch:
-                own = [values.pop(0) for _ in choices[item].examples]
-                scores[item] = [own[row] for row in choices[item].rows]
-    return scores
+    def choices(self, items: Sequence[SuiteItem]) -> list["Choice"]:
+        """The items as token ids, with as much of their context as the model reads. ValueError: no items."""
+        if not items:
+            raise ValueError("the suite has no items to score")
+        texts = (text for item in items for text in (*item.source, *item.source_after))
+        sources = _tokenize(texts, self.tokenizer, is_target=False)
+        texts = (text for item in items for text in (*item.target_context, *item.candidates, *item.target_after))
+        targets = _tokenize(texts, self.tokenizer, is_target=True)
+        missing = [[]] * self.future_context if self.missing_future == "empty" else []
+        choices = []
+        for item in items:
+            past = min(self.past_context, len(item.source) - 1)
+            first = len(item.source) - 1 - past
+            source_after, target_after = (
+                ([ids[text] for text in after] + missing)[: self.future_context]
+                for ids, after in ((sources, item.source_after), (targets, item.target_after))
+            )
+            source = [sources[text] for text in item.source[first:]] + source_after
+            context = [targets[text] for text in item.target_context[first:]]
+            candidates = [tuple(targets[text]) for text in item.candidates]
+            different = list(dict.fromkeys(candidates))
+            index = len(item.source) - 1 if item.index is None else item.index
+            location = {"doc_id": item.where, "index": index, "current": past, "document_start": index == past}
+            examples = [
+                {**location, "source": source, "target": [*context, list(candidate), *target_after]}
+                for candidate in different
+            ]
+            longest = sum(map(len, source + context)) + max(map(len, different)) + 2 * len(source)
+            choices.append(Choice(examples, [different.index(candidate) for candidate in candidates], longest))
+        return choices
 
 
 @dataclass(frozen=True)
@@ -133,41 +123,6 @@ class Choice:
     length: int  # source and longest target tokens
 
 
-def suite_choices(
-    items: Sequence[SuiteItem],
-    tokenizer: PreTrainedTokenizerBase,
-    past_context: int,
-    future_context: int,
-    missing_future: str = "empty",
-) -> list[Choice]:
-    """The items as token ids, with as much of their context as the model reads. ValueError: no items."""
-    if not items:
-        raise ValueError("the suite has no items to score")
-    texts = (text for item in items for text in (*item.source, *item.source_after))
-    sources = _tokenize(texts, tokenizer, is_target=False)
-    texts = (text for item in items for text in (*item.target_context, *item.candidates, *item.target_after))
-    targets = _tokenize(texts, tokenizer, is_target=True)
-    choices = []
-    for item in items:
-        past = min(past_context, len(item.source) - 1)
-        missing = [[] for _ in range(future_context if missing_future == "empty" else 0)]
-        after = ([sources[text] for text in item.source_after] + missing)[:future_context]
-        target_after = ([targets[text] for text in item.target_after] + missing)[:future_context]
-        source = [sources[text] for text in item.source[len(item.source) - 1 - past :]] + after
-        context = [targets[text] for text in item.target_context[len(item.target_context) - past :]]
-        candidates = [tuple(targets[text]) for text in item.candidates]
-        different = list(dict.fromkeys(candidates))
-        index = len(item.source) - 1 if item.index is None else item.index
-        location = {"doc_id": item.where, "index": index, "current": past, "document_start": index == past}
-        examples = [
-            {**location, "source": source, "target": [*context, list(candidate), *target_after]}
-            for candidate in different
-        ]
-        longest = sum(map(len, source + context)) + max(map(len, different)) + 2 * len(source)
-        choices.append(Choice(examples, [different.index(candidate) for candidate in candidates], longest))
-    return choices
-
-
 def check_lengths(model: nn.Module, collate: Collate, groups: Sequence[list[dict]]) -> None:
     """ValueError names (by `doc_id`) the first group of examples with more tokens than learned positions."""
     config = getattr(model, "config", None)
@@ -176,11 +131,9 @@ def check_lengths(model: nn.Module, collate: Collate, groups: Sequence[list[dict
     for examples in groups:
         batch = collate(examples)
         for side, name in (("source", "input_ids"), ("target", "decoder_input_ids")):
-            if batch[name].shape[1] > config.max_position_embeddings:
-                raise ValueError(
-                    f"{examples[0]['doc_id']}: {batch[name].shape[1]} {side} tokens with their context, but the model "
-                    f"has learned positions for {config.max_position_embeddings}; give less context or leave it out"
-                )
+            size, limit = batch[name].shape[1], config.max_position_embeddings
+            what = f"{side} tokens with their context"
+            check_positions(examples[0]["doc_id"], size, what, limit, "learned positions")
 
 
 def unchanged_weights(model: nn.Module) -> AbstractContextManager:
@@ -189,10 +142,7 @@ def unchanged_weights(model: nn.Module) -> AbstractContextManager:
 
 
 def scored_batch(collate: Collate, examples: list[dict]) -> dict[str, torch.Tensor]:
-    """A batch in which `<bod>` is no label: it opens a document in translation, too, where the model does not write it.
-
-    Its id is `collate.bod`, where the collator has one.
-    """
+    """A batch in which `<bod>` (`collate.bod`) is no label: in translation, too, the model does not write it."""
     batch, bod = collate(examples), getattr(collate, "bod", None)
     if bod is not None:
         batch["labels"] = batch["labels"].masked_fill(batch["labels"] == bod, IGNORE_INDEX)
@@ -251,7 +201,32 @@ def _batches(choices: list[Choice], batch_tokens: int) -> Iterator[list[int]]:
             yield [indices[number] for number in batch]
 
 
-# Models that carry a state
+def stream_log_probabilities(system: ForcedDecoding, items: Sequence[SuiteItem]) -> list[list[list[float]]]:
+    """Log-probabilities of a model that carries a state: it reads the context sentence by sentence, then candidates.
+
+    The state before an item is that of a document which starts `past_context` sentences before it, or where the item's
+    document does, its translations being the references; blank sentences are left out, as in translation. The context
+    is encoded again for each item, so that a smaller `past_context` is cheaper. `batch_tokens` limits the tokens of
+    one sentence of all items. ValueError: as `ForcedDecoding`.
+    """
+    model, collate = system.model, system.collate
+    choices = [_without_blanks(choice) for choice in system.choices(items)]
+    for choice in choices:
+        first, *others = choice.examples
+        context = [_sentence(first, i) for i in range(first["current"])]
+        current = [_sentence(example, example["current"]) for example in (first, *others)]
+        check_lengths(model, collate, [context + current])
+    order = sorted(range(len(items)), key=lambda item: -choices[item].examples[0]["current"])
+    scores: list[list[list[float]]] = [[] for _ in items]
+    with evaluation_mode(model), unchanged_weights(model):
+        while order:
+            size = _rows_within(system.batch_tokens, [choices[item] for item in order])
+            batch, order = order[:size], order[size:]
+            values = _stream_batch(model, [choices[item] for item in batch], collate)
+            for item in batch:
+                own = [values.pop(0) for _ in choices[item].examples]
+                scores[item] = [own[row] for row in choices[item].rows]
+    return scores
 
 
 @torch.inference_mode()
@@ -277,17 +252,13 @@ def _stream_batch(model: PreTrainedModel, choices: Sequence[Choice], collate: Co
 
 def _without_blanks(choice: Choice) -> Choice:
     """The same without the context sentences whose source is blank."""
-    first = choice.examples[0]
-    kept = [i for i in range(first["current"]) if first["source"][i]]
+    source, current = choice.examples[0]["source"], choice.examples[0]["current"]
+    kept = [i for i in range(current) if source[i]]
     examples = [
-        {
-            **example,
-            **{side: [example[side][i] for i in (*kept, first["current"])] for side in ("source", "target")},
-            "current": len(kept),
-        }
+        example | {side: [example[side][i] for i in (*kept, current)] for side in ("source", "target")}
         for example in choice.examples
     ]
-    return Choice(examples, choice.rows, choice.length)
+    return replace(choice, examples=[example | {"current": len(kept)} for example in examples])
 
 
 def _sentence(example: dict, i: int) -> dict:
@@ -305,10 +276,10 @@ def _sentence(example: dict, i: int) -> dict:
 def _rows_within(batch_tokens: int, choices: Sequence[Choice]) -> int:
     """How many of the first items fit into a batch."""
     rows, longest = 0, 0
-    for number, choice in enumerate(choices, 1):
+    for number, choice in enumerate(choices):
         rows += len(choice.examples)
         sentences = [len(ids) for example in choice.examples for side in ("source", "target") for ids in example[side]]
         longest = max(longest, 2 * max(sentences) + 2)
-        if rows * longest > batch_tokens:
-            return max(1, number - 1)
+        if number and rows * longest > batch_tokens:
+            return number
     return len(choices)

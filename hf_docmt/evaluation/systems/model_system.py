@@ -1,29 +1,24 @@
-"""What systems that hold a model of transformers share: context, languages, facts for reports, tokens, windows."""
+"""What systems that hold a model of transformers share: context, languages, facts for reports, translation, tokens."""
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from os.path import commonprefix
 from typing import ClassVar
 
 import torch
 from safetensors import SafetensorError
 from torch import nn
-from transformers import (
-    AutoModelForCausalLM,
-    AutoModelForSeq2SeqLM,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
 )
 
 from hf_docmt.data.tokenized_documents import tokenize_sentences
-from hf_docmt.evaluation.suites.items import context_name
+from hf_docmt.evaluation.suites.items import SuiteItem, context_name
 from hf_docmt.evaluation.systems.system import ContextReach, System
 from hf_docmt.messages import first_line
 from hf_docmt.registry import check_weights
@@ -41,10 +36,12 @@ HEADS = {
 class ModelSystem(System):
     """A model and its tokenizer. `past_context` and `future_context` are the sentences of context that it reads.
 
-    `generate_kwargs` are arguments of its `generate`. A kind that `auto_class` of transformers loads names it.
+    `generate_kwargs` are arguments of its `generate`. A kind that `auto_class` of transformers loads names it. What
+    `translate` needs of a kind are `prepare` and `generate`.
     """
 
     auto_class: ClassVar[type | None] = None
+    batch_size: int  # of translation
 
     def __init__(
         self,
@@ -67,7 +64,6 @@ class ModelSystem(System):
     def load(
         cls, name: str, *, dtype: torch.dtype, device: str, attn_implementation: str | None = None, **options
     ) -> "ModelSystem":
-        """The system of a folder or Hub name, from what `load_model` reads."""
         model, tokenizer = cls.load_model(name, dtype)
         if attn_implementation is not None:
             model.set_attn_implementation(attn_implementation)
@@ -92,7 +88,6 @@ class ModelSystem(System):
 
     @property
     def context(self) -> ContextReach:
-        """The sentences of context that it reads, and whether it reads their translations."""
         return ContextReach(self.past_context, self.future_context, self.target_context)
 
     @property
@@ -103,16 +98,14 @@ class ModelSystem(System):
     @property
     def document_languages(self) -> tuple[str | None, str | None]:
         """`source_lang` and `target_lang` of the model's configuration."""
-        config = self.model.config
-        return getattr(config, "source_lang", None), getattr(config, "target_lang", None)
+        return tuple(getattr(self.model.config, name, None) for name in ("source_lang", "target_lang"))
 
     @property
     def decoding(self) -> dict:
         """`beams`: those that were given, else those of the model's generation configuration; None without one."""
-        given, own = self.generate_kwargs.get("generation_config"), getattr(self.model, "generation_config", None)
-        configured = (given and given.num_beams) or (own and (own.num_beams or 1))
-        beams = self.generate_kwargs.get("num_beams") or configured
-        return {"strategy": None, "beams": beams}
+        asked, own = self.generate_kwargs.get("generation_config"), getattr(self.model, "generation_config", None)
+        configured = (asked and asked.num_beams) or (own and (own.num_beams or 1))
+        return {"strategy": None, "beams": self.generate_kwargs.get("num_beams") or configured}
 
     def fingerprint(self) -> str:
         """Of the description, all settings of model and generation, and up to 64 values of every weight."""
@@ -127,15 +120,74 @@ class ModelSystem(System):
 
     def model_facts(self, architecture: str, **config) -> dict:
         """The `model` section of a report; `config` distinguishes systems further, None for what does not apply."""
-        parameters = sum(parameter.numel() for parameter in self.model.parameters())
         shown = {key: value for key, value in config.items() if value is not None}
-        context = {"past_context": context_name(self.past_context), "future_context": self.future_context}
-        return {
-            "name": str(self.name),
-            "architecture": architecture,
-            "parameters": parameters,
-            "config": {**shown, **context},
-        }
+        shown |= {"past_context": context_name(self.past_context), "future_context": self.future_context}
+        parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        return {"name": str(self.name), "architecture": architecture, "parameters": parameters, "config": shown}
+
+    def translate(self, documents: list[list[str]]) -> list[list[str]]:
+        """Translations of documents, N sentences in, N out; blank sentences stay empty and are no context.
+
+        Where translations of the context are read, sentence by sentence, the documents side by side; otherwise all at
+        once. Line breaks in a translation become blanks. Warns of translations that did not end before
+        `max_new_tokens`. ValueError: documents that are not lists of strings.
+        """
+        for d, document in enumerate(documents):
+            if isinstance(document, str) or not all(isinstance(sentence, str) for sentence in document):
+                got = type(document).__name__
+                raise ValueError(f"document {d} is {got}, expected a list of sentences, each a string")
+        translations = [[""] * len(document) for document in documents]
+        kept = [[i for i, sentence in enumerate(document) if sentence.strip()] for document in documents]
+        steps = [
+            [(d, step) for d in range(len(documents)) if step < len(kept[d])]
+            for step in range(max(map(len, kept), default=0))
+        ]
+        reads_targets = self.target_context == "reference" and (self.past_context or self.future_context)
+        for step in steps if reads_targets or not steps else [sum(steps, [])]:
+            windows = []
+            for d, i in step:
+                current, before = kept[d][i], kept[d][max(0, i - self.past_context) : i]
+                after = tuple(documents[d][index] for index in kept[d][i + 1 :][: self.future_context])
+                window = SuiteItem(
+                    item_id=f"{d}:{current}",
+                    source=tuple(documents[d][index] for index in [*before, current]),
+                    target_context=tuple(translations[d][index] for index in before),
+                    candidates=("",),
+                    correct=0,
+                    phenomenon="",
+                    distance=None,
+                    source_after=after,
+                    target_after=("",) * len(after),
+                    location=f"document {d}, sentence {current}",
+                )
+                windows.append(window)
+            for (d, i), text in zip(step, self._translate_windows(windows)):
+                translations[d][kept[d][i]] = one_line(text)
+        return translations
+
+    def prepare(self, windows: Sequence[SuiteItem]) -> list[tuple[list[int], list[int]]]:
+        """Token ids of the source (or prompt), and those that the target begins with, of sentences in their context."""
+        raise NotImplementedError
+
+    def generate(self, jobs: Sequence[tuple[list[int], list[int]]]) -> list[tuple[str, bool]]:
+        """Translations of what `prepare` gave, all with equally long beginnings, and whether each came to an end."""
+        raise NotImplementedError
+
+    def _translate_windows(self, windows: Sequence[SuiteItem]) -> list[str]:
+        jobs = self.prepare(windows)
+        order = sorted(range(len(jobs)), key=lambda job: (len(jobs[job][1]), len(jobs[job][0])))
+        translations, cut = [""] * len(jobs), 0
+        while order:
+            batch = [job for job in order[: self.batch_size] if len(jobs[job][1]) == len(jobs[order[0]][1])]
+            order = order[len(batch) :]
+            with evaluation_mode(self.model), torch.inference_mode():
+                outputs = self.generate([jobs[job] for job in batch])
+            for job, (text, ended) in zip(batch, outputs, strict=True):
+                translations[job] = text
+                cut += not ended
+        if cut:
+            warnings.warn(f"{self.name}: {cut} translations did not end before max_new_tokens", stacklevel=2)
+        return translations
 
 
 @contextmanager
@@ -157,13 +209,26 @@ def end_tokens(model: PreTrainedModel) -> list[int]:
     return list(ends) if isinstance(ends, list | tuple) else [ends]
 
 
+def check_positions(where: str, tokens: int, what: str, limit: int | None, kind: str = "positions") -> None:
+    """ValueError where there are more tokens than the model has positions for; `where` begins the message."""
+    if limit is not None and tokens > limit:
+        raise ValueError(
+            f"{where}: {tokens} {what}, but the model has {kind} for {limit}; give less context or shorter sentences"
+        )
+
+
+def one_line(text: str) -> str:
+    """The text with its line breaks as blanks, without blanks at its ends."""
+    return " ".join(text.splitlines()).strip()
+
+
 def auto_class(config: dict) -> type | None:
     """The class of transformers that loads a model with this `config.json`, encoder-decoders first; None if neither."""
     model_type, heads = config.get("model_type"), config.get("architectures")
     for loader, names in HEADS.items():
-        known = names.get(model_type, ())
-        known = {known} if isinstance(known, str) else set(known)
-        if known and (not heads or known & set(heads)):
+        classes = names.get(model_type, ())
+        classes = {classes} if isinstance(classes, str) else set(classes)
+        if classes and (not heads or classes & set(heads)):
             return loader
     return None
 
@@ -211,55 +276,3 @@ def piece_spans(tokenizer: PreTrainedTokenizerBase, text: str, *, is_target: boo
 def word_spans(text: str, pattern: re.Pattern = WORD) -> list[tuple[int, int]]:
     """(start, end) characters of the words of a text; a run of punctuation is a word of its own."""
     return [match.span() for match in pattern.finditer(text)]
-
-
-@dataclass(frozen=True)
-class Window:
-    """A sentence to be translated, with its context in the document."""
-
-    where: str  # document and sentence, for messages
-    source: tuple[str, ...]  # context, oldest first, then the current sentence
-    target_context: tuple[str, ...]  # translations of the context; empty where the system takes none
-    source_after: tuple[str, ...]  # nearest first
-
-
-def translate_windows(
-    documents: Sequence[Sequence[str]],
-    translate: Callable[[list[Window]], list[str]],
-    *,
-    past_context: int,
-    future_context: int,
-    target_context: bool,
-) -> list[list[str]]:
-    """Translations of documents, N sentences in, N out; blank sentences stay empty and are no context.
-
-    With `target_context` sentence by sentence, the documents side by side, as each window holds the translations made
-    before; otherwise all at once. Line breaks in a translation become blanks.
-    ValueError: documents that are not lists of strings.
-    """
-    for d, document in enumerate(documents):
-        if isinstance(document, str) or not all(isinstance(sentence, str) for sentence in document):
-            raise ValueError(f"document {d} is {type(document).__name__}, expected a list of sentences, each a string")
-    translations = [[""] * len(document) for document in documents]
-    kept = [[i for i, sentence in enumerate(document) if sentence.strip()] for document in documents]
-    steps = [
-        [(d, step) for d in range(len(documents)) if step < len(kept[d])]
-        for step in range(max(map(len, kept), default=0))
-    ]
-    at_once = [[job for step in steps for job in step]]
-    for jobs in steps if target_context else at_once:
-        windows = []
-        for d, i in jobs:
-            before, after = kept[d][max(0, i - past_context) : i], kept[d][i + 1 :][:future_context]
-            current = kept[d][i]
-            windows.append(
-                Window(
-                    where=f"document {d}, sentence {current}",
-                    source=tuple(documents[d][index] for index in [*before, current]),
-                    target_context=tuple(translations[d][index] for index in before) if target_context else (),
-                    source_after=tuple(documents[d][index] for index in after),
-                )
-            )
-        for (d, i), text in zip(jobs, translate(windows) if windows else []):
-            translations[d][kept[d][i]] = " ".join(text.splitlines()).strip()
-    return translations

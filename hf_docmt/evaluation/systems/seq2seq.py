@@ -1,6 +1,5 @@
 """Any encoder-decoder translation model of transformers as a system, sentence by sentence or with joined context."""
 
-import warnings
 from collections.abc import Sequence
 
 import torch
@@ -11,14 +10,9 @@ from transformers.modeling_outputs import BaseModelOutput
 from hf_docmt.data.collators import IGNORE_INDEX, pad_rows
 from hf_docmt.data.examples import CONTEXT_SIDES, check_choices
 from hf_docmt.data.special_tokens import SpecialTokens, special_tokens_of
+from hf_docmt.evaluation.suites import SuiteItem
 from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding
-from hf_docmt.evaluation.systems.model_system import (
-    Window,
-    end_tokens,
-    evaluation_mode,
-    piece_ids,
-    translate_windows,
-)
+from hf_docmt.evaluation.systems.model_system import check_positions, end_tokens
 
 
 class Seq2SeqSystem(ForcedDecoding):
@@ -62,7 +56,12 @@ class Seq2SeqSystem(ForcedDecoding):
                     f"{type(tokenizer).__name__} has language codes, but {field} is not given; give src_lang and "
                     "tgt_lang, such as 'eng_Latn' and 'deu_Latn' for NLLB (docmt: --option tgt_lang=deu_Latn)"
                 )
-        _check_prefix(tokenizer, source_prefix)
+        marian_codes = getattr(tokenizer, "supported_language_codes", None)
+        if marian_codes and source_prefix is None:
+            raise ValueError(
+                f"{type(tokenizer).__name__} has tokens of target languages, such as {marian_codes[0]!r}, but "
+                "source_prefix is not given; give one of them (docmt: --option source_prefix=TOKEN), or '' for none"
+            )
         reach = past_context + future_context
         collate = JoinedCollator(
             model,
@@ -96,58 +95,21 @@ class Seq2SeqSystem(ForcedDecoding):
         source_lang, target_lang = self.document_languages
         return self.settings["src_lang"] or source_lang, self.settings["tgt_lang"] or target_lang
 
-    def translate(self, documents: list[list[str]]) -> list[list[str]]:
-        """Translations of documents, lists of sentences, each as long as the document.
-
-        With target context sentence by sentence, in batches of equal decoder prefix. Warns of translations that did
-        not end before `max_new_tokens`.
-        """
-        with evaluation_mode(self.model):
-            return translate_windows(
-                documents,
-                self._translate_windows,
-                past_context=self.past_context,
-                future_context=self.future_context,
-                target_context=self.collate.context_sides == "both",
-            )
-
     def describe(self) -> dict:
-        """The `model` section of a report."""
         return self.model_facts(self.model.config.model_type, **self.settings)
 
     @property
     def scored_model(self) -> nn.Module:
         return _SharedSources(self.model)
 
-    def _translate_windows(self, windows: list[Window]) -> list[str]:
-        rows = [self._example(window) for window in windows]
-        jobs = [(self.collate.source(row), self.collate.decoder_prefix(row)) for row in rows]
-        order = sorted(range(len(jobs)), key=lambda job: (len(jobs[job][1]), len(jobs[job][0])))
-        translations, cut = [""] * len(jobs), 0
-        while order:
-            same = [job for job in order[: self.batch_size] if len(jobs[job][1]) == len(jobs[order[0]][1])]
-            order = order[len(same) :]
-            for job, (ids, ended) in zip(same, self._generate([jobs[job] for job in same])):
-                cut += not ended
-                translations[job] = self.tokenizer.decode(ids, skip_special_tokens=True)
-        if cut:
-            warnings.warn(f"{self.name}: {cut} translations did not end before max_new_tokens", stacklevel=2)
-        return translations
+    def prepare(self, windows: Sequence[SuiteItem]) -> list[tuple[list[int], list[int]]]:
+        rows = [choice.examples[0] for choice in self.choices(windows)]  # the current sentence is empty in the target
+        return [(self.collate.source(row), self.collate.decoder_prefix(row)) for row in rows]
 
-    def _example(self, window: Window) -> dict:
-        """As a training view has it; the current sentence is still empty on the target side."""
-        after = len(window.source_after)
-        source = [piece_ids(self.tokenizer, text, is_target=False) for text in (*window.source, *window.source_after)]
-        context = [piece_ids(self.tokenizer, text, is_target=True) for text in window.target_context]
-        missing = len(window.source) - 1 - len(context)
-        target = [[]] * missing + context + [[]] * (1 + after)
-        return {"doc_id": window.where, "source": source, "target": target, "current": len(window.source) - 1}
+    def generate(self, jobs: Sequence[tuple[list[int], list[int]]]) -> list[tuple[str, bool]]:
+        """A translation is what stands before the first end token or separator.
 
-    @torch.inference_mode()
-    def _generate(self, jobs: list[tuple[list[int], list[int]]]) -> list[tuple[list[int], bool]]:
-        """New tokens of each job before the end token or a separator, and whether that came before the limit.
-
-        At the limit some models (Marian) are made to write an end token.
+        At the limit some models (Marian) are made to write an end token, so the length says whether it ended.
         """
         sources, prefixes = zip(*jobs)
         device, separator, ends = self.model.device, self.collate.separator, end_tokens(self.model)
@@ -162,7 +124,8 @@ class Seq2SeqSystem(ForcedDecoding):
             **settings,
         )
         new_tokens = [_until(row, ends, separator) for row in output[:, len(prefixes[0]) :].tolist()]
-        return [(ids, len(ids) + 1 < settings["max_new_tokens"]) for ids in new_tokens]
+        limit = settings["max_new_tokens"]
+        return [(self.tokenizer.decode(ids, skip_special_tokens=True), len(ids) + 1 < limit) for ids in new_tokens]
 
 
 class _SharedSources(nn.Module):
@@ -191,15 +154,6 @@ class _SharedSources(nn.Module):
         )
 
 
-def _check_prefix(tokenizer: PreTrainedTokenizerBase, source_prefix: str | None) -> None:
-    codes = getattr(tokenizer, "supported_language_codes", None)  # Marian's
-    if codes and source_prefix is None:
-        raise ValueError(
-            f"{type(tokenizer).__name__} has tokens of target languages, such as {codes[0]!r}, but source_prefix is "
-            "not given; give one of them (docmt: --option source_prefix=TOKEN), or '' if the model needs none"
-        )
-
-
 def _set_language(tokenizer: PreTrainedTokenizerBase, field: str, code: str) -> None:
     if not hasattr(tokenizer, field):
         raise ValueError(
@@ -209,10 +163,10 @@ def _set_language(tokenizer: PreTrainedTokenizerBase, field: str, code: str) -> 
     try:
         setattr(tokenizer, field, code)
         around = special_tokens_of(tokenizer, is_target=field == "tgt_lang")
-        known = tokenizer.unk_token_id not in (*around.before, *around.after)
+        is_code = tokenizer.unk_token_id not in (*around.before, *around.after)
     except KeyError:  # M2M-100 looks codes up in a table
-        known = False
-    if not known:
+        is_code = False
+    if not is_code:
         raise ValueError(f"{field}: {code!r} is not a language code of {type(tokenizer).__name__}")
 
 
@@ -246,10 +200,9 @@ def _separator(tokenizer: PreTrainedTokenizerBase, separator: str | None) -> lis
 
 def _until(ids: list[int], ends: list[int], separator: list[int]) -> list[int]:
     """The tokens before the first end token or separator."""
-    for number in range(len(ids)):
-        if ids[number] in ends or (separator and ids[number : number + len(separator)] == separator):
-            return ids[:number]
-    return ids
+    size = len(separator)
+    stops = (n for n, token in enumerate(ids) if token in ends or (size and ids[n : n + size] == separator))
+    return ids[: next(stops, None)]
 
 
 class JoinedCollator:
@@ -275,7 +228,11 @@ class JoinedCollator:
         check_choices(context_sides=(context_sides, CONTEXT_SIDES))
         self.separator, self.prefix, self.context_sides = list(separator), list(prefix), context_sides
         self.source_tokens = special_tokens_of(tokenizer, is_target=False)
-        self.target_tokens = self._ended(special_tokens_of(tokenizer, is_target=True), tokenizer)
+        self.target_tokens = special_tokens_of(tokenizer, is_target=True)
+        if not self.target_tokens.after:
+            if tokenizer.eos_token_id is None:
+                raise ValueError(f"{type(tokenizer).__name__} has no eos_token, with which a translation ends; set it")
+            self.target_tokens = self.target_tokens._replace(after=(tokenizer.eos_token_id,))
         self.pad = tokenizer.pad_token_id
         self.limit = getattr(model.config, "max_position_embeddings", None)
         self.start = _start(model, self.target_tokens)
@@ -300,7 +257,8 @@ class JoinedCollator:
         """Encoder tokens of an example."""
         joined, _, _ = self._joined(row["source"], self._kept(row), row["current"])
         ids = [*self.source_tokens.before, *self.prefix, *joined, *self.source_tokens.after]
-        return self._checked(ids, row, "source")
+        check_positions(row["doc_id"], len(ids), "source tokens with their context", self.limit)
+        return ids
 
     def target(self, row: dict) -> tuple[list[int], tuple[int, int]]:
         """Labels of an example, and where (start, stop) the scored ones are among them."""
@@ -309,7 +267,8 @@ class JoinedCollator:
         before = len(self.target_tokens.before)
         end_length = 1 if stop == len(joined) else len(self.separator)
         ids = [*self.target_tokens.before, *joined, *self.target_tokens.after]
-        return self._checked(ids, row, "target"), (before + start, before + stop + end_length)
+        check_positions(row["doc_id"], len(ids), "target tokens with their context", self.limit)
+        return ids, (before + start, before + stop + end_length)
 
     def decoder_prefix(self, row: dict) -> list[int]:
         """The tokens before the current sentence: start token, language code, target context."""
@@ -329,22 +288,6 @@ class JoinedCollator:
                 start, stop = len(joined), len(joined) + len(sentences[sentence])
             joined += sentences[sentence]
         return joined, start, stop
-
-    def _checked(self, ids: list[int], row: dict, side: str) -> list[int]:
-        if self.limit is not None and len(ids) > self.limit:
-            raise ValueError(
-                f"{row['doc_id']}: {len(ids)} {side} tokens with their context, but the model has positions for "
-                f"{self.limit}; give less context or shorter sentences"
-            )
-        return ids
-
-    @staticmethod
-    def _ended(around: SpecialTokens, tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
-        if around.after:
-            return around
-        if tokenizer.eos_token_id is None:
-            raise ValueError(f"{type(tokenizer).__name__} has no eos_token, with which a translation ends; set it")
-        return SpecialTokens(around.before, (tokenizer.eos_token_id,))
 
 
 def _start(model: PreTrainedModel, around: SpecialTokens) -> int:

@@ -13,8 +13,9 @@ from transformers import PreTrainedConfig
 
 from hf_docmt.evaluation.registration import register, registered
 from hf_docmt.evaluation.suites import SuiteItem
+from hf_docmt.evaluation.suites.items import context_name
 from hf_docmt.files import check_hub_name
-from hf_docmt.messages import closest_hint, first_line
+from hf_docmt.messages import check_known, closest_hint, first_line
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "int8": torch.int8}
 SYSTEMS: dict[str, type["System"]] = {}  # every class by its kind, in the order of registration
@@ -33,22 +34,19 @@ def load_system(
 
     `docmt` is a model of this package (`DocMTSystem`), `seq2seq` any encoder-decoder model of transformers
     (`Seq2SeqSystem`), `causal` a causal language model (`CausalSystem`); `auto` finds the kind by the configuration.
-    Attention weights need `attn_implementation="eager"`. ValueError: no model there or one that cannot be read,
-    another kind than asked for, no language modelling head, unknown options (those of a model that resemble none of
-    its class are left to `generate`).
+    Attention weights need `attn_implementation="eager"`. Options that resemble none of the class are left to
+    `generate`. ValueError: no model there, one that cannot be read or of another kind, unknown options.
 
     >>> system = load_system("runs/concat", past_context=1)
     >>> system.context.past, system.languages
     (1, ('en', 'de'))
     """
-    known = system_classes()
-    for field, value, allowed in (("kind of system", kind, ("auto", *known)), ("dtype", dtype, DTYPES)):
-        if value not in allowed:
-            raise ValueError(f"unknown {field} {value!r}: expected one of {', '.join(allowed)}")
+    check_known(kind, ("auto", *system_classes()), "kind of system", "expected one of")
+    check_known(dtype, DTYPES, "dtype", "expected one of")
     own = kind_of(name)
     if kind not in ("auto", own):
         raise ValueError(f"{name}: a model of kind {own}, not {kind}; leave the kind at 'auto' or give another model")
-    system = known[own]
+    system = system_classes()[own]
     for option in sorted(options.keys() - system.options()):
         if (hint := closest_hint(option, system.options())) or not system.takes_more_options():
             raise ValueError(f"unknown option {option!r} of a {own} system{hint}")
@@ -79,20 +77,21 @@ def read_options(pairs: Sequence[str], kind: str, without: Collection[str] = ())
 
     ValueError: no `=`, an unknown key or one that is given twice, a value that is no number where one is needed.
     """
-    annotations = system_classes()[kind].options()
-    types = {name: {annotation, *get_args(annotation)} & {int, str} for name, annotation in annotations.items()}
-    known = {name: either.pop() for name, either in types.items() if either and name not in without}
-    options = {}
+    annotations, types, options = system_classes()[kind].options(), {}, {}
+    for name, annotation in annotations.items():
+        either = {annotation, *get_args(annotation)} & {int, str}
+        if either and name not in without:
+            types[name] = either.pop()
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or key in options:
             raise ValueError(f"option {pair!r}, expected KEY=VALUE, every key once")
-        if key not in known:
-            hint = closest_hint(key, known)
-            raise ValueError(f"unknown option {key!r} of a {kind} system, expected {', '.join(known) or 'none'}{hint}")
-        if known[key] is int and not value.isdecimal():
+        if key not in types:
+            hint = closest_hint(key, types)
+            raise ValueError(f"unknown option {key!r} of a {kind} system, expected {', '.join(types) or 'none'}{hint}")
+        if types[key] is int and not value.isdecimal():
             raise ValueError(f"option {pair!r}, expected a number, such as {key}=2")
-        options[key] = known[key](value)
+        options[key] = types[key](value)
     return options
 
 
@@ -108,6 +107,10 @@ class ContextReach:
     past: int = 0
     future: int = 0
     target: str = "reference"  # what it is given in scoring; "none" where it reads source context alone
+
+    def entries(self) -> dict[str, str | int]:
+        """As signatures and reports have it."""
+        return {"past": context_name(self.past), "future": self.future}
 
 
 class System(ABC):

@@ -19,17 +19,17 @@ DOCUMENTS = [random_text(lengths, seed=sum(lengths)) for lengths in ([3], [3, 5,
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
     """A function that gives a model, and the same one for CTranslate2, by fields of its configuration."""
-    known = {}
+    pairs = {}
 
     def models(**fields):
-        if repr(fields) not in known:
+        if repr(fields) not in pairs:
             model = build(**fields)
             model.final_logits_bias[0, SEP] += 1.0  # windows of several sentences
             folder = export_ctranslate2_model(
                 model, word_tokenizer(), tmp_path_factory.mktemp("models") / "int", "float32"
             )
-            known[repr(fields)] = model, load_ctranslate2_model(folder)[0]
-        return known[repr(fields)]
+            pairs[repr(fields)] = model, load_ctranslate2_model(folder)[0]
+        return pairs[repr(fields)]
 
     return models
 
@@ -37,7 +37,7 @@ def pair(tmp_path_factory):
 def both(models, documents=DOCUMENTS, **settings):
     """Translations and repairs of both models; the second ones are CTranslate2's."""
     arguments = {"return_report": True, "batch_size": 3, "max_new_tokens": 8} | settings
-    return [one.translate_documents(documents, word_tokenizer(), **arguments) for one in models]
+    return [model.translate_documents(documents, word_tokenizer(), **arguments) for model in models]
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_scores_behind_a_prefix(pair):
     translator = peer.translator_class(peer, 1, {"num_beams": 4, "max_new_tokens": 8})
     source, prompt = [8, 9, SEP, 11, 3], [2, 7, 9, SEP]
     arguments = {"end_ids": [3], "beam_size": 4, "num_hypotheses": 4, "return_scores": True, "max_decoding_length": 11}
-    (found,) = peer.translate([source], [prompt], **arguments)
-    for score, ids in zip(found.scores, found.ids):
+    ((hypotheses, scores),) = peer.translate([source], [prompt], **arguments)
+    for score, ids in zip(scores, hypotheses):
         target = torch.tensor([[prompt[0], *ids]])
         with torch.no_grad():
             logits = model(input_ids=torch.tensor([source]), decoder_input_ids=target[:, :-1]).logits
@@ -87,8 +87,8 @@ def test_language_codes(tmp_path):
     peer, _ = load_ctranslate2_model(export_ctranslate2_model(model, tokenizer, tmp_path / "int", "float32"))
     for settings in ({}, {"source_lang": languages[1], "target_lang": languages[0], "strategy": "sequential"}):
         arguments = ([["abc de", "fgh"], ["ij"]], tokenizer)
-        found = [one.translate_documents(*arguments, max_new_tokens=6, **settings) for one in (model, peer)]
-        assert found[0] == found[1]
+        texts = [engine.translate_documents(*arguments, max_new_tokens=6, **settings) for engine in (model, peer)]
+        assert texts[0] == texts[1]
 
 
 def test_further_settings(pair):

@@ -1,0 +1,98 @@
+"""What the package does with models besides running them: initial values, the loss, other tables, saved folders, cards.
+
+A Hub folder has in its place a few lines of `plain_acceleration.py`, unless its weights are int8.
+"""
+
+import shutil
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from .chunked_loss import OutputProjection, gives_loss
+from .quantization import Quantization
+from .training import smoothing_target, target_count, weighted_cross_entropy
+
+PLAIN_CODE = Path(__file__).with_name("plain_acceleration.py")  # a Hub folder has none
+ACCELERATION = ("chunked_loss", "cpu_inference", "draft_verification", "int8_linear", "model_support", "quantization")
+ACCELERATION += ("training",)
+
+
+class ModelSupport(Quantization):
+    """To be placed before `PreTrainedModel`: folders with a card and plain code; int8 weights."""
+
+    def save_pretrained(
+        self, save_directory, is_main_process: bool = True, state_dict=None, push_to_hub: bool = False, **kwargs
+    ) -> None:
+        """As in transformers; with a card, if there is one, and with plain code, unless the weights are int8.
+
+        A folder that is pushed gets both in `_upload_modified_files`.
+        """
+        kwargs |= {"is_main_process": is_main_process, "state_dict": state_dict, "push_to_hub": push_to_hub}
+        super().save_pretrained(save_directory, **kwargs)
+        if is_main_process and not push_to_hub:
+            self.complete_folder(save_directory)
+
+    def _upload_modified_files(self, working_dir, repo_id, *args, **kwargs):
+        """With the card in place of the template that transformers has written."""
+        self.complete_folder(working_dir, repo_id)
+        return super()._upload_modified_files(working_dir, repo_id, *args, **kwargs)
+
+    def complete_folder(self, folder, name: str | None = None) -> None:
+        """Write the card, and make the code plain."""
+        self.write_card(folder, name)
+        code = Path(folder, "acceleration.py")
+        if PLAIN_CODE.exists() and code.exists() and getattr(self.config, "quantization_config", None) is None:
+            for module in ACCELERATION:
+                code.with_name(f"{module}.py").unlink(missing_ok=True)
+            shutil.copyfile(PLAIN_CODE, code)
+
+    def write_card(self, folder, name: str | None = None) -> None:
+        """Write README.md beside the weights: the registry puts the function for it here."""
+
+
+class HeadSupport:
+    """To be placed before a model with a head: the loss, weights of other configurations, other vocabularies."""
+
+    def loss(self, hidden_states, labels, label_weights, label_smoothing: float, num_items_in_batch, skip_logits: bool):
+        """Of states (B, T, D) the loss, see `weighted_cross_entropy`, and logits (B, T, V), or None to skip them."""
+        bias = self.final_logits_bias[0]
+        if skip_logits and gives_loss(self.lm_head):
+            total = self.lm_head(hidden_states, bias, labels, label_weights, label_smoothing)
+            return total / target_count(labels, num_items_in_batch), None
+        logits = self.logits_of(hidden_states)
+        smoothed = smoothing_target(bias) if label_smoothing else None
+        loss = weighted_cross_entropy(logits, labels, label_weights, label_smoothing, num_items_in_batch, smoothed)
+        return loss, None if skip_logits else logits
+
+    def logits_at(self, positions: torch.Tensor, **inputs) -> torch.Tensor:
+        """Logits (N, V) of N target positions alone, true in (B, T) bool; `inputs` as in `forward`, without labels."""
+        hidden_states = self.model(**inputs, return_dict=True).last_hidden_state  # (B, T, D)
+        return self.logits_of(hidden_states[positions])
+
+    def adapt_state_dict(self, state_dict: dict[str, torch.Tensor], source_config) -> tuple[dict, set[str]]:
+        """The weights of a trained model of another configuration, as this one loads them, and which are new here.
+
+        The second value names this model's parameters that the result does not determine: those that `state_dict` has
+        not, and tables with rows that it has not. Names and shapes that do not fit are left for the caller to refuse.
+        """
+        names = {name for name, _ in self.named_parameters()}
+        return dict(state_dict), names - state_dict.keys()
+
+    def set_output_embeddings(self, value: nn.Linear) -> None:
+        """Take over the weights; the layer stays one that can add a bias."""
+        self.lm_head = OutputProjection(value.in_features, value.out_features, bias=False, device="meta")
+        self.lm_head.weight, self.lm_head.init_role = value.weight, "logits"
+        self.lm_head._is_hf_initialized = True  # `init_weights` draws no new ones
+
+    def resize_token_embeddings(self, new_num_tokens=None, pad_to_multiple_of=None, mean_resizing=True) -> nn.Embedding:
+        """As in transformers, for the tables of both sides; the logits' bias grows with zeros."""
+        embeddings = super().resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
+        decoder, size = self.model.decoder, embeddings.num_embeddings
+        if decoder.embed_tokens.num_embeddings != size:
+            decoder.embed_tokens = self._get_resized_embeddings(decoder.embed_tokens, size, mean_resizing=mean_resizing)
+            if self.config.tie_word_embeddings:
+                self.lm_head.weight = decoder.embed_tokens.weight
+        added = embeddings.num_embeddings - self.final_logits_bias.shape[1]
+        self.final_logits_bias = nn.functional.pad(self.final_logits_bias, (0, added))  # added < 0 cuts
+        return embeddings
