@@ -52,6 +52,44 @@ def test_detection(write):
     fails("v.txt", "'_eos'", "'voita'", target_lang=None, path=write("v.txt", "One _eos Two\n"))
 
 
+OTHERS = {  # file -> its first bytes, what it is
+    "a.md": ("# Title\n", "Markdown by its name"),
+    "a.html": ("<p>One.</p>\n", "HTML by its name"),
+    "a.HTM.gz": ("One.\n", "HTML by its name"),
+    "a.po": ('msgid "One."\n', "gettext PO by its name"),
+    "a.xlf": ("<xliff/>\n", "XML by its name"),
+    "a.yaml": ("a: One.\n", "YAML, TOML or properties by its name"),
+    "a.csv": ("One.,Eins.\n", "a table by its name"),
+    "a.ass": ("Title: One.\n", "ASS subtitles by its name"),
+    "a.docx": ("PK\x03\x04", "a zip archive or office document by its name"),
+    "b.txt": ("PK\x03\x04", "a zip archive or office document by its first bytes"),
+    "c.txt": ("\ufeff<?xml version='1.0'?>\n<tmx/>\n", "XML by its first bytes"),
+    "d.txt": ("\n<!DOCTYPE html>\n", "HTML by its first bytes"),
+    "e.txt": ("---\ntitle: One\n---\n", "Markdown by its first bytes"),
+    "f.txt": ("[Script Info]\n", "ASS subtitles by its first bytes"),
+    "g.en": ('# a comment\n#, fuzzy\nmsgid ""\n', "gettext PO by its first bytes"),
+    "h.de": ("%PDF-1.7\n", "PDF by its first bytes"),
+    "i": ("{\\rtf1 One.}\n", "RTF by its first bytes"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_files_of_other_formats_are_not_lines(write, name):
+    """But where it is said that they are."""
+    text, format = OTHERS[name]
+    path = write(name, gzip.compress(text.encode()) if name.endswith(".gz") else text)
+    for argument in ("path", "source"):
+        fails(name, f"this is {format}", "'lines' if every line is a sentence", target_lang=None, **{argument: path})
+    assert len(read("lines", target_lang=None, path=path)) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["--- One.\n", "<One> said two.\n", "msgid the thing\n", "[One] Two.\n", "{One}\n", "PK\n"]
+)
+def test_lines_that_look_like_markup(write, text):
+    assert read("auto", target_lang=None, path=write("a.arb", text))["doc_id"][:] == ["a"]
+
+
 def test_unknown_format_and_files(write):
     path = write("a.jsonl", jsonl([{"id": "a", "source": ["1"]}]))
     fails("unknown format 'jsnol'", "did you mean 'jsonl'", ", ".join(readers()), format="jsnol", path=path)

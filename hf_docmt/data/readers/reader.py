@@ -23,6 +23,24 @@ NO_FILES = ("split", "config", "system", "tgt_lang", "translator")
 
 HEAD_BYTES = 4096
 
+OTHER_FORMATS = {  # that have markup: name -> endings, what their first bytes match
+    "Markdown": (".md .markdown .mdx .rst .adoc", rb"---\r?\n[\w-]+:"),  # front matter
+    "HTML": (".html .htm .xhtml", rb"\s*<(!doctype|html|head|body)\b"),
+    "XML": (".xml .xlf .xliff .tmx .resx .dita .svg", rb"\s*<\?xml"),
+    "gettext PO": (".po .pot", rb"(#.*\n|\s)*msgid \""),
+    "a table": (".csv", None),
+    "YAML, TOML or properties": (".yaml .yml .toml .ini .properties .strings", None),
+    "JSON": (".json", None),
+    "ASS subtitles": (".ass .ssa", rb"\[Script Info\]"),
+    "TeX": (".tex", rb"\\documentclass"),
+    "RTF": (".rtf", rb"\{\\rtf"),
+    "PDF": (".pdf", rb"%PDF-"),
+    "a zip archive or office document": (
+        ".docx .xlsx .pptx .odt .ods .odp .epub .zip .doc",
+        rb"PK\x03\x04|\xd0\xcf\x11",
+    ),
+}
+
 _READERS: dict[str, type["Reader"]] = {}
 
 
@@ -227,6 +245,8 @@ def detect_format(files: dict) -> str:
         raise DataError(
             f"the format of standard input as source cannot be detected; name it ({', '.join(names)} or {last})"
         )
+    if evidence[best] <= Evidence.GUESS:
+        check_no_other_format(sample)
     if evidence[best] is Evidence.NONE:
         best = next((reader for reader in formats if reader.recognize_lines(sample)), None)
         if best is None:
@@ -240,6 +260,18 @@ def detect_format(files: dict) -> str:
             "with the file as source, or 'lines' if every line is a sentence"
         )
     return best.name
+
+
+def check_no_other_format(sample: Sample) -> None:
+    """DataError for a file that is of a format with markup, by its name or first bytes: its lines are no sentences."""
+    for name, (endings, first_bytes) in OTHER_FORMATS.items():
+        by_name = sample.ending.lower() in endings.split()
+        if by_name or (first_bytes and re.match(first_bytes, sample.head, re.IGNORECASE)):
+            raise DataError(
+                f"{display_path(sample.path)}: this is {name} by its {'name' if by_name else 'first bytes'}, which is "
+                "not read: tags and keys would be taken for sentences; save its text as plain text, or name the format "
+                "'lines' if every line is a sentence"
+            )
 
 
 # What several readers need
