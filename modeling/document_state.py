@@ -2,6 +2,9 @@
 
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
+from unicodedata import category
+
+INVISIBLE = ("Cc", "Cf", "Zl", "Zp", "Zs")  # categories of Unicode
 
 
 @dataclass
@@ -87,10 +90,10 @@ def all_sentences(documents: list[DocumentState]) -> list[CurrentSentence]:
 def read_document(
     sentences: list[str], tokenizer, max_sentence_tokens: int, number: int | None = None
 ) -> DocumentState:
-    """Token ids of what is not blank, over-long sentences in parts."""
+    """Token ids of what has text (see `has_text`), over-long sentences in parts."""
     document = DocumentState(len(sentences), [], number=number)
     for index, sentence in enumerate(sentences):
-        if not sentence.strip():
+        if not has_text(sentence):
             continue
         parts = split_sentence(sentence, tokenizer, max_sentence_tokens)
         if len(parts) > 1:
@@ -119,6 +122,11 @@ def join_parts(parts: list[list[str]]) -> list[str]:
             lines = lines[1:]
         joined += lines
     return joined
+
+
+def has_text(text: str) -> bool:
+    """Whether a text has a character that is seen: blanks, controls and format characters such as U+200B are not."""
+    return not text.isspace() and any(category(character) not in INVISIBLE for character in text)
 
 
 def split_at(ids: list[int], sep: int) -> list[list[int]]:

@@ -19,6 +19,7 @@ from hf_docmt.analysis.read_sentences import (
     read_sentences,
     training_batch,
 )
+from hf_docmt.modeling.document_state import has_text
 from hf_docmt.modeling.segments import sentence_index
 
 
@@ -57,9 +58,9 @@ def passage_of(source: Sequence[str], translation: Sequence[str], sentence: int)
         )
     if not 1 <= sentence <= len(source):
         raise ValueError(f"sentence {sentence} of {len(source)}: expected a number from 1 to {len(source)}")
-    if not source[sentence - 1].strip():
+    if not has_text(source[sentence - 1]):
         raise ValueError(f"sentence {sentence} is blank, and blank sentences are not translated: choose another one")
-    there = [number for number, text in enumerate(source) if text.strip()]
+    there = [number for number, text in enumerate(source) if has_text(text)]
     sides = [tuple(side[number] for number in there) for side in (source, translation)]
     return Passage(*sides, there.index(sentence - 1))
 

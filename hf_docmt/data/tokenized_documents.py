@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from transformers import PreTrainedTokenizerBase
 
+from hf_docmt.modeling.document_state import has_text
 from hf_docmt.store import text_digest
 
 SENTENCES_PER_CALL = 1000
@@ -121,7 +122,7 @@ def tokenize_table(
         lang: pa.chunked_array([chunk.flatten().field(lang) for chunk in translation.chunks]) for lang in languages
     }
     if drop_blank:
-        kept = np.array([bool(text.strip()) for some in _lists(texts[languages[0]]) for text in some])
+        kept = np.array([has_text(text) for some in _lists(texts[languages[0]]) for text in some])
         if not kept.all():
             texts = {lang: column.filter(pa.array(kept)) for lang, column in texts.items()}
             counts = np.add.reduceat(kept, np.cumsum(counts) - counts, dtype=np.int64)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from tqdm import tqdm
 
 from hf_docmt.messages import counted
+from hf_docmt.modeling.document_state import has_text
 
 SHOWN_FAILURES = 20
 MANY = 100  # sentences, of which more than half have to have a translation
@@ -42,7 +43,7 @@ class JobSummary:
         """The counts over result rows."""
         failures = [(row["doc_id"], row["error"]) for row in rows if "error" in row]
         visible = [_translations_of_text(row) for row in rows]
-        empty = [sum(not text.strip() for text in texts) for texts in visible]
+        empty = [sum(not has_text(text) for text in texts) for texts in visible]
         return cls(
             documents=len(rows),
             sentences=sum(len(row["source"]) for row in rows),
@@ -95,7 +96,7 @@ def _translations_of_text(row: dict) -> list[str]:
     """Translations of sentences that are not empty, of a result row; none for failures, and for lines as written."""
     if "error" in row or _is_as_written(row):
         return []
-    return [text for source, text in zip(row["source"], row["translation"]) if source.strip()]
+    return [text for source, text in zip(row["source"], row["translation"]) if has_text(source)]
 
 
 class Progress:

@@ -42,6 +42,21 @@ def test_as_many_out_as_in(case, strategy, batch_size):
 
 
 @pytest.mark.parametrize(
+    "character", ["\u200b", "\ufeff", "\u00ad", "\u200e", "\u2060", "\u200d", "\u00a0", "\u2028", "\x00"]
+)
+def test_a_line_without_a_visible_character_is_empty(character):
+    """In and out, and as context."""
+    lines, model, other = (
+        [*DOCUMENT[:2], f" {character} ", character, *DOCUMENT[2:]],
+        *(Scripted(**WINDOW) for _ in "ab"),
+    )
+    found = model.translate_documents([lines], word_tokenizer())
+    assert found == [TRANSLATION[:2] + ["", ""] + TRANSLATION[2:]]
+    other.translate_documents([[*DOCUMENT[:2], "", "", *DOCUMENT[2:]]], word_tokenizer())
+    assert model.sources == other.sources
+
+
+@pytest.mark.parametrize(
     ("case", "strategy"),
     [("sentence", "sentence"), ("window", "sliding"), ("future", "sliding"), ("source", "sliding"), ("chunk", "full")],
 )

@@ -21,6 +21,7 @@ from hf_docmt.data.tokenized_documents import tokenize_sentences
 from hf_docmt.evaluation.suites.items import SuiteItem, context_name
 from hf_docmt.evaluation.systems.system import ContextReach, System
 from hf_docmt.messages import first_line
+from hf_docmt.modeling.document_state import has_text
 from hf_docmt.registry import check_weights
 from hf_docmt.remote_code import load_tokenizer
 
@@ -137,7 +138,7 @@ class ModelSystem(System):
                 got = type(document).__name__
                 raise ValueError(f"document {d} is {got}, expected a list of sentences, each a string")
         translations = [[""] * len(document) for document in documents]
-        kept = [[i for i, sentence in enumerate(document) if sentence.strip()] for document in documents]
+        kept = [[i for i, sentence in enumerate(document) if has_text(sentence)] for document in documents]
         steps = [
             [(d, step) for d in range(len(documents)) if step < len(kept[d])]
             for step in range(max(map(len, kept), default=0))
