@@ -33,7 +33,7 @@ ROOMS = {  # room -> rooms that it may import, besides itself
     "translation": BASE | {"adapters", "data", "plugins", "registry", "remote_code", "reports"},
     "evaluation": BASE | {"data", "registry", "reports", "remote_code"},
     "analysis": BASE | {"data", "evaluation", "registry", "reports"},
-    "hub": BASE | {"model_card", "pretrained", "registry", "reports"},
+    "hub": BASE | {"adapters", "model_card", "pretrained", "registry", "reports"},
     "info": BASE | {"registry", "training", "remote_code"},
 }
 ROOMS["studies"] = BASE | {"analysis.pictures", "evaluation.metrics", "info", "reports", "training"}

@@ -1,12 +1,17 @@
 """Checkpoints in the layout of the published fairseq models give the same logits as models of this package."""
 
+import json
 import re
 
+import numpy as np
 import pytest
 import torch
-from support.fairseq_cases import LUPO_CASES, MAKA_CASES, converted, rows_of
+from support.fairseq_cases import LUPO_CASES, MAKA, MAKA_CASES, converted, rows_of
 from support.fairseq_models import Released
 from support.fairseq_weights import BASE, EOS, lupo_weights, maka_weights, transformer_weights
+from support.reader_checks import DATA
+
+from hf_docmt.hub.fairseq.conversion import from_fairseq
 
 
 @pytest.mark.parametrize("case", MAKA_CASES)
@@ -97,6 +102,63 @@ def test_sentence_level(files, tmp_path):
     with torch.no_grad():
         logits = model(input_ids=torch.tensor([[5, 6, EOS]]), decoder_input_ids=torch.tensor([[EOS, 7, 8]])).logits[0]
     torch.testing.assert_close(logits[:, : expected.shape[1]], expected, atol=1e-5, rtol=1e-5)
+
+
+def test_baseline_of_maka(files, tmp_path):
+    """The single-encoder model without context: a lone `</s>` before the sentence, on both sides."""
+    settings = MAKA | {"arch": "contextual_transformer", "multi_encoder": False, "source_context_size": 0}
+    weights = transformer_weights(settings, rows_of(files))
+    model, tokenizer = converted(files, tmp_path / "model.pt", settings, weights)
+    released, format = Released(settings, weights), model.config.sequence_format()
+    source, target = format.source([5, 6]), [format.start, *format.target_before, 7, 8]
+    assert (source, target) == ([EOS, 5, 6, EOS], [EOS, EOS, 7, 8])
+    expected = released.decode(target, released.encode(source))
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([target])).logits[0]
+    torch.testing.assert_close(logits[:, : expected.shape[1]], expected, atol=1e-5, rtol=1e-5)
+    assert len(model.translate_documents([["the", "a"]], tokenizer, max_new_tokens=3)[0]) == 2
+
+
+@pytest.mark.parametrize("case", ["tokens", "multi_encoder"])
+def test_fast_path_of_fairseq(case, files, tmp_path):
+    """The eight further parameters of each encoder layer, which fairseq 0.12 saves and its training never changes."""
+    settings = MAKA_CASES[case]
+    weights = maka_weights(settings, rows_of(files))
+    expected, _ = converted(files, tmp_path / "plain.pt", settings, weights)
+    layers = {name.partition(".fc1.")[0] for name in weights if ".fc1." in name and name.startswith("encoder")}
+    assert len(layers) == (4 if case == "multi_encoder" else 2)
+    names = [f"{part}_{kind}" for part in ("in_proj", "out_proj", "fc1", "fc2") for kind in ("weight", "bias")]
+    weights |= {f"{layer}.{name}": torch.ones(2) for layer in layers for name in names}
+    model, _ = converted(files, tmp_path / "fast.pt", settings, weights)
+    assert all(torch.equal(value, model.state_dict()[name]) for name, value in expected.state_dict().items())
+
+
+REAL = DATA / "fairseq_real"
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason=f"no {REAL.name}")
+@pytest.mark.parametrize("name", ["tokens2", "multi2", "sent0"])
+def test_checkpoints_of_a_real_training(name):
+    """Ids and logits of the published model for 24 sentences and their contexts."""
+    pieces = [REAL / "data" / f"spm.{lang}.model" for lang in ("en", "de")]
+    model, tokenizer = from_fairseq(REAL / name / "checkpoint_best.pt", REAL / "data", pieces)
+    arrays, format = np.load(REAL / name / f"{name}.npz"), model.config.sequence_format()
+    for item in json.loads((REAL / name / f"{name}.json").read_text()):
+        ids = tokenizer(item["source"])["input_ids"]
+        target = [format.start, *format.target_before, *item["prev_output_tokens"][1:]]
+        inputs = {"input_ids": [format.source(ids[:-1])], "decoder_input_ids": [target]}
+        if contexts := [tokenizer(sentence)["input_ids"] for sentence in item["context"]]:
+            width = max(map(len, contexts))
+            inputs |= {"context_input_ids": [[padded(context, width) for context in contexts]]}
+            inputs |= {"context_offsets": [list(range(-len(contexts), 0))]}
+        inputs = {key: torch.tensor(value) for key, value in inputs.items()}
+        if contexts:
+            inputs["context_attention_mask"] = (inputs["context_input_ids"] != 1).long()
+        with torch.no_grad():
+            logits = model(**inputs).logits[0, len(format.target_before) :]
+        expected = torch.from_numpy(arrays[f"logits_{item['index']}"])
+        assert ids == item["source_ids"]
+        torch.testing.assert_close(logits[:, : expected.shape[1]], expected[-len(logits) :], atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("case", ["tokens_3", "sentence", "max", "selecting_parallel", "multi_encoder"])

@@ -83,6 +83,10 @@ def test_bad_checkpoint(files, tmp_path, content, message):
         ),
         (POOLING | {"shortening_pooling_type": "min"}, "shortening_pooling_type is 'min', expected 'mean' or 'max'"),
         (LATENT | {"shortening_ffn_hidden": None}, "shortening_ffn_hidden is None, expected a number of units"),
+        (
+            MAKA | {"arch": "contextual_transformer", "source_context_size": 0, "multi_encoder": True},
+            "multi_encoder is True",
+        ),
         (MAKA | {"arch": "contextual_transformer"}, "the single-encoder model reads a second start token"),
         (LUPO | {"mode": "block"}, "mode is 'block', expected 'slide_n2n' or 'slide_n2one'"),
         (LUPO | {"add_doc_markup": True}, "add_doc_markup is True, expected False"),

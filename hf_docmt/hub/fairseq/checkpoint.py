@@ -10,6 +10,8 @@ import torch
 
 PARTS = "{'args': ..., 'model': ...}"
 BUFFERS = ("_float_tensor", ".version", "embed_positions.weights")  # sinusoidal tables and version numbers
+# torch's fused encoder layer: fairseq 0.12 saves its eight parameters beside those that it trains and reads
+FAST_PATH = re.compile(r"encoder\.(context_)?layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)")
 REQUIRED = object()
 
 
@@ -53,7 +55,11 @@ def read_checkpoint(path: str | Path) -> FairseqCheckpoint:
         raise ValueError(f"{path}: cannot be read as a checkpoint ({error}); copy or download it again") from error
     if not isinstance(content, dict) or not _is_state_dict(content.get("model")):
         raise ValueError(f"{path}: expected a checkpoint of fairseq with its weights under 'model'; give another file")
-    weights = {name: weight.float() for name, weight in content["model"].items() if not name.endswith(BUFFERS)}
+    weights = {
+        name: weight.float()
+        for name, weight in content["model"].items()
+        if not (name.endswith(BUFFERS) or FAST_PATH.fullmatch(name))
+    }
     return FairseqCheckpoint(path, _settings(path, content), weights)
 
 

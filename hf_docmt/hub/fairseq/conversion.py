@@ -13,6 +13,7 @@ from hf_docmt.hub.fairseq.maka2024 import (
     CachingTransformer,
     ContextAttentionTransformer,
     MultiEncoderTransformer,
+    SentenceTransformer,
     ShorteningTransformer,
 )
 from hf_docmt.hub.fairseq.tokenizer import make_tokenizer, read_dictionary
@@ -84,6 +85,8 @@ def reader_of(checkpoint: FairseqCheckpoint) -> FairseqTransformer:
     arch = str(checkpoint.get("arch", checkpoint.get("_name", None)))
     if checkpoint.get("task", None) == "doc2doc_translation":
         return ConcatTransformer(checkpoint)
+    if arch == "contextual_transformer" and not checkpoint.get("source_context_size", 0):
+        return SentenceTransformer(checkpoint)
     for name, reader in ARCHITECTURES.items():
         if arch.startswith(name):
             return reader(checkpoint)

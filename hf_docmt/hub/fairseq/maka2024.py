@@ -140,6 +140,20 @@ class ShorteningTransformer(CachingTransformer):
         return weights | {name: rows}
 
 
+class SentenceTransformer(FairseqTransformer):
+    """The sentence-level baseline, `--arch contextual_transformer` without context.
+
+    A lone `</s>` stands before the sentence on both sides, where the single-encoder model has its context.
+    """
+
+    search = {"num_beams": 5}
+
+    def fields(self):
+        self.checkpoint.require("multi_encoder", (False,), False, TRAIN)
+        self.checkpoint.require("target_context_size", (0,), 0, TRAIN)
+        return super().fields() | {"source_format": "</s> X </s>", "target_format": "<start> </s> X </s>"}
+
+
 class MultiEncoderTransformer(ContextTransformer):
     """Multi-encoder, `--arch contextual_transformer --multi-encoder`: [context; source] as one memory."""
 
