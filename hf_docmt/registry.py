@@ -243,6 +243,7 @@ def load_config(path: str | Path, revision: str | None = None) -> PreTrainedConf
 
     from hf_docmt.adapters import adapted_model
     from hf_docmt.files import check_hub_name
+    from hf_docmt.remote_code import check_attention
 
     check_hub_name(path, "model")
     if revision is not None and Path(path).exists():
@@ -263,9 +264,11 @@ def load_config(path: str | Path, revision: str | None = None) -> PreTrainedConf
                 raise ValueError(f"Unrecognized model: expected a JSON object with a model_type, got {values!r:.60}")
             architecture = for_model_type(model_type)
             architecture.register()
-            return architecture.config_class.from_dict(values)
+            config = architecture.config_class.from_dict(values)
         except ValueError as error:
             raise ValueError(f"{path}, config.json: {error}") from error
+    check_attention(values, path)
+    return config
 
 
 def _revision(revision: str | None) -> dict[str, str]:

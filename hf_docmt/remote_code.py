@@ -6,12 +6,14 @@ from contextvars import ContextVar
 from json import JSONDecodeError
 from pathlib import Path
 from textwrap import shorten
+from typing import Any
 
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from transformers.utils import is_protobuf_available, is_sentencepiece_available
 
 from hf_docmt.messages import core_command
 
+ATTENTION = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4", "flex_attention")
 _trusted: ContextVar[bool] = ContextVar("trust_remote_code", default=False)
 
 
@@ -34,6 +36,22 @@ def trust_remote_code(trusted: bool = True) -> Iterator[None]:
 def is_trusted() -> bool:
     """Whether tokenizers may run the code of their folder here; a process that is started has to be told."""
     return _trusted.get()
+
+
+def check_attention(config: Any, path: str | Path) -> None:
+    """ValueError where a value of `config.json` names a kernel of attention on the Hub: it is code, too."""
+    if isinstance(config, list):
+        for value in config:
+            check_attention(value, path)
+    for name, value in config.items() if isinstance(config, dict) else ():
+        if name.endswith("attn_implementation"):
+            for kernel in value.values() if isinstance(value, dict) else [value]:
+                if kernel is not None and kernel not in ATTENTION and not _trusted.get():
+                    raise ValueError(
+                        f"{path}, config.json: {name} is {kernel!r}, expected one of {', '.join(ATTENTION)}; "
+                        "another one is code from the Hub. Take it out; if you trust it, run docmt --trust-remote-code COMMAND"
+                    )
+        check_attention(value, path)
 
 
 def load_tokenizer(name: str | Path, revision: str | None = None) -> PreTrainedTokenizerBase:

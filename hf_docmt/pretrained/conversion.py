@@ -21,7 +21,7 @@ from hf_docmt.messages import closest_hint
 from hf_docmt.modeling.sequence_format import LANGUAGES, checked_language, uses_language
 from hf_docmt.pretrained.families import FAMILIES, FIXED, TOKENS, WITH_CODES, config_from_pretrained
 from hf_docmt.pretrained.weights import copy_weights
-from hf_docmt.remote_code import load_tokenizer
+from hf_docmt.remote_code import check_attention, load_tokenizer
 
 
 def from_sentence_model(
@@ -89,7 +89,9 @@ def is_sentence_model(source: str | os.PathLike) -> bool:
 
 def _load_model(source: str | os.PathLike) -> PreTrainedModel:
     check_hub_name(source, "model")
-    model_type = PreTrainedConfig.get_config_dict(source)[0].get("model_type")
+    config = PreTrainedConfig.get_config_dict(source)[0]
+    model_type = config.get("model_type")
+    check_attention(config, source)
     if model_type not in FAMILIES:
         raise ValueError(f"{source}: got model type {model_type!r}, expected one of {', '.join(FAMILIES)}")
     try:

@@ -71,6 +71,10 @@ DAMAGES = {  # what a message must hold -> what was done to the folder
     "sep_token_id must be an id from 0 to 269, got 9999": change(CONFIG, sep_token_id=9999),
     "pad_token_id must be an id from 0 to 269, got -1": change(CONFIG, pad_token_id=-1),
     "activation_function must be one of": change(CONFIG, activation_function="none"),
+    "attn_implementation is 'someone/kernel', expected one of eager": change(
+        CONFIG, attn_implementation="someone/kernel"
+    ),
+    "_attn_implementation is 'a/b:c', expected": change(CONFIG, nested=[{"_attn_implementation": {"": "a/b:c"}}]),
     "not a valid JSON": overwrite(CONFIG, b"{"),
     "Unrecognized model": overwrite(CONFIG, b"[]"),
     "unhashable": change(CONFIG, model_type=["docmt-concat"]),

@@ -102,3 +102,13 @@ def test_models_of_others(tmp_path, load):
     folder, marker = plant(saved(tmp_path / "nllb", model, tokenizer), tmp_path)
     load(folder)
     assert not marker.exists()
+
+
+@pytest.mark.parametrize("load", [hf_docmt.convert_sentence_model, hf_docmt.load_system])
+def test_kernels_of_attention_are_code(tmp_path, load):
+    model, tokenizer, _ = multilingual("nllb")
+    folder = saved(tmp_path / "nllb", model, tokenizer)
+    config = json.loads((folder / "config.json").read_text()) | {"attn_implementation": "someone/kernel"}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match="attn_implementation is 'someone/kernel', expected one of eager, sdpa"):
+        load(folder)

@@ -11,7 +11,13 @@ from typing import ClassVar
 import torch
 from safetensors import SafetensorError
 from torch import nn
-from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
@@ -23,7 +29,7 @@ from hf_docmt.evaluation.systems.system import ContextReach, System
 from hf_docmt.messages import first_line
 from hf_docmt.modeling.document_state import has_text
 from hf_docmt.registry import check_weights
-from hf_docmt.remote_code import load_tokenizer
+from hf_docmt.remote_code import check_attention, load_tokenizer
 
 NOT_SETTINGS = ("_name_or_path", "transformers_version", "dtype")  # fields of configurations that change no score
 WORD = re.compile(r"\w+|[^\w\s]+")  # letters and digits, or a run of punctuation
@@ -81,6 +87,7 @@ class ModelSystem(System):
         if dtype is torch.int8:
             raise ValueError(f"{name}: dtype int8 is for models of this package; choose float32, bfloat16 or float16")
         try:
+            check_attention(PreTrainedConfig.get_config_dict(name)[0], name)
             model = cls.auto_class.from_pretrained(name, dtype=dtype, trust_remote_code=False)
             check_weights(model, name)
             return model.eval(), load_tokenizer(name)
