@@ -49,7 +49,8 @@ def check_attention(config: Any, path: str | Path) -> None:
                 if kernel is not None and kernel not in ATTENTION and not _trusted.get():
                     raise ValueError(
                         f"{path}, config.json: {name} is {kernel!r}, expected one of {', '.join(ATTENTION)}; "
-                        "another one is code from the Hub. Take it out; if you trust it, run docmt --trust-remote-code COMMAND"
+                        "another one is code from the Hub. Take it out; if you trust it, run docmt "
+                        "--trust-remote-code COMMAND"
                     )
         check_attention(value, path)
 

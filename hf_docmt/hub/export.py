@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,17 +32,27 @@ def export_model(
     >>> (folder / "modeling_concat.py").is_file()  # the code goes with it
     True
     """
-    folder = check_new_folder(folder)
+    if tokenizer is not None:
+        card = {"needs": tokenizer_needs(tokenizer), **card}
+    with new_folder(model, tokenizer, folder, report=report, **card) as unfinished:
+        model.save_pretrained(unfinished)
+    return Path(folder)
+
+
+@contextmanager
+def new_folder(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, folder: str | os.PathLike, **card
+) -> Iterator[Path]:
+    """A new folder with tokenizer and card (arguments of `make_card`), which appears when the block has filled it."""
+    path = check_new_folder(folder)
     if tokenizer is not None:
         check_tokens(model.config, tokenizer)
-        card = {"needs": tokenizer_needs(tokenizer), **card}
-    text = str(make_card(report, config=model.config, parameters=model.num_parameters(), **card))
-    with atomic_folder(folder) as unfinished:
-        model.save_pretrained(unfinished)
+    text = str(make_card(config=model.config, parameters=model.num_parameters(), **card))
+    with atomic_folder(path) as unfinished:
+        yield unfinished
         if tokenizer is not None:
             tokenizer.save_pretrained(unfinished)
         (unfinished / "README.md").write_text(text, encoding="utf-8")
-    return folder
 
 
 def collect_reports(paths: Sequence[str | os.PathLike], model: str | os.PathLike, name: str | None) -> Report | None:

@@ -13,9 +13,7 @@ import torch
 from torch import nn
 from transformers import DynamicCache, EncoderDecoderCache, PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.files import atomic_folder, check_new_folder
-from hf_docmt.hub.cards import make_card
-from hf_docmt.hub.export import check_tokens
+from hf_docmt.hub.export import new_folder
 from hf_docmt.hub.export_formats import FORMATS, Arrays, Format
 from hf_docmt.hub.sample_inputs import random_inputs
 from hf_docmt.hub.stock import check_not_quantized
@@ -74,16 +72,12 @@ def export_parts(
     >>> sorted(path.name for path in folder.glob("*.onnx"))
     ['encoder.onnx', 'first_step.onnx', 'later_steps.onnx']
     """
-    folder, files = check_new_folder(folder), FORMATS[form]
-    check_tokens(model.config, tokenizer)
     check_exportable(model)
-    text = str(make_card(report, config=model.config, parameters=model.num_parameters(), **{"form": form, **card}))
-    with atomic_folder(folder) as unfinished, evaluation_mode(model):
-        write_parts(model, unfinished, files)
-        compare_parts(model, unfinished, files)
-        tokenizer.save_pretrained(unfinished)
-        (unfinished / "README.md").write_text(text, encoding="utf-8")
-    return folder
+    text = {"form": form, "report": report, **card}
+    with new_folder(model, tokenizer, folder, **text) as unfinished, evaluation_mode(model):
+        write_parts(model, unfinished, FORMATS[form])
+        compare_parts(model, unfinished, FORMATS[form])
+    return Path(folder)
 
 
 def check_exportable(model: PreTrainedModel) -> None:

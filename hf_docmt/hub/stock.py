@@ -16,6 +16,8 @@ from transformers import (
     PreTrainedModel,
 )
 
+from hf_docmt.pretrained.families import SETTINGS, SIZES, TOKENS
+
 
 class Layout(NamedTuple):
     """The fields of a configuration that tell the classes apart."""
@@ -32,12 +34,6 @@ CLASSES: dict[Layout, type[PreTrainedModel]] = {
     Layout("learned", True, True): MBartForConditionalGeneration,
     Layout("sinusoidal_t2t", True, False): M2M100ForConditionalGeneration,
 }
-FIELDS = (
-    *("vocab_size", "d_model", "activation_function", "scale_embedding", "init_std", "max_position_embeddings"),
-    *("dropout", "attention_dropout", "activation_dropout", "tie_word_embeddings"),
-    *("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"),
-    *(f"{side}_{size}" for side in ("encoder", "decoder") for size in ("layers", "attention_heads", "ffn_dim")),
-)
 LEARNED_OFFSET = 2  # of the first position in the tables of BART and mBART
 COMPUTED = ("embed_positions.weight",)  # tables of sines, which the classes make themselves
 
@@ -49,14 +45,12 @@ def stock_class(config: PreTrainedConfig) -> type[PreTrainedModel]:
     """
     problem = _other_mechanism(config)
     if problem is None:
-        found = CLASSES.get(Layout(*(getattr(config, name) for name in Layout._fields)))
-        if found is not None:
-            problem = _other_tables(config, found)
-            if problem is None:
-                return found
-        else:
-            layouts = "; ".join(f"{one.__name__}: {_fields(layout)}" for layout, one in CLASSES.items())
-            problem = f"got {_fields(Layout(*(getattr(config, name) for name in Layout._fields)))}, expected {layouts}"
+        layout = Layout(*(getattr(config, name) for name in Layout._fields))
+        if layout not in CLASSES:
+            layouts = "; ".join(f"{stock.__name__}: {_fields(layout)}" for layout, stock in CLASSES.items())
+            problem = f"got {_fields(layout)}, expected {layouts}"
+        elif (problem := _other_tables(config, CLASSES[layout])) is None:
+            return CLASSES[layout]
     raise ValueError(f"no class of transformers computes this model: {problem}; export it with its code, without stock")
 
 
@@ -77,9 +71,9 @@ def to_stock(model: PreTrainedModel) -> PreTrainedModel:
     if stock is M2M100ForConditionalGeneration and weights.pop("final_logits_bias").any():
         raise ValueError("final_logits_bias: got values other than 0, which M2M100ForConditionalGeneration cannot hold")
     result = stock(config).to(model.dtype)
-    found = result.load_state_dict(weights, strict=False)
-    own = {name for name in found.missing_keys if not name.endswith(COMPUTED)}
-    if own or (unknown := set(found.unexpected_keys) - {"model.shared.weight"}):
+    keys = result.load_state_dict(weights, strict=False)
+    own = {name for name in keys.missing_keys if not name.endswith(COMPUTED)}
+    if own or (unknown := set(keys.unexpected_keys) - {"model.shared.weight"}):
         raise RuntimeError(f"the weights do not fit {stock.__name__}: {sorted(own or unknown)}")
     result.generation_config = copy.deepcopy(model.generation_config)
     return result.eval()
@@ -112,7 +106,7 @@ def _other_tables(config: PreTrainedConfig, stock: type[PreTrainedModel]) -> str
 
 def _config_fields(config: PreTrainedConfig, stock: type[PreTrainedModel]) -> dict:
     """The fields of the class's configuration; one table for all, or for target and output, or none is shared."""
-    fields = {name: getattr(config, name) for name in FIELDS} | {"forced_eos_token_id": None}
+    fields = {name: getattr(config, name) for name in SIZES + SETTINGS + TOKENS} | {"forced_eos_token_id": None}
     if config.position_type != "learned" and config.view == "chunk":  # sines reach as far as a translation may
         fields["max_position_embeddings"] = max(config.max_position_embeddings, 2 * config.chunk_tokens + 32)
     if stock is MarianMTModel:

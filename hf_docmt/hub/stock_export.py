@@ -1,15 +1,11 @@
 """Export of plain concatenation models to folders of other libraries: stock transformers, CTranslate2."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_docmt.files import atomic_folder, check_new_folder
-from hf_docmt.hub.cards import make_card
-from hf_docmt.hub.export import check_tokens
+from hf_docmt.hub.export import new_folder
 from hf_docmt.hub.stock import stock_class, to_stock
 from hf_docmt.messages import closest_hint, install_command
 from hf_docmt.reports.report import Report
@@ -35,7 +31,7 @@ def export_stock_model(
     """
     stock = stock_class(model.config)
     text = {"form": "stock", "model_class": stock.__name__, "report": report, **card}
-    with _new_folder(model, tokenizer, folder, text) as unfinished:
+    with new_folder(model, tokenizer, folder, **text) as unfinished:
         to_stock(model).save_pretrained(unfinished)
     return Path(folder)
 
@@ -60,14 +56,15 @@ def export_ctranslate2_model(
     """
     if quantization not in QUANTIZATIONS:
         hint = closest_hint(quantization, QUANTIZATIONS)
-        known = ", ".join(QUANTIZATIONS)
-        raise ValueError(f"weights of CTranslate2: got {quantization!r}, expected one of {known}{hint}")
+        raise ValueError(
+            f"weights of CTranslate2: got {quantization!r}, expected one of {', '.join(QUANTIZATIONS)}{hint}"
+        )
     try:
         from hf_docmt.hub.ctranslate2_conversion import write_ctranslate2_folder
     except ImportError as error:
         raise ValueError(f"CTranslate2 is not installed: {install_command('ctranslate2')}") from error
     stock_class(model.config)
-    with _new_folder(model, tokenizer, folder, {"form": "ctranslate2", "report": report, **card}) as unfinished:
+    with new_folder(model, tokenizer, folder, **{"form": "ctranslate2", "report": report, **card}) as unfinished:
         tokens = token_names(tokenizer, model.config.vocab_size)
         write_ctranslate2_folder(model, tokens, unfinished, quantization)
     return Path(folder)
@@ -77,17 +74,3 @@ def token_names(tokenizer: PreTrainedTokenizerBase, size: int) -> list[str]:
     """The token of each id of a table of `size` rows; rows without a token are named by their number."""
     names = {index: token for token, index in tokenizer.get_vocab().items()}
     return [names.get(index, f"<row {index}>") for index in range(size)]
-
-
-@contextmanager
-def _new_folder(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: str | os.PathLike, card: dict
-) -> Iterator[Path]:
-    """A new folder with tokenizer and card, which appears when the block has filled it."""
-    path = check_new_folder(folder)
-    check_tokens(model.config, tokenizer)
-    text = str(make_card(config=model.config, parameters=model.num_parameters(), **card))
-    with atomic_folder(path) as unfinished:
-        yield unfinished
-        tokenizer.save_pretrained(unfinished)
-        (unfinished / "README.md").write_text(text, encoding="utf-8")
