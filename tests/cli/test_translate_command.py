@@ -45,6 +45,16 @@ def test_translate_plain_lines_in_a_pipe(run, model):
     assert len(lines) == 4 and lines[1] == "" and lines[3] == ""
 
 
+def test_translations_that_are_all_empty_are_a_failure(run, documents, tmp_path):
+    """As those of a file of weights with zeros in its tail; the output is there to be looked at."""
+    model, tokenizer, output = build("concat", source_lang="en"), word_tokenizer(), tmp_path / "out.jsonl"
+    model.final_logits_bias[0, model.config.eos_token_id] = 1e4
+    model.save_pretrained(tmp_path / "model"), tokenizer.save_pretrained(tmp_path / "model")
+    code, _, err = run("translate", tmp_path / "model", documents, "-o", output)
+    assert code == 1 and re.search(r"(\d) of \1 sentences with text came out empty: the model, its tokenizer", err)
+    assert len(output.read_text().splitlines()) == 2
+
+
 def test_a_failed_write_keeps_the_old_file(run, model, documents, tmp_path, monkeypatch):
     output = tmp_path / "out.jsonl"
     output.write_text("precious\n")
