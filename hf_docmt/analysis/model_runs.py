@@ -12,7 +12,7 @@ from hf_docmt import __version__, registry
 from hf_docmt.data.samplers import TokenBudgetBatchSampler
 from hf_docmt.data.tokenized_documents import tokenize_sentences
 from hf_docmt.evaluation.systems.model_system import evaluation_mode
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 
 CROSS_ATTENTION = "encoder_attn"  # name of the module in every decoder layer
@@ -183,7 +183,7 @@ def context_result(
         value=value,
         signature=Signature.of({**signature, "version": __version__}),
         n=n,
-        breakdown={label: Part(*part) for label, part in parts.items()},
+        breakdown={label: PartScore(*part) for label, part in parts.items()},
         details=dict(details or {}),
         **search,
     )

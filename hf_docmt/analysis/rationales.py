@@ -16,7 +16,7 @@ from hf_docmt.evaluation.systems.forced_decoding import ForcedDecoding, check_le
 from hf_docmt.evaluation.systems.model_system import UNBROKEN, WORD, evaluation_mode, piece_ids, piece_spans, word_spans
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.resampling import bootstrap_interval
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics, score_function
 
@@ -63,7 +63,7 @@ class Agreement:
                     value=value,
                     signature=self.signature,
                     n=n,
-                    breakdown={name: Part(head, n) for name, head in zip(self.heads, heads)},
+                    breakdown={name: PartScore(head, n) for name, head in zip(self.heads, heads)},
                     details=details if interval is None else details | {"interval": list(interval)},
                 )
             )

@@ -13,7 +13,7 @@ from hf_docmt.evaluation.translation_files import read_translated
 from hf_docmt.files import data_name
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.resampling import bootstrap_interval
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 
 REFERENCE_LENGTH = 1  # column of BLEU's statistics, see segments.segment_statistics
@@ -142,7 +142,7 @@ def index_result(ranges: Sequence[Range], dataset: str, signature: Signature) ->
     parts = {}
     for index_range in ranges:
         interval = {"interval": list(index_range.interval)} if index_range.interval else {}
-        parts[f"index={index_range.label}"] = Part(index_range.difference, index_range.n, interval)
+        parts[f"index={index_range.label}"] = PartScore(index_range.difference, index_range.n, interval)
     return Result(
         task="translation",
         dataset=dataset,

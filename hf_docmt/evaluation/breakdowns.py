@@ -9,7 +9,7 @@ import numpy as np
 
 from hf_docmt.messages import check_known
 from hf_docmt.reports.resampling import bootstrap_interval
-from hf_docmt.reports.result import Part
+from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.statistics import column_sums, score_function
 
 AXES = ("index", "length", "domain")
@@ -26,7 +26,7 @@ def break_down(
     groups: Sequence[str],
     samples: int = 1000,
     seed: int = 1,
-) -> dict[str, Part]:
+) -> dict[str, PartScore]:
     """{label: part}, from the sufficient statistics of single sentences, documents or items.
 
     A value follows from the sums of the rows with that label, so values of corpus scores are corpus scores, not means.
@@ -44,7 +44,7 @@ def break_down(
         sums = np.array([column_sums(of_group) for of_group in by_label[label].values()], float)
         interval = bootstrap_interval(sums, score, samples, seed) if samples else None
         value, n = float(score(sums.sum(0, keepdims=True))[0]), sum(map(len, by_label[label].values()))
-        parts[label] = Part(value, n, {"interval": list(interval)} if interval else {})
+        parts[label] = PartScore(value, n, {"interval": list(interval)} if interval else {})
     return parts
 
 

@@ -8,7 +8,7 @@ from statistics import NormalDist
 from hf_docmt import __version__
 from hf_docmt.evaluation.suites import SuiteItem, labels_of, suite_rules
 from hf_docmt.messages import check_known
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics
 
@@ -149,10 +149,10 @@ def item_records(
     ]
 
 
-def accuracy_part(right: Sequence[bool]) -> Part:
+def accuracy_part(right: Sequence[bool]) -> PartScore:
     """The share of what is right in percent, with its interval."""
     count, n = sum(right), len(right)
-    return Part(100.0 * count / n, n, {"interval": wilson_interval(count, n)})
+    return PartScore(100.0 * count / n, n, {"interval": wilson_interval(count, n)})
 
 
 def wilson_interval(right: int, n: int, confidence: float = 0.95) -> list[float]:

@@ -21,7 +21,7 @@ from hf_docmt.evaluation.systems.model_system import word_spans
 from hf_docmt.messages import check_known
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.resampling import bootstrap_interval
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics, score_function
 
@@ -257,7 +257,7 @@ def _record(item: SuiteItem, gain: PointwiseCXMI, context: str) -> dict:
     }
 
 
-def _part(gains: Sequence[PointwiseCXMI], normalization: str, samples: int, seed: int) -> tuple[Statistics, Part]:
+def _part(gains: Sequence[PointwiseCXMI], normalization: str, samples: int, seed: int) -> tuple[Statistics, PartScore]:
     """[sum of P-CXMI, sentences] of each document (an item without one stands alone), and their mean."""
     documents: dict[str, list[float]] = defaultdict(list)
     for sentence in gains:
@@ -266,4 +266,4 @@ def _part(gains: Sequence[PointwiseCXMI], normalization: str, samples: int, seed
     rows = np.array(statistics.rows)
     interval = bootstrap_interval(rows, score_function("CXMI", 2, scale=1.0), samples, seed)
     value = float(rows[:, 0].sum() / rows[:, 1].sum())
-    return statistics, Part(value, len(gains), {} if interval is None else {"interval": list(interval)})
+    return statistics, PartScore(value, len(gains), {} if interval is None else {"interval": list(interval)})

@@ -17,7 +17,7 @@ from hf_docmt.reports.measurement import (
     measurement_notes,
 )
 from hf_docmt.reports.report import Report
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.significance import (
     GroupTests,
     Outcome,
@@ -193,12 +193,12 @@ def _rows(shared: dict, systems: Systems, tests: Mapping, breakdown: str) -> lis
     return rows
 
 
-def _part(result: Result, label: str) -> Part:
+def _part(result: Result, label: str) -> PartScore:
     """A part of the breakdown of a result, for an empty label the whole score."""
-    return result.breakdown[label] if label else Part(result.value, result.n, result.details)
+    return result.breakdown[label] if label else PartScore(result.value, result.n, result.details)
 
 
-def _figure(parts: Sequence[Part], result: Result, test: Outcome | RunsTest | None, name: str) -> Figure:
+def _figure(parts: Sequence[PartScore], result: Result, test: Outcome | RunsTest | None, name: str) -> Figure:
     """The figure of one run, or of the mean over several."""
     mean, deviation = mean_and_deviation([part.value for part in parts])
     intervals = [_interval(part, name) for part in parts]
@@ -249,7 +249,7 @@ def _check_breakdown(breakdown: str, labels: Sequence[str]) -> None:
         raise ValueError(f"no result is broken down by {breakdown!r}: known are {', '.join(['none', 'all', *axes])}")
 
 
-def _interval(part: Part, name: str) -> tuple[float, float] | None:
+def _interval(part: PartScore, name: str) -> tuple[float, float] | None:
     """The 95 % interval in the details of a part, checked."""
     interval = part.details.get("interval")
     if interval is None:

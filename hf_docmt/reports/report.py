@@ -14,7 +14,7 @@ import pandas as pd
 
 from hf_docmt import __version__
 from hf_docmt.files import open_bytes, write_lines
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.schema import FORMAT, validate_report
 from hf_docmt.reports.signature import extra_digits
 from hf_docmt.reports.tables import letter_of, write_table
@@ -133,7 +133,7 @@ def _result_table(results: Sequence[Result]) -> str:
     for result in results:
         *facts, metric = (getattr(result, name) for name in names)
         digits = 2 + extra_digits(str(result.signature))
-        parts: dict[str, Result | Part] = {f"{metric} ({letters[result.signature]})": result}
+        parts: dict[str, Result | PartScore] = {f"{metric} ({letters[result.signature]})": result}
         parts |= {f"  {label}": part for label, part in result.breakdown.items()}
         for label, part in parts.items():
             rows.append([*(facts if part is result else [""] * 4), label, f"{part.value:.{digits}f}", str(part.n)])

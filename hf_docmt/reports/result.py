@@ -12,7 +12,7 @@ from hf_docmt.reports.statistics import Statistics
 
 
 @dataclass(frozen=True)
-class Part:
+class PartScore:
     """The score of a part of the items, such as those at one distance, over `n` of them.
 
     `details` holds what else is known: `interval`, the 95 % interval [low, high]; precision and recall of an F1.
@@ -23,7 +23,7 @@ class Part:
     details: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def from_dict(cls, part: Mapping[str, Any]) -> Part:
+    def from_dict(cls, part: Mapping[str, Any]) -> PartScore:
         return cls(part["value"], part["n"], {key: part[key] for key in part if key not in ("value", "n")})
 
     def to_dict(self) -> dict[str, Any]:
@@ -50,15 +50,17 @@ class Result:
     n: int
     strategy: str | None = None
     beams: int | None = None
-    breakdown: dict[str, Part] = field(default_factory=dict)
+    breakdown: dict[str, PartScore] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self):
         if not isinstance(self.signature, Signature):
             raise ValueError(f"result.signature: got {self.signature!r}, expected a Signature; see Signature.parse")
         for label, part in self.breakdown.items():
-            if not isinstance(part, Part):
-                raise ValueError(f"result.breakdown[{label!r}]: got {part!r}, expected a Part; see Part.from_dict")
+            if not isinstance(part, PartScore):
+                raise ValueError(
+                    f"result.breakdown[{label!r}]: got {part!r}, expected a PartScore; see PartScore.from_dict"
+                )
         check_result(self.to_dict(), "result")
 
     @classmethod
@@ -66,7 +68,7 @@ class Result:
         """The result in a JSON object; ValueError names the location of what is wrong."""
         check_result(result, location)
         signature = Signature.parse(result["signature"])
-        breakdown = {label: Part.from_dict(part) for label, part in result["breakdown"].items()}
+        breakdown = {label: PartScore.from_dict(part) for label, part in result["breakdown"].items()}
         return cls(**{**result, "signature": signature, "breakdown": breakdown})
 
     def to_dict(self) -> dict[str, Any]:

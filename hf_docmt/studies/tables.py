@@ -10,7 +10,7 @@ from hf_docmt.analysis.pictures.comparison import draw_accuracy_by_distance, dra
 from hf_docmt.reports.comparison import compare_reports
 from hf_docmt.reports.measurement import SYSTEM_KEYS
 from hf_docmt.reports.report import Report
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.significance import (
     GroupTests,
     PairedTest,
@@ -178,11 +178,11 @@ def result_of(column: ColumnSection, report: Report, context: str) -> Result | N
     return results[0] if results else None
 
 
-def part_of(result: Result | None, label: str) -> Part | None:
+def part_of(result: Result | None, label: str) -> PartScore | None:
     """A part of a result, the whole for an empty label."""
     if result is None or label:
         return result and result.breakdown.get(label)
-    return Part(result.value, result.n)
+    return PartScore(result.value, result.n)
 
 
 def condition_of(result: Result) -> str:

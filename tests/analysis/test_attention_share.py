@@ -11,7 +11,7 @@ from hf_docmt import registry
 from hf_docmt.analysis.attention_share import attention_share, count_shares
 from hf_docmt.analysis.model_runs import attention_weights
 from hf_docmt.analysis.pictures.maps import draw_attention_share
-from hf_docmt.reports.result import Part
+from hf_docmt.reports.result import PartScore
 
 CASES = {
     "concat window": ("concat", {"past_context": 2}),
@@ -117,7 +117,7 @@ def test_result_and_picture(tmp_path):
     found = attention_share(build("lst", view="chunk", chunk_tokens=14), documents(), word_tokenizer())
     result = found.result("talks")
     assert result.value == found.value and result.n == found.tokens.sum()
-    assert result.breakdown["sentence=1"] == Part(round(found.shares[0, 0], 4), found.tokens[0])
+    assert result.breakdown["sentence=1"] == PartScore(round(found.shares[0, 0], 4), found.tokens[0])
     assert result.breakdown["layer=2"].value == pytest.approx(found.heads[1].mean(), abs=1e-4)
     assert np.array(result.details["shares"]).sum(axis=1) == pytest.approx(100, abs=1e-2)
     for ending, first in ((".png", b"\x89PNG"), (".svg", b"<?xml")):

@@ -6,7 +6,7 @@ from support.tiny_models import build, documents_of, random_text, word_tokenizer
 
 from hf_docmt.analysis.gradient_attribution import Attribution, gradient_attribution
 from hf_docmt.analysis.memory_maps import document_batches, empty_memory, forward_step
-from hf_docmt.reports.result import Part
+from hf_docmt.reports.result import PartScore
 
 LENGTHS = [[3, 1, 4, 2, 3], [2, 1], [1, 0, 2]]
 CASES = {
@@ -107,7 +107,7 @@ def test_result():
     assert found.labels == ("0", "1-2", "3") and found.both == (3.0, 0.4, 0.1)
     result = found.result("talks")
     assert result.value == pytest.approx((0.4 * 6 + 0.1 * 2) / 8) and result.n == 8
-    assert result.breakdown["distance=1-2"] == Part(0.4, 6)
+    assert result.breakdown["distance=1-2"] == PartScore(0.4, 6)
 
 
 def test_bad_input():

@@ -13,7 +13,7 @@ from hf_docmt.analysis.pictures.figures import COLOURS, DPI, SINGLE, check_pictu
 from hf_docmt.messages import install_command
 from hf_docmt.reports.comparison import compare_reports
 from hf_docmt.reports.report import Report
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -29,7 +29,7 @@ def result(value=50.0, parts=None, signature="logprob:sum|ties:wrong", **changes
 
 
 def part(value):
-    return Part(value, 10, {"interval": [value - 6, value + 3]})
+    return PartScore(value, 10, {"interval": [value - 6, value + 3]})
 
 
 def report(name, *results):

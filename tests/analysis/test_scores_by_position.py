@@ -8,7 +8,7 @@ from support.reader_checks import jsonl
 from support.tiny_models import random_text
 
 from hf_docmt.analysis.scores_by_position import by_index, by_index_files
-from hf_docmt.reports.result import Part
+from hf_docmt.reports.result import PartScore
 
 LENGTHS = [5, 3, 12, 1]
 
@@ -74,7 +74,7 @@ def test_files_in_any_order(tmp_path):
     assert [one.difference for one in ranges] == pytest.approx([one.difference for one in direct])
     (result,) = report.results
     assert (report.model["name"], report.data["baseline"]) == ("new", "old")
-    assert result.breakdown["index=11-12"] == Part(ranges[1].difference, 2)
+    assert result.breakdown["index=11-12"] == PartScore(ranges[1].difference, 2)
     assert result.value == pytest.approx((10 * ranges[0].difference + 2 * ranges[1].difference) / 12)
 
 

@@ -11,7 +11,7 @@ from hf_docmt.evaluation.breakdowns import (
     document_labels,
     sentence_labels,
 )
-from hf_docmt.reports.result import Part
+from hf_docmt.reports.result import PartScore
 
 IDS = ["news-7", "talk-1", "talk-2"]
 
@@ -71,7 +71,7 @@ def test_accuracies():
 def test_values_are_of_the_sums():
     """Not the mean of the documents' values."""
     parts = break_down("accuracy", [[9, 9], [0, 1]], [["domain=a"]] * 2, ["p", "q"], samples=0)
-    assert parts == {"domain=a": Part(90, 2)}
+    assert parts == {"domain=a": PartScore(90, 2)}
 
 
 def test_intervals_are_over_documents():

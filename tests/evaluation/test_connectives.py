@@ -8,7 +8,7 @@ import pytest
 
 from hf_docmt.evaluation.metrics.connectives import CONJUNCTIONS, Connectives, connective_table, count_connectives
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
-from hf_docmt.reports.result import Part
+from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.statistics import score_function
 
 
@@ -91,10 +91,10 @@ def test_result_by_hand():
     )
     assert found.value == pytest.approx(100 * 4 / 6) and (found.n, found.task) == (6, "discourse")
     assert found.breakdown == {
-        "connective=and": Part(100, 2),
-        "connective=so": Part(100, 1),
-        "connective=yet": Part(0, 1),
-        "connective=then": Part(0, 2),
+        "connective=and": PartScore(100, 2),
+        "connective=so": PartScore(100, 1),
+        "connective=yet": PartScore(0, 1),
+        "connective=then": PartScore(0, 2),
     }
     assert found.details["table"]["but"] == {"reference": 0, "hypothesis": 1, "other": 0}
     assert found.details["table"]["then"] == {"reference": 2, "hypothesis": 0, "other": 2}

@@ -7,7 +7,7 @@ import pytest
 
 from hf_docmt.evaluation.metrics.term_consistency import TermConsistency, find_terms, listed_terms
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
-from hf_docmt.reports.result import Part
+from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.statistics import score_function
 
 WHERE = {"dataset": "d", "split": "s"}
@@ -43,7 +43,7 @@ def test_by_hand(given):
     assert value(SOURCES, KEPT, **given) == 100
     found = term_consistency(SOURCES, CHANGED, KEPT, **WHERE, **given, doc_ids=["a", "b"])
     assert found.value == pytest.approx(200 / 3) and (found.n, found.task) == (3, "discourse")
-    assert found.breakdown == {"kind=name": Part(100, 1), "kind=word": Part(50, 2)}
+    assert found.breakdown == {"kind=name": PartScore(100, 1), "kind=word": PartScore(50, 2)}
     details = found.details
     assert details["statistics"] == {"unit": "document", "ids": ["a", "b"], "rows": [[2, 2], [0, 1]]}
     assert details["agreement"] == pytest.approx(100 * 5 / 6) and details["reference"] == 100
@@ -58,7 +58,7 @@ def test_terms_by_rule():
     """Words of four letters in at most half of the sentences: bank, Anna; the rest is not repeated or too short."""
     found = term_consistency(SOURCES, CHANGED, **WHERE, max_share=0.6)
     assert found.value == pytest.approx(200 / 3) and found.n == 3
-    assert found.breakdown["kind=name"] == Part(100, 1)
+    assert found.breakdown["kind=name"] == PartScore(100, 1)
     assert found.details["reference"] is None
     assert term_consistency(SOURCES, CHANGED, **WHERE, max_share=0.5).n == 1  # bank stands in 4 of 7
 

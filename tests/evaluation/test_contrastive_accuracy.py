@@ -11,7 +11,7 @@ from hf_docmt import __version__
 from hf_docmt.evaluation.contrastive_accuracy import contrastive_accuracy, item_records, wilson_interval
 from hf_docmt.evaluation.suites import SuiteItem, average_results
 from hf_docmt.reports.report import Report
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 
 
@@ -39,7 +39,7 @@ def part(right, n):
     a, b, c = 1 + square, -(2 * share + square), share * share
     root = math.sqrt(b * b - 4 * a * c)
     interval = [100 * (-b - root) / (2 * a), 100 * (-b + root) / (2 * a)]
-    return Part(pytest.approx(100 * right / n), n, {"interval": pytest.approx(interval, abs=1e-6)})
+    return PartScore(pytest.approx(100 * right / n), n, {"interval": pytest.approx(interval, abs=1e-6)})
 
 
 def test_accuracy_by_hand():
@@ -241,7 +241,7 @@ def test_published_row_of_averages():
         "n": 1,
     }
     by = {"0": 75.20, "1": 68.89, "2": 74.96, "3": 79.58, ">3": 87.78}
-    breakdown = {f"distance={name}": Part(value, 1) for name, value in by.items()}
+    breakdown = {f"distance={name}": PartScore(value, 1) for name, value in by.items()}
     found = average_results([Result(**about, dataset="cp", breakdown=breakdown, details={"format": "contrapro"})])
     assert [round(one.value, 2) for one in found] == [72.12, 71.35, 77.80]
     values = {"deixis_test": 85.80, "lex_cohesion_test": 46.13, "ellipsis_infl": 79.60, "ellipsis_vp": 73.20}

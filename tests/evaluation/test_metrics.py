@@ -14,7 +14,7 @@ from hf_docmt.evaluation.metrics import default_metrics, metric_class
 from hf_docmt.evaluation.metrics.corpus_scores import bleu
 from hf_docmt.evaluation.metrics.evaluate_metric import DocumentMetric
 from hf_docmt.evaluation.metrics.translated_documents import check_sides
-from hf_docmt.reports.result import Part
+from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import score_function
 
@@ -141,7 +141,7 @@ def test_breakdown():
     assert ter["domain=a"].value == sacrebleu.corpus_ter(HYPOTHESES[0], [REFERENCES[0]]).score
     assert len(ter["index=2"].details["interval"]) == 2 and "interval" not in ter["index=3"].details
     document = [[" ".join(side[1])] for side in (HYPOTHESES, REFERENCES)]
-    expected = Part(sacrebleu.corpus_bleu(document[0], [document[1]]).score, 1)
+    expected = PartScore(sacrebleu.corpus_bleu(document[0], [document[1]]).score, 1)
     assert results[1].breakdown["domain=b"] == expected
 
 

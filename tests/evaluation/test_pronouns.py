@@ -13,7 +13,7 @@ from hf_docmt.evaluation.metrics.pronoun_f1 import FormalityF1, PronounF1, count
 from hf_docmt.evaluation.metrics.tagging import MODELS, SpacyTagger, load_tagger
 from hf_docmt.evaluation.metrics.translated_documents import TranslatedDocuments
 from hf_docmt.messages import install_command
-from hf_docmt.reports.result import Part
+from hf_docmt.reports.result import PartScore
 from hf_docmt.reports.statistics import score_function
 
 ENGLISH = dict.fromkeys(
@@ -133,9 +133,9 @@ def test_corpus_by_hand():
     assert found.value == pytest.approx(100 * 2 * 3 / (7 + 5)) and found.n == 5
     assert (found.details["precision"], found.details["recall"]) == pytest.approx((100 * 3 / 7, 100 * 3 / 5))
     half = {"precision": 50.0, "recall": 50.0, "hypothesis": 2, "match": 1}
-    assert found.breakdown["class=masculine"] == Part(pytest.approx(50.0), 2, half)
+    assert found.breakdown["class=masculine"] == PartScore(pytest.approx(50.0), 2, half)
     none = {"precision": 0, "recall": None, "hypothesis": 1, "match": 0}
-    assert found.breakdown["class=feminine"] == Part(0, 0, none)
+    assert found.breakdown["class=feminine"] == PartScore(0, 0, none)
     assert found.breakdown["class=neuter"].value == pytest.approx(200 * 2 / 7)
     assert found.details["statistics"] == {"unit": "document", "ids": ["a", "b"], "rows": [[2, 4, 4], [1, 3, 1]]}
     assert found.task == "discourse" and found.metric == "pronoun F1"

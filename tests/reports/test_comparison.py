@@ -11,7 +11,7 @@ import pytest
 
 from hf_docmt.reports.comparison import compare_reports, select_breakdown
 from hf_docmt.reports.report import Report
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 
 EXAMPLES = [
@@ -226,7 +226,7 @@ def test_letters_go_on_after_z():
 
 
 def part(value, n=10, **details):
-    return Part(value, n, details)
+    return PartScore(value, n, details)
 
 
 PARTS = {

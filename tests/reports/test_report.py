@@ -11,7 +11,7 @@ import pytest
 from hf_docmt import __version__
 from hf_docmt.reports import report as report_module
 from hf_docmt.reports.report import Report, merge_reports, package_commit
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.schema import validate_report
 from hf_docmt.reports.signature import Signature
 
@@ -31,7 +31,7 @@ def report():
         task="contrastive",
         dataset="pronoun",
         signature="ties:wrong",
-        breakdown={"distance=0": Part(100.0, 5), "distance=1": Part(66.7, 15)},
+        breakdown={"distance=0": PartScore(100.0, 5), "distance=1": PartScore(66.7, 15)},
     )
     return Report(
         model=MODEL,
@@ -117,7 +117,7 @@ def test_bad_results_are_refused():
     for change, message in (
         ({"task": "music"}, "result: task 'music'"),
         ({"value": float("nan")}, "result.value: nan is not a score"),
-        ({"breakdown": {"a=b": {"value": 1.0, "n": 2}}}, r"result.breakdown\['a=b'\]: got .*, expected a Part"),
+        ({"breakdown": {"a=b": {"value": 1.0, "n": 2}}}, r"result.breakdown\['a=b'\]: got .*, expected a PartScore"),
         ({"details": {"x": object()}}, "result.details.x: object cannot be written as JSON"),
     ):
         with pytest.raises(ValueError, match=message):

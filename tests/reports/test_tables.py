@@ -12,7 +12,7 @@ import pytest
 from hf_docmt.reports.comparison import Comparison, Figure, Row
 from hf_docmt.reports.comparison_tables import FORMATS, format_comparison
 from hf_docmt.reports.report import Report
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.significance import Outcome
 from hf_docmt.reports.tables import cells_frame, write_table
@@ -302,7 +302,7 @@ def test_nats_have_two_more_digits(comparison):
     assert any("0.0025" in line for line in lines) and any("-0.0176 (-)" in line for line in lines)
     one = Result(
         task="context use", dataset="test", split="all", metric="CXMI", value=0.0025, n=3,
-        signature=Signature.parse("unit:nats|past:3"), breakdown={"x=1": Part(0.00049, 2)},
+        signature=Signature.parse("unit:nats|past:3"), breakdown={"x=1": PartScore(0.00049, 2)},
     )  # fmt: skip
     assert {"0.0025", "0.0005"} <= set(str(Report(model={"name": "m"}, data={}, results=[one])).split())
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from hf_docmt.cli import app
 from hf_docmt.reports.report import Report
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics
 from hf_docmt.studies.packed_reports import read_reports, write_reports
@@ -65,7 +65,7 @@ def plan(study_file, model):
     signature = Signature.parse("segments:sentence|version:0.2.0")
     statistics = {"statistics": Statistics(["a", "b"], [[1, 2], [2, 2]], "document").to_dict()}
     common = {"dataset": "test", "split": "all", "signature": signature, "n": 2, "details": statistics}
-    parts = {"distance=1": Part(50.0, 2)}
+    parts = {"distance=1": PartScore(50.0, 2)}
     results = [
         Result(task="translation", metric="s-BLEU", value=20.0, **common),
         Result(task="contrastive", metric="accuracy", value=50.0, breakdown=parts, **common),

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from hf_docmt.reports.report import Report
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics
 from hf_docmt.studies import tables
@@ -19,7 +19,7 @@ def result(value, context="true", dataset="deixis", rows=None):
     signature = Signature.parse(f"logprob:sum|past:3|context:{context}|version:0.2.0")
     return Result(
         task="contrastive", dataset=dataset, split="all", metric="accuracy", value=value, signature=signature, n=10,
-        breakdown={"distance=1": Part(value + 1, 5)}, details=details,
+        breakdown={"distance=1": PartScore(value + 1, 5)}, details=details,
     )  # fmt: skip
 
 

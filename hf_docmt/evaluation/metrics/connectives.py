@@ -8,7 +8,7 @@ from hf_docmt.data.language_codes import primary_language
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
 from hf_docmt.evaluation.metrics.phrases import checked_phrases, folded, phrase_pattern
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics
 
@@ -106,7 +106,7 @@ class Connectives(Metric):
             ),
             n=expected,
             breakdown={
-                f"connective={name}": Part(100 * counts["hypothesis"] / counts["reference"], counts["reference"])
+                f"connective={name}": PartScore(100 * counts["hypothesis"] / counts["reference"], counts["reference"])
                 for name, counts in table.items()
                 if counts["reference"]
             },

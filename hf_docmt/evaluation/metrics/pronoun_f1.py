@@ -10,7 +10,7 @@ from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
 from hf_docmt.evaluation.metrics.tagging import Tagger, Token, load_tagger, tag, tagger_name
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
 from hf_docmt.messages import check_known
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics
 
@@ -181,9 +181,9 @@ def _tagged(tagger: Tagger, side: Documents | None, lowercase: bool) -> list[lis
     return tag(tagger, [sentence.lower() if lowercase else sentence for document in side for sentence in document])
 
 
-def _part(match: int, hypothesised: int, expected: int) -> Part:
+def _part(match: int, hypothesised: int, expected: int) -> PartScore:
     details = {**_precision_recall(match, hypothesised, expected), "hypothesis": hypothesised, "match": match}
-    return Part(_f1(match, hypothesised, expected), expected, details)
+    return PartScore(_f1(match, hypothesised, expected), expected, details)
 
 
 def _f1(match: float, hypothesised: float, expected: float) -> float:

@@ -14,7 +14,7 @@ from hf_docmt.data.language_codes import UNSPACED, primary_language
 from hf_docmt.evaluation.metrics.metric import Metric, ScoreSettings
 from hf_docmt.evaluation.metrics.phrases import checked_phrases, folded, phrase_pattern, words
 from hf_docmt.evaluation.metrics.translated_documents import Documents, TranslatedDocuments, check_sides
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 from hf_docmt.reports.signature import Signature
 from hf_docmt.reports.statistics import Statistics
 
@@ -88,7 +88,7 @@ class TermConsistency(Metric):
             value=_share(flat),
             signature=_signature(listed, self.glossary, prefix, max_share),
             n=len(flat),
-            breakdown={f"kind={kind}": Part(_share(some), len(some)) for kind, some in kinds.items() if some},
+            breakdown={f"kind={kind}": PartScore(_share(some), len(some)) for kind, some in kinds.items() if some},
             details={
                 "agreement": 100 * sum(use.most for use in flat) / sum(len(use.translations) for use in flat),
                 "reference": None if references is None else _share(list(chain(*self._uses(source_terms, references)))),

@@ -13,7 +13,7 @@ from hf_docmt.evaluation.suites.items import SuiteItem, labels_of
 from hf_docmt.evaluation.suites.suite_files import Block, Sides, entries_of
 from hf_docmt.files import DataError, file_stem, parse_json, read_lines
 from hf_docmt.messages import check_known
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 
 SUITES: dict[str, type["Suite"]] = {}  # every class by its format, in the order of registration
 
@@ -257,7 +257,7 @@ def average_results(results: Sequence[Result]) -> list[Result]:
 
 
 def weighted_average(
-    metric: str, dataset: str, result: Result, parts: Mapping[str, Part], weights: Mapping[str, int]
+    metric: str, dataset: str, result: Result, parts: Mapping[str, PartScore], weights: Mapping[str, int]
 ) -> Result:
     """A result with the settings of another one: the mean of the values of `parts` by these weights."""
     total = sum(weights[name] for name in parts)

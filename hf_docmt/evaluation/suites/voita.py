@@ -7,7 +7,7 @@ from hf_docmt.evaluation.suites.items import SuiteItem
 from hf_docmt.evaluation.suites.suite import Suite, read_json, weighted_average
 from hf_docmt.evaluation.suites.suite_files import check_texts, entries_of, field_of, own_group, read_parallel_text
 from hf_docmt.files import DataError
-from hf_docmt.reports.result import Part, Result
+from hf_docmt.reports.result import PartScore, Result
 
 WEIGHTS = {"deixis": 2500, "lex_cohesion": 1500, "ellipsis_infl": 500, "ellipsis_vp": 500}  # items of the test sets
 
@@ -56,7 +56,7 @@ class Voita(Suite):
                 names = {name: (name, "" if name.startswith("ellipsis") else part) for name in WEIGHTS}
                 if not all(key in group for key in names.values()):
                     continue
-                parts = {name: Part(group[key].value, group[key].n) for name, key in names.items()}
+                parts = {name: PartScore(group[key].value, group[key].n) for name, key in names.items()}
                 dataset, first = f"voita_{part}".rstrip("_"), group[names["deixis"]]
                 averages.append(weighted_average("Voita", dataset, first, parts, WEIGHTS))
                 averages.append(weighted_average("Voita_avg", dataset, first, parts, dict.fromkeys(WEIGHTS, 1)))
