@@ -248,38 +248,38 @@ def test_the_command_starts_light():
 
 
 PACKAGE_LINES = {
-    "analysis": 3111,
+    "analysis": 3112,
     "bench": 3092,
-    "cli": 1946,
-    "data": 5497,
-    "evaluation": 6734,
-    "hub": 2099,
-    "modeling": 9701,
-    "pretrained": 286,
-    "reports": 2128,
+    "cli": 1957,
+    "data": 5530,
+    "evaluation": 6742,
+    "hub": 2184,
+    "modeling": 9709,
+    "pretrained": 288,
+    "reports": 2130,
     "studies": 825,
     "training": 2468,
-    "translation": 2374,
-    "top-level files": 2214,
+    "translation": 2427,
+    "top-level files": 2236,
 }
 TEST_LINES = {
     "analysis": 2218,
     "bench": 1478,
-    "cli": 2053,
-    "data": 4486,
+    "cli": 2077,
+    "data": 4524,
     "evaluation": 5729,
-    "hub": 2531,
-    "modeling": 8440,
+    "hub": 2636,
+    "modeling": 8455,
     "reports": 1745,
     "space": 689,
     "studies": 664,
     "support": 3683,
     "training": 2446,
     "transformers_contract": 416,
-    "translation": 1627,
+    "translation": 1697,
     "top-level files": 2384,
 }
-MOST_LINES = {"package": 42475, "tests": 40589}
+MOST_LINES = {"package": 42700, "tests": 40841}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:
