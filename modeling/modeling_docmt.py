@@ -408,11 +408,11 @@ class DocMTModel(DocMTPreTrainedModel):
             if len(encoder_outputs) > 1:
                 raise ValueError("encoder_outputs is a tuple, which names no fields: give it with return_dict=True.")
             encoder_outputs = BaseModelOutput(*encoder_outputs)
-        target = (decoder_input_ids, decoder_attention_mask)
-        decoder_inputs = self.decoder_inputs(*target, encoder_outputs, cache, **decoder_inputs)
+        target = {"input_ids": decoder_input_ids, "attention_mask": decoder_attention_mask}
+        decoder_inputs = self.decoder_inputs(*target.values(), encoder_outputs, cache, **decoder_inputs)
         source = {"encoder_hidden_states": encoder_outputs.last_hidden_state, "encoder_attention_mask": attention_mask}
         caching = {"cache": cache, "use_cache": use_cache}
-        decoder_outputs = self.decoder(*target, **source, **caching, **decoder_inputs, **kwargs)
+        decoder_outputs = self.decoder(**target, **source, **caching, **decoder_inputs, **kwargs)
         return self.build_output(encoder_outputs, decoder_outputs)
 
     # Seams

@@ -76,7 +76,7 @@ def scored_shapes(model):
     for part, shapes in ((model.get_encoder(), sources), (model.get_decoder(), targets)):
 
         def note(_, args, inputs, shapes=shapes):
-            shapes.append(tuple(args[0].shape))
+            shapes.append(tuple(inputs["input_ids"].shape))
 
         part.register_forward_pre_hook(note, with_kwargs=True)
     return sources, targets
