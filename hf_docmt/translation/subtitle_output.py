@@ -8,14 +8,15 @@ from hf_docmt.data.readers.running_text import join_sentences
 from hf_docmt.modeling.text_splitting import FULL_WIDTH_ENDS
 
 LINE_LENGTH = 42  # characters of a line, as subtitles are commonly set
-TIMES = re.compile(r"^\S+ --> \S+$", re.MULTILINE)
+NUMBER_AND_TIMES = re.compile(r"^\d+\n(\S+ --> \S+)$", re.MULTILINE)  # of a cue, as pysubs2 writes it
 
 
 def subtitle_text(document: dict, result: dict) -> str:
     """The file of subtitles again, with the translation of each sentence in place of its text.
 
     A sentence that goes over several cues is cut between words, by the length that it has in each of them. A cue has as
-    many lines as it had, or more where they would be longer than 42 characters. Cues of SubRip are numbered from 1.
+    many lines as it had, or more where they would be longer than 42 characters. Cues of SubRip are numbered from 1,
+    those of WebVTT have the names that they had.
     """
     import pysubs2
 
@@ -29,9 +30,15 @@ def subtitle_text(document: dict, result: dict) -> str:
     text = subtitles.to_string(layout["format"], keep_ssa_tags=True)
     if not is_vtt:
         return text
-    settings = iter([cue["settings"] for cue in layout["cues"]])
-    text = TIMES.sub(lambda times: f"{times[0]} {next(settings)}".rstrip(), text)
+    cues = iter(layout["cues"])
+    text = NUMBER_AND_TIMES.sub(lambda match: _cue_head(next(cues), match[1]), text)
     return layout["header"] + text.removeprefix("WEBVTT")
+
+
+def _cue_head(cue: dict, times: str) -> str:
+    """The name of a cue of WebVTT, if it has one, and its times and settings."""
+    name = cue.get("name")  # not in rows that were read by version 0.2
+    return (f"{name}\n" if name else "") + f"{times} {cue['settings']}".rstrip()
 
 
 def distribute(text: str, sizes: list[int]) -> list[str]:

@@ -132,9 +132,25 @@ def test_webvtt_keeps_header_settings_and_entities(write):
     )
     written = translated(write("a.vtt", text), lambda sentence: sentence.replace("Who", "a<b"))
     assert written == (
-        "WEBVTT - title\nKind: captions\n\nSTYLE\n::cue { color: red }\n\n1\n00:00:01.000 --> 00:00:02.000 "
-        "align:start\n<v Mary>You &amp; me.</v>\n\n2\n00:00:02.000 --> 01:00:03.500\na&lt;b?\n\n"
+        "WEBVTT - title\nKind: captions\n\nSTYLE\n::cue { color: red }\n\nname\n00:00:01.000 --> 00:00:02.000 "
+        "align:start\n<v Mary>You &amp; me.</v>\n\nother name\n00:00:02.000 --> 01:00:03.500\na&lt;b?\n\n"
     )
+
+
+def test_webvtt_cues_without_names(write):
+    """None is made up, and the last line of a cue that no blank line ends is none."""
+    cue = "{0}00:00:0{1}.000 --> 00:00:0{2}.000\n{3}\n"
+    text = (
+        "WEBVTT\n\n" + cue.format("", 1, 2, "One.") + cue.format("", 3, 4, "Two.\n") + cue.format("b\n", 5, 6, "Three.")
+    )
+    written = translated(write("a.vtt", text), lambda sentence: sentence)
+    assert [line for line in written.splitlines() if line and "-->" not in line] == [
+        "WEBVTT",
+        "One.",
+        "Two.",
+        "b",
+        "Three.",
+    ]
 
 
 TRANSLATIONS = ["", "Ja.", "1984", "-- > --> <", "a\n\nb", "C:\\new\\Home", "你好，世界。", "wort " * 60, "{\\p1} <i>"]

@@ -27,7 +27,7 @@ class SubtitlesReader(Reader):
     Markup around a whole cue or turn (`<i>`, `{\an8}`, `<v Mary>`), dashes, music signs and the brackets of
     descriptions are no part of sentences and are put back around the translation; other tags are left out. The column
     `subtitles` has what is needed for that: times, and which sentences stand in which cue. Of WebVTT, what stands in
-    front of the first cue and the settings of cues are kept, comments between cues are not.
+    front of the first cue, the names and the settings of cues are kept, comments between cues are not.
     """
 
     name = "subtitles"
@@ -102,7 +102,9 @@ def _cue(path: str | Path, number: int, lines: list[str], event, is_vtt: bool) -
         for turn in turns:
             turn.text = unescape(turn.text)
     settings = lines[number].split(ARROW)[1].split(maxsplit=1)[1:] if is_vtt else []
-    return {"start": event.start, "end": event.end, "settings": "".join(settings).strip(), "parts": turns}
+    has_name = is_vtt and number > 1 and not lines[number - 2].strip()  # a line by itself above the times
+    name = lines[number - 1].strip() if has_name else ""
+    return {"start": event.start, "end": event.end, "name": name, "settings": "".join(settings).strip(), "parts": turns}
 
 
 def _header(lines: list[str], first: int) -> str:
