@@ -4,7 +4,7 @@ import copy
 import json
 from collections.abc import Iterable, Iterator
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import BertTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast, RobertaTokenizer
 
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>", "<sep>", "<bod>")
@@ -18,6 +18,8 @@ OPTIONS = {
 }
 TRAINER_STEP = 1e-4  # between the scores that the unigram trainer gives to bytes it has no use for
 SEP_ENDS_TEXTS = (RobertaTokenizer, BertTokenizer)  # loaded again, they would end with the separator that they got
+NO_BREAK = "[\u00a0\u2007\u202f]"  # spaces: no-break, figure, narrow
+UNSEEN = "[\u00ad\u200b\u2060\ufeff]"  # soft hyphen, zero-width space, word joiner, byte order mark
 BYTES = pre_tokenizers.ByteLevel.alphabet()  # one printable character for each of the 256 bytes
 
 
@@ -27,8 +29,9 @@ def train_tokenizer(
     """Train one vocabulary for source and target sentences together.
 
     Byte-level BPE (Sennrich et al. 2016, section 3.2; bytes as in Radford et al. 2019, section 2.2) or a byte-level
-    unigram model (Kudo 2018, section 3.2). `decode(encode(x)) == x` for every text after the only normalisation,
-    Unicode NFC (and lower case where asked for): white space is kept as it stands, no character is ever `<unk>`.
+    unigram model (Kudo 2018, section 3.2). `decode(encode(x)) == x` for every text after normalisation: Unicode NFC,
+    no-break spaces as plain ones, no soft hyphens, zero-width spaces, word joiners and byte order marks, and lower case
+    where asked for. White space is kept as it stands otherwise, no character is ever `<unk>`.
     A sentence is read as if a space stood before it, so that a word has the same tokens at its start and in its
     middle; decoding takes that space away. Special tokens are `SPECIAL_TOKENS`, ids 0 to 5. A plain call reads
     their names inside a text as these tokens, so that `generate` gets a segment from "A. <sep> B."; data and
@@ -145,7 +148,13 @@ def _occupy_target_ids(tokenizer: PreTrainedTokenizerBase) -> None:
 def _untrained(model: str, lowercase: bool) -> Tokenizer:
     """The steps around the vocabulary: normalise, split into words of byte characters, join, add `</s>`."""
     backend = Tokenizer(models.BPE() if model == "bpe" else models.Unigram())
-    steps = [normalizers.NFC(), *([normalizers.Lowercase()] if lowercase else []), normalizers.Prepend(" ")]
+    steps = [
+        normalizers.NFC(),
+        normalizers.Replace(Regex(NO_BREAK), " "),
+        normalizers.Replace(Regex(UNSEEN), ""),
+        *([normalizers.Lowercase()] if lowercase else []),
+        normalizers.Prepend(" "),
+    ]
     backend.normalizer = normalizers.Sequence(steps)
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])

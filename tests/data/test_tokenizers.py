@@ -86,6 +86,13 @@ def test_decoding_gives_the_text_back(tokenizer, text):
     assert tokenizer.decode(ended, skip_special_tokens=True) == unicodedata.normalize("NFC", text)
 
 
+def test_what_is_not_seen_changes_nothing(tokenizer):
+    """No-break spaces, soft hyphens, zero-width spaces, word joiners and byte order marks."""
+    plain = tokenizer("The old man.")["input_ids"]
+    for text in ("The\u00a0old man.", "The\u202fold\u2007man.", "\ufeffThe o\u00adld\u200b m\u2060an."):
+        assert tokenizer(text)["input_ids"] == plain
+
+
 def test_lower_case_only_when_asked():
     tokenizer = train_tokenizer(CORPUS, vocab_size=300, lowercase=True)
     text = "ÄRGER und Ещё"
