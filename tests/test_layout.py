@@ -250,25 +250,25 @@ def test_the_command_starts_light():
 PACKAGE_LINES = {
     "analysis": 3112,
     "bench": 3092,
-    "cli": 1957,
-    "data": 5530,
+    "cli": 1963,
+    "data": 5541,
     "evaluation": 6742,
-    "hub": 2184,
+    "hub": 2220,
     "modeling": 9709,
     "pretrained": 288,
     "reports": 2130,
     "studies": 825,
     "training": 2468,
-    "translation": 2427,
+    "translation": 2434,
     "top-level files": 2236,
 }
 TEST_LINES = {
     "analysis": 2218,
     "bench": 1478,
-    "cli": 2077,
-    "data": 4524,
+    "cli": 2080,
+    "data": 4547,
     "evaluation": 5729,
-    "hub": 2636,
+    "hub": 2661,
     "modeling": 8455,
     "reports": 1745,
     "space": 689,
@@ -279,7 +279,7 @@ TEST_LINES = {
     "translation": 1697,
     "top-level files": 2384,
 }
-MOST_LINES = {"package": 42700, "tests": 40841}
+MOST_LINES = {"package": 42760, "tests": 40892}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

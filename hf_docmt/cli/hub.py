@@ -22,7 +22,7 @@ def export(
     report: list[str] | None = option(None, "Report for the card; repeatable."),
     dataset: list[str] | None = option(None, "Training data on the Hub; repeatable."),
     repo_id: str | None = option(None, "Name on the Hub, for the card's example."),
-    license: str | None = option(None, "Licence of the weights."),
+    license: str | None = option(None, "Licence of the weights; default: that of the folder's card."),
     stock: bool = option(
         False,
         "As transformers' own Marian, Pegasus, BART, mBART or M2M-100, which need no code of ours: concat without "
@@ -35,6 +35,7 @@ def export(
     openvino: bool = option(False, "The same as OpenVINO IR files."),
 ) -> None:
     """Write a folder for the Hub, with a model card made from reports."""
+    from hf_docmt.hub.cards import license_of
     from hf_docmt.hub.export import collect_reports, export_model
 
     forms = {"--stock": stock, "--ctranslate2": ctranslate2 is not None, "--onnx": onnx, "--openvino": openvino}
@@ -44,7 +45,7 @@ def export(
 
     loaded, tokenizer = load_model(model, device="cpu")
     facts = collect_reports(report or (), model, repo_id)
-    card = {"repo_id": repo_id, "license": license, "datasets": dataset or ()}
+    card = {"repo_id": repo_id, "license": license or license_of(model), "datasets": dataset or ()}
     if stock or ctranslate2 is not None:
         from hf_docmt.hub.stock_export import export_ctranslate2_model, export_stock_model
 
@@ -70,6 +71,8 @@ def push(
     code_repo: str | None = option(
         None, "Keep the Python files in this repository, owner/name, which gets those of this version."
     ),
+    license: str | None = option(None, "Licence of the weights, written into the card."),
+    no_license: bool = option(False, "Send a card that states no licence."),
     include: list[str] | None = option(None, "Further files, such as pictures/*; repeatable."),
     dry_run: bool = option(False, "List what would go up, and send nothing."),
 ) -> None:
@@ -79,7 +82,10 @@ def push(
     """
     from hf_docmt.hub.publishing import planned_upload, upload_model
 
+    if license is not None and no_license:
+        raise ValueError("--license and --no-license: give one of them")
     options = {"revision": revision, "create_pr": create_pr, "code_repo": code_repo, "include": include or ()}
+    options["license"] = False if no_license else license
     if dry_run:
         files = planned_upload(folder, repo_id, **options)
         _print_files({file.path_in_repo: file.size for file in files}, repo_id)

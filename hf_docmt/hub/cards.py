@@ -1,16 +1,20 @@
 """Model cards made from a saved report."""
 
+import os
 import re
 from collections.abc import Sequence
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformers import PreTrainedConfig
+from transformers.utils import cached_file
+from yaml import YAMLError
 
 from hf_docmt import registry
 from hf_docmt.model_card import ModelCardText
 from hf_docmt.reports.report import Report
 from hf_docmt.reports.result import Result
 
+UNKNOWN_LICENSE = "unknown"
 FORMS = {  # form: its library
     "document": "transformers",
     "stock": "transformers",
@@ -67,11 +71,27 @@ def make_card(
     return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{body}\n")
 
 
+def license_of(source: str | os.PathLike) -> str | None:
+    """The licence that the card of a model's folder or Hub name states in its header; None where it states none."""
+    file = cached_file(
+        str(source),
+        "README.md",
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+        _raise_exceptions_for_gated_repo=False,
+    )
+    try:
+        stated = ModelCard.load(file, ignore_metadata_errors=True).data.get("license") if file else None
+    except (ValueError, TypeError, YAMLError):
+        return None
+    return stated if isinstance(stated, str) and stated != UNKNOWN_LICENSE else None
+
+
 def _header(scores: Sequence[Result], text, name: str, license: str | None, datasets, form: str) -> ModelCardData:
     results = [_eval_result(result) for result in scores]
     return ModelCardData(
         **text.metadata() | {"library_name": FORMS[form]},
-        license=license or "unknown",
+        license=license or UNKNOWN_LICENSE,
         datasets=list(datasets) or None,
         metrics=sorted({result.metric_type for result in results}) or None,
         model_name=name if results else None,

@@ -7,6 +7,7 @@ from pathlib import Path
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_docmt.files import check_new_folder
+from hf_docmt.hub.cards import license_of
 from hf_docmt.hub.export import export_model
 from hf_docmt.hub.fairseq.conversion import from_fairseq
 from hf_docmt.pretrained.conversion import from_sentence_model
@@ -25,7 +26,7 @@ def convert_sentence_model(
 
     Before it is trained, the new model translates single sentences as the old one. Arguments, results, departures and
     errors are those of `hf_docmt.pretrained.conversion.from_sentence_model`; `output` is a new folder, written by
-    `export_model`.
+    `export_model`, whose card states the licence of the source's.
 
     >>> from transformers import MarianConfig, MarianMTModel
     >>> sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
@@ -39,7 +40,8 @@ def convert_sentence_model(
     fields |= {"architecture": architecture, "interpolate_positions": interpolate_positions}
     model, tokenizer = from_sentence_model(source, tokenizer=tokenizer, **fields)
     if output is not None:
-        export_model(model, tokenizer, output)
+        license = None if isinstance(source, PreTrainedModel) else license_of(source)
+        export_model(model, tokenizer, output, license=license)
     return model, tokenizer
 
 

@@ -13,6 +13,7 @@ from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.utils import validate_repo_id
 from yaml import YAMLError
 
+from hf_docmt.hub.cards import UNKNOWN_LICENSE
 from hf_docmt.hub.code_repository import (
     UNKNOWN_REVISION,
     card_with_code_repository,
@@ -43,13 +44,15 @@ def push_model(
     create_pr: bool = False,
     code_repo: str | None = None,
     include: Sequence[str] = (),
+    license: str | bool | None = None,
 ) -> str:
     """Upload a folder that `export_model` wrote to the Hub in one commit; returns the commit's or pull request's URL.
 
     A card that has a placeholder for the model's name gets `repo_id` there. The repository is created if needed;
     `private` None is the account's default. `revision` is a branch, created if needed. With `create_pr` the files
     become a pull request. The token is huggingface_hub's: `hf auth login`, or the variable HF_TOKEN. What goes up is
-    what exports write, and what patterns of `include` name (see `upload_files`).
+    what exports write, and what patterns of `include` name (see `upload_files`). `license` is written into the card;
+    False: a card without one may go up, which else is refused.
 
     With `code_repo`, a name on the Hub, no Python files go up: `config.json` points at this repository, which gets the
     code of all architectures first, unless it has it. The card says at which revision (`code_revision`) to load it.
@@ -60,7 +63,7 @@ def push_model(
     >>> push_model("runs/hub", "someone/concat", private=True)  # doctest: +SKIP
     'https://huggingface.co/someone/concat/commit/4b5f...'
     """
-    return upload_model(folder, repo_id, private, revision, create_pr, code_repo, include).url
+    return upload_model(folder, repo_id, private, revision, create_pr, code_repo, include, license).url
 
 
 def upload_model(
@@ -71,9 +74,11 @@ def upload_model(
     create_pr: bool,
     code_repo: str | None,
     include: Sequence[str],
+    license: str | bool | None,
 ) -> Upload:
     """As `push_model`; with the revision of the code."""
     options = {"revision": revision, "create_pr": create_pr, "code_repo": code_repo, "include": include}
+    options["license"] = license
     files = planned_upload(folder, repo_id, **options)
     api, code_revision = HfApi(library_name="hf-docmt"), None
     if code_repo is not None:
@@ -106,6 +111,7 @@ def planned_upload(
     create_pr: bool = False,
     code_repo: str | None = None,
     include: Sequence[str] = (),
+    license: str | bool | None = None,
 ) -> list[UploadFile]:
     """The files that `push_model` would send; asks nothing of the network.
 
@@ -122,13 +128,21 @@ def planned_upload(
     path = Path(folder, "README.md")
     card = path.read_text("utf-8")
     try:
-        ModelCard(card)
+        parsed = ModelCard(card)
     except (ValueError, TypeError, YAMLError) as error:
         raise ValueError(f"{path}: the header cannot be read: {first_line(error)}") from error
     if "[More Information Needed]" in card:
         raise ValueError(f"{path} is an empty template; write what the model is, or a folder with docmt export")
     if is_adapter(folder):
         _check_base_model(Path(folder))
+    if license:
+        parsed.data["license"] = license
+        card = str(parsed)
+    elif license is None and parsed.data.get("license", UNKNOWN_LICENSE) == UNKNOWN_LICENSE:
+        raise ValueError(
+            f"{path} states no licence, without which nobody may use the model: give --license NAME (that of a model "
+            "it was made from binds it, too), or --no-license to send it so"
+        )
     card = card.replace(PLACEHOLDER, repo_id)
     if code_repo is not None:
         _check_code_repository(code_repo, repo_id, folder)

@@ -1,6 +1,7 @@
 """`docmt convert`: a pretrained model of any architecture by one command."""
 
 import json
+import shutil
 
 import pytest
 from support.pretrained_models import sentence_model
@@ -10,9 +11,10 @@ from hf_docmt import registry
 
 def test_sentence_model(run, nllb, tmp_path):
     languages = ("--source-lang", "eng_Latn", "--target-lang", "fra_Latn")
-    folder = tmp_path / "document"
+    source, folder = shutil.copytree(nllb, tmp_path / "nllb"), tmp_path / "document"
+    (source / "README.md").write_text("---\nlicense: cc-by-nc-4.0\n---\n")
     code, out, err = run(
-        "convert", nllb, folder, "--architecture", "caching", "past_context=2", "dropout=0.3", *languages
+        "convert", source, folder, "--architecture", "caching", "past_context=2", "dropout=0.3", *languages
     )
     assert code == 0 and out == f"{folder}\n", err
     model, tokenizer = registry.load_model(folder)
@@ -21,6 +23,7 @@ def test_sentence_model(run, nllb, tmp_path):
     assert (config.source_lang, config.target_lang, tokenizer.src_lang) == ("eng_Latn", "fra_Latn", "eng_Latn")
     assert model.generation_config.forced_bos_token_id == tokenizer.convert_tokens_to_ids("fra_Latn")
     assert json.loads(run("info", folder, "--json")[1])["architecture"] == "caching"
+    assert "license: cc-by-nc-4.0\n" in (folder / "README.md").read_text()
 
 
 @pytest.mark.parametrize(

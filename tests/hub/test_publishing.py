@@ -4,6 +4,7 @@ import base64
 import json
 import logging
 import pickle
+import re
 import shutil
 
 import huggingface_hub
@@ -15,6 +16,7 @@ from support import hub_double
 from support.tiny_models import build, word_tokenizer
 
 from hf_docmt import registry
+from hf_docmt.hub.cards import license_of
 from hf_docmt.hub.export import export_model
 from hf_docmt.hub.publishing import planned_upload, push_model
 from hf_docmt.hub.upload_files import left_files
@@ -25,7 +27,9 @@ LOOKS_LIKE_A_TOKEN = "hf_" + "a1B2" * 9
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hub") / "model"
-    return export_model(build("concat", past_context=1), word_tokenizer(), folder, repo_id="someone/model")
+    return export_model(
+        build("concat", past_context=1), word_tokenizer(), folder, repo_id="someone/model", license="mit"
+    )
 
 
 @pytest.fixture
@@ -58,7 +62,7 @@ def test_everything_goes_up_in_one_commit(hub, folder):
 
 def test_card_without_a_name_gets_that_of_the_repository(hub, tmp_path):
     """The folder stays as it is."""
-    folder = export_model(build("concat", past_context=1), word_tokenizer(), tmp_path / "model")
+    folder = export_model(build("concat", past_context=1), word_tokenizer(), tmp_path / "model", license="mit")
     before = contents(folder)
     push_model(folder, "someone/model")
     assert b'name = "ORGANISATION/MODEL"' in before["README.md"] and contents(folder) == before
@@ -197,6 +201,25 @@ def test_what_must_not_go_up(hub, folder, monkeypatch, name):
     assert not any(secret in str(refusal.value) for secret in (LOOKS_LIKE_A_TOKEN, hub_double.TOKEN, "0123456789"))
 
 
+def test_a_licence_is_stated_or_given_up(hub, tmp_path, run):
+    """A later export of the folder states what its card does."""
+    folder = export_model(build("concat", past_context=1), word_tokenizer(), tmp_path / "model")
+    arguments = ("push", folder, "someone/model")
+    for options, message in (
+        ((), "README.md states no licence.*--license NAME.*or --no-license"),
+        (("--license", "mit", "--no-license"), "--license and --no-license: give one"),
+    ):
+        code, _, err = run(*arguments, *options)
+        assert code == 1 and re.search(message, err) and hub.requests == []
+    assert run(*arguments, "--no-license")[0] == 0 and b"license: unknown" in uploaded(hub)["README.md"]
+    assert run(*arguments, "--license", "cc-by-nc-4.0")[0] == 0
+    card = uploaded(hub)["README.md"]
+    assert b"license: cc-by-nc-4.0" in card and license_of(folder) is None and license_of(tmp_path) is None
+    (folder / "README.md").write_bytes(card)
+    assert license_of(folder) == "cc-by-nc-4.0"
+    assert run("export", folder, tmp_path / "again")[0] == 0 and license_of(tmp_path / "again") == "cc-by-nc-4.0"
+
+
 def test_all_refusals_are_named_at_once(folder):
     (folder / "a.pkl").write_text("")
     (folder / ".netrc").write_text("")
@@ -320,7 +343,7 @@ def test_code_repository_that_does_not_fit(hub, folder, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="the model has no code of its own .auto_map is missing."):
         push_model(folder, "someone/model", code_repo="someone/code")
     assert hub.requests == []
-    other = export_model(build("concat"), word_tokenizer(), tmp_path / "other")
+    other = export_model(build("concat"), word_tokenizer(), tmp_path / "other", license="mit")
     push_model(other, "someone/code")
     before = uploaded(hub, "someone/code")
     with pytest.raises(ValueError, match="someone/code is there already and holds something else"):

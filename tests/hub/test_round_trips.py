@@ -103,7 +103,7 @@ def test_pushed_models_work_elsewhere(hub, tmp_path, architectures):
         fields = {} if architecture == "memory" else {"past_context": 1}
         model, name = build(architecture, **fields), f"someone/{architecture}"
         model.generation_config.max_new_tokens = 9
-        folder = export_model(model, word_tokenizer(), tmp_path / architecture, repo_id=name)
+        folder = export_model(model, word_tokenizer(), tmp_path / architecture, repo_id=name, license="mit")
         code_repo = "someone/code" if number % 2 else None
         revision = code_revision = push_model(folder, name, code_repo=code_repo).rpartition("/")[2]
         if code_repo:
@@ -163,7 +163,7 @@ def test_unmodified_trainer(hub, tmp_path):
 
 def test_adapter(hub, tmp_path):
     peft = pytest.importorskip("peft")
-    base = export_model(build("concat", past_context=1), word_tokenizer(), tmp_path / "base")
+    base = export_model(build("concat", past_context=1), word_tokenizer(), tmp_path / "base", license="mit")
     push_model(base, "someone/base")
     model = build("concat", past_context=1)
     wrapped = peft.get_peft_model(model, peft.LoraConfig(target_modules=["q_proj"], init_lora_weights=False))
@@ -171,7 +171,9 @@ def test_adapter(hub, tmp_path):
     word_tokenizer().save_pretrained(tmp_path / "adapter")
     with pytest.raises(ValueError, match="README.md is an empty template"):
         planned_upload(tmp_path / "adapter", "someone/adapter")
-    (tmp_path / "adapter" / "README.md").write_text("---\nlibrary_name: peft\nbase_model: someone/base\n---\n# Mine\n")
+    (tmp_path / "adapter" / "README.md").write_text(
+        "---\nlibrary_name: peft\nlicense: mit\nbase_model: someone/base\n---\n# Mine\n"
+    )
     with pytest.raises(ValueError, match="the adapter is of .*, expected a model on the Hub: push it first"):
         planned_upload(tmp_path / "adapter", "someone/adapter")
     wrapped.peft_config["default"].base_model_name_or_path = "someone/base"
