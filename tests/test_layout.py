@@ -259,7 +259,7 @@ PACKAGE_LINES = {
     "reports": 2130,
     "studies": 825,
     "training": 2468,
-    "translation": 2434,
+    "translation": 2446,
     "top-level files": 2236,
 }
 TEST_LINES = {
@@ -276,10 +276,10 @@ TEST_LINES = {
     "support": 3683,
     "training": 2446,
     "transformers_contract": 416,
-    "translation": 1697,
+    "translation": 1714,
     "top-level files": 2384,
 }
-MOST_LINES = {"package": 42760, "tests": 40892}
+MOST_LINES = {"package": 42772, "tests": 40909}
 
 
 def lines_by_room(folder: Path) -> dict[str, int]:

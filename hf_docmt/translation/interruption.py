@@ -20,9 +20,19 @@ class Interruption:
     """Whether a job was asked to end, by which signal."""
 
     number: int | None = None
+    is_held = False
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Within the block a signal raises nothing, so that what is written is counted; `check` raises it then."""
+        self.is_held = True
+        try:
+            yield
+        finally:
+            self.is_held = False
 
     def check(self) -> None:
-        """Raise `Interrupted` where a signal came whose exception some library lost."""
+        """Raise `Interrupted` where a signal was held, or one came whose exception some library lost."""
         if self.number is not None:
             raise Interrupted(self.number)
 
@@ -31,7 +41,8 @@ class Interruption:
         self.number = number
         for name in SIGNALS:
             signal.signal(name, signal.SIG_DFL)
-        raise Interrupted(number)
+        if not self.is_held:
+            raise Interrupted(number)
 
 
 @contextmanager

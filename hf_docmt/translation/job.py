@@ -67,7 +67,8 @@ class TranslationJob:
                 # closing the results ends the processes of an engine
                 with closing(Progress(size, output.summary)) as progress, closing(results):
                     for group, rows_of_group in check(results):
-                        output.write(group, rows_of_group)
+                        with interruption.held():
+                            output.write(group, rows_of_group)
                         interruption.check()
                         progress.update(output.summary)
                     self._check_input(identity["input"], size, output.summary)

@@ -13,6 +13,7 @@ import pytest
 from support.scripted_model import Scripted
 from support.tiny_models import WORDS, build, source_rows, word_tokenizer
 
+from hf_docmt.store import Records
 from hf_docmt.translation.corpus import json_line, translate_corpus
 from hf_docmt.translation.group_translation import GroupTranslator, TranslationSettings
 from hf_docmt.translation.interruption import Interrupted, Interruption, interruption
@@ -46,7 +47,7 @@ def translator(monkeypatch):
     return make
 
 
-def run(rows, translator, path, **bounds):
+def run(rows, translator, path, signals=None, **bounds):
     """The summary of a job over these rows, and the rows that it wrote."""
     documents = SimpleNamespace(
         format="jsonl", is_pipe=False, identity=lambda: {}, size=lambda: None, rows=lambda: iter(rows)
@@ -57,7 +58,7 @@ def run(rows, translator, path, **bounds):
         make_engine=lambda _: lambda _: ((group, translator(group)) for group in document_groups(rows, **bounds)),
         open_output=lambda identity: open_output(str(path), identity, lambda _, row: json_line(row)),
     )
-    return job.run(Interruption()), [json.loads(line) for line in path.read_text().splitlines()]
+    return job.run(signals or Interruption()), [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_groups_give_what_the_whole_corpus_gives(translator, tmp_path):
@@ -213,6 +214,22 @@ def test_a_library_that_makes_another_error_of_it():
             raise ImportError("no module") from error
     with pytest.raises(ImportError), interruption():
         raise ImportError("no module")
+
+
+def test_a_signal_while_a_group_is_written(translator, tmp_path, monkeypatch):
+    """Between the record of the group and its being counted."""
+    append = Records.append
+
+    def append_and_stop(journal, *records):
+        append(journal, *records)
+        if len(journal.items) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.01)
+
+    monkeypatch.setattr(Records, "append", append_and_stop)
+    with pytest.raises(Interrupted, match="; 1 document .* is kept in .*--resume"), interruption() as signals:
+        run(source_rows(["w6"], ["w8"]), translator(), tmp_path / "out.jsonl", signals, max_sentences=1)
+    assert json.loads((tmp_path / "out.jsonl.partial").read_text())["translation"] == ["w18"]
 
 
 # Progress: lines in a log, a bar on a terminal
