@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from huggingface_hub import CommitOperationAdd, HfApi, ModelCard
 from huggingface_hub.errors import HfHubHTTPError
@@ -63,7 +63,8 @@ def push_model(
     >>> push_model("runs/hub", "someone/concat", private=True)  # doctest: +SKIP
     'https://huggingface.co/someone/concat/commit/4b5f...'
     """
-    return upload_model(folder, repo_id, private, revision, create_pr, code_repo, include, license).url
+    card_and_files = {"include": include, "license": license}
+    return upload_model(folder, repo_id, private, revision, create_pr, code_repo, **card_and_files).url
 
 
 def upload_model(
@@ -73,13 +74,12 @@ def upload_model(
     revision: str | None,
     create_pr: bool,
     code_repo: str | None,
-    include: Sequence[str],
-    license: str | bool | None,
+    **card_and_files: Any,
 ) -> Upload:
     """As `push_model`; with the revision of the code."""
-    options = {"revision": revision, "create_pr": create_pr, "code_repo": code_repo, "include": include}
-    options["license"] = license
-    files = planned_upload(folder, repo_id, **options)
+    files = planned_upload(
+        folder, repo_id, revision=revision, create_pr=create_pr, code_repo=code_repo, **card_and_files
+    )
     api, code_revision = HfApi(library_name="hf-docmt"), None
     if code_repo is not None:
         with _refusals_in_one_line(code_repo):
